@@ -1,4 +1,5 @@
-//! Has release builds embed the web interface anew whenever it was built anew. Others read it from disk.
+//! Has release builds embed the web interface anew whenever it was built anew. Others read it from
+//! disk.
 
 fn main() {
     println!("cargo::rerun-if-changed=build.rs");

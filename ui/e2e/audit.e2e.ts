@@ -1,4 +1,4 @@
-/** The audit log: what an administrator finds in it, and what an owner of one cluster does. */
+/** The audit log for an administrator, and for an owner of one cluster. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Visitor, World } from "./world.ts";
@@ -23,7 +23,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.end());
 
-/** Makes a user who owns the cluster, through the API as the page uses it. */
+/** Creates a user who owns the cluster, through the API of the page. */
 async function makeOwner({ page }: Visitor): Promise<void> {
   await page.evaluate(async (password) => {
     const csrf = document.cookie.replace(/.*CSRF=([^;]*).*/, "$1");
@@ -70,7 +70,7 @@ test("a failed login shows with its user, address and result, and filters find i
     await row.getByRole("cell", { name: cell, exact: true }).waitFor();
   }
 
-  // A filter is in the address, and one that nothing fits says so.
+  // A filter is in the address, and a filter without a match is reported.
   const user = page.getByLabel("Filter by User name or id");
   await user.fill("nobody-like-this");
   await user.press("Enter");
@@ -87,7 +87,7 @@ test("a failed login shows with its user, address and result, and filters find i
   await visitor.leave();
 });
 
-test("older events are read page by page, and a narrow window keeps what matters", async () => {
+test("older events are read page by page, and a narrow window shows the essential columns", async () => {
   const visitor = await world.visitor();
   const { page } = visitor;
   await visitor.signIn();
@@ -103,7 +103,7 @@ test("older events are read page by page, and a narrow window keeps what matters
   await visitor.leave();
 });
 
-test("an owner reads the events of the cluster, and is told who reads all others", {
+test("an owner reads the events of the cluster, and sees who may read all others", {
   meta: { guarantee: "rights" },
 }, async () => {
   const visitor = await world.visitor();

@@ -1,4 +1,4 @@
-/** The first hour: sign in, import a cluster with the command that is shown, look at it, remove it. */
+/** The first hour: sign in, import a cluster with the shown command, inspect it, remove it. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "./programs.ts";
@@ -20,7 +20,7 @@ async function commandFor(visitor: Visitor, name: string): Promise<string> {
   return page.evaluate(() => navigator.clipboard.readText());
 }
 
-test("a wrong password is said plainly, and what was typed stays", async () => {
+test("a wrong password is reported, and the typed text stays", async () => {
   const visitor = await world.visitor();
   const { page } = visitor;
   await page.goto("/");
@@ -69,7 +69,7 @@ test("a cluster is imported by the shown command and becomes Active without a re
   // Twelve simulated ones and the agent.
   await page.getByText("13 running or placed").waitFor();
 
-  // Another browser that was at the list all the time would see the same; this one never loaded anew.
+  // The page was never reloaded.
   await page.getByRole("link", { name: "All clusters" }).first().click();
   await visitor.row("north").getByText("Active").waitFor();
   expect(await page.evaluate(() => "loadedOnce" in window)).toBe(true);
@@ -85,7 +85,7 @@ test("what the cluster does shows in every open browser", async () => {
   await page.getByRole("cell", { name: "node-1", exact: true }).waitFor();
   await world.run("kubectl cordon node-2");
   await page.getByText("Cordoned", { exact: true }).waitFor();
-  await page.getByText("Takes no new pods: somebody cordoned it.").waitFor();
+  await page.getByText("Accepts no new pods: it is cordoned.").waitFor();
   await world.run("kubectl uncordon node-2");
   await eventually("nobody is cordoned", async () => {
     expect(await page.getByText("Cordoned", { exact: true }).count()).toBe(0);
@@ -111,13 +111,13 @@ test("an address leads to its page after signing in again", async () => {
   await visitor.leave();
 });
 
-test("a server that goes away is told as Offline with the time, and everything comes back", async () => {
+test("an unavailable server is shown as Offline with the time, and everything recovers", async () => {
   const visitor = await world.visitor();
   await visitor.signIn();
   await visitor.freshness("Live");
   await world.server.kill();
   await visitor.freshness(/^Offline, as of \d\d:\d\d:\d\d$/);
-  // What was last known stays.
+  // The last known data stays.
   await visitor.row("north").waitFor();
   await world.startServer();
   await visitor.freshness("Live");
@@ -125,7 +125,7 @@ test("a server that goes away is told as Offline with the time, and everything c
   await visitor.leave();
 });
 
-test("a cluster whose agent is gone is Unavailable, says since when, and comes back", async () => {
+test("a cluster whose agent disconnected is Unavailable, shows since when, and recovers", async () => {
   const visitor = await world.visitor();
   const { page } = visitor;
   await visitor.signIn();
@@ -157,7 +157,7 @@ test("a kubeconfig from the page works", async () => {
   await visitor.leave();
 });
 
-test("a cluster goes only after its name was typed, and leaves the list by itself", async () => {
+test("a cluster is removed only after its name was typed, and disappears from the list", async () => {
   const visitor = await world.visitor();
   const { page } = visitor;
   await visitor.signIn();
@@ -185,7 +185,7 @@ test("a cluster goes only after its name was typed, and leaves the list by itsel
   await visitor.leave();
 });
 
-test("a cluster that does not respond goes only as somebody chose, and says what stays in it", async () => {
+test("a cluster that does not respond is removed only by choice, and shows what stays in it", async () => {
   const visitor = await world.visitor();
   const { page } = visitor;
   await visitor.signIn();
@@ -202,7 +202,7 @@ test("a cluster that does not respond goes only as somebody chose, and says what
   await dialog.getByLabel("Type north").fill("north");
   const remove = dialog.getByRole("button", { name: "Remove", exact: true });
   expect(await remove.getAttribute("aria-disabled")).toBe("true");
-  await dialog.getByRole("radio", { name: /^Detach: As Force/ }).check();
+  await dialog.getByRole("radio", { name: /^Detach: Like Force/ }).check();
   await dialog.getByRole("button", { name: "Detach", exact: true }).click();
   await visitor.row("north").waitFor({ state: "detached" });
   visitor.expectQuiet();

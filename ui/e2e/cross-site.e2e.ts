@@ -8,7 +8,7 @@ const world = new World(["--nodes", "1"]);
 const RIGHTS = { meta: { guarantee: "rights" } };
 const BINDINGS = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
 
-/** A person who is logged in, and where. */
+/** A logged-in user, and the server. */
 interface Victim {
   visitor: Visitor;
   origin: string;
@@ -25,7 +25,10 @@ async function victim(): Promise<Victim> {
   return { visitor, origin };
 }
 
-/** A page of another application in the same browser. It is answered here; what it sends is not. */
+/**
+ * A page of another application in the same browser. The test serves the page, but not the requests
+ * that it sends.
+ */
 async function attacker(victim: Victim, origin: string): Promise<Page> {
   const { context } = victim.visitor;
   await context.route(`${origin}/**`, (route) =>
@@ -37,13 +40,13 @@ async function attacker(victim: Victim, origin: string): Promise<Page> {
   return page;
 }
 
-/** Sends a write as browsers let any page send it, and gives what went over the wire. */
+/** Sends a write as browsers let any page send it, and returns what was sent. */
 async function forge(page: Page, url: string, body: unknown): Promise<Record<string, string>> {
   const sent = page.waitForEvent("request", (request: Request) => request.url() === url);
   const answered = page.waitForEvent("response", (response) => response.url() === url);
   await page.evaluate(
     async ([url, body]) => {
-      // A body without a type is sent without asking the server first.
+      // A body without a type is sent without a preflight request.
       const blob = new Blob([body]);
       await fetch(url, { method: "POST", mode: "no-cors", credentials: "include", body: blob });
     },
@@ -53,7 +56,7 @@ async function forge(page: Page, url: string, body: unknown): Promise<Record<str
   return (await sent).allHeaders();
 }
 
-/** Opens a WebSocket and says what became of it. */
+/** Opens a WebSocket and returns its outcome. */
 function socket(page: Page, url: string): Promise<string> {
   return page.evaluate(
     (url) =>
@@ -66,7 +69,7 @@ function socket(page: Page, url: string): Promise<string> {
   );
 }
 
-/** Asks as the victim's own page. */
+/** Sends a request like the victim's own page. */
 function status({ visitor }: Victim, path: string): Promise<number> {
   return visitor.page.evaluate(async (path) => (await fetch(path)).status, path);
 }
@@ -108,7 +111,7 @@ for (const [name, elsewhere, isSameSite] of [
       expect(await socket(page, `${at}${path}?watch=true`), path).toBe("refused");
     }
     expect(await socket(page, `${at}/v3/subscribe`)).toBe("refused");
-    // The person's own page may.
+    // The user's own page may do it.
     const own = attacked.visitor.page;
     expect(await socket(own, `${at}/v3/subscribe`)).toBe("open");
     await attacked.visitor.leave();
@@ -119,7 +122,7 @@ test("a page of a sibling host that sets a cookie of its own makes no user", RIG
   const attacked = await victim();
   const page = await attacker(attacked, "https://wiki.corp.example");
   await page.evaluate(() => {
-    // biome-ignore lint/suspicious/noDocumentCookie: this is how the attack goes
+    // biome-ignore lint/suspicious/noDocumentCookie: this is how the attack works
     document.cookie = "CSRF=evil; domain=corp.example; path=/v3; secure";
   });
   const user = { username: "backdoor", password: "a-long-password" };
@@ -127,7 +130,7 @@ test("a page of a sibling host that sets a cookie of its own makes no user", RIG
   expect(sent.cookie).toContain("CSRF=evil");
   const users = await attacked.visitor.page.evaluate(async () => (await fetch("/v3/users")).text());
   expect(users).not.toContain("backdoor");
-  // And it does not keep the person from their own work.
+  // And the user's own pages still work.
   const made = await attacked.visitor.page.evaluate(async () => {
     const pairs = document.cookie.split("; ").map((pair) => pair.split("="));
     const csrf = pairs.find(([name]) => name === "__Host-CSRF")?.[1] ?? "";

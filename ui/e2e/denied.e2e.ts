@@ -1,4 +1,4 @@
-/** What a user has no right to is said before it is tried, with who can grant the right. */
+/** Missing rights are shown before an attempt, with the users who can grant them. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Visitor, World } from "./world.ts";
@@ -22,7 +22,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.end());
 
-test("a user without a role is told who gives one, and finds Import locked before typing a name", async () => {
+test("a user without a role sees who grants one, and finds Import locked before typing a name", async () => {
   const visitor = await world.visitor();
   const { page } = visitor;
   await visitor.signIn("", "nina", PASSWORD);
@@ -30,7 +30,7 @@ test("a user without a role is told who gives one, and finds Import locked befor
   await page.getByText("Owners of a cluster and administrators give roles.").waitFor();
   const button = page.getByRole("button", { name: "Import cluster" });
   await page.locator("button[aria-disabled=true]", { hasText: "Import cluster" }).waitFor();
-  // The page itself offers it once, and not as the one thing to do.
+  // The page offers it once, and not as the primary action.
   expect(await button.count()).toBe(1);
   await button.hover();
   await page.getByRole("tooltip").getByText(DENIAL).waitFor();
@@ -40,7 +40,7 @@ test("a user without a role is told who gives one, and finds Import locked befor
 
   await page.keyboard.press("Control+k");
   await page.getByPlaceholder("Cluster, page or action").fill(">import");
-  await page.getByRole("option", { name: /Not yours to do/ }).click();
+  await page.getByRole("option", { name: /You have no right to it/ }).click();
   const dialog = page.getByRole("dialog", { name: "Import a cluster" });
   await dialog.getByText(DENIAL).waitFor();
   expect(await dialog.getByRole("textbox").count()).toBe(0);

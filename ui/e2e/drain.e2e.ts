@@ -1,4 +1,6 @@
-/** A node is drained from its menu: held by a disruption budget, stopped, and drained to the end. */
+/**
+ * A node is drained from its menu: held by a disruption budget, stopped, and drained to the end.
+ */
 
 import { afterAll, beforeAll, test } from "vitest";
 import { type Visitor, World } from "./world.ts";
@@ -13,7 +15,8 @@ beforeAll(async () => {
   await visitor.row("orchard").getByText("Active").waitFor();
   await world.run("kubectl create deployment web --image=web --replicas=6");
   await world.run("kubectl rollout status deployment web --timeout=60s");
-  // No controller of budgets runs in a simulation, so this one allows nothing for as long as it is there.
+  // A simulation runs no disruption controller, so this budget allows no eviction as long as it
+  // exists.
   await world.run("kubectl create poddisruptionbudget web --selector=app=web --min-available=1");
   await visitor.leave();
 });
@@ -55,7 +58,7 @@ test("a drain shows what holds it, is stopped, and comes to its end", async () =
   await visitor.leave();
 });
 
-test("what stands in the way is said in the dialog, which offers to go on", async () => {
+test("the dialog shows what blocks a drain, and offers to continue", async () => {
   const visitor = await world.visitor();
   const { page } = visitor;
   await visitor.signIn();

@@ -1,6 +1,6 @@
 /**
- * What a failed test leaves behind: logs of server and simulator, a picture of every open page with the
- * browser's complaints, the objects of the management API. The test runner names the folder.
+ * The evidence of a failed test: logs of server and simulator, a screenshot of every open page with
+ * the browser's errors, the objects of the management API. The test runner names the folder.
  */
 
 import { copyFileSync, existsSync, mkdirSync, readdirSync, writeFileSync } from "node:fs";
@@ -9,20 +9,23 @@ import type { TestContext } from "vitest";
 import { shell } from "./programs.ts";
 import type { Visitor, World } from "./world.ts";
 
-/** Begins the path of the folder of every failed test; without it nothing is written. */
+/** Prefix of the folder of every failed test; without it nothing is written. */
 const PREFIX = process.env.DROVER_TEST_EVIDENCE;
-/** A server that hangs must not hold up the others. */
+/** Timeout of a request to a server that hangs. */
 const OBJECTS_TIME_MAX_S = 20;
 
 declare module "vitest" {
   interface TaskMeta {
-    /** What the test guards: durability, consistency, revocation, rights, secrecy. It gets no second try. */
+    /**
+     * The guarantee of the test: durability, consistency, revocation, rights, secrecy. It gets no
+     * second try.
+     */
     guarantee?: string;
   }
 }
 
 /** Writes the evidence of a test that has failed. */
-export async function keepEvidence(
+export async function writeEvidence(
   world: World,
   visitors: Iterable<Visitor>,
   { task }: TestContext,
@@ -41,13 +44,13 @@ export async function keepEvidence(
     number += 1;
     const complaints = [visitor.page.url(), ...visitor.complaints].join("\n");
     writeFileSync(join(folder, `browser-${number}.log`), `${complaints}\n`);
-    // A page that was closed or broke has no picture.
+    // A closed or crashed page has no screenshot.
     await visitor.page.screenshot({ path: join(folder, `page-${number}.png`) }).catch(() => {});
   }
   writeFileSync(join(folder, "objects.json"), await objects(world));
 }
 
-/** As the runner calls it: the begin of the file's name, then the names of groups and test. */
+/** The name in the runner: the beginning of the file name, then the names of groups and test. */
 function testName(task: TestContext["task"]): string {
   const names = [task.name];
   for (let suite = task.suite; suite; suite = suite.suite) names.unshift(suite.name);

@@ -1,4 +1,4 @@
-/** How soon a list of 300 clusters shows its first row, in a release build. */
+/** Time until a list of 300 clusters shows its first row, in a release build. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { FLEET_TIME_MAX_MS, startFleet, WAITING } from "./fleet.ts";
@@ -13,15 +13,15 @@ afterAll(() => world.end());
 
 declare global {
   interface Window {
-    /** When the first row was there, in milliseconds since the load began. */
+    /** Time of the first row, in milliseconds since the start of the load. */
     firstRowAt?: number;
   }
 }
 
-/** Runs in the page, at each frame: a request from outside learns of it later. */
-function lookForTheFirstRow(): void {
+/** Runs in the page at each frame, because a request from outside would notice it later. */
+function detectFirstRow(): void {
   if (document.querySelector("tr[data-cluster]")) window.firstRowAt = performance.now();
-  else requestAnimationFrame(lookForTheFirstRow);
+  else requestAnimationFrame(detectFirstRow);
 }
 
 test("the first row of 300", async () => {
@@ -31,7 +31,7 @@ test("the first row of 300", async () => {
     const visitor = await world.visitor();
     const { page } = visitor;
     await visitor.signIn();
-    await page.addInitScript(lookForTheFirstRow);
+    await page.addInitScript(detectFirstRow);
     await page.goto("/clusters?waiting=true", { waitUntil: "commit" });
     await page.waitForFunction(() => window.firstRowAt);
     times.push(await page.evaluate(() => window.firstRowAt ?? Number.NaN));

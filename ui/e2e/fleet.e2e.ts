@@ -1,4 +1,7 @@
-/** A list of 300 clusters: what is in the document, what stays in sight, and what keys and screen readers find. */
+/**
+ * A list of 300 clusters: what is in the document, what stays in sight, and what keys and screen
+ * readers find.
+ */
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";

@@ -5,7 +5,7 @@ import type { World } from "./world.ts";
 export const WAITING = 300;
 /** Each cluster gets its namespace and projects at once, in a build without optimizations. */
 export const FLEET_TIME_MAX_MS = 300_000;
-/** Made at once. */
+/** Created concurrently. */
 const BATCH = 10;
 
 /** The active one is `zulu`, the others are `edge-1` to `edge-300`. */

@@ -9,7 +9,7 @@ const world = new World(["--nodes", "2"]);
 beforeAll(() => world.start());
 afterAll(() => world.end());
 
-/** Tabs on until the focus is on what has this name; fails when it never gets there. */
+/** Presses Tab until the element of this name has the focus; fails if it never does. */
 async function tabTo(visitor: Visitor, name: string | RegExp): Promise<void> {
   const { page } = visitor;
   const seen: string[] = [];
@@ -28,7 +28,7 @@ async function tabTo(visitor: Visitor, name: string | RegExp): Promise<void> {
   throw new Error(`the focus never came to ${name}; it was at ${seen.join(", ")}`);
 }
 
-/** Goes down a menu to an entry once the menu has the focus; fails when it is not there. */
+/** Goes down a menu to an entry once the menu has the focus; fails if it does not exist. */
 async function arrowTo(visitor: Visitor, entry: string): Promise<void> {
   const { page } = visitor;
   await page.waitForFunction(() => document.activeElement?.closest("[role=menu]"));
@@ -41,7 +41,7 @@ async function arrowTo(visitor: Visitor, entry: string): Promise<void> {
   throw new Error(`no menu entry ${entry}; the focus was at ${seen.join(", ")}`);
 }
 
-/** Whether one can see where the focus is. */
+/** Whether the focus is visible. */
 async function focusIsVisible(visitor: Visitor): Promise<boolean> {
   return visitor.page.evaluate(() => {
     const element = document.activeElement;
@@ -50,13 +50,13 @@ async function focusIsVisible(visitor: Visitor): Promise<boolean> {
   });
 }
 
-test("signing in, importing, looking and removing need no mouse", async () => {
+test("signing in, importing, inspecting and removing need no mouse", async () => {
   const visitor = await world.visitor();
   const { page } = visitor;
   const keys = page.keyboard;
   await page.goto("/");
   await page.getByLabel("User name").waitFor();
-  // The focus begins where one types.
+  // The focus starts in the first text field.
   await keys.type("admin");
   await tabTo(visitor, "Password");
   expect(await focusIsVisible(visitor)).toBe(true);
@@ -76,7 +76,7 @@ test("signing in, importing, looking and removing need no mouse", async () => {
   await tabTo(visitor, "Get the command");
   await keys.press("Enter");
   await page.getByText("Watch it arrive").waitFor();
-  // The focus comes to the command by itself.
+  // The focus moves to the command by itself.
   await eventually("the focus is on Copy", async () => {
     expect(await focusedName(visitor)).toBe("Copy the import command");
   });
@@ -109,7 +109,7 @@ test("signing in, importing, looking and removing need no mouse", async () => {
   await arrowTo(visitor, "Remove…");
   await keys.press("Enter");
   await page.getByRole("dialog", { name: /Remove key-board/ }).waitFor();
-  // A slip does nothing: the focus is on keeping it.
+  // An accidental Enter does nothing: the focus is on Cancel.
   await keys.press("Enter");
   await page.getByRole("dialog").waitFor({ state: "detached" });
   expect(await focusedName(visitor)).toBe("More actions for key-board");

@@ -1,4 +1,4 @@
-/** A login that has ended: people learn why, and sign in again in the same browser. */
+/** A login that has ended: users see why, and sign in again in the same browser. */
 
 import { rmSync } from "node:fs";
 import type { Page } from "playwright-core";
@@ -24,7 +24,7 @@ async function replaceLogin(visitor: Visitor, value: string): Promise<void> {
   await visitor.context.addCookies([{ ...cookie, secure: true, httpOnly: true, sameSite: "Lax" }]);
 }
 
-/** Changes something by the API, as the page of this login. */
+/** Changes something through the API with the login of the page. */
 function write(page: Page, path: string, body: unknown): Promise<number> {
   return page.evaluate(
     async ([path, body]) => {
@@ -36,7 +36,7 @@ function write(page: Page, path: string, body: unknown): Promise<number> {
   );
 }
 
-test("a login that was ended in another tab is told, and the same browser signs in again", async () => {
+test("a login that was ended in another tab is reported, and the same browser signs in again", async () => {
   const visitor = await world.visitor();
   await visitor.signIn();
   await visitor.freshness("Live");
@@ -46,7 +46,7 @@ test("a login that was ended in another tab is told, and the same browser signs 
   expect(await write(second, "/v3/tokens?action=logout", {})).toBe(200);
 
   const { page } = visitor;
-  // Whether it can say why depends on whether the logout took the cookie away before.
+  // The reason is only known if the logout has not deleted the cookie before.
   await page.getByText(/login has ended/).waitFor();
   await visitor.expectAccessible("login after one that was ended");
   await signInAgain(page);
@@ -56,7 +56,7 @@ test("a login that was ended in another tab is told, and the same browser signs 
   await visitor.leave();
 });
 
-test("a cookie that no longer holds keeps nobody from signing in, also after a reload", async () => {
+test("an invalid cookie does not prevent signing in, also after a reload", async () => {
   const visitor = await world.visitor();
   const { page } = visitor;
   await visitor.signIn();
@@ -67,7 +67,7 @@ test("a cookie that no longer holds keeps nobody from signing in, also after a r
   await page.goto("/clusters?q=x");
   await page.getByText("The login cookie cannot be read.").waitFor();
   await page.reload();
-  // What is wrong is the password, and nothing else is said to be.
+  // The page reports only the wrong password.
   await page.getByLabel("User name").fill("admin");
   await page.getByLabel("Password", { exact: true }).fill("not the password");
   await page.getByRole("button", { name: "Sign in" }).click();
@@ -77,7 +77,7 @@ test("a cookie that no longer holds keeps nobody from signing in, also after a r
   await visitor.leave();
 });
 
-test("a password that is set elsewhere ends the login, and the new one opens another", async () => {
+test("a password that is set in another session ends the login, and the new one works", async () => {
   const [here, there] = [await world.visitor(), await world.visitor()];
   await here.signIn();
   await here.freshness("Live");
@@ -93,7 +93,7 @@ test("a password that is set elsewhere ends the login, and the new one opens ano
   await Promise.all([here.leave(), there.leave()]);
 });
 
-test("a server that began anew with other keys lets the same browser sign in", async () => {
+test("after a restart of the server with other keys the same browser can sign in", async () => {
   const visitor = await world.visitor();
   await visitor.signIn();
   await visitor.freshness("Live");

@@ -1,4 +1,7 @@
-/** A cluster that an entry manages, imported a second time: the page names the first entry and has the ways on. */
+/**
+ * A cluster that an entry manages, imported a second time: the page names the first entry and shows
+ * the solutions.
+ */
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -23,7 +26,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.end());
 
-/** Runs a command of the page as its reader does: logged in, with a kubeconfig of the cluster. */
+/** Runs a command of the page like its user: logged in, with a kubeconfig of the cluster. */
 async function follow(command: string): Promise<void> {
   const kubeconfig = join(world.sim.data, "admin.kubeconfig");
   const line = command.replace("FILE", kubeconfig).replace(/^drover/, drover());
@@ -109,7 +112,7 @@ test("an owner who may not see the other entry reads that there is one, and not 
   await visitor.leave();
 });
 
-test("the commands that are shown do what they say: a new agent for the first entry, then a clone", async () => {
+test("the shown commands work: a new agent for the first entry, then a clone", async () => {
   const visitor = await world.visitor();
   const { page } = visitor;
   await visitor.signIn();

@@ -1,4 +1,7 @@
-/** A cluster of 2,000 nodes: what is in the document, and what stays reachable by scrolling, keys and menus. */
+/**
+ * A cluster of 2,000 nodes: what is in the document, and what stays reachable by scrolling, keys
+ * and menus.
+ */
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -44,7 +47,7 @@ test("of 2,000 nodes the page draws those in sight, the odd one first, and says 
   await page.goto("/c/many/nodes");
   const list = page.getByRole("table", { name: "Nodes" });
   await list.getByText("Cordoned", { exact: true }).waitFor();
-  await list.getByText("Takes no new pods: somebody cordoned it.").waitFor();
+  await list.getByText("Accepts no new pods: it is cordoned.").waitFor();
   expect(await elements(page)).toBeLessThanOrEqual(ELEMENTS_MAX);
   // With the head, and the line that says why one is cordoned.
   expect(Number(await list.getAttribute("aria-rowcount"))).toBe(NODES + 2);
@@ -77,7 +80,7 @@ test("a node far down has its menu, which stays while the page scrolls", async (
   });
   await button.click();
   await page.getByRole("menuitem", { name: "Cordon", exact: true }).click();
-  // It is now among those that need a look, at the top.
+  // It is now among those that need attention, at the top.
   await scrollTo(page, 0);
   await eventually("both cordoned nodes are at the top", async () => {
     expect(await page.getByText("Cordoned", { exact: true }).count()).toBe(2);

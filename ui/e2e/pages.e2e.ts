@@ -1,4 +1,6 @@
-/** Every page in both themes and two widths: pictures to look at, nothing that keeps people out, no complaint. */
+/**
+ * Every page in both themes and two widths: screenshots, accessibility, no errors of the browser.
+ */
 
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
@@ -47,20 +49,20 @@ beforeAll(async () => {
 });
 afterAll(() => world.end());
 
-/** One way of looking at the pages. */
-interface Look {
+/** A theme and a size of the window. */
+interface View {
   theme: Theme;
   width: number;
   height: number;
 }
 
-const LOOKS: Look[] = (["light", "dark"] as const).flatMap((theme) => [
+const VIEWS: View[] = (["light", "dark"] as const).flatMap((theme) => [
   { theme, width: 1440, height: 900 },
   { theme, width: 390, height: 844 },
 ]);
 
-/** Takes the picture once fonts and rows are there, and looks for barriers. */
-async function picture(visitor: Visitor, name: string, { theme, width }: Look): Promise<void> {
+/** Takes the screenshot once fonts and rows are loaded, and checks accessibility. */
+async function picture(visitor: Visitor, name: string, { theme, width }: View): Promise<void> {
   const { page } = visitor;
   await page.evaluate(() => document.fonts.ready);
   await eventually("all motion has ended", async () => {
@@ -80,113 +82,113 @@ async function picture(visitor: Visitor, name: string, { theme, width }: Look): 
   await visitor.expectAccessible(`${name}, ${theme}, ${width}`);
 }
 
-async function visitorFor({ theme, width, height }: Look): Promise<Visitor> {
+async function visitorFor({ theme, width, height }: View): Promise<Visitor> {
   const visitor = await world.visitor(theme);
   await visitor.page.setViewportSize({ width, height });
   return visitor;
 }
 
-describe.each(LOOKS)("in $theme, $width wide", (look) => {
+describe.each(VIEWS)("in $theme, $width wide", (view) => {
   test("signing in, the list and its dialogs can be used by everybody", async () => {
-    const visitor = await visitorFor(look);
+    const visitor = await visitorFor(view);
     const { page } = visitor;
     await page.goto("/");
     await page.getByLabel("User name").waitFor();
-    await picture(visitor, "login", look);
+    await picture(visitor, "login", view);
     await page.getByLabel("User name").fill("admin");
     await page.getByLabel("Password", { exact: true }).fill("not this one");
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("alert").waitFor();
-    await picture(visitor, "login-refused", look);
+    await picture(visitor, "login-refused", view);
     visitor.complaints.length = 0;
 
     await visitor.signIn();
     await visitor.row("prod-eu-1").getByText("Active").waitFor();
     await visitor.freshness("Live");
-    await picture(visitor, "clusters", look);
+    await picture(visitor, "clusters", view);
 
     await page.keyboard.press("Control+k");
     const palette = page.getByPlaceholder("Cluster, page or action");
     await palette.fill("prod");
     await page.getByRole("option", { name: /prod-us-1/ }).waitFor();
-    await picture(visitor, "palette", look);
+    await picture(visitor, "palette", view);
     await palette.fill("nothing like this");
-    await page.getByText("Nothing has all of these words.").waitFor();
-    await picture(visitor, "palette-no-match", look);
+    await page.getByText("Nothing matches all of these words.").waitFor();
+    await picture(visitor, "palette-no-match", view);
     await page.keyboard.press("Escape");
 
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keyboard map" }).waitFor();
-    await picture(visitor, "keys", look);
+    await picture(visitor, "keys", view);
     await page.keyboard.press("Escape");
 
     await page.getByRole("button", { name: /^Waiting/ }).click();
     await page.getByRole("link", { name: "Show the command" }).click();
     await page.getByText("Watch it arrive").waitFor();
     await page.getByRole("button", { name: "Copy the import command" }).waitFor();
-    await picture(visitor, "import", look);
+    await picture(visitor, "import", view);
     await page.keyboard.press("Escape");
 
     await page.getByRole("button", { name: "Import cluster" }).click();
     await page.getByLabel("Name", { exact: true }).fill("Payments_EU");
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Use payments-eu" }).waitFor();
-    await picture(visitor, "import-name", look);
+    await picture(visitor, "import-name", view);
     await page.keyboard.press("Escape");
 
     await page.goto("/clusters?q=nothing-like-this");
     await page.getByText("clusters match").waitFor();
-    await picture(visitor, "clusters-no-match", look);
+    await picture(visitor, "clusters-no-match", view);
     visitor.expectQuiet();
     await visitor.leave();
   });
 
   test("the pages of a cluster can be used by everybody", async () => {
-    const visitor = await visitorFor(look);
+    const visitor = await visitorFor(view);
     const { page } = visitor;
     await visitor.signIn();
     await page.goto("/c/prod-eu-1");
     await page.getByText("node-1", { exact: true }).waitFor();
-    await picture(visitor, "cluster", look);
+    await picture(visitor, "cluster", view);
     await page.getByRole("button", { name: /^prod-eu-1 .*switch cluster$/ }).click();
     await page.getByPlaceholder("Find a cluster").waitFor();
-    await picture(visitor, "cluster-switcher", look);
+    await picture(visitor, "cluster-switcher", view);
     await page.getByPlaceholder("Find a cluster").fill("nothing like this");
     await page.getByText("No cluster matches").waitFor();
-    await picture(visitor, "cluster-switcher-no-match", look);
+    await picture(visitor, "cluster-switcher-no-match", view);
     await page.keyboard.press("Escape");
     await page.getByRole("button", { name: "More actions for prod-eu-1" }).click();
     await page.getByRole("menuitem", { name: "Remove…" }).waitFor();
-    await picture(visitor, "cluster-menu", look);
+    await picture(visitor, "cluster-menu", view);
     await page.getByRole("menuitem", { name: "Remove…" }).click();
     await page.getByText("2 projects").waitFor();
-    await picture(visitor, "remove", look);
+    await picture(visitor, "remove", view);
     await page.keyboard.press("Escape");
 
     await page.goto("/c/prod-eu-1/nodes");
     await page.getByRole("cell", { name: "node-1", exact: true }).waitFor();
-    await picture(visitor, "nodes", look);
+    await picture(visitor, "nodes", view);
 
     await page.goto("/c/lab-berlin");
     await page.getByText("nobody has run the import command so far").waitFor();
-    await picture(visitor, "cluster-waiting", look);
+    await picture(visitor, "cluster-waiting", view);
     await page.goto("/c/lab-berlin/conditions");
     await page.getByText("What helps:").first().waitFor();
-    await picture(visitor, "conditions", look);
+    await picture(visitor, "conditions", view);
 
     await page.goto("/c/prod-eu-1/audit");
     await page.getByRole("cell", { name: "Agent registered" }).waitFor();
-    await picture(visitor, "cluster-audit", look);
+    await picture(visitor, "cluster-audit", view);
 
     await page.goto("/c/no-such-cluster");
     await page.getByText("There is no cluster no-such-cluster").waitFor();
-    await picture(visitor, "no-such-cluster", look);
+    await picture(visitor, "no-such-cluster", view);
     visitor.expectQuiet();
     await visitor.leave();
   });
 
   test("the guide can be read by everybody, without a login", async () => {
-    const visitor = await visitorFor(look);
+    const visitor = await visitorFor(view);
     const { page } = visitor;
     await page.goto("/");
     await page.getByRole("link", { name: "Guide" }).click();
@@ -199,42 +201,42 @@ describe.each(LOOKS)("in $theme, $width wide", (look) => {
     for (const href of links) {
       await page.goto(href);
       expect(await page.getByRole("heading", { level: 1 }).count()).toBe(1);
-      await picture(visitor, `guide${href.replaceAll("/", "-")}`, look);
+      await picture(visitor, `guide${href.replaceAll("/", "-")}`, view);
     }
     visitor.expectQuiet();
     await page.goto("/docs/nosuch");
     await page.getByRole("heading", { name: "No such page", level: 1 }).waitFor();
-    await picture(visitor, "guide-no-such-page", look);
+    await picture(visitor, "guide-no-such-page", view);
     await visitor.leave();
   });
 
   test("the pages around the clusters can be used by everybody", async () => {
-    const visitor = await visitorFor(look);
+    const visitor = await visitorFor(view);
     const { page } = visitor;
     await visitor.signIn();
     await page.goto("/audit");
     await page.getByRole("cell", { name: "admin", exact: true }).first().waitFor();
-    await picture(visitor, "audit", look);
+    await picture(visitor, "audit", view);
 
     await page.getByRole("button", { name: /^You: / }).click();
     await page.getByRole("menuitemradio", { name: "Dark" }).waitFor();
     await page.getByRole("menuitem", { name: "Guide" }).waitFor();
-    await picture(visitor, "person", look);
+    await picture(visitor, "person", view);
     await page.keyboard.press("Escape");
 
     await page.goto("/password");
     await page.getByLabel("Current password").waitFor();
-    await picture(visitor, "password", look);
+    await picture(visitor, "password", view);
     visitor.expectQuiet();
     await page.getByLabel("Current password").fill("not this one");
     await page.getByLabel("New password").fill("something long enough");
     await page.getByRole("button", { name: "Change password" }).click();
     await page.getByText("That is not your current password.").waitFor();
-    await picture(visitor, "password-refused", look);
+    await picture(visitor, "password-refused", view);
 
     await page.goto("/nosuch");
     await page.getByRole("heading", { name: "No such page" }).waitFor();
-    await picture(visitor, "no-such-page", look);
+    await picture(visitor, "no-such-page", view);
     await visitor.leave();
   });
 });
@@ -247,7 +249,7 @@ test("a narrow window loses nothing that matters", async () => {
   await visitor.row("prod-eu-1").getByText("Active").waitFor();
   const wide = await page.evaluate(() => document.documentElement.scrollWidth);
   expect(wide).toBeLessThanOrEqual(320);
-  // The name of what needs a look, and its way on, are within the window.
+  // The name of what needs attention, and its next step, are within the window.
   expect((await page.getByRole("link", { name: "lab-berlin" }).boundingBox())?.x).toBeLessThan(320);
   await page.getByRole("link", { name: "Show the command" }).click({ trial: true });
   await page.screenshot({ path: join(SCREENS, "clusters-narrow-light.png") });
@@ -256,34 +258,34 @@ test("a narrow window loses nothing that matters", async () => {
   await visitor.leave();
 });
 
-test.each(LOOKS)("what cannot be reached is as usable in $theme, $width wide", async (look) => {
-  const visitor = await visitorFor(look);
+test.each(VIEWS)("what cannot be reached is as usable in $theme, $width wide", async (view) => {
+  const visitor = await visitorFor(view);
   const { page } = visitor;
   await visitor.signIn();
   await page.goto("/c/prod-us-1");
   await page.getByText("node-1", { exact: true }).waitFor();
   await world.sim.kill();
   await page.getByText(/^Agent silent for/).waitFor();
-  await picture(visitor, "cluster-unavailable", look);
+  await picture(visitor, "cluster-unavailable", view);
   await page.goto("/c/prod-us-1/nodes");
   await page.getByRole("cell", { name: "Was ready" }).first().waitFor();
-  await picture(visitor, "nodes-unavailable", look);
+  await picture(visitor, "nodes-unavailable", view);
   await page.goto("/c/prod-us-1/conditions");
   await page.getByText("As last known: ").first().waitFor();
-  await picture(visitor, "conditions-unavailable", look);
+  await picture(visitor, "conditions-unavailable", view);
   await page.goto("/clusters");
   await visitor.row("prod-us-1").getByText("Unavailable").waitFor();
-  await picture(visitor, "clusters-unavailable", look);
+  await picture(visitor, "clusters-unavailable", view);
   await world.sim.start();
   await visitor.row("prod-us-1").getByText("Active").waitFor();
 
   await world.server.kill();
-  await page.getByText("The server does not answer.").waitFor();
-  await picture(visitor, "clusters-offline", look);
+  await page.getByText("The server does not respond.").waitFor();
+  await picture(visitor, "clusters-offline", view);
   await page.getByRole("link", { name: "prod-us-1" }).click();
   await page.getByRole("heading", { name: "prod-us-1", level: 1 }).waitFor();
-  await picture(visitor, "cluster-offline", look);
+  await picture(visitor, "cluster-offline", view);
   await world.startServer();
-  await page.getByText("The server does not answer.").waitFor({ state: "detached" });
+  await page.getByText("The server does not respond.").waitFor({ state: "detached" });
   await visitor.leave();
 });

@@ -1,4 +1,4 @@
-/** Users and their own passwords: asked for a new one when they must, and changing it when they like. */
+/** Changes of own passwords: required ones, and voluntary ones. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { type Visitor, World } from "./world.ts";
@@ -16,7 +16,7 @@ async function change({ page }: Visitor, current: string, next: string): Promise
   await page.getByRole("button", { name: "Change password" }).click();
 }
 
-test("a user who must change the password sees nothing else until it is changed, then the page asked for", async () => {
+test("a user who must change the password sees nothing else until it is changed, then the requested page", async () => {
   const administrator = await world.visitor();
   await administrator.signIn();
   await administrator.makeUser({ username: "paul", password: GIVEN, mustChangePassword: true });
@@ -72,7 +72,7 @@ test("a user changes the password from the menu, and reads which logins ended an
   await change(visitor, GIVEN, CHOSEN);
   await page.getByText(/^1 other login of yours ended\. 1 token of yours goes on/).waitFor();
   visitor.expectQuiet();
-  // This login goes on, the other does not.
+  // This login stays valid, the other does not.
   await page.getByRole("link", { name: "All clusters" }).last().click();
   await page.getByRole("heading", { name: "Clusters", level: 1 }).waitFor();
   await elsewhere.page.goto("/audit");

@@ -1,4 +1,7 @@
-/** Our binary and the real programs beside it, as processes. A missing one fails with what brings it. */
+/**
+ * Drover's binary and the real programs beside it, as processes. A missing one fails with the
+ * command that provides it.
+ */
 
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
@@ -8,7 +11,7 @@ import { join, resolve } from "node:path";
 const ROOT = resolve(import.meta.dirname, "../..");
 const TARGET = join(ROOT, "target");
 
-/** Screenshots of every page, to be looked at. */
+/** Folder of the screenshots of every page. */
 export const SCREENS = join(TARGET, "ui/screens");
 
 function program(path: string, bring: string): string {
@@ -21,16 +24,16 @@ export const drover = () =>
 export const kubectl = () => program(join(TARGET, "deps/bin/kubectl"), "cargo xtask deps");
 export const chromium = () => program(join(TARGET, "deps/bin/chromium"), "cargo xtask deps");
 
-/** Looks until `look` gives something, and fails with its last error. */
+/** Polls until `attempt` succeeds; after the timeout it fails with the last error. */
 export async function eventually<T>(
   what: string,
-  look: () => Promise<T> | T,
+  attempt: () => Promise<T> | T,
   timeoutMs = 30_000,
 ): Promise<T> {
   const end = Date.now() + timeoutMs;
   for (;;) {
     try {
-      return await look();
+      return await attempt();
     } catch (error) {
       if (Date.now() > end)
         throw new Error(`not within ${timeoutMs} ms: ${what}`, { cause: error });
@@ -48,7 +51,10 @@ export class Drover {
   #starts = 0;
   #port = "0";
 
-  /** `folder`: kept over restarts. The port is free at the first start and stays, data or not. */
+  /**
+   * `folder`: stays the same over restarts. The port is free at the first start and stays, data or
+   * not.
+   */
   constructor(name: "server" | "sim", folder: string, flags: string[]) {
     this.#name = name;
     this.#folder = folder;
@@ -60,7 +66,7 @@ export class Drover {
     return join(this.#folder, "data");
   }
 
-  /** Starts it and waits until it says that it is ready. */
+  /** Starts it and waits until it is ready. */
   async start(environment: Record<string, string> = {}): Promise<string> {
     this.#starts += 1;
     const log = join(this.#folder, `${this.#name}-${this.#starts}.log`);
@@ -73,9 +79,9 @@ export class Drover {
     this.#process = child;
     await eventually(`drover ${this.#name} is ready`, async () => {
       if (child.exitCode !== null) throw new Error(readFileSync(log, "utf8").slice(-2000));
-      // The certificate is the server's own; what is asked for here is public.
-      const answer = await insecure(`${this.url()}/readyz`);
-      if (answer !== 200) throw new Error(`/readyz says ${answer}`);
+      // The certificate is the server's own; the requested data is public.
+      const status = await insecure(`${this.url()}/readyz`);
+      if (status !== 200) throw new Error(`/readyz says ${status}`);
     });
     this.#port = new URL(this.url()).port;
     return this.url();
@@ -85,7 +91,7 @@ export class Drover {
     return JSON.parse(readFileSync(join(this.data, "server.json"), "utf8")).url;
   }
 
-  /** Ends it as a crash would. */
+  /** Kills it like a crash. */
   async kill(): Promise<void> {
     const child = this.#process;
     this.#process = undefined;
@@ -96,18 +102,18 @@ export class Drover {
   }
 }
 
-/** The status of a GET, with the certificate as it is. */
+/** The status of a GET, without verification of the certificate. */
 function insecure(url: string): Promise<number> {
-  return new Promise((answer, fail) => {
+  return new Promise((resolve, reject) => {
     const request = get(url, { rejectUnauthorized: false }, (response) => {
       response.resume();
-      answer(response.statusCode ?? 0);
+      resolve(response.statusCode ?? 0);
     });
-    request.on("error", fail);
+    request.on("error", reject);
   });
 }
 
-/** Runs a line in a shell, as a person pastes it; fails with what it printed. */
+/** Runs a line in a shell, as pasted by a user; fails with its output. */
 export async function shell(line: string, environment: Record<string, string>): Promise<string> {
   const path = `${join(TARGET, "deps/bin")}:${process.env.PATH}`;
   const child = spawn("bash", ["-o", "pipefail", "-c", line], {

@@ -1,4 +1,7 @@
-/** What cannot be reached looks like it wherever one looks: a cluster without its agent, and the server itself. */
+/**
+ * Outdated data is marked on every page: of a cluster without its agent, and of an unavailable
+ * server.
+ */
 
 import type { Page } from "playwright-core";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -16,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => world.end());
 
-/** How many marks on the page have the colour of what is well. */
+/** Number of marks on the page with the colour of healthy. */
 function greenMarks(page: Page, within = "main, nav"): Promise<number> {
   return page.evaluate((within) => {
     const probe = document.body.appendChild(document.createElement("i"));
@@ -44,7 +47,7 @@ test("a cluster whose agent is silent is past on each of its pages, and the noti
   await world.sim.kill();
 
   await page.getByText(/^Agent silent for \d+ s$/).waitFor();
-  // The condition that should hold is not what the page says of it.
+  // The page does not show the title of a true condition.
   expect(await page.getByText("Tunnel open").count()).toBe(0);
   await page.getByText("Was ready").first().waitFor();
   await page.getByText("As last known", { exact: true }).first().waitFor();
@@ -65,7 +68,7 @@ test("a cluster whose agent is silent is past on each of its pages, and the noti
   const observed = page.getByRole("listitem").filter({ hasText: "Up to date" });
   await observed.getByText("As last known: ").waitFor();
   expect(await greenMarks(page, "[data-past]")).toBe(0);
-  // What Drover knows by itself holds all the same.
+  // Conditions that Drover knows by itself stay valid.
   expect(await greenMarks(page)).toBeGreaterThan(0);
 
   await world.sim.start();
@@ -76,7 +79,7 @@ test("a cluster whose agent is silent is past on each of its pages, and the noti
   await visitor.leave();
 });
 
-test("while the server does not answer every page says so, and nothing on it looks well", async () => {
+test("while the server does not respond every page shows it, and nothing on it looks healthy", async () => {
   const visitor = await world.visitor();
   const { page } = visitor;
   await visitor.signIn();
@@ -85,7 +88,7 @@ test("while the server does not answer every page says so, and nothing on it loo
   await world.server.kill();
 
   const connection = page.getByRole("status", { name: "Connection" });
-  await connection.getByText(/The server does not answer\. What you see is as of \d/).waitFor();
+  await connection.getByText(/The server does not respond\. What you see is as of \d/).waitFor();
   await visitor.row("north").getByText("Was active").waitFor();
   expect(await visitor.row("north").getByText("live").count()).toBe(0);
   expect(await greenMarks(page)).toBe(0);
@@ -93,13 +96,13 @@ test("while the server does not answer every page says so, and nothing on it loo
 
   await page.getByRole("link", { name: "north" }).click();
   await page.getByRole("heading", { name: "north", level: 1 }).waitFor();
-  await connection.getByText("The server does not answer.").waitFor();
+  await connection.getByText("The server does not respond.").waitFor();
   await page.getByText("Was active").waitFor();
   expect(await greenMarks(page)).toBe(0);
   expect(await page.getByText("Agent connected for").count()).toBe(0);
 
   await world.startServer();
-  await connection.getByText("The server does not answer.").waitFor({ state: "detached" });
+  await connection.getByText("The server does not respond.").waitFor({ state: "detached" });
   await page.getByText("Agent connected for").waitFor();
   await page.getByText("Active", { exact: true }).waitFor();
   expect(await greenMarks(page)).toBeGreaterThan(0);

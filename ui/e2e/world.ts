@@ -1,4 +1,7 @@
-/** What a browser test has around it: a server, simulated clusters, a browser that tells on itself. */
+/**
+ * The environment of a browser test: a server, simulated clusters, a browser that records its
+ * errors.
+ */
 
 import { mkdtempSync, rmSync } from "node:fs";
 import { readFile } from "node:fs/promises";
@@ -12,7 +15,7 @@ import {
   type Page,
 } from "playwright-core";
 import { afterEach, expect } from "vitest";
-import { keepEvidence } from "./evidence.ts";
+import { writeEvidence } from "./evidence.ts";
 import { chromium, Drover, eventually, kubectl, shell } from "./programs.ts";
 
 export const PASSWORD = "only-for-browser-tests";
@@ -25,14 +28,14 @@ const FLAGS = [
   "--disable-background-networking",
   "--disable-component-update",
   "--disable-sync",
-  // Names that tests use for servers on this machine, and for pages that they answer themselves.
+  // Names that tests use for servers on this machine, and for pages that they serve themselves.
   "--host-resolver-rules=MAP *.corp.example 127.0.0.1, MAP *.test 127.0.0.1",
-  // Else no page but those of this machine may reach a server on it, which no real server is.
+  // Otherwise only local pages may reach a server on this machine; real servers are not local.
   "--disable-features=LocalNetworkAccessChecks",
 ];
 
-/** Longest wait for something on a page. */
-const LOOK_TIME_MAX_MS = 30_000;
+/** Timeout of a wait for an element of a page. */
+const WAIT_TIMEOUT_MS = 30_000;
 
 export type Theme = "light" | "dark";
 
@@ -43,11 +46,14 @@ export class World {
   readonly #visitors = new Set<Visitor>();
   #browser: Browser | undefined;
 
-  /** `flags`: of the simulator. Made at the top of a file, since it watches for failures of its tests. */
+  /**
+   * `flags`: of the simulator. Must be created at the top of a file, because it watches for
+   * failures of its tests.
+   */
   constructor(flags: string[]) {
     this.sim = new Drover("sim", join(this.folder, "sim"), flags);
     kubectl();
-    afterEach((context) => keepEvidence(this, this.#visitors, context));
+    afterEach((context) => writeEvidence(this, this.#visitors, context));
   }
 
   async start(): Promise<void> {
@@ -65,7 +71,7 @@ export class World {
     rmSync(this.folder, { recursive: true, force: true });
   }
 
-  /** A browser of a person of its own, without a login. */
+  /** A separate browser context, without a login. */
   async visitor(theme: Theme = "light"): Promise<Visitor> {
     if (!this.#browser) throw new Error("the world has not been started");
     const context = await this.#browser.newContext({
@@ -73,10 +79,10 @@ export class World {
       ignoreHTTPSErrors: true,
       viewport: { width: 1440, height: 900 },
       colorScheme: theme,
-      // Copying is a right that people are asked for; nobody answers here.
+      // Browsers prompt for the right to copy; the tests cannot respond.
       permissions: ["clipboard-read", "clipboard-write"],
     });
-    context.setDefaultTimeout(LOOK_TIME_MAX_MS);
+    context.setDefaultTimeout(WAIT_TIMEOUT_MS);
     const visitor = new Visitor(context, await context.newPage());
     this.#visitors.add(visitor);
     context.once("close", () => this.#visitors.delete(visitor));
@@ -89,7 +95,7 @@ export class World {
   }
 }
 
-/** One person's browser. Remembers what the browser complained of. */
+/** One user's browser. Records the errors of the browser. */
 export class Visitor {
   readonly context: BrowserContext;
   readonly page: Page;
@@ -116,7 +122,7 @@ export class Visitor {
     await page.getByRole("heading", { name: "Sign in", level: 1 }).waitFor({ state: "detached" });
   }
 
-  /** A request to `/v3` as a page of this browser makes it. Fails when it is refused. */
+  /** Sends a request to `/v3` like a page of this browser. Fails if it is refused. */
   api<T>(method: string, path: string, body?: object): Promise<T> {
     return this.page.evaluate(
       async ([method, path, body]) => {
@@ -134,7 +140,7 @@ export class Visitor {
     );
   }
 
-  /** Makes a cluster, and gives the command that imports it. */
+  /** Creates a cluster, and returns the command that imports it. */
   async importCommand(name: string, labels: Record<string, string> = {}): Promise<string> {
     const { id } = await this.api<{ id: string }>("POST", "/v3/clusters", { name, labels });
     return eventually(`a command for ${name}`, async () => {
@@ -146,7 +152,7 @@ export class Visitor {
     });
   }
 
-  /** Makes a user, who has a role on a cluster if one is named. */
+  /** Creates a user, with a role on a cluster if one is given. */
   async makeUser(user: NewUser, role?: { cluster: string; role: string }): Promise<void> {
     const { id } = await this.api<{ id: string }>("POST", "/v3/users", user);
     if (!role) return;
@@ -164,7 +170,7 @@ export class Visitor {
     return this.page.locator(`tr[data-cluster="${name}"]`);
   }
 
-  /** Waits until the foot says so. */
+  /** Waits until the footer shows the text. */
   async freshness(word: string | RegExp): Promise<void> {
     await this.page.getByRole("contentinfo").getByText(word).first().waitFor();
   }
@@ -172,7 +178,7 @@ export class Visitor {
   /** Fails on what automatic accessibility checks call moderate, serious or critical. */
   async expectAccessible(what: string): Promise<void> {
     await this.settled();
-    // Evaluated by the browser's own means, so the page's policy stays as strict as it is.
+    // Evaluated by the browser itself, so that the page's policy stays strict.
     await this.page.evaluate(await axeSource());
     const violations = await this.page.evaluate(async () => {
       const axe = (window as unknown as { axe: Axe }).axe;
@@ -187,10 +193,10 @@ export class Visitor {
     expect(violations, what).toEqual([]);
   }
 
-  /** Waits until nothing fades in or out any more: colours in between are nobody's to judge. */
+  /** Waits until all animations have ended: intermediate colours fail contrast checks. */
   async settled(): Promise<void> {
     await this.page.evaluate(async () => {
-      // What has just appeared begins to fade in with the next frame.
+      // New elements begin to fade in with the next frame.
       await new Promise((next) => requestAnimationFrame(() => requestAnimationFrame(next)));
       const ends = document
         .getAnimations()
@@ -199,7 +205,7 @@ export class Visitor {
     });
   }
 
-  /** Fails when the browser complained. */
+  /** Fails if the browser logged errors. */
   expectQuiet(): void {
     expect(this.complaints).toEqual([]);
   }

@@ -1,2 +1,2 @@
-/** The product's version, put in by the build. */
+/** The product's version, set by the build. */
 declare const __VERSION__: string;

@@ -1,6 +1,6 @@
 /** The start of the interface: the query cache, the router, and what happens when a login ends. */
 
-// First, so that what parts say of themselves comes after it and counts.
+// First, so that style sheets of components override it.
 import "./ui/tokens.css";
 import "./ui/base.css";
 
@@ -14,13 +14,13 @@ import { sessionQuery } from "./api/queries.ts";
 import { paths } from "./paths.ts";
 import { makeRouter } from "./routes.tsx";
 
-/** Tries of a read that had no answer. A refusal is not asked for twice. */
+/** Retries of a read without a response. Refusals are not retried. */
 const TRIES_MAX = 3;
 
 const client: QueryClient = new QueryClient({
   queryCache: new QueryCache({
     onError: (error, query) => {
-      // The router's own look at the session sends people to the login itself.
+      // The router's own check of the session redirects to the login itself.
       if (isUnauthenticated(error) && query.queryKey[0] !== sessionQuery.queryKey[0]) {
         leave(loginEnd(error));
       }
@@ -41,7 +41,10 @@ const router = makeRouter(client);
 
 let leaving = false;
 
-/** The login ended: back to it, and from there to where one is. The first to say why knows it best. */
+/**
+ * After the end of a login: redirects to the login page and from there back to the current page.
+ * The first reported reason is used.
+ */
 function leave(why: string | undefined): void {
   const here = router.state.location;
   if (leaving || here.pathname === "/login") return;

@@ -1,13 +1,19 @@
-/** Every address of the interface. The server knows the first parts (`PAGES` in crates/server/src/ui.rs). */
+/**
+ * Every address of the interface. The server knows the first parts (`PAGES` in
+ * crates/server/src/ui.rs).
+ */
 
 import type { AuditSearch } from "./features/audit/search.ts";
 import type { ClusterSearch } from "./features/clusters/search.ts";
 
-/** The guide, which the server has as pages of its own: no route, but a link. */
+/** The guide, which the server serves as separate pages: a link, not a route. */
 export const GUIDE = "/docs/";
 
 export const paths = {
-  /** `loginEnd`: why there is no login any more. Not in the address, where anybody could put words of their own. */
+  /**
+   * `loginEnd`: why the login ended. It is not in the address, because a link could contain any
+   * text.
+   */
   login: (to?: string, loginEnd?: string) =>
     ({ to: "/login", search: to ? { to } : {}, state: loginEnd ? { loginEnd } : {} }) as const,
   clusters: (search: ClusterSearch = {}) => ({ to: "/clusters", search }) as const,

@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { paths } from "./paths.ts";
 import { makeRouter } from "./routes.tsx";
 
-test("every address that the interface makes is one of its routes", () => {
+test("every address of the interface is one of its routes", () => {
   const router = makeRouter(new QueryClient());
   const made = Object.entries({
     login: paths.login("/c/north"),

@@ -1,4 +1,4 @@
-/** Every route, and what has to be so before it shows: everything but the login needs one. */
+/** Every route and its precondition: all pages except the login need a login. */
 
 import { type QueryClient, useQuery } from "@tanstack/react-query";
 import {
@@ -33,7 +33,8 @@ const login = createRoute({
   getParentRoute: () => root,
   path: "/login",
   validateSearch: (raw: Record<string, unknown>): { to?: string } => {
-    // Only places of ours: an address from elsewhere must not send people away after signing in.
+    // Only paths of this interface: a crafted link must not redirect users to another site after
+    // signing in.
     return typeof raw.to === "string" && /^\/[^/\\]/.test(raw.to) ? { to: raw.to } : {};
   },
   component: function Login() {
@@ -55,7 +56,7 @@ const signedIn = createRoute({
   getParentRoute: () => root,
   id: "signed-in",
   beforeLoad: async ({ context, location }) => {
-    // Every page has the list, which need not wait for who one is.
+    // Every page has the list of clusters, whose request need not wait for that of the user.
     if (mayBeSignedIn()) void context.client.prefetchQuery(clustersQuery);
     try {
       await context.client.ensureQueryData(sessionQuery);
@@ -67,7 +68,7 @@ const signedIn = createRoute({
   },
   component: function SignedIn() {
     const { data: user } = useQuery(sessionQuery);
-    // Nothing else shows before a new password is set; then the page of the address does.
+    // No other page is shown before a new password is set.
     if (user?.mustChangePassword) return <FirstPasswordPage user={user} />;
     return (
       <Shell>
@@ -109,7 +110,7 @@ const password = createRoute({
   component: PasswordPage,
 });
 
-/** Every other address. A child of `signedIn`, so that it shows inside the frame. */
+/** All other addresses. A child of `signedIn`, so that it is shown inside the frame. */
 const notFound = createRoute({
   getParentRoute: () => signedIn,
   path: "$",

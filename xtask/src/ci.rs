@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: everything that must be green, in the order in which it fails fastest.
+//! `cargo xtask ci`: all checks and tests, fastest failures first.
 
 use anyhow::Result;
 

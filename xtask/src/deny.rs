@@ -1,7 +1,7 @@
-//! Licences, bans and sources of everything that is linked, as `deny.toml` has them.
+//! Checks licences, bans and sources of all linked crates against `deny.toml`.
 //!
-//! Not cargo-deny itself: building it takes longer than all other checks together. `deny.toml` keeps
-//! its form, so it can be run as well; security advisories are its part.
+//! This is not cargo-deny: building that takes longer than all other checks together. `deny.toml`
+//! has its format, so cargo-deny can be run as well, for security advisories.
 
 use std::collections::HashSet;
 
@@ -11,7 +11,7 @@ use serde::Deserialize;
 use crate::workspace::{self, Package};
 
 #[derive(Deserialize)]
-struct Rules {
+struct DenyRules {
     licenses: Licenses,
     bans: Bans,
     sources: Sources,
@@ -37,13 +37,13 @@ struct Ban {
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 struct Sources {
-    unknown_registry: Verdict,
-    unknown_git: Verdict,
+    unknown_registry: SourceDecision,
+    unknown_git: SourceDecision,
 }
 
 #[derive(Deserialize, PartialEq)]
 #[serde(rename_all = "kebab-case")]
-enum Verdict {
+enum SourceDecision {
     Allow,
     Deny,
 }
@@ -51,9 +51,9 @@ enum Verdict {
 pub fn run() -> Result<()> {
     let root = workspace::root();
     let text = std::fs::read_to_string(root.join("deny.toml")).context("cannot read deny.toml")?;
-    let rules: Rules = toml::from_str(&text).context("cannot understand deny.toml")?;
+    let rules: DenyRules = toml::from_str(&text).context("cannot parse deny.toml")?;
     let metadata = workspace::metadata(&root, &["--locked"])?;
-    let linked = linked()?;
+    let linked = linked_packages()?;
     let packages = metadata
         .packages
         .iter()
@@ -69,11 +69,11 @@ pub fn run() -> Result<()> {
     Ok(())
 }
 
-/// Name and version of everything that is built on this platform.
+/// Name and version of all crates that are built on this platform.
 ///
-/// Neither the lock file nor `cargo metadata` can tell: both also name crates behind features that
-/// nobody turned on.
-fn linked() -> Result<HashSet<String>> {
+/// The lock file and `cargo metadata` do not show this: both also contain crates of features that
+/// are not enabled.
+fn linked_packages() -> Result<HashSet<String>> {
     let output = workspace::cargo()
         .args(["tree", "--workspace", "--locked", "--edges", "normal,build,dev"])
         .args(["--prefix", "none", "--format", "{p}"])
@@ -88,7 +88,7 @@ fn linked() -> Result<HashSet<String>> {
         Some(format!("{} {}", words.next()?, words.next()?))
     };
     let linked: HashSet<String> = text.lines().filter_map(first_two).collect();
-    // A tree in another form would let everything pass.
+    // Output in another format would make every check pass.
     ensure!(
         linked.contains(concat!("xtask v", env!("CARGO_PKG_VERSION"))),
         "cargo tree does not list the workspace's own crates"
@@ -96,26 +96,26 @@ fn linked() -> Result<HashSet<String>> {
     Ok(linked)
 }
 
-fn complaints(rules: &Rules, package: &Package) -> Vec<String> {
+fn complaints(rules: &DenyRules, package: &Package) -> Vec<String> {
     let mut found = Vec::new();
     let who = format!("'{}' {}", package.name, package.version);
     if let Some(ban) = rules.bans.deny.iter().find(|ban| ban.name == package.name) {
         found.push(format!("{who} is banned: {}", ban.reason));
     }
-    // Ours have none.
+    // Crates of the workspace have none.
     if let Some(source) = &package.source {
         if source.starts_with("registry+") {
             let known = source == "registry+https://github.com/rust-lang/crates.io-index";
-            if !known && rules.sources.unknown_registry == Verdict::Deny {
+            if !known && rules.sources.unknown_registry == SourceDecision::Deny {
                 found.push(format!("{who} comes from an unknown registry, {source}"));
             }
-        } else if rules.sources.unknown_git == Verdict::Deny {
+        } else if rules.sources.unknown_git == SourceDecision::Deny {
             found.push(format!("{who} does not come from the registry but from {source}"));
         }
     }
     match &package.license {
         None => found.push(format!("{who} names no licence")),
-        Some(expression) if !allowed(expression, &rules.licenses.allow) => {
+        Some(expression) if !is_allowed(expression, &rules.licenses.allow) => {
             found.push(format!("the licence of {who} is not allowed: {expression}"));
         }
         Some(_) => {}
@@ -123,9 +123,9 @@ fn complaints(rules: &Rules, package: &Package) -> Vec<String> {
     found
 }
 
-/// Whether an SPDX expression can be met with `allow` alone. AND binds stronger than OR; the slash
+/// Whether `allow` alone satisfies an SPDX expression. AND binds stronger than OR; the slash
 /// of old manifests means OR.
-fn allowed(expression: &str, allow: &[String]) -> bool {
+fn is_allowed(expression: &str, allow: &[String]) -> bool {
     let spaced = expression.replace('/', " OR ").replace('(', " ( ").replace(')', " ) ");
     let words: Vec<&str> = spaced.split_whitespace().collect();
     let mut rest = words.as_slice();

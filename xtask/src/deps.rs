@@ -1,9 +1,10 @@
 //! `cargo xtask deps`: puts the real programs that tests run against into `target/deps/bin`.
 //!
-//! Each module under `testbed/` is built; a build is kept under the hash of everything that went into it,
-//! so nothing is built twice. There is no partial outcome: either every program of a module is there or
-//! the command fails. The [`python`] client comes from its packages, published [`definitions`] from their
-//! modules; [`chromium`] and what a node needs ([`debian`]) are unpacked from the distribution's packages.
+//! Each module under `testbed/` is built. A build is stored under the hash of its inputs, so
+//! nothing is built twice. There is no partial result: either all programs of a module exist or the
+//! command fails. The [`python`] client comes from its packages, published [`definitions`] from
+//! their modules; [`chromium`] and the programs of a node ([`debian`]) are unpacked from the
+//! distribution's packages.
 
 mod chromium;
 mod debian;
@@ -21,13 +22,13 @@ use anyhow::{Context, Result, bail};
 
 use crate::{fingerprint, process, workspace};
 
-/// Kubernetes 1.36 says so in its go.mod.
+/// The version in the go.mod of Kubernetes 1.36.
 const GO_MINOR_MIN: u32 = 26;
-/// The packages that hold the version which components report.
+/// The packages with the version that components report.
 const VERSION_PACKAGES: [&str; 2] =
     ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"];
 
-/// A Go module of ours with one program per folder of `cmd`.
+/// A Go module of this repository with one program per folder of `cmd`.
 struct Module {
     name: &'static str,
     /// The linker flags, from the text of its go.mod.
@@ -46,7 +47,7 @@ pub fn run() -> Result<()> {
     let root = workspace::root();
     let deps = root.join("target/deps");
     fs::create_dir_all(deps.join("bin"))?;
-    // Two builds at once would take the memory of both and the time of one.
+    // Two concurrent builds need twice the memory and save no time.
     let lock = File::create(deps.join("lock")).context("cannot create the lock of target/deps")?;
     lock.lock().context("cannot lock target/deps")?;
     for module in &MODULES {
@@ -68,7 +69,7 @@ impl Module {
         if !build.is_dir() {
             check_go()?;
             compile(source, &flags, &programs, &build)?;
-            forget_others(&builds, &build)?;
+            remove_other_builds(&builds, &build)?;
         }
         for program in &programs {
             link(deps, program, &build.join(program))?;
@@ -77,7 +78,7 @@ impl Module {
     }
 }
 
-/// Makes `bin/<name>` lead to `program`, which is below `deps` too.
+/// Makes `bin/<name>` a link to `program`, which is also below `deps`.
 fn link(deps: &Path, name: &str, program: &Path) -> Result<()> {
     let link = deps.join("bin").join(name);
     // Relative, so that a copy of target/deps works too.
@@ -85,7 +86,7 @@ fn link(deps: &Path, name: &str, program: &Path) -> Result<()> {
     if fs::read_link(&link).is_ok_and(|current| current == target) {
         return Ok(());
     }
-    // Replaced in one step: others may be starting the program just now.
+    // Replaced atomically: another process may be starting the program.
     let fresh = deps.join("bin").join(format!(".{name}"));
     let _ = fs::remove_file(&fresh);
     symlink(&target, &fresh)
@@ -107,14 +108,14 @@ fn compile(source: &Path, flags: &str, programs: &[String], build: &Path) -> Res
             .args(["build", "-trimpath", "-buildvcs=false", "-ldflags", flags, "-o"])
             .arg(unfinished.join(program))
             .arg(format!("./cmd/{program}"));
-        process::succeed(&mut go).context("the module proxy may be out of reach")?;
-        eprintln!("  {program}: {}", process::length(start.elapsed()));
+        process::run(&mut go).context("the module proxy may be unreachable")?;
+        eprintln!("  {program}: {}", process::duration_text(start.elapsed()));
     }
     fs::rename(&unfinished, build).context("cannot put the finished build in place")
 }
 
-/// Every other build of the module; each takes hundreds of megabytes.
-fn forget_others(builds: &Path, build: &Path) -> Result<()> {
+/// Removes all other builds of the module; each has hundreds of megabytes.
+fn remove_other_builds(builds: &Path, build: &Path) -> Result<()> {
     for entry in fs::read_dir(builds)? {
         let path = entry?.path();
         if path != build {
@@ -146,7 +147,7 @@ fn check_go() -> Result<()> {
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     match minor(&version) {
         Some(minor) if minor >= GO_MINOR_MIN => Ok(()),
-        _ => bail!("{needed}; the one that is there says '{version}'"),
+        _ => bail!("{needed}; the installed one reports '{version}'"),
     }
 }
 
@@ -162,11 +163,11 @@ fn no_flags(_manifest: &str) -> Result<String> {
 }
 
 fn kubernetes_flags(manifest: &str) -> Result<String> {
-    let version = required(manifest, "k8s.io/kubernetes")
+    let version = required_version(manifest, "k8s.io/kubernetes")
         .context("testbed/kubernetes/go.mod does not require k8s.io/kubernetes")?;
     let mut numbers = version.trim_start_matches('v').split('.');
     let (Some(major), Some(minor)) = (numbers.next(), numbers.next()) else {
-        bail!("'{version}' in testbed/kubernetes/go.mod is no version");
+        bail!("'{version}' in testbed/kubernetes/go.mod is not a version");
     };
     let mut flags = Vec::new();
     for package in VERSION_PACKAGES {
@@ -183,7 +184,7 @@ fn kubernetes_flags(manifest: &str) -> Result<String> {
 }
 
 /// The version at which a go.mod requires `module`.
-fn required<'a>(manifest: &'a str, module: &str) -> Option<&'a str> {
+fn required_version<'a>(manifest: &'a str, module: &str) -> Option<&'a str> {
     manifest.lines().find_map(|line| {
         let mut words = line.trim().trim_start_matches("require ").split_whitespace();
         (words.next() == Some(module)).then(|| words.next())?

@@ -1,7 +1,7 @@
-//! `cargo xtask dist`: what a release carries, as files in one folder: the program, static; the images of server and
-//! agent; a list of what is in them ([`bill`]); checksums of all that.
+//! `cargo xtask dist`: the files of a release in one folder: the static program, the images of
+//! server and agent, the bill of materials ([`bill`]), and checksums.
 //!
-//! Nothing is signed and nothing leaves the machine.
+//! Nothing is signed or uploaded.
 
 mod bill;
 #[cfg(test)]
@@ -21,15 +21,16 @@ use crate::{process, ui, workspace};
 
 /// Below the root. Cargo keeps files of the profile `dist` beside it.
 const FOLDER: &str = concat!("target/dist/drover-", env!("CARGO_PKG_VERSION"));
-/// In the form that `sha256sum --check` reads.
+/// In the format of `sha256sum --check`.
 const SUMS: &str = "SHA256SUMS";
 const BILL: &str = "drover.cdx.json";
 const PROGRAM_MODE: u32 = 0o755;
 
-/// What to make.
+/// What to build.
 #[derive(Args)]
 pub struct Arguments {
-    /// Platforms, as rustc names them; each needs its target and a C compiler [default: this machine's]
+    /// Platforms, as rustc names them; each needs its target and a C compiler [default: this
+    /// machine's]
     #[arg(long = "target", value_name = "TRIPLE")]
     targets: Vec<String>,
     /// Folder to write [default: target/dist/drover-VERSION]
@@ -44,22 +45,22 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         [] => vec![binary::host_target()?],
         given => given.to_vec(),
     };
-    empty(&output)?;
-    // First: the program takes it in.
+    empty_folder(&output)?;
+    // First: the program embeds it.
     ui::build()?;
     for target in &targets {
-        platform(target, &output)?;
+        build_platform(target, &output)?;
     }
-    let text = bill::bill(&bill::Input::read(&targets)?)?;
+    let text = bill::bill(&bill::BillInput::read(&targets)?)?;
     image::write(&output.join(BILL), text.as_bytes())?;
     image::write(&output.join(SUMS), sums(&output)?.as_bytes())?;
-    eprintln!("{} in {}", output.display(), process::length(start.elapsed()));
+    eprintln!("{} in {}", output.display(), process::duration_text(start.elapsed()));
     print!("{}", fs::read_to_string(output.join(SUMS))?);
     Ok(())
 }
 
-/// The program and the images of one platform.
-fn platform(target: &str, output: &Path) -> Result<()> {
+/// Builds the program and the images of one platform.
+fn build_platform(target: &str, output: &Path) -> Result<()> {
     let platform = format!("linux-{}", binary::architecture(target)?);
     for program in [SERVER, AGENT] {
         eprintln!("building {} for {target} (the first time takes long)", program.binary);
@@ -73,18 +74,19 @@ fn platform(target: &str, output: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Files of an earlier version must not get among those of this one.
-fn empty(output: &Path) -> Result<()> {
+/// Empties the output folder: files of an earlier version must not be mixed with those of this one.
+/// Refuses a folder with other files.
+fn empty_folder(output: &Path) -> Result<()> {
     if output.exists() {
-        let is_ours = output.join(SUMS).exists() || fs::read_dir(output)?.next().is_none();
-        ensure!(is_ours, "'{}' has other files; remove it first", output.display());
+        let is_replaceable = output.join(SUMS).exists() || fs::read_dir(output)?.next().is_none();
+        ensure!(is_replaceable, "'{}' has other files; remove it first", output.display());
         fs::remove_dir_all(output)
             .with_context(|| format!("cannot remove '{}'", output.display()))?;
     }
-    fs::create_dir_all(output).with_context(|| format!("cannot make '{}'", output.display()))
+    fs::create_dir_all(output).with_context(|| format!("cannot create '{}'", output.display()))
 }
 
-/// A line for each file of the folder, by name.
+/// The checksums, one line for each file of the folder, sorted by name.
 fn sums(folder: &Path) -> Result<String> {
     let mut files: Vec<PathBuf> =
         fs::read_dir(folder)?.map(|entry| Ok(entry?.path())).collect::<Result<_>>()?;

@@ -1,4 +1,4 @@
-//! A name for everything that went into a build, so that nothing is built twice.
+//! A hash of all inputs of a build, so that nothing is built twice.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use sha2::{Digest, Sha256};
 
-/// Hex digits of 8 bytes: the contents and names of all files below `folder`, and `more`.
+/// The hash of the contents and names of all files below `folder`, and of `more`, as hex digits of
+/// 8 bytes.
 ///
 /// Entries directly in `folder` that are named in `without` do not count.
 ///
@@ -23,12 +24,12 @@ pub fn of(folder: &Path, without: &[&str], more: &str) -> Result<String> {
     Ok(hexadecimal(&hash.finalize()))
 }
 
-/// The same for a text.
+/// The hash of a text, in the same format.
 pub fn of_text(text: &str) -> String {
     hexadecimal(&Sha256::digest(text))
 }
 
-/// The start of a hash, enough to tell builds apart.
+/// The first 8 bytes of a hash, enough to distinguish builds.
 fn hexadecimal(hash: &[u8]) -> String {
     hash[..8].iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -1,8 +1,8 @@
-//! The ledger of flaky tests, `docs/flaky.md`, and the record of those that runs have met,
+//! The ledger of flaky tests, `docs/flaky.md`, and the record of flaky tests in runs,
 //! `target/flaky-tests.json`.
 //!
-//! A row is `| test | first seen | suspected cause | what was done | state |`; the state is `open`, or
-//! `closed` with the day. An entry is closed by its cause.
+//! A row is `| test | first seen | suspected cause | what was done | state |`; the state is `open`,
+//! or `closed` with the day. An entry is closed when its cause is fixed.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,17 +12,17 @@ use anyhow::{Context, Result};
 
 /// The ledger, below the root.
 pub const LEDGER: &str = "docs/flaky.md";
-/// More than these, and mending comes before anything new.
+/// With more open entries, they must be fixed before new work.
 pub const OPEN_MAX: usize = 5;
 const RECORD: &str = "target/flaky-tests.json";
 
-/// The day on which each flaky test was last met, as in `2026-11-23`.
+/// The last day on which each test was flaky, as in `2026-11-23`.
 pub type Met = BTreeMap<String, String>;
 
-/// What runs in this tree have met.
+/// Reads the record of the runs in this tree.
 ///
 /// # Errors
-/// The record is there and cannot be read.
+/// The record exists and cannot be read.
 pub fn met(root: &Path) -> Result<Met> {
     match fs::read_to_string(root.join(RECORD)) {
         Ok(text) => serde_json::from_str(&text).with_context(|| format!("cannot read '{RECORD}'")),
@@ -59,7 +59,7 @@ pub enum State<'a> {
     Closed(&'a str),
 }
 
-/// The rows of the ledger, or what is wrong with them, by line.
+/// The rows of the ledger; for an invalid row, its line and the problem.
 pub fn entries(ledger: &str) -> Vec<Result<Entry<'_>, (usize, String)>> {
     let rows = ledger.lines().enumerate().filter_map(|(index, line)| {
         let row = line.strip_prefix("| `")?;
@@ -75,7 +75,7 @@ fn entry(line: usize, row: &str) -> Result<Entry<'_>, String> {
     };
     let test = test.trim_end_matches('`');
     if !is_day(seen) {
-        return Err(format!("'{seen}' is no day as in 2026-11-23"));
+        return Err(format!("'{seen}' is not a day as in 2026-11-23"));
     }
     if cause.is_empty() {
         return Err(format!("'{test}' has no suspected cause"));
@@ -95,7 +95,8 @@ fn is_day(text: &str) -> bool {
     text.parse::<jiff::civil::Date>().is_ok()
 }
 
-/// Tests that were met without an entry that covers it: open, or closed on that day or later.
+/// Flaky tests of the record without an entry that covers them: open, or closed on that day or
+/// later.
 pub fn without_entry<'a>(met: &'a Met, entries: &[Entry]) -> Vec<(&'a str, &'a str)> {
     let covered = |test: &str, day: &str| {
         entries.iter().filter(|entry| entry.test == test).any(|entry| match entry.state {
@@ -129,9 +130,9 @@ mod tests {
     }
 
     #[test]
-    fn a_row_says_when_why_and_what_was_done() {
+    fn invalid_rows_are_refused_with_the_problem() {
         for (row, problem) in [
-            ("| `a` | yesterday | race | | open |", "no day"),
+            ("| `a` | yesterday | race | | open |", "not a day"),
             ("| `a` | 2026-11-20 | | | open |", "no suspected cause"),
             ("| `a` | 2026-11-20 | race | | closed 2026-11-21 |", "nothing was done"),
             ("| `a` | 2026-11-20 | race | x | closed |", "neither"),
@@ -143,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn the_record_grows_by_what_runs_meet() {
+    fn the_record_accumulates_flaky_tests_of_all_runs() {
         let root = tempfile::tempdir().unwrap();
         fs::create_dir(root.path().join("target")).unwrap();
         record(root.path(), ["one"].into_iter()).unwrap();

@@ -1,9 +1,9 @@
 //! The fuzz targets under libFuzzer, one after the other.
 //!
-//! They are built in `target/debug` with everything else: a wrapper around the compiler has our own
-//! crates count what an input reaches, so the stable toolchain will do and dependencies are not
-//! built again. Programs run at a low priority, and their time is processor time: what runs
-//! beside them is not held up, and does not take from what they do.
+//! They are built in `target/debug` with everything else. A compiler wrapper instruments the
+//! workspace's crates for coverage, so the stable toolchain suffices and dependencies are not built
+//! again. Programs run at low priority and their time is processor time, so they neither delay
+//! other programs nor lose time to them.
 
 use std::fs;
 use std::io::Read;
@@ -18,26 +18,28 @@ use nix::unistd::Pid;
 
 use crate::{process, workspace};
 
-/// Names the target to the program.
+/// Passes the name of the target to the program.
 const TARGET_ENV: &str = "DROVER_FUZZ_TARGET";
-/// Bytes of an input; most of what there is to find needs few.
+/// Maximum size of an input; most findings need few bytes.
 const INPUT_BYTES_MAX: usize = 4096;
-/// Seconds that one input may take, by the clock: the processor may be busy elsewhere.
+/// Seconds of wall-clock time that one input may take: the processor may be busy with other
+/// programs.
 const INPUT_SECONDS_MAX: usize = 60;
-/// Steps of priority that what runs beside is ahead.
+/// How many priority steps fuzz programs are below other programs.
 const NICENESS: &str = "10";
-/// Resident memory at which a run is a finding.
+/// Resident memory that counts as a finding.
 const MEMORY_MIB_MAX: usize = 2048;
-/// Between two looks at the time that a program has used.
-const LOOK_INTERVAL: Duration = Duration::from_millis(500);
-/// By the clock, a program may take so many times what it shall have of the processor.
+/// Poll interval of the processor time of a program.
+const POLL_INTERVAL: Duration = Duration::from_millis(500);
+/// Maximum wall-clock time of a program, as a multiple of its processor time.
 const STARVED_MAX: u32 = 20;
-/// And so long for its end.
+/// Additional wall-clock time for its end.
 const ENDING_MAX: Duration = Duration::from_secs(120);
-/// Lines of the program's that are told of a finding.
+/// Lines of the program's output that are reported with a finding.
 const FINDING_LINES: usize = 60;
 
-/// Adds counters of edges and of comparisons to our crates, and keeps the checks of a debug build.
+/// Instruments the workspace's crates with counters of edges and comparisons. The checks of a debug
+/// build stay.
 const WRAPPER: &str = "#!/bin/sh\nexec \"$@\" -Cpasses=sancov-module \
     -Cllvm-args=-sanitizer-coverage-level=4 -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
     -Cllvm-args=-sanitizer-coverage-pc-table -Cllvm-args=-sanitizer-coverage-trace-compares \
@@ -47,7 +49,7 @@ const WRAPPER: &str = "#!/bin/sh\nexec \"$@\" -Cpasses=sancov-module \
 pub struct Fuzzer {
     program: PathBuf,
     corpora: PathBuf,
-    /// Below it: inputs that broke a target, and what its corpus has grown by.
+    /// Below it: inputs that broke a target, and new inputs of its corpus.
     folder: PathBuf,
 }
 
@@ -63,14 +65,14 @@ impl Fuzzer {
         cargo
             .args(["build", "-q", "-p", "fuzz", "--features", "libfuzzer", "--bin", "fuzz"])
             .env("RUSTC_WORKSPACE_WRAPPER", &wrapper);
-        process::succeed(&mut cargo).context("libFuzzer needs a compiler for C++")?;
-        // Other builds of the same name would replace it halfway.
+        process::run(&mut cargo).context("libFuzzer needs a compiler for C++")?;
+        // Another build of the same name could replace it during the run.
         let program = folder.join("fuzz");
         fs::copy(root.join("target/debug/fuzz"), &program)?;
         Ok(Self { program, corpora: root.join("crates/fuzz/corpus"), folder })
     }
 
-    /// The folders of corpora; a test of the crate holds them against its list.
+    /// The targets: the folders of corpora, which a test of the crate compares with its list.
     pub fn targets(&self) -> Result<Vec<String>> {
         let entries = fs::read_dir(&self.corpora).context("cannot list the corpora")?;
         let mut names = Vec::new();
@@ -81,44 +83,45 @@ impl Fuzzer {
         Ok(names)
     }
 
-    /// Lets `target` run for `time` of the processor. With the `seed` that a run has told, it makes
-    /// the same inputs again. The program's words are told; with a finding, its last lines and the
-    /// input.
+    /// Runs `target` for `time` of processor time. The `seed` that a run reported produces the same
+    /// inputs again. Reports seed and statistics; with a finding, the last lines of the output and
+    /// the input.
     pub fn run(
         &self,
         target: &str,
         time: Duration,
         seed: Option<u32>,
-        tell: &mut dyn FnMut(&str),
-    ) -> Result<Ended> {
+        report: &mut dyn FnMut(&str),
+    ) -> Result<FuzzResult> {
         let since = Instant::now();
         let mut run = self.command(target, seed)?;
-        tell(&format!("{TARGET_ENV}={target} {}", process::shown(&run)));
+        report(&format!("{TARGET_ENV}={target} {}", process::command_line(&run)));
         let mut child = run.stderr(Stdio::piped()).spawn().context("cannot run the fuzz target")?;
-        let mut said = child.stderr.take().context("the fuzz target has no standard error")?;
-        let said = std::thread::spawn(move || {
+        let mut stderr = child.stderr.take().context("the fuzz target has no standard error")?;
+        let reader = std::thread::spawn(move || {
             let mut bytes = Vec::new();
-            said.read_to_end(&mut bytes).map(|_| String::from_utf8_lossy(&bytes).into_owned())
+            stderr.read_to_end(&mut bytes).map(|_| String::from_utf8_lossy(&bytes).into_owned())
         });
         let used = end_after(&mut child, time)?;
         let status = child.wait()?;
-        let said = said.join().ok().context("a reader of a fuzz target broke")??;
+        let output = reader.join().ok().context("a reader of a fuzz target broke")??;
         if status.success() {
-            let told = ["INFO: Seed", "stat::"];
-            said.lines()
-                .filter(|line| told.iter().any(|mark| line.contains(mark)))
-                .for_each(&mut *tell);
+            let reported = ["INFO: Seed", "stat::"];
+            output
+                .lines()
+                .filter(|line| reported.iter().any(|mark| line.contains(mark)))
+                .for_each(&mut *report);
         } else {
-            let lines: Vec<&str> = said.lines().collect();
+            let lines: Vec<&str> = output.lines().collect();
             let tail = &lines[lines.len().saturating_sub(FINDING_LINES)..];
-            tail.iter().for_each(|line| tell(line));
+            tail.iter().for_each(|line| report(line));
         }
-        tell(&format!(
+        report(&format!(
             "fuzz {target} had {} of the processor in {}",
-            process::length(used),
-            process::length(since.elapsed())
+            process::duration_text(used),
+            process::duration_text(since.elapsed())
         ));
-        Ok(if status.success() { Ended::Clean } else { Ended::Broken })
+        Ok(if status.success() { FuzzResult::Clean } else { FuzzResult::Broken })
     }
 
     fn command(&self, target: &str, seed: Option<u32>) -> Result<Command> {
@@ -133,7 +136,7 @@ impl Fuzzer {
         fs::create_dir_all(&grown)?;
         let mut run = Command::new("nice");
         run.args(["-n", NICENESS]).arg(&self.program).env(TARGET_ENV, target);
-        // What is new goes into the first folder.
+        // New inputs are written into the first folder.
         run.args([grown.as_path(), corpus.as_path()]).args([
             format!("-max_len={INPUT_BYTES_MAX}"),
             format!("-timeout={INPUT_SECONDS_MAX}"),
@@ -149,33 +152,34 @@ impl Fuzzer {
     }
 }
 
-/// How a run came to its end.
+/// The result of a run.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub enum Ended {
+pub enum FuzzResult {
     Clean,
-    /// An input broke the target; it lies below `target/fuzz`.
+    /// An input broke the target; it is below `target/fuzz`.
     Broken,
 }
 
-/// Has the program end in good order once it has had `time`, and returns what it had.
+/// Ends the program regularly once it has used `time` of processor time. Returns the time that it
+/// used.
 ///
 /// # Errors
-/// It does not come to have it, or does not end: it is killed.
+/// It did not get that time or did not end before the deadline, and was killed.
 fn end_after(child: &mut Child, time: Duration) -> Result<Duration> {
     let process = Pid::from_raw(i32::try_from(child.id()).context("a process id is too large")?);
     let mut used = Duration::ZERO;
-    let mut asked = false;
-    let ended = testbed::poll_until(time * STARVED_MAX + ENDING_MAX, LOOK_INTERVAL, || {
+    let mut is_signalled = false;
+    let ended = testbed::poll_until(time * STARVED_MAX + ENDING_MAX, POLL_INTERVAL, || {
         if child.try_wait()?.is_some() {
             return Ok(());
         }
         used = processor_time(process).unwrap_or(used);
-        if used >= time && !asked {
-            // libFuzzer ends by it as if its own time were over.
+        if used >= time && !is_signalled {
+            // On this signal, libFuzzer ends as after its own time limit.
             kill(process, Signal::SIGUSR1)?;
-            asked = true;
+            is_signalled = true;
         }
-        bail!("it still runs, and has had {}", process::length(used))
+        bail!("it still runs, and has had {}", process::duration_text(used))
     });
     if let Err(late) = ended {
         child.kill()?;
@@ -184,7 +188,7 @@ fn end_after(child: &mut Child, time: Duration) -> Result<Duration> {
     Ok(used)
 }
 
-/// Of the thread that does the work; none once the process has ended.
+/// Processor time of the main thread; none once the process has ended.
 fn processor_time(process: Pid) -> Option<Duration> {
     let text = fs::read_to_string(format!("/proc/{process}/schedstat")).ok()?;
     Some(Duration::from_nanos(text.split(' ').next()?.parse().ok()?))
@@ -195,7 +199,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_program_is_ended_once_it_has_had_its_time_of_the_processor() {
+    fn a_program_is_ended_after_its_processor_time() {
         let time = Duration::from_millis(200);
         let mut child = Command::new("sh").args(["-c", "while :; do :; done"]).spawn().unwrap();
         let used = end_after(&mut child, time).unwrap();

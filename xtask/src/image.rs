@@ -1,10 +1,10 @@
-//! `cargo xtask image`: the agent image, as a file that needs no registry and no daemon to make. The server's image, which
-//! `cargo xtask dist` makes as well, is made the same way.
+//! `cargo xtask image`: builds the agent image as a file, without a registry or a daemon. `cargo
+//! xtask dist` builds the server's image in the same way.
 //!
-//! An image holds one static binary and the certificate authorities of public servers: no shell,
-//! no users, no libraries. Nothing of the machine or the moment shall get in, so that the same
-//! sources give the same bytes; `--reproduce` checks that. [`binary`] builds the program and checks
-//! that it needs nothing else, [`layer`] makes the file system, [`archive`] the image.
+//! An image contains one static binary and the public certificate authorities: no shell, no users,
+//! no libraries. Builds are reproducible: the same sources give the same bytes on any machine at
+//! any time; `--reproduce` checks that. [`binary`] builds the program and checks that it is static,
+//! [`layer`] creates the file system, [`archive`] the image.
 
 mod archive;
 pub(crate) mod binary;
@@ -26,11 +26,11 @@ use jiff::Timestamp;
 
 use crate::{process, workspace};
 use archive::{Archive, Description};
-pub(crate) use program::{AGENT, Program, SERVER};
+pub(crate) use program::{AGENT, ImageProgram, SERVER};
 
-/// Where the system tests look for the image, below the root.
+/// The file that the system tests read, below the root.
 const OUTPUT: &str = "target/image/drover-agent.tar";
-/// Seconds since 1970 for every time in the image, as reproducible builds agreed on.
+/// Seconds since 1970 for every time in the image, the convention of reproducible builds.
 const TIME_ENV: &str = "SOURCE_DATE_EPOCH";
 
 /// What to build.
@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         archive.digest,
         output.display(),
         megabytes(archive.bytes.len()),
-        process::length(start.elapsed())
+        process::duration_text(start.elapsed())
     );
     Ok(())
 }
@@ -92,7 +92,7 @@ fn build(description: &Description, target: &str, folder: Option<&Path>) -> Resu
     pack(&AGENT, description, &binary::build(&AGENT, target, folder)?)
 }
 
-fn pack(program: &Program, description: &Description, binary: &[u8]) -> Result<Archive> {
+fn pack(program: &ImageProgram, description: &Description, binary: &[u8]) -> Result<Archive> {
     let layer = layer::layer(program, binary, description.time)?;
     archive::archive(program, description, &layer)
 }
@@ -100,9 +100,9 @@ fn pack(program: &Program, description: &Description, binary: &[u8]) -> Result<A
 /// Writes the image of a program that has been built for `target`, under its usual name.
 ///
 /// # Errors
-/// The target is none of an image, or the file cannot be written.
+/// The target is not supported, or the file cannot be written.
 pub(crate) fn write_image(
-    program: &Program,
+    program: &ImageProgram,
     target: &str,
     binary: &[u8],
     output: &Path,
@@ -116,7 +116,7 @@ pub(crate) fn write_image(
     write(output, &pack(program, &description, binary)?.bytes)
 }
 
-/// Replaced in one step: somebody may be importing the file just now.
+/// Writes a file atomically: another process may be importing it.
 pub(crate) fn write(output: &Path, bytes: &[u8]) -> Result<()> {
     let failed = || format!("cannot write '{}'", output.display());
     let folder = output.parent().with_context(failed)?;
@@ -126,19 +126,19 @@ pub(crate) fn write(output: &Path, bytes: &[u8]) -> Result<()> {
     fs::rename(&unfinished, output).with_context(failed)
 }
 
-/// A name that can be given to something new: with a tag and without a digest.
-fn name(program: &Program, wanted: Option<&str>) -> Result<ImageReference> {
-    let usual = program.image_name();
-    let text = wanted.unwrap_or(&usual);
+/// The name of a new image: with a tag and without a digest.
+fn name(program: &ImageProgram, requested: Option<&str>) -> Result<ImageReference> {
+    let default = program.image_name();
+    let text = requested.unwrap_or(&default);
     let name: ImageReference = text.parse().with_context(|| format!("--name '{text}'"))?;
     ensure!(
         name.tag().is_some() && name.digest().is_none(),
-        "--name '{text}' must end with a tag, such as '{usual}'"
+        "--name '{text}' must end with a tag, such as '{default}'"
     );
     Ok(name)
 }
 
-/// The time that `SOURCE_DATE_EPOCH` gives, else the epoch: never the time of the build.
+/// The time of `SOURCE_DATE_EPOCH`, else the epoch: never the time of the build.
 fn time(variable: Option<&str>) -> Result<Timestamp> {
     let Some(text) = variable.filter(|text| !text.is_empty()) else {
         return Ok(Timestamp::UNIX_EPOCH);
@@ -150,7 +150,7 @@ fn time(variable: Option<&str>) -> Result<Timestamp> {
     }
 }
 
-/// The commit that is built, when the sources are exactly that commit.
+/// The commit, if the sources have no uncommitted changes.
 fn revision() -> Option<String> {
     let git = |arguments: &[&str]| {
         let output = Command::new("git").current_dir(workspace::root()).args(arguments).output();
@@ -162,7 +162,7 @@ fn revision() -> Option<String> {
     is_clean.then(|| commit.trim().to_owned())
 }
 
-#[expect(clippy::cast_precision_loss, reason = "for people")]
+#[expect(clippy::cast_precision_loss, reason = "only for display")]
 fn megabytes(bytes: usize) -> f64 {
     bytes as f64 / 1e6
 }

@@ -1,5 +1,5 @@
-//! `cargo xtask kind project`: where everything about a kind is, floor by floor, and what is not
-//! there. The snake_case singular of a kind is the stem of its files everywhere.
+//! `cargo xtask kind project`: lists the files of a kind, floor by floor, and the missing ones. The
+//! snake_case singular of a kind is the stem of all its files.
 
 use std::path::{Path, PathBuf};
 
@@ -7,31 +7,35 @@ use anyhow::{Result, bail};
 
 use crate::workspace;
 
-/// One place where a kind has something to say. `{}` stands for the kind.
-struct Place {
-    /// Below the root; a `*` stands for one folder.
+/// A file that a kind may have. `{}` is the stem of the kind.
+struct KindFile {
+    /// Path below the root; a `*` matches within one folder name.
     pattern: &'static str,
     what: &'static str,
-    /// Whether a kind is incomplete without it.
-    needed: bool,
+    /// Whether every kind must have it.
+    is_required: bool,
 }
 
-const PLACES: [Place; 11] = [
-    place("crates/api-*/src/{}.rs", "type, defaults, validation", true),
-    place("crates/feature-*/src/{}.rs", "descriptor", true),
-    place("crates/feature-*/src/{}/strategy.rs", "rules that need other objects", false),
-    place("crates/feature-*/src/{}/view.rs", "REST view", false),
-    place("crates/feature-*/src/{}/actions.rs", "REST actions", false),
-    place("crates/feature-*/src/{}/management.rs", "reconcile in the management cluster", false),
-    place("crates/feature-*/src/{}/downstream.rs", "reconcile in each cluster", false),
-    place("crates/feature-*/src/{}/tests.rs", "scenarios", true),
-    place("crates/cli/src/commands/{}.rs", "commands of its own", false),
-    place("crates/e2e/*/{}.rs", "journeys", false),
-    place("docs/compat/{}.md", "behaviour to match, with sources", true),
+const KIND_FILES: [KindFile; 11] = [
+    kind_file("crates/api-*/src/{}.rs", "type, defaults, validation", true),
+    kind_file("crates/feature-*/src/{}.rs", "descriptor", true),
+    kind_file("crates/feature-*/src/{}/strategy.rs", "rules that need other objects", false),
+    kind_file("crates/feature-*/src/{}/view.rs", "REST view", false),
+    kind_file("crates/feature-*/src/{}/actions.rs", "REST actions", false),
+    kind_file(
+        "crates/feature-*/src/{}/management.rs",
+        "reconcile in the management cluster",
+        false,
+    ),
+    kind_file("crates/feature-*/src/{}/downstream.rs", "reconcile in each cluster", false),
+    kind_file("crates/feature-*/src/{}/tests.rs", "scenarios", true),
+    kind_file("crates/cli/src/commands/{}.rs", "commands of its own", false),
+    kind_file("crates/e2e/*/{}.rs", "journeys", false),
+    kind_file("docs/compat/{}.md", "behaviour to match, with sources", true),
 ];
 
-const fn place(pattern: &'static str, what: &'static str, needed: bool) -> Place {
-    Place { pattern, what, needed }
+const fn kind_file(pattern: &'static str, what: &'static str, is_required: bool) -> KindFile {
+    KindFile { pattern, what, is_required }
 }
 
 pub fn run(kind: &str) -> Result<()> {
@@ -44,7 +48,7 @@ pub fn run(kind: &str) -> Result<()> {
     Ok(())
 }
 
-/// `cluster_registration_token` of `ClusterRegistrationToken`; a stem stays as it is.
+/// `cluster_registration_token` of `ClusterRegistrationToken`; a stem stays unchanged.
 fn stem(kind: &str) -> String {
     let mut stem = String::new();
     for letter in kind.chars() {
@@ -59,29 +63,29 @@ fn stem(kind: &str) -> String {
 /// The lines to print, and whether any file was found.
 fn listing(root: &Path, stem: &str) -> (Vec<String>, bool) {
     let mut lines = Vec::new();
-    let mut known = Vec::new();
-    for Place { pattern, what, needed } in PLACES {
+    let mut listed = Vec::new();
+    for KindFile { pattern, what, is_required } in KIND_FILES {
         let pattern = pattern.replace("{}", stem);
-        let files = matching(root, &pattern);
+        let files = files_matching(root, &pattern);
         if files.is_empty() {
-            let mark = if needed { "missing" } else { "-" };
+            let mark = if is_required { "missing" } else { "-" };
             lines.push(format!("{mark:<8} {pattern:<58} {what}"));
         }
         for file in files {
             lines.push(format!("{:<8} {:<58} {what}", "", file.display()));
-            known.push(file);
+            listed.push(file);
         }
     }
-    for file in matching(root, &format!("crates/feature-*/src/{stem}/*.rs")) {
-        if !known.contains(&file) {
+    for file in files_matching(root, &format!("crates/feature-*/src/{stem}/*.rs")) {
+        if !listed.contains(&file) {
             lines.push(format!("{:<8} {}", "", file.display()));
         }
     }
-    (lines, !known.is_empty())
+    (lines, !listed.is_empty())
 }
 
-/// Files below `root` that fit `pattern`, relative and sorted.
-fn matching(root: &Path, pattern: &str) -> Vec<PathBuf> {
+/// Files below `root` that match `pattern`, relative and sorted.
+fn files_matching(root: &Path, pattern: &str) -> Vec<PathBuf> {
     let mut found = vec![PathBuf::new()];
     for part in pattern.split('/') {
         let Some((start, end)) = part.split_once('*') else {

@@ -1,7 +1,7 @@
 //! All automation of the project: `cargo xtask <command>`.
 //!
-//! One module per command, each with a `run`. CI files hold no logic of their own: they call
-//! `cargo xtask ci`. `workspace` knows the folders, `process` runs other programs.
+//! One module per command, each with a `run`. CI files have no logic of their own: they call `cargo
+//! xtask ci`. `workspace` has the folders, `process` runs other programs.
 
 mod bench;
 mod check;
@@ -34,11 +34,11 @@ use clap::{Parser, Subcommand};
 #[command(name = "cargo xtask")]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: XtaskCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum XtaskCommand {
     /// Build Drover and run it in the foreground: a server with one simulated cluster.
     Up {
         /// Build optimised, as for production.
@@ -48,30 +48,31 @@ enum Command {
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
         arguments: Vec<OsString>,
     },
-    /// Bring the real programs that tests run against into target/deps.
+    /// Fetch the real programs that tests run against into target/deps.
     Deps,
     /// Build the agent image as a file, without a registry or a container engine.
     Image(image::Arguments),
-    /// Make the files of a release: static program, images, bill of materials, checksums.
+    /// Build the files of a release: static program, images, bill of materials, checksums.
     Dist(dist::Arguments),
     /// Format, clippy, tidy, licences and bans; types and lints of the web interface.
     Check,
     /// Run every test suite within its budget.
     Test(test::Arguments),
-    /// Run the long forms of the suites that have one.
+    /// Run the suites that have a long version.
     Soak(soak::Arguments),
     /// Check and test, as CI does.
     Ci,
-    /// Check what compilers do not: floors, condition writers, module heads, test habits, words.
+    /// Check rules that compilers do not: floors, condition writers, module heads, test habits,
+    /// words.
     Tidy,
     /// List the files of a kind, floor by floor, and what is missing.
     Kind {
         /// As in `project` or `ClusterRegistrationToken`.
         kind: String,
     },
-    /// Write docs/reference/openapi.yaml anew.
+    /// Regenerate docs/reference/openapi.yaml.
     Openapi,
-    /// Measure, in a release build.
+    /// Run the benchmarks, in a release build.
     Bench {
         /// Passed on to the benchmark program.
         #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
@@ -79,24 +80,24 @@ enum Command {
     },
     /// Start and stop real clusters that stay after the command.
     #[command(subcommand)]
-    Testbed(testbed_command::Command),
+    Testbed(testbed_command::TestbedCommand),
 }
 
 fn main() -> ExitCode {
     let outcome = match Cli::parse().command {
-        Command::Up { release, arguments } => up::run(release, &arguments),
-        Command::Deps => deps::run(),
-        Command::Image(arguments) => image::run(&arguments),
-        Command::Dist(arguments) => dist::run(&arguments),
-        Command::Check => check::run(),
-        Command::Test(arguments) => test::run(&arguments),
-        Command::Soak(arguments) => soak::run(&arguments),
-        Command::Ci => ci::run(),
-        Command::Tidy => tidy::run(),
-        Command::Kind { kind } => kind::run(&kind),
-        Command::Openapi => openapi::run(),
-        Command::Bench { arguments } => bench::run(&arguments),
-        Command::Testbed(command) => testbed_command::run(&command),
+        XtaskCommand::Up { release, arguments } => up::run(release, &arguments),
+        XtaskCommand::Deps => deps::run(),
+        XtaskCommand::Image(arguments) => image::run(&arguments),
+        XtaskCommand::Dist(arguments) => dist::run(&arguments),
+        XtaskCommand::Check => check::run(),
+        XtaskCommand::Test(arguments) => test::run(&arguments),
+        XtaskCommand::Soak(arguments) => soak::run(&arguments),
+        XtaskCommand::Ci => ci::run(),
+        XtaskCommand::Tidy => tidy::run(),
+        XtaskCommand::Kind { kind } => kind::run(&kind),
+        XtaskCommand::Openapi => openapi::run(),
+        XtaskCommand::Bench { arguments } => bench::run(&arguments),
+        XtaskCommand::Testbed(command) => testbed_command::run(&command),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

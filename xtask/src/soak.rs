@@ -1,8 +1,8 @@
-//! `cargo xtask soak`: the long forms of the tests that have one.
+//! `cargo xtask soak`: runs tests that have a long version.
 //!
-//! A test has a long form when it reads `DROVER_SOAK_SECONDS` and goes on for that long. A suite is
-//! a crate with such tests; the sources are asked, so that no list can be out of date. The suite
-//! `fuzz` is the fuzz targets.
+//! A test has a long version if it reads `DROVER_SOAK_SECONDS` and runs for that long. A suite is a
+//! crate with such tests; it is found by its sources, so that no list can be out of date. The suite
+//! `fuzz` has the fuzz targets.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -10,19 +10,19 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use clap::Args;
 
-use crate::fuzz::{Ended, Fuzzer};
+use crate::fuzz::{FuzzResult, Fuzzer};
 use crate::{deps, process, workspace};
 
-/// Tests with a long form read how long it shall be from here.
+/// Duration of the long version of a test, in seconds.
 const SECONDS_ENV: &str = "DROVER_SOAK_SECONDS";
 const FUZZ_SUITE: &str = "fuzz";
-/// Each fuzz target goes on for so long when nothing else is said.
+/// Default time of each fuzz target.
 const FUZZ_TARGET_TIME: Duration = Duration::from_secs(3600);
 
 /// What to run, and for how long.
 #[derive(Args)]
 pub struct Arguments {
-    /// One suite; without it all take turns.
+    /// One suite; without it all, one after the other.
     suite: Option<String>,
     /// For all suites together; without it one hour, and one for each fuzz target.
     #[arg(long)]
@@ -33,10 +33,10 @@ pub struct Arguments {
     /// Only this fuzz target.
     #[arg(long)]
     target: Option<String>,
-    /// Where the search of a fuzz target begins; told by each run.
+    /// Seed of the search of a fuzz target; each run reports its own.
     #[arg(long)]
     seed: Option<u32>,
-    /// Only name the suites.
+    /// Only list the suites.
     #[arg(long)]
     list: bool,
 }
@@ -69,11 +69,11 @@ pub fn run(arguments: &Arguments) -> Result<()> {
             fuzz(arguments.target.as_deref(), of_fuzz, arguments.seed)?;
             continue;
         }
-        println!("soak {suite} for {}", process::length(share));
+        println!("soak {suite} for {}", process::duration_text(share));
         let mut cargo = workspace::cargo();
         cargo.args(["test", "-p", suite, "--", "--nocapture"]);
-        process::succeed(cargo.env(SECONDS_ENV, share.as_secs().to_string()))?;
-        println!("soak {suite} held for {}", process::length(start.elapsed()));
+        process::run(cargo.env(SECONDS_ENV, share.as_secs().to_string()))?;
+        println!("soak {suite} held for {}", process::duration_text(start.elapsed()));
     }
     Ok(())
 }
@@ -89,7 +89,7 @@ fn fuzz(only: Option<&str>, time: Option<Duration>, seed: Option<u32>) -> Result
     let share = time.map_or(FUZZ_TARGET_TIME, |time| time / count);
     let mut broken = Vec::new();
     for target in &targets {
-        if fuzzer.run(target, share, seed, &mut |line| println!("{line}"))? == Ended::Broken {
+        if fuzzer.run(target, share, seed, &mut |line| println!("{line}"))? == FuzzResult::Broken {
             broken.push(target.as_str());
         }
     }
@@ -104,7 +104,7 @@ fn suites(crates: &Path) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in std::fs::read_dir(crates)? {
         let entry = entry?;
-        if reads_it(&entry.path())? {
+        if reads_variable(&entry.path())? {
             names.extend(entry.file_name().into_string());
         }
     }
@@ -112,14 +112,14 @@ fn suites(crates: &Path) -> Result<Vec<String>> {
     Ok(names)
 }
 
-fn reads_it(folder: &Path) -> Result<bool> {
+fn reads_variable(folder: &Path) -> Result<bool> {
     if !folder.is_dir() {
         return Ok(false);
     }
     for entry in std::fs::read_dir(folder)? {
         let path = entry?.path();
         let reads = if path.is_dir() {
-            reads_it(&path)?
+            reads_variable(&path)?
         } else {
             path.extension().is_some_and(|ending| ending == "rs")
                 && std::fs::read_to_string(&path)?.contains(SECONDS_ENV)

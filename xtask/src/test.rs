@@ -1,11 +1,11 @@
-//! `cargo xtask test`: every suite, with what it takes of the processor.
+//! `cargo xtask test`: runs every suite, and measures its processor time.
 //!
-//! Everything is built in one go, because cargo would build shared dependencies anew for another
-//! selection of crates. `suites` says what belongs together, `program` builds and runs, `schedule` lets
-//! programs that wait run beside others, `outcome` reads what came out. When all have ended, each
-//! fuzz target gets a sample of its search, and tests with real parts that failed are run once more
-//! (`second_try`). `summary` ends the run; `evidence` is what failures leave. Why it is no tool of
-//! the ecosystem: ADR 16.
+//! One cargo call builds everything, because cargo would rebuild shared dependencies for another
+//! selection of crates. `suites` groups the tests, `program` builds and runs them, `schedule` runs
+//! programs in parallel that mostly wait, `outcome` parses the output. Then each fuzz target runs a
+//! sample of its search, and failed tests with real parts run once more (`second_try`). `summary`
+//! ends the run; `evidence` stores the files of failures. ADR 16 explains why this is not an
+//! existing tool.
 
 mod child;
 mod cores;
@@ -24,16 +24,16 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use clap::Args;
 
-use crate::fuzz::{Ended, Fuzzer};
+use crate::fuzz::{FuzzResult, Fuzzer};
 use crate::{deps, flaky, image, process, ui, workspace};
 use cores::{BusyLoops, Cores};
 use evidence::Evidence;
-use outcome::Outcome;
-use program::{CargoProgram, Lints, Program, Selection};
+use outcome::TestOutcome;
+use program::{CargoProgram, Lints, Selection, TestProgram};
 use schedule::Weight;
 use second_try::Flaky;
 use suites::{DEADLINE_BUDGETS, SUITES, Suite};
-use summary::Finished;
+use summary::FinishedSuite;
 
 /// What to run.
 #[derive(Args)]
@@ -44,32 +44,33 @@ pub struct Arguments {
     /// Only suites without real programs outside the tests' own processes.
     #[arg(long)]
     fast: bool,
-    /// Run the named tests so many times, without a second try for those that fail.
+    /// Run the named tests this many times, without a second try for failed ones.
     #[arg(long, default_value_t = 1, value_name = "N", requires = "names",
         value_parser = clap::value_parser!(u32).range(1..))]
     repeat: u32,
-    /// Keep cores busy meanwhile; one when no number is given.
+    /// Keep cores busy during the run; one if no number is given.
     #[arg(long, value_name = "CORES", num_args = 0..=1, default_missing_value = "1")]
     load: Option<usize>,
 }
 
-/// Of the processor, for each fuzz target. `soak` searches for hours.
+/// Processor time of each fuzz target. `soak` searches for hours.
 const FUZZ_TARGET_TIME: Duration = Duration::from_secs(10);
 const FUZZ_BUDGET: Duration = Duration::from_secs(5 * 60);
-/// The same search each time: a change is judged by what it does, not by luck. `soak` tries its luck.
+/// The same search in each run, so that the result depends only on the change. `soak` uses random
+/// seeds.
 const FUZZ_SEED: u32 = 1;
 /// A fuzz target has one thread.
 const FUZZ_WEIGHT: Weight = schedule::WHOLE / 2;
 
-/// A suite, and what of it is run.
-struct Planned {
+/// A suite, and its programs to run.
+struct PlannedSuite {
     suite: &'static Suite,
-    programs: Vec<(Weight, Chosen)>,
+    programs: Vec<(Weight, SelectedProgram)>,
 }
 
-/// A program, and which of its tests are run.
-struct Chosen {
-    program: Program,
+/// A program, and its tests to run.
+struct SelectedProgram {
+    program: TestProgram,
     selection: Selection,
 }
 
@@ -77,7 +78,7 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     run_with(arguments, Lints::No)
 }
 
-/// Everything, and Clippy's lints while it is built.
+/// Runs everything, with Clippy's lints during the build.
 pub fn run_linted() -> Result<()> {
     let all = Arguments { names: Vec::new(), fast: false, repeat: 1, load: None };
     run_with(&all, Lints::Clippy)
@@ -88,7 +89,7 @@ fn run_with(arguments: &Arguments, lints: Lints) -> Result<()> {
     let whole = !arguments.fast && arguments.names.is_empty();
     let planned = prepare(arguments.fast, lints)?;
     let fuzzer = whole.then(Fuzzer::build).transpose()?;
-    let (took, busy) = (process::length(start.elapsed()), Cores::busy_since(cores));
+    let (took, busy) = (process::duration_text(start.elapsed()), Cores::busy_since(cores));
     println!("built in {took}, cores {busy} % busy");
 
     let planned = match arguments.names.as_slice() {
@@ -107,16 +108,16 @@ fn run_with(arguments: &Arguments, lints: Lints) -> Result<()> {
     if let Some(fuzzer) = fuzzer {
         finished.push(fuzz(&fuzzer)?);
     }
-    let flaky = try_again(&planned, &mut finished, &evidence)?;
+    let flaky = run_second_tries(&planned, &mut finished, &evidence)?;
     flaky::record(&workspace::root(), flaky.iter().map(|one| one.first.name.as_str()))?;
     let left = finished.iter().flat_map(|suite| &suite.outcome.failures);
     let failed = left.chain(flaky.iter().map(|one| &one.first)).map(|one| one.name.as_str());
-    evidence.forget_all_but(&failed.collect::<Vec<_>>())?;
+    evidence.remove_all_but(&failed.collect::<Vec<_>>())?;
     summary::report(finished, &flaky, &evidence, start.elapsed())
 }
 
-/// Brings and builds everything that the tests need.
-fn prepare(fast: bool, lints: Lints) -> Result<Vec<Planned>> {
+/// Fetches and builds everything that the tests need.
+fn prepare(fast: bool, lints: Lints) -> Result<Vec<PlannedSuite>> {
     ui::install()?;
     if fast {
         return plan(&workspace::root(), true, lints);
@@ -127,69 +128,73 @@ fn prepare(fast: bool, lints: Lints) -> Result<Vec<Planned>> {
         ui::build()?;
         image::run(&image::Arguments::default())?;
         let planned = plan(&workspace::root(), false, lints)?;
-        real_parts.join().ok().context("the thread that brings the real parts broke")??;
+        real_parts.join().ok().context("the thread that fetches the real parts panicked")??;
         Ok(planned)
     })
 }
 
-/// Builds everything and shares it out among the suites.
-fn plan(root: &Path, fast: bool, lints: Lints) -> Result<Vec<Planned>> {
+/// Builds all programs and assigns them to the suites.
+fn plan(root: &Path, fast: bool, lints: Lints) -> Result<Vec<PlannedSuite>> {
     let skipped = |suite: &&Suite| fast && suite.real_parts;
     let excluded: Vec<&str> = SUITES.iter().filter(skipped).flat_map(Suite::packages).collect();
     let mut built: Vec<CargoProgram> = program::build(root, &excluded, lints)?;
     let planned = SUITES.iter().map(|suite| {
-        let programs = suite
-            .programs(&mut built)
-            .into_iter()
-            .map(|(weight, program)| (weight, Chosen { program, selection: Selection::All }));
-        Planned { suite, programs: programs.collect() }
+        let programs = suite.programs(&mut built).into_iter().map(|(weight, program)| {
+            (weight, SelectedProgram { program, selection: Selection::All })
+        });
+        PlannedSuite { suite, programs: programs.collect() }
     });
     Ok(planned.filter(|planned| !skipped(&planned.suite)).collect())
 }
 
-/// Runs the programs of a suite, side by side as far as their weights allow.
-fn run_suite(planned: &Planned, evidence: &Evidence) -> Result<Finished> {
+/// Runs the programs of a suite, in parallel as far as their weights allow.
+fn run_suite(planned: &PlannedSuite, evidence: &Evidence) -> Result<FinishedSuite> {
     let suite = planned.suite;
     let deadline = Instant::now() + suite.budget * DEADLINE_BUDGETS;
-    side_by_side(suite.name, suite.budget, &planned.programs, |Chosen { program, selection }| {
-        let since = Instant::now();
-        let mut outcome = program.run(selection, deadline, evidence)?;
-        let name = program.name();
-        println!(
-            "  {name:<36} {:>5} passed {:>3} failed {:>9}, processor {:>9}",
-            outcome.passed,
-            outcome.failed(),
-            process::length(since.elapsed()),
-            process::length(outcome.processor)
-        );
-        let guarantee = suites::guarantee(&name);
-        for failure in &mut outcome.failures {
-            failure.guarantee = failure.guarantee.take().or(guarantee.map(str::to_owned));
-            evidence.keep_output(failure)?;
-            println!("  test {} ... FAILED\n{}", failure.name, failure.assertion());
-        }
-        if !outcome.broken.is_empty() {
-            println!("  broken: {}\n{}", outcome.broken.join(", "), evidence.end_of_log(&name));
-        }
-        Ok(outcome)
-    })
+    run_in_parallel(
+        suite.name,
+        suite.budget,
+        &planned.programs,
+        |SelectedProgram { program, selection }| {
+            let since = Instant::now();
+            let mut outcome = program.run(selection, deadline, evidence)?;
+            let name = program.name();
+            println!(
+                "  {name:<36} {:>5} passed {:>3} failed {:>9}, processor {:>9}",
+                outcome.passed,
+                outcome.failure_count(),
+                process::duration_text(since.elapsed()),
+                process::duration_text(outcome.processor)
+            );
+            let guarantee = suites::guarantee(&name);
+            for failure in &mut outcome.failures {
+                failure.guarantee = failure.guarantee.take().or(guarantee.map(str::to_owned));
+                evidence.store_output(failure)?;
+                println!("  test {} ... FAILED\n{}", failure.name, failure.assertion());
+            }
+            if !outcome.broken.is_empty() {
+                println!("  broken: {}\n{}", outcome.broken.join(", "), evidence.end_of_log(&name));
+            }
+            Ok(outcome)
+        },
+    )
 }
 
-/// A sample of the search of every fuzz target.
-fn fuzz(fuzzer: &Fuzzer) -> Result<Finished> {
+/// Runs a sample of the search of every fuzz target.
+fn fuzz(fuzzer: &Fuzzer) -> Result<FinishedSuite> {
     let targets: Vec<(Weight, String)> =
         fuzzer.targets()?.into_iter().map(|target| (FUZZ_WEIGHT, target)).collect();
-    side_by_side("fuzz", FUZZ_BUDGET, &targets, |target| {
+    run_in_parallel("fuzz", FUZZ_BUDGET, &targets, |target| {
         let mut output = String::new();
-        let mut keep = |line: &str| output.extend([line, "\n"]);
-        let ended = fuzzer.run(target, FUZZ_TARGET_TIME, Some(FUZZ_SEED), &mut keep)?;
-        let mut outcome = Outcome { processor: FUZZ_TARGET_TIME, ..Outcome::default() };
+        let mut collect = |line: &str| output.extend([line, "\n"]);
+        let ended = fuzzer.run(target, FUZZ_TARGET_TIME, Some(FUZZ_SEED), &mut collect)?;
+        let mut outcome = TestOutcome { processor: FUZZ_TARGET_TIME, ..TestOutcome::default() };
         match ended {
-            Ended::Clean => {
+            FuzzResult::Clean => {
                 println!("  {}", output.lines().last().unwrap_or(target));
                 outcome.passed += 1;
             }
-            Ended::Broken => {
+            FuzzResult::Broken => {
                 print!("{output}");
                 outcome.broken.push(format!("fuzz {target}"));
             }
@@ -198,29 +203,35 @@ fn fuzz(fuzzer: &Fuzzer) -> Result<Finished> {
     })
 }
 
-/// Calls `run` with every item as [`schedule::run`] does, and adds up what comes out of a suite.
-fn side_by_side<T: Sync>(
+/// Calls `run` with every item like [`schedule::run`], and adds up the outcomes of a suite.
+fn run_in_parallel<T: Sync>(
     name: &'static str,
     budget: Duration,
     items: &[(Weight, T)],
-    run: impl Fn(&T) -> Result<Outcome> + Sync,
-) -> Result<Finished> {
+    run: impl Fn(&T) -> Result<TestOutcome> + Sync,
+) -> Result<FinishedSuite> {
     println!("suite {name}");
     let (begun, cores) = (Instant::now(), Cores::now());
-    let mut outcome = Outcome::default();
+    let mut outcome = TestOutcome::default();
     schedule::run(items, run)?.into_iter().for_each(|one| outcome.add(one));
-    Ok(Finished { name, budget, took: begun.elapsed(), busy: Cores::busy_since(cores), outcome })
+    Ok(FinishedSuite {
+        name,
+        budget,
+        took: begun.elapsed(),
+        busy: Cores::busy_since(cores),
+        outcome,
+    })
 }
 
-/// Gives failed tests of suites with real parts their second try; what passes is no failure any more.
-fn try_again(
-    planned: &[Planned],
-    finished: &mut [Finished],
+/// Runs failed tests of suites with real parts once more. Tests that pass are flaky, not failed.
+fn run_second_tries(
+    planned: &[PlannedSuite],
+    finished: &mut [FinishedSuite],
     evidence: &Evidence,
 ) -> Result<Vec<Flaky>> {
     let mut flaky = Vec::new();
     for planned in planned.iter().filter(|planned| planned.suite.real_parts) {
-        let programs: Vec<&Program> =
+        let programs: Vec<&TestProgram> =
             planned.programs.iter().map(|(_, chosen)| &chosen.program).collect();
         for suite in finished.iter_mut().filter(|suite| suite.name == planned.suite.name) {
             let failed = std::mem::take(&mut suite.outcome.failures);

@@ -1,7 +1,7 @@
 //! `cargo xtask testbed up NAME` and `down NAME`: a real cluster that stays after the command.
 //!
-//! Everything of it is in `target/testbed/NAME`. `down` ends the processes that `up` recorded there
-//! and nothing else: a record holds the start time beside the id, so a reused id is left alone.
+//! All its files are in `target/testbed/NAME`. `down` ends only the processes that `up` recorded
+//! there. A record has the start time beside the process id, so that a reused id is not ended.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ use testbed::{Options, Program, RealCluster, RealNode, RecordedProcess};
 use crate::{deps, process, workspace};
 
 #[derive(Subcommand)]
-pub enum Command {
+pub enum TestbedCommand {
     /// Start a cluster and write target/testbed/NAME/admin.kubeconfig.
     Up {
         /// Lower-case letters, digits and dashes.
@@ -33,13 +33,13 @@ pub enum Command {
     },
 }
 
-pub fn run(command: &Command) -> Result<()> {
+pub fn run(command: &TestbedCommand) -> Result<()> {
     match command {
-        Command::Up { name, durable, node } => {
+        TestbedCommand::Up { name, durable, node } => {
             deps::run()?;
             up(&folder(name)?, *durable, *node)
         }
-        Command::Down { name } => down(&folder(name)?),
+        TestbedCommand::Down { name } => down(&folder(name)?),
     }
 }
 
@@ -53,10 +53,10 @@ fn folder(name: &str) -> Result<PathBuf> {
 }
 
 fn up(folder: &Path, durable: bool, with_node: bool) -> Result<()> {
-    if recorded(folder)?.iter().any(RecordedProcess::is_running) {
+    if recorded_processes(folder)?.iter().any(RecordedProcess::is_running) {
         bail!("'{}' is up; `cargo xtask testbed down` ends it", folder.display());
     }
-    // What an earlier cluster of this name left, which no longer runs.
+    // Leftovers of an earlier cluster of this name, which is not running.
     RealNode::end_recorded(folder)?;
     remove(folder)?;
     let start = Instant::now();
@@ -71,7 +71,7 @@ fn up(folder: &Path, durable: bool, with_node: bool) -> Result<()> {
 }
 
 fn ready(cluster: &RealCluster, start: Instant) -> Result<()> {
-    eprintln!("ready in {} at {}", process::length(start.elapsed()), cluster.server_url());
+    eprintln!("ready in {} at {}", process::duration_text(start.elapsed()), cluster.server_url());
     for program in Program::CONTROL_PLANE {
         if let Some(size) = cluster.process_id(program).and_then(resident_kib) {
             eprintln!("  {:<24} {:>4} MiB resident", program.name(), size / 1024);
@@ -87,13 +87,13 @@ fn down(folder: &Path) -> Result<()> {
         return Ok(());
     }
     RealNode::end_recorded(folder)?;
-    for record in recorded(folder)? {
+    for record in recorded_processes(folder)? {
         record.end()?;
     }
     remove(folder)
 }
 
-fn recorded(folder: &Path) -> Result<Vec<RecordedProcess>> {
+fn recorded_processes(folder: &Path) -> Result<Vec<RecordedProcess>> {
     let path = RealCluster::records_path(folder);
     match fs::read(&path) {
         Ok(text) => serde_json::from_slice(&text)

@@ -1,6 +1,6 @@
-//! The web interface's own tools: Node, npm and what npm installs, run from here.
+//! Runs the tools of the web interface: Node, npm and programs that npm installs.
 //!
-//! Installed and built once for everything that goes in; a second run costs nothing.
+//! Packages are installed and the interface is built only if their inputs have changed.
 
 use std::fs::{self, File};
 use std::path::PathBuf;
@@ -11,10 +11,10 @@ use anyhow::{Context, Result, bail};
 
 use crate::{fingerprint, process, workspace};
 
-/// What Vite needs.
+/// The version that Vite needs.
 const NODE_MIN: (u32, u32) = (20, 19);
-/// Made by npm and by builds; the rest of `ui` is ours.
-const MADE: [&str; 2] = ["node_modules", "dist"];
+/// Folders that npm and builds create; everything else in `ui` is a source.
+const GENERATED: [&str; 2] = ["node_modules", "dist"];
 
 fn folder() -> PathBuf {
     workspace::root().join("ui")
@@ -27,32 +27,32 @@ pub fn node(script: &str) -> Command {
     command
 }
 
-/// Installs what package-lock.json names, unless that is there already.
+/// Installs the packages of package-lock.json, unless they are installed already.
 pub fn install() -> Result<()> {
     check_node()?;
     let target = workspace::root().join("target/ui");
     fs::create_dir_all(&target)?;
-    // Two at once would take each other's folder away.
+    // Concurrent installations would delete each other's folder.
     let lock = File::create(target.join("lock")).context("cannot create the lock of ui")?;
     lock.lock().context("cannot lock ui")?;
-    let wanted = fs::read_to_string(folder().join("package-lock.json"))?;
+    let lock_text = fs::read_to_string(folder().join("package-lock.json"))?;
     let stamp = folder().join("node_modules/.installed-from");
-    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == lock_text) {
         return Ok(());
     }
     eprintln!("installing the web interface's libraries (once)");
     let mut npm = Command::new("npm");
     npm.current_dir(folder()).args(["ci", "--loglevel", "error"]);
-    process::succeed(&mut npm).context("npm's registry may be out of reach")?;
-    fs::write(stamp, wanted)?;
+    process::run(&mut npm).context("npm's registry may be unreachable")?;
+    fs::write(stamp, lock_text)?;
     Ok(())
 }
 
-/// Builds `ui/dist`, unless it is the build of these sources already.
+/// Builds `ui/dist`, unless it is up to date with the sources.
 pub fn build() -> Result<()> {
     install()?;
     let manifest = fs::read_to_string(workspace::root().join("Cargo.toml"))?;
-    let sources = fingerprint::of(&folder(), &MADE, &manifest)?;
+    let sources = fingerprint::of(&folder(), &GENERATED, &manifest)?;
     let stamp = workspace::root().join("target/ui/built-from");
     let built = folder().join("dist/index.html").is_file();
     if built && fs::read_to_string(&stamp).is_ok_and(|last| last == sources) {
@@ -60,18 +60,18 @@ pub fn build() -> Result<()> {
     }
     eprintln!("building the web interface");
     let start = Instant::now();
-    process::succeed(node("vite/bin/vite.js").args(["build", "--logLevel", "warn"]))?;
-    eprintln!("  ui/dist: {}", process::length(start.elapsed()));
+    process::run(node("vite/bin/vite.js").args(["build", "--logLevel", "warn"]))?;
+    eprintln!("  ui/dist: {}", process::duration_text(start.elapsed()));
     fs::write(stamp, sources)?;
     Ok(())
 }
 
-/// Types, lints and format.
+/// Checks types, lints and format.
 pub fn check() -> Result<()> {
     install()?;
     let mut npm = Command::new("npm");
     npm.current_dir(folder()).args(["run", "--silent", "check"]);
-    process::succeed(&mut npm)
+    process::run(&mut npm)
 }
 
 fn check_node() -> Result<()> {
@@ -83,7 +83,7 @@ fn check_node() -> Result<()> {
     let version = String::from_utf8_lossy(&output.stdout).trim().to_owned();
     match numbers(&version) {
         Some(found) if found >= NODE_MIN => Ok(()),
-        _ => bail!("{needed}; the one that is there says '{version}'"),
+        _ => bail!("{needed}; the installed one reports '{version}'"),
     }
 }
 
@@ -98,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn versions_of_node_are_told_apart() {
+    fn versions_of_node_are_compared_by_number() {
         assert!(numbers("v20.19.0").unwrap() >= NODE_MIN);
         assert!(numbers("v24.1.0").unwrap() >= NODE_MIN);
         assert!(numbers("v20.9.0").unwrap() < NODE_MIN);

@@ -1,4 +1,5 @@
-//! `cargo xtask up`: build the interface and the binary, then become `drover up`, so that signals and the exit code are its own.
+//! `cargo xtask up`: builds the interface and the binary, then replaces itself by `drover up`, so
+//! that signals and the exit code are those of that program.
 
 use std::ffi::OsString;
 use std::os::unix::process::CommandExt;
@@ -10,7 +11,7 @@ use crate::{process, ui, workspace};
 
 pub fn run(release: bool, arguments: &[OsString]) -> Result<()> {
     let root = workspace::root();
-    // First: release builds take it in.
+    // First: release builds embed it.
     ui::build()?;
     let mut build = workspace::cargo();
     build.args(["build", "--bin", "drover"]);
@@ -21,7 +22,7 @@ pub fn run(release: bool, arguments: &[OsString]) -> Result<()> {
         "debug"
     };
     eprintln!("building drover (the first time takes minutes)");
-    process::succeed(&mut build)?;
+    process::run(&mut build)?;
     let binary = root.join("target").join(profile).join("drover");
     let failed = Command::new(&binary).arg("up").args(arguments).current_dir(&root).exec();
     Err(failed).with_context(|| format!("cannot run '{}'", binary.display()))

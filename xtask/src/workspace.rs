@@ -1,4 +1,4 @@
-//! The workspace as folders and as cargo sees it.
+//! The folders of the workspace, and its `cargo metadata`.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -12,7 +12,7 @@ pub fn root() -> PathBuf {
     xtask.parent().unwrap_or(xtask).to_owned()
 }
 
-/// The cargo that runs us, or the one in the path.
+/// The cargo that runs this program, else the one in the path.
 pub fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.current_dir(root());
@@ -40,13 +40,13 @@ pub struct Package {
 #[derive(Debug, Deserialize)]
 pub struct Dependency {
     pub name: String,
-    /// `dev`, `build`, or nothing for a normal one.
+    /// `dev`, `build`, or none for a normal one.
     pub kind: Option<String>,
     /// Set for crates of the same workspace.
     pub path: Option<PathBuf>,
 }
 
-/// What cargo says of the workspace at `root`; `options` are further flags of `cargo metadata`.
+/// Runs `cargo metadata` for the workspace at `root`; `options` are additional flags.
 pub fn metadata(root: &Path, options: &[&str]) -> Result<Metadata> {
     let output = cargo()
         .args(["metadata", "--format-version", "1", "--manifest-path"])
@@ -57,5 +57,5 @@ pub fn metadata(root: &Path, options: &[&str]) -> Result<Metadata> {
     if !output.status.success() {
         bail!("cargo metadata failed:\n{}", String::from_utf8_lossy(&output.stderr));
     }
-    serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata wrote")
+    serde_json::from_slice(&output.stdout).context("cannot read the output of cargo metadata")
 }

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 
-/// What to run, and how to log.
+/// The command, and how to log.
 #[derive(Args, Clone, Debug)]
 pub struct AgentArgs {
-    /// Without it: `cluster`, or `node` when `CATTLE_CLUSTER=false`.
+    /// Default: `cluster`, or `node` when `CATTLE_CLUSTER=false`.
     #[command(subcommand)]
     pub command: Option<AgentCommand>,
     #[command(flatten)]
@@ -20,12 +20,12 @@ pub enum AgentCommand {
     Cluster(ClusterArgs),
     /// Prepare and watch this node for a server.
     Node(NodeArgs),
-    /// Say whether the agent in this container is connected: the startup probe of its pod.
+    /// Report whether the agent in this container is connected: the startup probe of its pod.
     Probe,
 }
 
 impl AgentCommand {
-    /// What a container without arguments means, as in older manifests.
+    /// The command of a container without arguments, as in older manifests.
     pub(crate) fn from_environment() -> Self {
         #[derive(Parser)]
         struct Environment {
@@ -54,14 +54,14 @@ pub struct NodeArgs {
     pub server: ServerArgs,
 }
 
-/// Which server, and how the first contact is authorised.
+/// The server, and how the agent registers with it.
 #[derive(Args, Clone, Default)]
 pub struct ServerArgs {
     /// Address of the server, as https://host[:port]. Default: the file `url` of the credentials
     /// directory.
     #[arg(long, value_name = "URL", env = "CATTLE_SERVER")]
     pub server: Option<String>,
-    /// Registration token, needed at first contact. Default: the file `token` of the credentials
+    /// Registration token, needed to register. Default: the file `token` of the credentials
     /// directory.
     #[arg(long, value_name = "TOKEN", env = "CATTLE_TOKEN", hide_env_values = true)]
     pub token: Option<String>,

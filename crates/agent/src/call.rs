@@ -1,4 +1,5 @@
-//! One small HTTP request on a connection of its own: all that the agent needs of a client.
+//! One small HTTP request on a connection of its own, which is all the HTTP client that the agent
+//! needs.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,11 +17,11 @@ use tokio_rustls::client::TlsStream;
 
 use crate::proxy::{Proxies, ProxyError};
 
-/// TCP and TLS.
+/// Time of the TCP and TLS setup.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
-/// Request and whole answer.
+/// Time of the request and the whole response.
 const CALL_TIME_MAX: Duration = Duration::from_secs(15);
-/// One answer: a Secret, a CA bundle.
+/// Size of a response: a Secret, a CA bundle.
 const BODY_MAX_BYTES: usize = 1024 * 1024;
 
 #[derive(Debug, thiserror::Error)]
@@ -29,17 +30,17 @@ pub(crate) enum CallError {
     Connect { host: String, port: u16, error: std::io::Error },
     #[error("reach \"{host}:{port}\" through the proxy \"{proxy}\": {error}")]
     Proxy { host: String, port: u16, proxy: String, error: ProxyError },
-    #[error("connect to \"{host}:{port}\": no answer within {} s", CONNECT_TIME_MAX.as_secs())]
+    #[error("connect to \"{host}:{port}\": no response within {} s", CONNECT_TIME_MAX.as_secs())]
     ConnectTime { host: String, port: u16 },
     #[error("speak TLS with \"{host}:{port}\": {error}")]
     Tls { host: String, port: u16, error: std::io::Error },
     #[error("call \"{path}\": {error}")]
     Http { path: String, error: Box<dyn std::error::Error + Send + Sync> },
-    #[error("call \"{path}\": no answer within {} s", CALL_TIME_MAX.as_secs())]
+    #[error("call \"{path}\": no response within {} s", CALL_TIME_MAX.as_secs())]
     CallTime { path: String },
 }
 
-/// Opens a TLS connection, through a proxy when there is one on this way.
+/// Opens a TLS connection, through a proxy if one is configured for this host.
 pub(crate) async fn connect(
     host: &str,
     port: u16,
@@ -67,7 +68,7 @@ pub(crate) async fn connect(
         .map_err(|_| CallError::ConnectTime { host: owned(), port })?
 }
 
-/// Sends one request, whose URI is a path, and reads the whole answer.
+/// Sends one request, whose URI is a path, and reads the whole response.
 pub(crate) async fn call(
     io: TlsStream<ReadAhead>,
     host: &str,

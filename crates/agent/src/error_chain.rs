@@ -1,6 +1,6 @@
-//! An error and its causes on one line.
+//! An error and its causes in one line.
 
-/// None of them twice: some errors say what their causes say.
+/// Joins the errors with `: `, without repeats: some errors include the text of their cause.
 pub(crate) fn error_chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();

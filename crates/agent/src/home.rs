@@ -1,5 +1,5 @@
-//! The agent's own cluster: where its API server is, what the agent presents there, and the few
-//! calls that it makes itself.
+//! The agent's own cluster: the address of its API server, the agent's credential for it, and the
+//! few requests that the agent sends itself.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -17,19 +17,20 @@ use tunnel::{Address, ApiCredential, CredentialReport};
 
 use crate::call::{CallError, call, connect};
 use crate::error_chain::error_chain;
-use crate::kubeconfig::{Context, KubeconfigError};
+use crate::kubeconfig::{KubeconfigContext, KubeconfigError};
 use crate::proxy::Proxies;
 use crate::server_url::ServerUrl;
 use crate::settings::service_account_dir;
 use crate::trust::{client_config, provider, roots_from_pem};
 
-/// Where the manifest puts everything of ours.
+/// The namespace of all objects of the manifest.
 const NAMESPACE: &str = "cattle-system";
 /// The service account of the manifest, whose token the server uses.
 const SERVICE_ACCOUNT: &str = "cattle";
-/// How often mounted tokens are looked at. The kubelet renews them with minutes to spare.
+/// How often mounted tokens are read. The kubelet renews them minutes before they expire.
 const REFRESH_INTERVAL: Duration = Duration::from_secs(30);
-/// Asked for when the agent has to request tokens itself, and renewed at half of it.
+/// The requested life of tokens, when the agent requests them itself. They are renewed at half of
+/// it.
 const TOKEN_LIFE: Duration = Duration::from_secs(3600);
 
 #[derive(Debug, thiserror::Error)]
@@ -52,20 +53,20 @@ pub(crate) enum HomeError {
         #[source]
         error: CallError,
     },
-    #[error("{action}: this cluster's API server answered {status}: {message}")]
-    Answer { action: String, status: StatusCode, message: String },
+    #[error("{action}: this cluster's API server responded {status}: {message}")]
+    Status { action: String, status: StatusCode, message: String },
     #[error(
-        "{action}: this cluster's API server answered {status}: {message}; the agent's rights are \
+        "{action}: this cluster's API server responded {status}: {message}; the agent's rights are \
          in the cluster's import manifest: apply it again"
     )]
     Denied { action: String, status: StatusCode, message: String },
 }
 
 /// Where the bearer token comes from.
-enum Source {
-    /// A mounted, renewed file; the CA lies beside it.
+enum TokenSource {
+    /// A mounted file that the kubelet renews; the CA is beside it.
     Mounted(PathBuf),
-    /// A kubeconfig: tokens of the service account are requested with its credential.
+    /// A kubeconfig, whose credential requests tokens of the service account.
     Requested { own_token: Option<String>, tls: Arc<ClientConfig> },
 }
 
@@ -74,7 +75,7 @@ pub(crate) struct Home {
     name: ServerName<'static>,
     ca_pem: String,
     namespace: String,
-    source: Source,
+    source: TokenSource,
 }
 
 impl Home {
@@ -94,11 +95,11 @@ impl Home {
         let ca_pem = read_mounted(&directory, "ca.crt")?;
         let namespace = read_mounted(&directory, "namespace")
             .map_or_else(|_| NAMESPACE.to_owned(), |text| text.trim().to_owned());
-        Ok(Self { address, name, ca_pem, namespace, source: Source::Mounted(directory) })
+        Ok(Self { address, name, ca_pem, namespace, source: TokenSource::Mounted(directory) })
     }
 
     pub(crate) fn from_kubeconfig(path: &Path) -> Result<Self, HomeError> {
-        let context = Context::read(path)?;
+        let context = KubeconfigContext::read(path)?;
         let wrong = || HomeError::Address(context.server.clone());
         let url = ServerUrl::parse(&context.server).map_err(|_| wrong())?;
         let address = Address::new(url.host(), url.port()).map_err(|_| wrong())?;
@@ -108,7 +109,7 @@ impl Home {
             Some((chain, key)) => with_certificate(&context.ca_pem, chain, key)?,
             None => plain(&context.ca_pem)?,
         };
-        let source = Source::Requested { own_token: context.token, tls: Arc::new(tls) };
+        let source = TokenSource::Requested { own_token: context.token, tls: Arc::new(tls) };
         let namespace = NAMESPACE.to_owned();
         Ok(Self { address, name, ca_pem: context.ca_pem, namespace, source })
     }
@@ -118,26 +119,26 @@ impl Home {
         &self.address
     }
 
-    /// Reads or requests what the server needs.
+    /// Reads or requests the credential for the server.
     async fn credential(&self) -> Result<ApiCredential, HomeError> {
         let (ca_cert, token) = match &self.source {
-            Source::Mounted(directory) => {
+            TokenSource::Mounted(directory) => {
                 let token = read_mounted(directory, "token")?.trim().to_owned();
                 (read_mounted(directory, "ca.crt")?, token)
             }
-            Source::Requested { .. } => (self.ca_pem.clone(), self.request_token().await?),
+            TokenSource::Requested { .. } => (self.ca_pem.clone(), self.request_token().await?),
         };
         Ok(ApiCredential { address: self.address.to_string(), ca_cert, token })
     }
 
-    /// Keeps `report` current, for ever.
+    /// Updates `report` at each change of the credential. Never returns.
     pub(crate) async fn follow_credential(&self, report: watch::Sender<Option<CredentialReport>>) {
         loop {
             let (current, pause) = match self.credential().await {
                 Ok(credential) => {
                     let pause = match &self.source {
-                        Source::Mounted(_) => REFRESH_INTERVAL,
-                        Source::Requested { .. } => TOKEN_LIFE / 2,
+                        TokenSource::Mounted(_) => REFRESH_INTERVAL,
+                        TokenSource::Requested { .. } => TOKEN_LIFE / 2,
                     };
                     (CredentialReport::Credential(credential), pause)
                 }
@@ -148,7 +149,7 @@ impl Home {
                 }
             };
             report.send_if_modified(|known| {
-                // The last credential may hold for a while yet.
+                // The last credential may be valid for a while yet.
                 let is_worse = matches!(known, Some(CredentialReport::Credential(_)))
                     && matches!(current, CredentialReport::Trouble { .. });
                 let is_new = !is_worse && known.as_ref() != Some(&current);
@@ -175,10 +176,10 @@ impl Home {
              (apply the import manifest first)"
         );
         match (self.call(Method::POST, &path, Some(&body), &action).await, &self.source) {
-            (Ok(answer), _) => {
-                Ok(answer["status"]["token"].as_str().unwrap_or_default().to_owned())
+            (Ok(response), _) => {
+                Ok(response["status"]["token"].as_str().unwrap_or_default().to_owned())
             }
-            (Err(error), Source::Requested { own_token: Some(token), .. }) => {
+            (Err(error), TokenSource::Requested { own_token: Some(token), .. }) => {
                 let error: &dyn std::error::Error = &error;
                 tracing::warn!(error, "the server will use the token of the kubeconfig itself");
                 Ok(token.clone())
@@ -187,33 +188,33 @@ impl Home {
         }
     }
 
-    /// Uid of the namespace `kube-system`. None where it cannot be read: the server then reads it itself, and says
-    /// what is wrong with the cluster's API, which it could not without a connection.
+    /// Uid of the namespace `kube-system`, or `None` when it cannot be read. The server then reads
+    /// it itself and reports what is wrong with the cluster's API, which needs a connection.
     pub(crate) async fn cluster_uid(&self) -> Option<String> {
         let action = "read namespace \"kube-system\"";
         match self.call(Method::GET, "/api/v1/namespaces/kube-system", None, action).await {
             Ok(namespace) => namespace["metadata"]["uid"].as_str().map(str::to_owned),
-            Err(HomeError::Answer { status: StatusCode::NOT_FOUND, .. }) => None,
+            Err(HomeError::Status { status: StatusCode::NOT_FOUND, .. }) => None,
             Err(error) => {
                 let error = error_chain(&error);
-                tracing::warn!(error, "the server is not told which cluster this is");
+                tracing::warn!(error, "the agent cannot report the uid of this cluster");
                 None
             }
         }
     }
 
-    /// Reads the agent's Secret. None when there is none.
+    /// Reads the agent's Secret, if it exists.
     pub(crate) async fn read_secret(&self, name: &str) -> Result<Option<Value>, HomeError> {
         let path = format!("/api/v1/namespaces/{}/secrets/{name}", self.namespace);
         let action = format!("read Secret \"{name}\" in namespace \"{}\"", self.namespace);
         match self.call(Method::GET, &path, None, &action).await {
             Ok(secret) => Ok(Some(secret)),
-            Err(HomeError::Answer { status: StatusCode::NOT_FOUND, .. }) => Ok(None),
+            Err(HomeError::Status { status: StatusCode::NOT_FOUND, .. }) => Ok(None),
             Err(error) => Err(error),
         }
     }
 
-    /// Makes a Secret. False when somebody else just did.
+    /// Creates a Secret. False when it exists already.
     pub(crate) async fn create_secret(&self, name: &str, data: Value) -> Result<bool, HomeError> {
         let path = format!("/api/v1/namespaces/{}/secrets", self.namespace);
         let action = format!("create Secret \"{name}\" in namespace \"{}\"", self.namespace);
@@ -226,7 +227,7 @@ impl Home {
         });
         match self.call(Method::POST, &path, Some(&secret), &action).await {
             Ok(_) => Ok(true),
-            Err(HomeError::Answer { status: StatusCode::CONFLICT, .. }) => Ok(false),
+            Err(HomeError::Status { status: StatusCode::CONFLICT, .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -241,7 +242,7 @@ impl Home {
         let action = format!("update Secret \"{name}\" in namespace \"{}\"", self.namespace);
         match self.call(Method::PUT, &path, Some(secret), &action).await {
             Ok(_) => Ok(true),
-            Err(HomeError::Answer { status: StatusCode::CONFLICT, .. }) => Ok(false),
+            Err(HomeError::Status { status: StatusCode::CONFLICT, .. }) => Ok(false),
             Err(error) => Err(error),
         }
     }
@@ -254,11 +255,11 @@ impl Home {
         action: &str,
     ) -> Result<Value, HomeError> {
         let (tls, token) = match &self.source {
-            Source::Mounted(directory) => {
+            TokenSource::Mounted(directory) => {
                 let token = read_mounted(directory, "token")?.trim().to_owned();
                 (Arc::new(plain(&read_mounted(directory, "ca.crt")?)?), Some(token))
             }
-            Source::Requested { own_token, tls } => (tls.clone(), own_token.clone()),
+            TokenSource::Requested { own_token, tls } => (tls.clone(), own_token.clone()),
         };
         let failed = |error| HomeError::Call { action: action.to_owned(), error };
         let mut request = Request::builder()
@@ -284,17 +285,17 @@ impl Home {
             .await
             .map_err(failed)?;
         let (status, body) = call(io, &self.address.to_string(), request).await.map_err(failed)?;
-        let answer: Value = serde_json::from_slice(&body).unwrap_or_default();
+        let response: Value = serde_json::from_slice(&body).unwrap_or_default();
         if status.is_success() {
-            return Ok(answer);
+            return Ok(response);
         }
-        let message = answer["message"].as_str().unwrap_or("no message").to_owned();
+        let message = response["message"].as_str().unwrap_or("no message").to_owned();
         let action = action.to_owned();
         Err(match status {
             StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN => {
                 HomeError::Denied { action, status, message }
             }
-            _ => HomeError::Answer { action, status, message },
+            _ => HomeError::Status { action, status, message },
         })
     }
 }

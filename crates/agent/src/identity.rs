@@ -1,5 +1,5 @@
-//! The agent's key, kept in a Secret of its own cluster so that it survives restarts and is shared
-//! by the agent's replicas.
+//! The agent's key. It is stored in a Secret of the agent's own cluster, so that it survives
+//! restarts and the agent's replicas share it.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde_json::{Value, json};
@@ -10,29 +10,30 @@ use tunnel::{AgentKey, RegistrationToken};
 use crate::home::{Home, HomeError};
 
 const SECRET: &str = "drover-agent-identity";
-/// PKCS#8.
+/// The key, in PKCS#8.
 const FIELD_KEY: &str = "key";
-/// Hash of the token with which the key was last accepted. Not the token: that is not kept.
+/// Hash of the token with which the key was last accepted. The token itself is not stored.
 const FIELD_ACCEPTED: &str = "acceptedWith";
-/// Another replica may write between our read and our write; so often in a row it does not.
+/// Attempts to write the Secret. Another replica may write between read and write, but not so often
+/// in a row.
 const TRIES: usize = 5;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum IdentityError {
-    #[error("keep the agent's key")]
+    #[error("store the agent's key")]
     Home(#[from] HomeError),
     #[error(
         "the Secret \"{SECRET}\" does not hold an agent's key; delete it, and this agent registers \
-         anew with a current token"
+         again with a current token"
     )]
     Malformed,
     #[error(transparent)]
     Key(#[from] KeyError),
-    #[error("keep the agent's key: the Secret \"{SECRET}\" keeps changing")]
+    #[error("store the agent's key: the Secret \"{SECRET}\" keeps changing")]
     Contended,
 }
 
-pub(crate) struct Identity {
+pub(crate) struct AgentIdentity {
     pub(crate) key: AgentKey,
     accepted_with: Option<String>,
 }
@@ -45,8 +46,8 @@ fn field(secret: &Value, name: &str) -> Option<Vec<u8>> {
     STANDARD.decode(secret["data"][name].as_str()?).ok()
 }
 
-impl Identity {
-    /// Reads the key, or makes one if there is none yet.
+impl AgentIdentity {
+    /// Reads the key, or generates one if there is none yet.
     pub(crate) async fn load(home: &Home) -> Result<Self, IdentityError> {
         for _ in 0..TRIES {
             if let Some(secret) = home.read_secret(SECRET).await? {
@@ -55,7 +56,7 @@ impl Identity {
             let key = AgentKey::generate()?;
             let data = json!({ FIELD_KEY: STANDARD.encode(key.to_pkcs8()) });
             if home.create_secret(SECRET, data).await? {
-                tracing::info!(key = %key.id(), "made a key for this agent");
+                tracing::info!(key = %key.id(), "generated a key for this agent");
                 return Ok(Self { key, accepted_with: None });
             }
         }
@@ -70,17 +71,18 @@ impl Identity {
         Ok(Self { key, accepted_with })
     }
 
-    /// Whether the server is known to accept the key, so that `token` can stay here.
+    /// Whether the server has accepted the key with `token`, so that the token need not be sent
+    /// again.
     pub(crate) fn is_accepted_with(&self, token: &RegistrationToken) -> bool {
         self.accepted_with.as_deref() == Some(&*token_hash(token))
     }
 
-    /// Whether some server ever accepted the key.
-    pub(crate) fn was_accepted(&self) -> bool {
+    /// Whether any server ever accepted the key.
+    pub(crate) fn has_been_accepted(&self) -> bool {
         self.accepted_with.is_some()
     }
 
-    /// Notes that the server accepted the key together with `token`.
+    /// Records that the server accepted the key together with `token`.
     pub(crate) async fn accept(
         &mut self,
         home: &Home,
@@ -92,7 +94,7 @@ impl Identity {
         self.change(home, |secret| secret["data"][FIELD_ACCEPTED] = encoded.clone().into()).await
     }
 
-    /// Makes another key, because this one belongs to another cluster.
+    /// Generates another key, because this one belongs to another cluster.
     pub(crate) async fn renew(&mut self, home: &Home) -> Result<(), IdentityError> {
         let key = AgentKey::generate()?;
         let encoded = STANDARD.encode(key.to_pkcs8());

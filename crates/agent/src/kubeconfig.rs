@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use base64::{Engine, engine::general_purpose::STANDARD};
 use serde::Deserialize;
 
-/// A kubeconfig file. The largest real ones hold a few hundred clusters.
+/// Size of a kubeconfig file. The largest real ones hold a few hundred clusters.
 const FILE_MAX_BYTES: u64 = 4 * 1024 * 1024;
 
-/// The current context, with files read.
-pub(crate) struct Context {
+/// The current context, with the content of its files.
+pub(crate) struct KubeconfigContext {
     pub(crate) server: String,
     pub(crate) ca_pem: String,
     pub(crate) tls_server_name: Option<String>,
@@ -45,18 +45,18 @@ struct File {
     #[serde(default)]
     current_context: String,
     #[serde(default)]
-    clusters: Vec<Named>,
+    clusters: Vec<NamedEntry>,
     #[serde(default)]
-    users: Vec<Named>,
+    users: Vec<NamedEntry>,
     #[serde(default)]
-    contexts: Vec<Named>,
+    contexts: Vec<NamedEntry>,
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct NamedEntry {
     name: String,
     #[serde(default)]
-    cluster: Cluster,
+    cluster: ClusterEntry,
     #[serde(default)]
     user: User,
     #[serde(default)]
@@ -65,7 +65,7 @@ struct Named {
 
 #[derive(Deserialize, Default)]
 #[serde(rename_all = "kebab-case", default)]
-struct Cluster {
+struct ClusterEntry {
     server: String,
     certificate_authority: Option<PathBuf>,
     certificate_authority_data: Option<String>,
@@ -91,8 +91,8 @@ struct Names {
     user: String,
 }
 
-impl Context {
-    /// Reads the current context. Relative file names start at the kubeconfig's own place.
+impl KubeconfigContext {
+    /// Reads the current context. Relative file names are relative to the kubeconfig's folder.
     pub(crate) fn read(path: &Path) -> Result<Self, KubeconfigError> {
         let file: File = serde_saphyr::from_str(&read(path)?)
             .map_err(|error| KubeconfigError::Yaml(error.to_string()))?;
@@ -148,7 +148,11 @@ fn decode(field: &'static str, data: &str) -> Result<String, KubeconfigError> {
     String::from_utf8(bytes).map_err(|_| KubeconfigError::Data(field))
 }
 
-fn find(list: Vec<Named>, what: &'static str, name: &str) -> Result<Named, KubeconfigError> {
+fn find(
+    list: Vec<NamedEntry>,
+    what: &'static str,
+    name: &str,
+) -> Result<NamedEntry, KubeconfigError> {
     let found = list.into_iter().find(|named| named.name == name);
     found.ok_or_else(|| KubeconfigError::Missing { what, name: name.to_owned() })
 }

@@ -1,12 +1,12 @@
-//! The agent: dials out, proves its key, carries streams to its own cluster.
+//! The agent: dials out, authenticates with its key, carries streams to its own cluster.
 //!
 //! It decides nothing: the server opens byte streams to the cluster's API server through it and
 //! speaks TLS over them itself, with the CA and token that the agent reports. It links nothing of
 //! the server.
 //!
-//! Start at [`args`] (what a person or a manifest says), then [`mod@run`] (the loop that keeps a
-//! session up). [`trust`] decides which server to believe, [`identity`] keeps the agent's key,
-//! [`home`] is the agent's own cluster, [`standing`] what it tells the kubelet.
+//! Start at [`args`] (the input of a user or a manifest), then [`mod@run`] (the loop that holds a
+//! session open). [`trust`] decides which server to trust, [`identity`] stores the agent's key,
+//! [`home`] is the agent's own cluster, [`status`] reports to the kubelet.
 
 pub mod args;
 mod backoff;
@@ -19,7 +19,7 @@ mod proxy;
 mod run;
 mod server_url;
 mod settings;
-mod standing;
+mod status;
 mod trust;
 
 #[cfg(test)]

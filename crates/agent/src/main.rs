@@ -1,4 +1,4 @@
-//! The slim agent: what the agent image carries.
+//! The slim agent: the binary of the agent image.
 
 use std::process::ExitCode;
 

@@ -1,8 +1,8 @@
-//! The proxy on the way to the server, as the environment names it: `HTTPS_PROXY` and `NO_PROXY`,
-//! upper case first.
+//! The proxy between agent and server, from the environment: `HTTPS_PROXY` and `NO_PROXY`, upper
+//! case first.
 //!
-//! The proxy is asked with `CONNECT` for a connection to the server, and sees nothing of what TLS
-//! carries through it. This cluster's own API is never reached through a proxy.
+//! The agent requests a connection to the server with `CONNECT`. The proxy sees nothing of the
+//! content of TLS. This cluster's own API is never reached through a proxy.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -19,25 +19,28 @@ use tokio::net::TcpStream;
 /// Port of a proxy whose URL names none.
 const DEFAULT_PORT: u16 = 80;
 
-/// Why there is no way through the proxy.
+/// Why a connection through the proxy failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ProxyError {
     #[error("connect to the proxy: {0}")]
     Connect(std::io::Error),
-    #[error("ask the proxy for a connection: {0}")]
+    #[error("request a connection from the proxy: {0}")]
     Http(#[from] hyper::Error),
     #[error(
-        "the proxy wants a login (407); give it as HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT in \
+        "the proxy requires a login (407); give it as HTTPS_PROXY=http://USER:PASSWORD@HOST:PORT in \
          the cluster's agentEnvVars"
     )]
     Login,
-    #[error("the proxy answered {0}; let it connect to the server, or name the server in NO_PROXY")]
-    Answer(StatusCode),
-    #[error("the proxy speaks where the server should")]
+    #[error(
+        "the proxy responded {0}; allow it to connect to the server, or name the server in NO_PROXY"
+    )]
+    Status(StatusCode),
+    #[error("the proxy sent data of its own before the server could")]
     Chatter,
 }
 
-/// A value in the environment that cannot be used. Does not repeat it: it may hold a password.
+/// An unusable value in the environment. The message does not repeat it, because it may hold a
+/// password.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{variable} must be http://[USER:PASSWORD@]HOST[:PORT]")]
 pub(crate) struct ProxyUrlError {
@@ -52,7 +55,7 @@ pub(crate) struct Proxy {
     authorization: Option<HeaderValue>,
 }
 
-/// Shows no password.
+/// Without the password.
 impl fmt::Debug for Proxy {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{self}")
@@ -86,7 +89,7 @@ enum Direct {
 }
 
 impl Proxies {
-    /// What the environment says.
+    /// Reads the environment.
     ///
     /// # Errors
     /// `HTTPS_PROXY` is no URL of an HTTP proxy.
@@ -114,8 +117,8 @@ impl Proxies {
         Ok(Self { https, direct: entries.map(Direct::parse).collect() })
     }
 
-    /// The proxy for a connection to `host`; none when it goes there directly, as it does to this
-    /// machine itself.
+    /// The proxy for a connection to `host`, or `None` for a direct connection, as to this machine
+    /// itself.
     pub(crate) fn towards(&self, host: &str, port: u16) -> Option<&Proxy> {
         let address = host.parse::<IpAddr>().ok();
         let is_here = address.is_some_and(|address| address.is_loopback())
@@ -148,7 +151,7 @@ impl Proxy {
         (!host.is_empty()).then_some(Self { host, port, authorization })
     }
 
-    /// A TCP connection whose other end is `host`, as far as the proxy is to be believed.
+    /// A TCP connection that the proxy has connected to `host`. Only TLS proves that.
     pub(crate) async fn connect(&self, host: &str, port: u16) -> Result<TcpStream, ProxyError> {
         let tcp = TcpStream::connect((self.host.as_str(), self.port)).await;
         let tcp = tcp.map_err(ProxyError::Connect)?;
@@ -168,11 +171,11 @@ impl Proxy {
         match response.status() {
             status if status.is_success() => {}
             StatusCode::PROXY_AUTHENTICATION_REQUIRED => return Err(ProxyError::Login),
-            status => return Err(ProxyError::Answer(status)),
+            status => return Err(ProxyError::Status(status)),
         }
         let through = hyper::upgrade::on(response).await?;
         let parts = through.downcast::<TokioIo<TcpStream>>().map_err(|_| ProxyError::Chatter)?;
-        // TLS begins with the client: nothing can have come yet.
+        // The client begins TLS, so no bytes can have arrived yet.
         if !parts.read_buf.is_empty() {
             return Err(ProxyError::Chatter);
         }

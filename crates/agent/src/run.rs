@@ -1,4 +1,4 @@
-//! The loop that keeps a session up, and the process around it.
+//! The loop that holds a session open, and the process around it.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -21,17 +21,18 @@ use crate::backoff::Backoff;
 use crate::call::{CallError, connect};
 use crate::error_chain::error_chain;
 use crate::home::Home;
-use crate::identity::Identity;
+use crate::identity::AgentIdentity;
 use crate::proxy::Proxies;
 use crate::settings::{Settings, credentials_dir};
-use crate::standing::{self, Standing};
+use crate::status::{self, StatusReporter};
 use crate::trust::{TrustError, establish};
 
-/// What open streams get to finish after a SIGTERM; below a pod's 30 s.
+/// Time for open streams to finish after a SIGTERM; less than a pod's 30 s.
 const GOODBYE_TIME_MAX: Duration = Duration::from_secs(20);
 const AGENT_VERSION: &str = env!("CARGO_PKG_VERSION");
 
-/// Runs the agent to its end: 0 after a signal, 1 when it cannot go on, 2 for wrong settings.
+/// Runs the agent until it ends. Exit code 0 after a signal, 1 when it cannot continue, 2 for wrong
+/// settings.
 pub fn main(args: AgentArgs) -> ExitCode {
     let command = args.command.unwrap_or_else(AgentCommand::from_environment);
     if matches!(command, AgentCommand::Probe) {
@@ -49,7 +50,7 @@ pub fn main(args: AgentArgs) -> ExitCode {
         Err(error) => {
             let text = format!("{error:#}");
             eprintln!("error: {text}");
-            standing::last_words(&text);
+            status::write_termination_message(&text);
             let is_setting = error.is::<crate::settings::SettingsError>();
             ExitCode::from(if is_setting { 2 } else { 1 })
         }
@@ -58,10 +59,10 @@ pub fn main(args: AgentArgs) -> ExitCode {
 
 /// Prints why the agent is not connected; the kubelet shows it as an event of the pod.
 fn probe() -> ExitCode {
-    let trouble = match standing::ask() {
+    let trouble = match status::query_trouble() {
         Ok(None) => return ExitCode::SUCCESS,
         Ok(Some(trouble)) => trouble,
-        Err(error) => format!("no agent answers here: {error}"),
+        Err(error) => format!("no agent responds here: {error}"),
     };
     println!("{trouble}");
     ExitCode::FAILURE
@@ -73,7 +74,7 @@ fn start_log(args: &LogArgs) {
         args.log.parse().unwrap_or_else(|_| Targets::new().with_default(LevelFilter::INFO));
     let registry = tracing_subscriber::registry().with(filter);
     let log = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    // A log that somebody else has set up is as good.
+    // A log that was set up before is used.
     let _ = match args.log_format {
         LogFormat::Text => {
             registry.with(log.with_target(false).with_ansi(is_terminal())).try_init()
@@ -90,7 +91,7 @@ async fn run(command: AgentCommand) -> anyhow::Result<()> {
     match command {
         AgentCommand::Cluster(args) => run_cluster(args).await,
         AgentCommand::Node(_) | AgentCommand::Probe => bail!(
-            "the node agent is not there yet; to connect a cluster run \"drover-agent cluster\" \
+            "the node agent is not implemented yet; to connect a cluster run \"drover-agent cluster\" \
              in it, as the import manifest does"
         ),
     }
@@ -106,12 +107,12 @@ async fn run_cluster(args: ClusterArgs) -> anyhow::Result<()> {
     let goodbye = CancellationToken::new();
     let signals = goodbye.clone();
     tokio::select! {
-        ended = Agent::new(settings, home, Standing::of_container()).run(goodbye) => Ok(ended?),
+        ended = Agent::new(settings, home, StatusReporter::of_container()).run(goodbye) => Ok(ended?),
         stopped = stop_on_signal(signals) => stopped,
     }
 }
 
-/// The first signal says goodbye; a second one, or the end of the patience, ends the process.
+/// The first signal says goodbye; a second one, or [`GOODBYE_TIME_MAX`], ends the process.
 async fn stop_on_signal(goodbye: CancellationToken) -> anyhow::Result<()> {
     let mut terminate = signal(SignalKind::terminate()).context("listen for SIGTERM")?;
     let mut interrupt = signal(SignalKind::interrupt()).context("listen for SIGINT")?;
@@ -129,7 +130,7 @@ async fn stop_on_signal(goodbye: CancellationToken) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Why no session came up, by what to do next.
+/// Why no session was established, by what to do next.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum AttemptError {
     #[error("decide whether to trust the server: {0}")]
@@ -148,13 +149,13 @@ pub(crate) enum AttemptError {
 /// What the loop does after a failed attempt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Next {
-    /// Something may pass.
+    /// Retry soon: the error is transient.
     Soon,
-    /// Only a person or a new manifest helps.
+    /// Retry later: only a user or a new manifest helps.
     Late,
-    /// The server forgot the key: show the token.
+    /// The server does not know the key: present the token.
     ShowToken,
-    /// The key belongs to another cluster: make one for this.
+    /// The key belongs to another cluster: generate one for this cluster.
     RenewKey,
 }
 
@@ -186,19 +187,19 @@ pub(crate) struct Agent {
     settings: Settings,
     home: Arc<Home>,
     instance: String,
-    identity: Option<Identity>,
-    /// None until it has been read.
+    identity: Option<AgentIdentity>,
+    /// `None` until it has been read.
     cluster_uid: Option<String>,
     tls: Option<Arc<ClientConfig>>,
     must_show_token: bool,
     has_renewed: bool,
     has_connected: bool,
     backoff: Backoff,
-    standing: Standing,
+    status: StatusReporter,
 }
 
 impl Agent {
-    pub(crate) fn new(settings: Settings, home: Home, standing: Standing) -> Self {
+    pub(crate) fn new(settings: Settings, home: Home, status: StatusReporter) -> Self {
         let instance = tunnel::key::hex(&rand::random::<[u8; 16]>());
         Self {
             settings,
@@ -211,16 +212,16 @@ impl Agent {
             has_renewed: false,
             has_connected: false,
             backoff: Backoff::default(),
-            standing,
+            status,
         }
     }
 
-    /// Keeps a session up until `goodbye`, and lets the last one finish.
+    /// Holds a session open until `goodbye`, and lets the last one finish.
     ///
     /// # Errors
-    /// No server has ever accepted this agent, and without a person none will: ending shows the
-    /// reason where people look. An agent that was accepted before tries on for ever, because what
-    /// it knows was right once.
+    /// No server has ever accepted this agent, and none will without a user: ending the process
+    /// shows the reason in the pod's status. An agent that was accepted before retries without an
+    /// end, because its settings were right once.
     pub(crate) async fn run(mut self, goodbye: CancellationToken) -> Result<(), AttemptError> {
         let (credential, reported) = watch::channel(None);
         let home = self.home.clone();
@@ -242,7 +243,7 @@ impl Agent {
                     self.serve(session, service.clone(), goodbye.clone()).await;
                     self.backoff.soon(rand::random())
                 }
-                Err(error) => match self.after(error).await {
+                Err(error) => match self.handle_failure(error).await {
                     Ok(pause) => pause,
                     Err(error) => {
                         following.abort();
@@ -259,11 +260,11 @@ impl Agent {
         Ok(())
     }
 
-    /// One try to get a session.
+    /// One attempt to establish a session.
     async fn attempt(&mut self) -> Result<Established, AttemptError> {
         let (server, proxies) = (&self.settings.server, &self.settings.proxies);
         if self.identity.is_none() {
-            self.identity = Some(Identity::load(&self.home).await?);
+            self.identity = Some(AgentIdentity::load(&self.home).await?);
         }
         if self.cluster_uid.is_none() {
             self.cluster_uid = self.home.cluster_uid().await;
@@ -279,7 +280,7 @@ impl Agent {
         let name = server.tls_name().expect("checked when parsed");
         let connected = connect(server.host(), server.port(), name, &tls, proxies).await;
         if matches!(connected, Err(CallError::Tls { .. })) {
-            // The server's CA may be a new one; ask again next time.
+            // The server's CA may be a new one: fetch it again with the next attempt.
             self.tls = None;
         }
         let token = self.settings.token.as_ref();
@@ -298,8 +299,8 @@ impl Agent {
         if let Some(token) = &hello.token
             && let Err(error) = identity.accept(&self.home, token).await
         {
-            // Harmless: the token is shown once more after a restart.
-            tracing::warn!(%error, "could not note that the server accepted this agent");
+            // Harmless: the token is presented once more after a restart.
+            tracing::warn!(%error, "could not record that the server accepted this agent");
         }
         Ok(session)
     }
@@ -307,27 +308,28 @@ impl Agent {
     async fn serve(&mut self, session: Established, service: Service, goodbye: CancellationToken) {
         tracing::info!(cluster = %session.cluster, session = session.session, "connected");
         self.has_connected = true;
-        self.standing.connected();
+        self.status.report_connected();
         let started = tokio::time::Instant::now();
         match serve(session, service, goodbye).await {
             Ok(()) => tracing::info!("the session ended"),
             Err(ServeError::Broken(error)) => {
-                tracing::warn!(%error, "the connection to the server broke; connecting again");
+                tracing::warn!(%error, "the connection to the server broke; reconnecting");
             }
             Err(ServeError::Silent) => {
-                tracing::warn!("the server fell silent; connecting again");
+                tracing::warn!("the server fell silent; reconnecting");
             }
         }
-        // A session that ends at once must not be tried again at once for ever.
+        // A session that ends at once must not be retried at once again and again.
         if started.elapsed() >= Duration::from_secs(1) {
             self.backoff.reset();
         }
     }
 
-    /// Tells what went wrong and gives the pause before the next try, or the error if no try helps.
-    async fn after(&mut self, error: AttemptError) -> Result<Duration, AttemptError> {
+    /// Reports the error and returns the pause before the next attempt, or the error if no attempt
+    /// helps.
+    async fn handle_failure(&mut self, error: AttemptError) -> Result<Duration, AttemptError> {
         let chain = error_chain(&error);
-        self.standing.troubled(&chain);
+        self.status.report_trouble(&chain);
         match error.next() {
             Next::Soon => {
                 let pause = self.backoff.soon(rand::random());
@@ -340,7 +342,7 @@ impl Agent {
                 Ok(Duration::ZERO)
             }
             Next::RenewKey if !self.has_renewed => {
-                tracing::info!("this agent's key belongs to another cluster; making a new one");
+                tracing::info!("this agent's key belongs to another cluster; generating a new one");
                 self.has_renewed = true;
                 if let Some(identity) = &mut self.identity
                     && let Err(error) = identity.renew(&self.home).await
@@ -350,7 +352,7 @@ impl Agent {
                 Ok(self.backoff.soon(rand::random()))
             }
             Next::ShowToken | Next::RenewKey | Next::Late => {
-                if !self.was_accepted() {
+                if !self.has_been_accepted() {
                     return Err(error);
                 }
                 let pause = self.backoff.late(rand::random());
@@ -360,8 +362,8 @@ impl Agent {
         }
     }
 
-    fn was_accepted(&self) -> bool {
-        self.has_connected || self.identity.as_ref().is_some_and(Identity::was_accepted)
+    fn has_been_accepted(&self) -> bool {
+        self.has_connected || self.identity.as_ref().is_some_and(AgentIdentity::has_been_accepted)
     }
 }
 

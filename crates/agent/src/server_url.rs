@@ -1,4 +1,4 @@
-//! The server's address. Only scheme, host and port count.
+//! The server's address. Only scheme, host and port are used.
 
 use std::fmt;
 

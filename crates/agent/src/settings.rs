@@ -1,4 +1,4 @@
-//! Raw arguments to one resolved set: flags and environment first, then the mounted credentials.
+//! Resolves the settings: from flags and environment first, then from the mounted credentials.
 
 use std::path::{Path, PathBuf};
 
@@ -10,11 +10,11 @@ use crate::server_url::ServerUrl;
 
 /// Where the manifest mounts the Secret with `url` and `token`.
 const CREDENTIALS_DIR: &str = "/cattle-credentials";
-/// Another place for [`CREDENTIALS_DIR`], where nothing can be mounted.
+/// Another path for [`CREDENTIALS_DIR`], for hosts that mount nothing.
 pub(crate) const CREDENTIALS_DIR_ENV: &str = "DROVER_CREDENTIALS_DIR";
 /// Where Kubernetes mounts a pod's service account.
 const SERVICE_ACCOUNT_DIR: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// Another place for [`SERVICE_ACCOUNT_DIR`].
+/// Another path for [`SERVICE_ACCOUNT_DIR`].
 pub(crate) const SERVICE_ACCOUNT_DIR_ENV: &str = "DROVER_SERVICEACCOUNT_DIR";
 /// SHA-256 in hex.
 const CHECKSUM_CHARS: usize = 64;
@@ -22,14 +22,14 @@ const CHECKSUM_CHARS: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Settings {
     pub(crate) server: ServerUrl,
-    /// May be missing after the first contact.
+    /// Not needed once the agent is registered.
     pub(crate) token: Option<RegistrationToken>,
-    /// Lower case. None: trust the system's CAs.
+    /// Lower case. `None`: trust the system's CAs.
     pub(crate) ca_checksum: Option<String>,
     pub(crate) proxies: Proxies,
 }
 
-/// Everything that is wrong, at once.
+/// All problems of the settings, reported at once.
 #[derive(Debug, thiserror::Error)]
 #[error("the agent cannot start:\n  - {}", problems.join("\n  - "))]
 pub(crate) struct SettingsError {
@@ -65,7 +65,7 @@ impl Settings {
             }
             None => {
                 problems.push(format!(
-                    "no server is named; give --server or CATTLE_SERVER, or a file \"{}\"",
+                    "no server is configured; give --server or CATTLE_SERVER, or a file \"{}\"",
                     credentials.join("url").display()
                 ));
                 None

@@ -3,6 +3,6 @@
 mod proxy;
 mod session;
 mod settings;
-mod standing;
+mod status;
 mod wait;
 mod world;

@@ -1,5 +1,5 @@
-//! Which server to believe: one whose CA has the checksum that the manifest named, or one that the
-//! system's CAs vouch for.
+//! Which server to trust: one whose CA has the checksum in the manifest, or one that the system's
+//! CAs verify.
 
 use std::sync::Arc;
 
@@ -24,15 +24,15 @@ const CACERTS_PATH: &str = "/v3/settings/cacerts";
 pub(crate) enum TrustError {
     #[error("fetch the server's CA")]
     Fetch(#[source] CallError),
-    #[error("fetch the server's CA: {CACERTS_PATH} answered {0}; is this address a Drover server")]
-    Answer(StatusCode),
+    #[error("fetch the server's CA: {CACERTS_PATH} responded {0}; is this address a Drover server")]
+    Status(StatusCode),
     #[error(
-        "the server \"{server}\" says that it has no CA of its own, but the agent was given the \
+        "the server \"{server}\" reports that it has no CA of its own, but the agent is configured with the \
          checksum {expected}; get a new import command from the server and apply it"
     )]
     Empty { server: String, expected: String },
     #[error(
-        "the CA of \"{server}\" has the checksum {actual}, but the agent was told to trust only \
+        "the CA of \"{server}\" has the checksum {actual}, but the agent trusts only \
          {expected}; either the server's CA has changed (get a new import command from the server \
          and apply it), or something between here and the server pretends to be it"
     )]
@@ -44,9 +44,9 @@ pub(crate) enum TrustError {
 }
 
 impl TrustError {
-    /// Only a person can change this: try again slowly.
+    /// Whether only a user can cure this, so that retries are slow.
     pub(crate) fn is_final(&self) -> bool {
-        !matches!(self, Self::Fetch(_) | Self::Answer(_))
+        !matches!(self, Self::Fetch(_) | Self::Status(_))
     }
 }
 
@@ -54,7 +54,7 @@ pub(crate) fn provider() -> Arc<CryptoProvider> {
     Arc::new(rustls::crypto::aws_lc_rs::default_provider())
 }
 
-/// Settings for TLS that believe exactly `roots`.
+/// The TLS configuration that trusts exactly `roots`.
 pub(crate) fn client_config(roots: RootCertStore) -> ClientConfig {
     ClientConfig::builder_with_provider(provider())
         .with_safe_default_protocol_versions()
@@ -72,7 +72,7 @@ pub(crate) fn roots_from_pem(pem: &str) -> Result<RootCertStore, String> {
     if roots.is_empty() { Err("there is none".to_owned()) } else { Ok(roots) }
 }
 
-/// Finds out how to verify the server. With a checksum this asks the server for its CA.
+/// Determines how to verify the server. With a checksum, this fetches the CA from the server.
 pub(crate) async fn establish(
     server: &ServerUrl,
     ca_checksum: Option<&str>,
@@ -117,7 +117,7 @@ async fn fetch_ca(
         .expect("a constant path makes a request");
     let (status, body) = call(io, &server.authority(), request).await.map_err(TrustError::Fetch)?;
     if status != StatusCode::OK {
-        return Err(TrustError::Answer(status));
+        return Err(TrustError::Status(status));
     }
     let setting: Setting =
         serde_json::from_slice(&body).map_err(|error| TrustError::Malformed(error.to_string()))?;
@@ -132,8 +132,7 @@ async fn fetch_ca(
     Ok(setting.value)
 }
 
-/// SHA-256 of the PEM text with exactly one line end added when it has none, as the manifest names
-/// it.
+/// SHA-256 of the PEM text, with one line end added when it has none, as in the manifest.
 pub(crate) fn ca_checksum(pem: &str) -> String {
     let mut hash = Sha256::new();
     hash.update(pem);
@@ -143,18 +142,18 @@ pub(crate) fn ca_checksum(pem: &str) -> String {
     tunnel::key::hex(&hash.finalize())
 }
 
-/// Believes anybody: only to fetch a CA whose checksum is known beforehand.
+/// Trusts any server: only to fetch a CA whose checksum is known beforehand.
 fn unverified() -> ClientConfig {
     let mut config = client_config(RootCertStore::empty());
-    config.dangerous().set_certificate_verifier(Arc::new(Anybody(provider())));
+    config.dangerous().set_certificate_verifier(Arc::new(AnyServer(provider())));
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
     config
 }
 
 #[derive(Debug)]
-struct Anybody(Arc<CryptoProvider>);
+struct AnyServer(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anybody {
+impl ServerCertVerifier for AnyServer {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

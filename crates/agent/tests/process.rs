@@ -1,4 +1,4 @@
-//! The binary as people and kubelets see it: exit codes and words.
+//! The binary as users and kubelets see it: exit codes and messages.
 
 use std::process::{Command, Output};
 
@@ -13,18 +13,18 @@ fn stderr(output: &Output) -> String {
 }
 
 #[test]
-fn the_node_agent_says_that_it_is_not_there_yet() {
+fn the_node_agent_reports_that_it_is_not_implemented_yet() {
     for (arguments, environment) in
         [(&["node"][..], &[][..]), (&[][..], &[("CATTLE_CLUSTER", "false")][..])]
     {
         let output = agent(arguments, environment);
         assert_eq!(output.status.code(), Some(1));
-        assert!(stderr(&output).contains("not there yet"), "{}", stderr(&output));
+        assert!(stderr(&output).contains("not implemented yet"), "{}", stderr(&output));
     }
 }
 
 #[test]
-fn wrong_settings_are_told_at_once_with_their_own_exit_code() {
+fn wrong_settings_are_reported_together_with_their_own_exit_code() {
     let output = agent(&["cluster", "--ca-checksum", "12"], &[("CATTLE_TOKEN", "geheim")]);
     assert_eq!(output.status.code(), Some(2));
     let text = stderr(&output);
@@ -34,7 +34,7 @@ fn wrong_settings_are_told_at_once_with_their_own_exit_code() {
 }
 
 #[test]
-fn outside_a_cluster_a_kubeconfig_is_asked_for() {
+fn outside_a_cluster_a_kubeconfig_is_required() {
     let output = agent(&[], &[("CATTLE_SERVER", "https://drover.example.com")]);
     assert_eq!(output.status.code(), Some(1));
     assert!(stderr(&output).contains("give --kubeconfig"), "{}", stderr(&output));

@@ -1,18 +1,20 @@
-//! Bindings: objects that say who gets what. Once it has a value, no field of one changes.
+//! Bindings: objects that give roles to users and groups. A field of a binding does not change once
+//! it has a value.
 //!
-//! Whoever may write a binding but not give its role must not be able to make it another person's, so all
-//! its fields are fixed, those that a later version adds too. To change one, delete it and create another.
+//! A user who may write a binding but not give its role must not be able to redirect it to another
+//! user. So all its fields are fixed, including those that a later version adds. To change one,
+//! delete the binding and create another.
 
-use crate::table::Place;
+use crate::table::RowLocation;
 use crate::types;
 
-/// What the names of these kinds end with.
+/// The suffix of the names of these kinds.
 const KIND_SUFFIX: &str = "Binding";
-/// Parts of an object that anybody who may update it changes.
+/// Parts of an object that every user with the right to update may change.
 const FREE: [&str; 2] = ["metadata", "status"];
 
-/// Names of the top-level fields of a binding of `kind` that say who gets what, as they are stored; none when
-/// the kind is no binding.
+/// Names of the top-level fields of a binding of `kind` that define who gets what, as they are
+/// stored; none when the kind is no binding.
 pub fn fixed_fields(kind: &str) -> Vec<String> {
     if !kind.ends_with(KIND_SUFFIX) {
         return Vec::new();
@@ -20,7 +22,7 @@ pub fn fixed_fields(kind: &str) -> Vec<String> {
     let mut fields = Vec::new();
     for table in types::tables_of_kind(kind) {
         for row in &table.fields {
-            let Place::Path(path) = &row.place else { continue };
+            let RowLocation::Path(path) = &row.location else { continue };
             let field = path.split('.').next().unwrap_or_default();
             if !FREE.contains(&field) && !fields.iter().any(|known| known == field) {
                 fields.push(field.to_owned());

@@ -1,7 +1,8 @@
-//! Cluster: a Kubernetes cluster that is managed here. Cluster-scoped; its namespace has its name.
+//! Cluster: a Kubernetes cluster that Drover manages. Cluster-scoped; its namespace has the same
+//! name.
 //!
-//! Spec is what people want of it, status what is. The condition types are here; which of them a
-//! cluster needs to be active says [`crate::state`].
+//! Spec is the desired state, status the observed state. The condition types are defined here;
+//! [`crate::state`] defines which of them a cluster needs to be active.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,32 +16,32 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::condition::Condition;
-use crate::kind::{ApiVersion, KindName, Rules, default_field, kind, object_field};
+use crate::kind::{ApiVersion, KindName, ObjectRules, default_field, kind, object_field};
 use crate::{ids, keys, schema};
 
-/// The cluster object was seen and is being worked on.
+/// The server has seen the cluster object and works on it.
 pub const PENDING: &str = "Pending";
-/// The cluster exists, by whatever made it.
+/// The cluster exists, whatever created it.
 pub const PROVISIONED: &str = "Provisioned";
-/// The cluster's API answered at least once.
+/// The API of the cluster has responded at least once.
 pub const WAITING: &str = "Waiting";
-/// The cluster's API is healthy now.
+/// The API of the cluster is healthy now.
 pub const READY: &str = "Ready";
-/// The agent's tunnel is up.
+/// The agent's tunnel is connected.
 pub const CONNECTED: &str = "Connected";
-/// The agent ran in the cluster at least once.
+/// The agent has run in the cluster at least once.
 pub const AGENT_DEPLOYED: &str = "AgentDeployed";
 /// The cluster's namespace exists in the management cluster.
 pub const BACKING_NAMESPACE_CREATED: &str = "BackingNamespaceCreated";
-/// The project of namespaces that nobody assigned exists.
+/// The project for unassigned namespaces exists.
 pub const DEFAULT_PROJECT_CREATED: &str = "DefaultProjectCreated";
-/// The project of the cluster's own parts exists.
+/// The project for the cluster's own components exists.
 pub const SYSTEM_PROJECT_CREATED: &str = "SystemProjectCreated";
-/// Who made the cluster owns it.
+/// The creator of the cluster is its owner.
 pub const CREATOR_MADE_OWNER: &str = "CreatorMadeOwner";
-/// What the last spec asks for has been acted on.
+/// The last spec has been applied.
 pub const UPDATED: &str = "Updated";
-/// How far removal has come.
+/// The progress of the removal.
 pub const REMOVED: &str = "Removed";
 /// No node is short of disk.
 pub const NO_DISK_PRESSURE: &str = "NoDiskPressure";
@@ -53,19 +54,19 @@ pub const DRIVER_IMPORTED: &str = "imported";
 pub const DRIVER_LOCAL: &str = "local";
 /// Longest display name, in characters.
 pub const DISPLAY_NAME_MAX: usize = 253;
-/// How long a removal waits for a cluster that does not respond, from the deletion on. Clients that follow a
-/// removal wait longer, so that they report how it ended.
+/// How long a removal waits for a cluster that does not respond, from the deletion on. Clients that
+/// follow a removal wait longer, so that they can report its result.
 pub const REMOVAL_WAIT_MAX: Duration = Duration::from_secs(300);
-/// Name of the agent's cluster role in its cluster, and of the binding of that role.
+/// Name of the agent's ClusterRole in its cluster, and of its binding.
 pub const AGENT_ROLE: &str = "drover-cluster-agent";
-/// Kind and name of what stays in a cluster from which nothing could be deleted. All else of Drover's is in
-/// the namespace, or owned by it.
+/// Kind and name of the objects that remain in a cluster from which nothing could be deleted. All
+/// other objects of Drover are in the namespace, or owned by it.
 pub const LEFTOVERS: [(&str, &str); 3] = [
     ("Namespace", keys::SYSTEM_NS),
     ("ClusterRole", AGENT_ROLE),
     ("ClusterRoleBinding", AGENT_ROLE),
 ];
-/// Where the container runtime keeps its files, unless said otherwise.
+/// The default folder of the container runtime.
 pub const DOCKER_ROOT_DIR: &str = "/var/lib/docker";
 
 /// A Kubernetes cluster that is managed here.
@@ -78,9 +79,9 @@ pub struct Cluster {
     pub kind: KindName<Self>,
     #[schemars(skip)]
     pub metadata: ObjectMeta,
-    /// What is wanted of the cluster.
+    /// The desired state of the cluster.
     pub spec: ClusterSpec,
-    /// What is known of the cluster. Written by controllers only.
+    /// The observed state of the cluster. Written by controllers only.
     pub status: ClusterStatus,
 }
 
@@ -95,11 +96,11 @@ kind!(Cluster, "clusters", "cluster", Cluster, ClusterResourceScope,
     ("Driver", "string", ".status.driver", true),
 ]);
 
-/// What is wanted of a cluster.
+/// The desired state of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterSpec {
-    /// The name people see. By default the object's name.
+    /// The name that users see. By default the object's name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub display_name: String,
     /// Free text.
@@ -127,14 +128,14 @@ pub struct ClusterSpec {
     /// Policy template of projects that name none.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub default_pod_security_policy_template_name: String,
-    /// Where the container runtime keeps its files.
+    /// The folder of the container runtime.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub docker_root_dir: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_cluster_alerting: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_cluster_monitoring: Option<bool>,
-    /// Keep the projects of the cluster apart on its network.
+    /// Isolate the projects of the cluster on its network.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_network_policy: Option<bool>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -145,7 +146,7 @@ pub struct ClusterSpec {
     pub cluster_template_revision_name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub fleet_workspace_name: String,
-    /// The endpoint that answers when the manager is down.
+    /// The endpoint that clients can use when the management server is unavailable.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::open_object")]
     pub local_cluster_auth_endpoint: Option<Value>,
@@ -187,7 +188,7 @@ pub struct ClusterSpec {
     pub scheduled_cluster_scan: Option<Value>,
 }
 
-/// What is known of a cluster.
+/// The observed state of a cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterStatus {
@@ -246,7 +247,8 @@ pub struct ClusterStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::open_list")]
     pub applied_agent_env_vars: Vec<Value>,
-    /// The projects of its namespaces are recorded: from then on their annotations follow the records.
+    /// The projects of its namespaces are recorded: from then on their annotations follow the
+    /// records.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub namespaces_assigned: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -294,7 +296,7 @@ pub struct ComponentCondition {
 }
 
 impl Cluster {
-    /// The name people see.
+    /// The name that users see.
     pub fn display_name(&self) -> &str {
         if self.spec.display_name.is_empty() {
             self.metadata.name.as_deref().unwrap_or_default()
@@ -308,7 +310,7 @@ impl Cluster {
         self.metadata.name.as_deref() == Some(ids::LOCAL_CLUSTER)
     }
 
-    /// Whether nothing in the spec says how to make the cluster: it exists and joins by its agent.
+    /// Whether the cluster joins through its agent: nothing in the spec describes how to create it.
     pub fn is_imported(&self) -> bool {
         let spec = &self.spec;
         let made = [
@@ -321,17 +323,18 @@ impl Cluster {
         !self.is_local() && made.iter().all(|config| config.is_none())
     }
 
-    /// Whether removal was asked for without waiting for what cannot be reached.
+    /// Whether removal must not wait for what cannot be reached.
     pub fn is_removal_forced(&self) -> bool {
         self.is_marked(keys::FORCE_REMOVE)
     }
 
-    /// Whether removal is to leave what runs in the cluster as it is, also if we made the cluster.
+    /// Whether removal must leave what runs in the cluster as it is, even if Drover created the
+    /// cluster.
     pub fn is_detached(&self) -> bool {
         self.is_marked(keys::DETACH)
     }
 
-    /// Whether the entry takes a cluster whose uid another entry has too: a clone.
+    /// Whether the entry may manage a cluster with the uid of another entry: a clone.
     pub fn is_imported_as_new(&self) -> bool {
         self.is_marked(keys::IMPORT_AS_NEW)
     }
@@ -342,7 +345,7 @@ impl Cluster {
     }
 }
 
-impl Rules for Cluster {
+impl ObjectRules for Cluster {
     fn fill_defaults(object: &mut Value) {
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let Some(spec) = object_field(object, "spec") else { return };

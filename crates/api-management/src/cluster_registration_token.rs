@@ -1,7 +1,8 @@
-//! ClusterRegistrationToken: lets one cluster's agent in, once. In the cluster's namespace.
+//! ClusterRegistrationToken: admits the agent of one cluster, once. In the namespace of the
+//! cluster.
 //!
-//! Good until the first key is registered with it or it expires. The secret is shown, in status, to
-//! those who may read the object: clients build their commands from it.
+//! Valid until a first key is registered with it or it expires. The secret is shown, in status, to
+//! users who may read the object: clients build their commands from it.
 
 use api_meta::status::Cause;
 use kube::api::ObjectMeta;
@@ -10,11 +11,13 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::condition::Condition;
-use crate::kind::{ApiVersion, KindName, Rules, default_field, immutable, kind, object_field};
+use crate::kind::{
+    ApiVersion, KindName, ObjectRules, default_field, immutable, kind, object_field,
+};
 
-/// How long a token is good when nobody said otherwise.
+/// Default lifetime of a token, in hours.
 pub const TTL_HOURS: i64 = 24;
-/// Name of the token that every cluster gets by itself.
+/// Name of the token that every cluster gets automatically.
 pub const DEFAULT_NAME: &str = "default-token";
 
 /// Lets one cluster's agent in, once.
@@ -38,6 +41,7 @@ kind!(ClusterRegistrationToken, "clusterregistrationtokens", "clusterregistratio
     ("Used", "string", ".status.usedAt", false),
 ]);
 
+/// The cluster of a registration token.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterRegistrationTokenSpec {
@@ -46,6 +50,7 @@ pub struct ClusterRegistrationTokenSpec {
     pub cluster_name: String,
 }
 
+/// The secret of a registration token, the commands that use it, and its validity.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterRegistrationTokenStatus {
@@ -80,7 +85,7 @@ pub struct ClusterRegistrationTokenStatus {
     pub used_at: String,
 }
 
-impl Rules for ClusterRegistrationToken {
+impl ObjectRules for ClusterRegistrationToken {
     fn fill_defaults(object: &mut Value) {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         let Some(spec) = object_field(object, "spec") else { return };

@@ -1,5 +1,5 @@
 //! ClusterRoleTemplateBinding: gives a role template to a user or group in one cluster. In the
-//! cluster's namespace. Who, what and where are fixed once they have a value ([`crate::bindings`]).
+//! namespace of the cluster. All its fields are fixed once they have a value ([`crate::bindings`]).
 
 use api_meta::status::Cause;
 use kube::api::ObjectMeta;
@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kind::{ApiVersion, KindName, Rules, default_field, kind};
+use crate::kind::{ApiVersion, KindName, ObjectRules, default_field, kind};
 use crate::user::LOCAL_PRINCIPAL;
 
 /// Gives a role template to a user or group in one cluster.
@@ -47,7 +47,7 @@ kind!(ClusterRoleTemplateBinding, "clusterroletemplatebindings", "clusterroletem
     ("Group", "string", ".groupPrincipalName", false),
 ]);
 
-impl Rules for ClusterRoleTemplateBinding {
+impl ObjectRules for ClusterRoleTemplateBinding {
     fn fill_defaults(object: &mut Value) {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         if !namespace.is_empty() {

@@ -1,4 +1,4 @@
-//! A condition: one typed fact about an object, with its cause and the times it changed.
+//! A condition: one typed fact about an object, with its cause and the times of its changes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -15,7 +15,7 @@ pub struct Condition {
     /// Cause in one CamelCase word.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// Cause for people.
+    /// Cause, for users.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
     /// When anything in the condition last changed.
@@ -26,8 +26,11 @@ pub struct Condition {
     pub last_transition_time: String,
 }
 
+/// Status of a condition that holds.
 pub const TRUE: &str = "True";
+/// Status of a condition that does not hold.
 pub const FALSE: &str = "False";
+/// Status of a condition that is in progress or cannot be observed.
 pub const UNKNOWN: &str = "Unknown";
 
 /// The condition of this type.
@@ -35,12 +38,12 @@ pub fn find<'a>(conditions: &'a [Condition], kind: &str) -> Option<&'a Condition
     conditions.iter().find(|condition| condition.kind == kind)
 }
 
-/// Whether the condition is there and `True`.
+/// Whether the condition exists and is `True`.
 pub fn is_true(conditions: &[Condition], kind: &str) -> bool {
     find(conditions, kind).is_some_and(|condition| condition.status == TRUE)
 }
 
-/// Whether the condition is there and `False`.
+/// Whether the condition exists and is `False`.
 pub fn is_false(conditions: &[Condition], kind: &str) -> bool {
     find(conditions, kind).is_some_and(|condition| condition.status == FALSE)
 }

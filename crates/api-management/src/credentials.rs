@@ -1,9 +1,10 @@
-//! Credentials in objects: where they can be, by the tables, and what stands in their place.
+//! Credentials in objects: the fields that can contain them, from the tables, and the references
+//! that replace them.
 //!
-//! Whoever may read an object reads all of it through the Kubernetes API, whatever the REST view hides.
-//! So no stored object holds a credential: admission moves each value of a marked field ([`Mark`]) to a
-//! Secret and leaves a reference ([`Reference`]). This module knows the fields and the references;
-//! `feature_kit::credentials` has the Secret. Pure. Start at [`take_out`].
+//! A user who may read an object reads all of it through the Kubernetes API, whatever the REST view
+//! hides. So no stored object contains a credential: admission moves each value of a marked field
+//! ([`Mark`]) to a Secret and leaves a reference ([`Reference`]). This module knows the fields and
+//! the references; `feature_kit::credentials` has the Secret. Pure. Start at [`take_out`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -13,24 +14,24 @@ use serde_json::Value;
 
 use crate::cluster::Cluster;
 use crate::kind::Kind;
-use crate::table::{Mark, Nested, Place, Stored};
+use crate::table::{Mark, Nested, RowLocation, Stored};
 use crate::types;
 
-/// What references begin with. No value may: it is refused.
+/// Prefix of references. A value with this prefix is refused.
 pub const PREFIX: &str = "drover-credential://";
 /// Annotation in which `kubectl apply` repeats what it applied.
 const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// Stands there in place of each credential.
+/// Replaces each credential there.
 const REDACTED: &str = "(stored apart)";
-/// Refuses a reference that does not belong there.
+/// Refuses a reference that the stored object does not have.
 const FOREIGN: &str = "is a reference to a credential that this object does not have here; send the \
                        credential itself";
-/// Where objects hold what no row of their type's own table says: kind, path, nested type. The Kubernetes
-/// API takes all that the specification of a cluster can hold.
+/// Parts of objects that no row of their own table describes: kind, path, nested type. The
+/// Kubernetes API accepts everything that the spec of a cluster can contain.
 const BEYOND_TABLES: &[(&str, &str, &str)] = &[(Cluster::KIND, "spec", "clusterSpec")];
 
-/// What stands in a stored object in place of a credential: [`PREFIX`], then the key of the value in the
-/// object's Secret. A key of a password begins with `p-`, another with `c-`.
+/// What replaces a credential in a stored object: [`PREFIX`], then the key of the value in the
+/// Secret of the object. The key of a password begins with `p-`, any other with `c-`.
 pub struct Reference;
 
 impl Reference {
@@ -41,7 +42,7 @@ impl Reference {
     fn of(key: &str) -> String {
         format!("{PREFIX}{key}")
     }
-    /// Whether the value of this key is never read back.
+    /// Whether the value of this key is never returned to clients.
     pub fn is_password(key: &str) -> bool {
         key.starts_with(PASSWORD_KEY)
     }
@@ -52,25 +53,26 @@ const CREDENTIAL_KEY: &str = "c-";
 
 /// A field that leads to credentials, or is one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Step {
+struct CredentialStep {
     name: &'static str,
     kind: &'static str,
     mark: Option<Mark>,
 }
 
-/// Of each nested type that has credentials in it, the fields that lead there.
-static LEADING: LazyLock<BTreeMap<&'static str, Vec<Step>>> = LazyLock::new(|| {
+/// For each nested type with credentials, the fields that lead to them.
+static LEADING: LazyLock<BTreeMap<&'static str, Vec<CredentialStep>>> = LazyLock::new(|| {
     let own = types::tables().flat_map(|table| table.nested);
     let all: Vec<Nested> = types::shared_types().chain(own).collect();
-    let mut leading: BTreeMap<&'static str, Vec<Step>> = BTreeMap::new();
+    let mut leading: BTreeMap<&'static str, Vec<CredentialStep>> = BTreeMap::new();
     loop {
-        let mut next: BTreeMap<&'static str, Vec<Step>> = BTreeMap::new();
+        let mut next: BTreeMap<&'static str, Vec<CredentialStep>> = BTreeMap::new();
         for nested in &all {
             let rows = nested.fields.iter();
             let leads =
                 rows.filter(|row| row.mark.is_some() || leading.contains_key(innermost(row.kind)));
-            let steps = leads.map(|row| Step { name: row.name, kind: row.kind, mark: row.mark });
-            let steps: Vec<Step> = steps.collect();
+            let steps =
+                leads.map(|row| CredentialStep { name: row.name, kind: row.kind, mark: row.mark });
+            let steps: Vec<CredentialStep> = steps.collect();
             if !steps.is_empty() {
                 next.insert(nested.id, steps);
             }
@@ -82,45 +84,46 @@ static LEADING: LazyLock<BTreeMap<&'static str, Vec<Step>>> = LazyLock::new(|| {
     }
 });
 
-/// Where objects of each kind begin to lead to credentials: dotted paths.
-static ROOTS: LazyLock<BTreeMap<&'static str, Vec<(String, Step)>>> = LazyLock::new(|| {
-    let mut roots: BTreeMap<&'static str, Vec<(String, Step)>> = BTreeMap::new();
-    for table in types::tables() {
-        let Stored::Kind { kind, .. } = table.stored else { continue };
-        let steps = roots.entry(kind).or_default();
-        for row in &table.fields {
-            let Place::Path(path) = &row.place else { continue };
-            let step = Step { name: row.name, kind: row.kind, mark: row.mark };
-            // Types that share a kind may differ; the stricter one holds.
-            let same = |(known, found): &&mut (String, Step)| {
-                known == path && found.mark.is_some() == row.mark.is_some()
-            };
-            match steps.iter_mut().find(same) {
-                Some((_, found)) if row.mark.is_some() => found.mark = found.mark.max(row.mark),
-                Some((_, found)) if found.kind == row.kind => {}
-                _ if row.mark.is_some() || LEADING.contains_key(innermost(row.kind)) => {
-                    steps.push((path.clone(), step));
+/// For each kind, the dotted paths of the outermost fields that lead to credentials.
+static ROOTS: LazyLock<BTreeMap<&'static str, Vec<(String, CredentialStep)>>> =
+    LazyLock::new(|| {
+        let mut roots: BTreeMap<&'static str, Vec<(String, CredentialStep)>> = BTreeMap::new();
+        for table in types::tables() {
+            let Stored::Kind { kind, .. } = table.stored else { continue };
+            let steps = roots.entry(kind).or_default();
+            for row in &table.fields {
+                let RowLocation::Path(path) = &row.location else { continue };
+                let step = CredentialStep { name: row.name, kind: row.kind, mark: row.mark };
+                // Types that share a kind may differ; the stricter one applies.
+                let same = |(known, found): &&mut (String, CredentialStep)| {
+                    known == path && found.mark.is_some() == row.mark.is_some()
+                };
+                match steps.iter_mut().find(same) {
+                    Some((_, found)) if row.mark.is_some() => found.mark = found.mark.max(row.mark),
+                    Some((_, found)) if found.kind == row.kind => {}
+                    _ if row.mark.is_some() || LEADING.contains_key(innermost(row.kind)) => {
+                        steps.push((path.clone(), step));
+                    }
+                    _ => {}
                 }
-                _ => {}
             }
         }
-    }
-    for (kind, path, nested) in BEYOND_TABLES {
-        let step = Step { name: "", kind: nested, mark: None };
-        roots.entry(kind).or_default().push(((*path).to_owned(), step));
-    }
-    roots.retain(|_, steps| !steps.is_empty());
-    roots
-});
+        for (kind, path, nested) in BEYOND_TABLES {
+            let step = CredentialStep { name: "", kind: nested, mark: None };
+            roots.entry(kind).or_default().push(((*path).to_owned(), step));
+        }
+        roots.retain(|_, steps| !steps.is_empty());
+        roots
+    });
 
 /// Whether objects of the kind can have credentials.
 pub fn concerns(kind: &str) -> bool {
     ROOTS.contains_key(kind)
 }
 
-/// The marked fields of a kind, in order, as `spec.nodes[].sshKey` or, in a map, `spec.answers{}`.
+/// The marked fields of a kind, sorted, as `spec.nodes[].sshKey` or, in a map, `spec.answers{}`.
 pub fn fields(kind: &str) -> Vec<(String, Mark)> {
-    fn below(found: &mut BTreeMap<String, Mark>, path: &str, step: Step) {
+    fn below(found: &mut BTreeMap<String, Mark>, path: &str, step: CredentialStep) {
         let path = format!("{path}{}", around(step.kind));
         if let Some(mark) = step.mark {
             found.insert(path, mark);
@@ -166,7 +169,8 @@ impl Leaf<'_> {
     }
 }
 
-/// Whether a URL has a user, and perhaps a password, before its host. Without a scheme, whether it has both.
+/// Whether a URL has a user, and perhaps a password, before its host. Without a scheme, whether it
+/// has both.
 fn names_user(url: &str) -> bool {
     let Some((_, rest)) = url.split_once("://") else {
         let authority = url.split(['/', '?', '#']).next().unwrap_or(url);
@@ -187,7 +191,8 @@ fn visit(kind: &str, object: &mut Value, each: &mut dyn FnMut(Leaf<'_>)) {
     }
 }
 
-/// Visits the texts of `value`, of the type `kind`, at or below `path`. All below a marked field are its texts.
+/// Visits the texts of `value`, of the type `kind`, at or below `path`. All below a marked field
+/// are its texts.
 fn below(
     value: &mut Value,
     kind: &str,
@@ -221,7 +226,7 @@ fn below(
     }
 }
 
-/// Values by the keys of their references.
+/// Credentials by the keys of their references.
 pub type Values = BTreeMap<String, String>;
 
 /// Whether the object has a credential that is no reference.
@@ -246,13 +251,13 @@ pub fn keys(kind: &str, object: &Value) -> BTreeSet<String> {
     keys
 }
 
-/// Puts references in place of the object's credentials. `old`: the object as it is stored, with the values
-/// `stored`. What is new goes to `taken`, which may have some of an earlier pass; `new_id` makes up an id
-/// that no other value has. A value that the object has already keeps its reference, so a write that
-/// repeats it changes nothing.
+/// Replaces the credentials of the object with references. `old`: the stored object, with the
+/// values `stored`. New values are added to `extracted`, which may contain some of an earlier pass.
+/// `new_id` returns an id that no other value has. A value that the object already has retains its
+/// reference, so a write that repeats it changes nothing.
 ///
-/// A reference is taken only when the stored object has it, and that of a password only in fields of
-/// passwords.
+/// A reference in the input is accepted only when the stored object has it, and the reference of a
+/// password only in password fields.
 ///
 /// # Errors
 /// A cause for each other reference.
@@ -261,7 +266,7 @@ pub fn take_out(
     object: &mut Value,
     old: Option<&Value>,
     stored: &Values,
-    taken: &mut Values,
+    extracted: &mut Values,
     new_id: &mut dyn FnMut() -> String,
 ) -> Result<(), Vec<Cause>> {
     let mut at_path = BTreeMap::new();
@@ -277,7 +282,7 @@ pub fn take_out(
     visit(kind, object, &mut |leaf| {
         if let Some(key) = Reference::key(leaf.text) {
             let fits = leaf.mark == Mark::Password || !Reference::is_password(key);
-            if !(fits && (own.contains(key) || taken.contains_key(key))) {
+            if !(fits && (own.contains(key) || extracted.contains_key(key))) {
                 causes.push(Cause::invalid(leaf.path, &Value::from(leaf.text.as_str()), FOREIGN));
             }
             return;
@@ -293,11 +298,11 @@ pub fn take_out(
             *leaf.text = Reference::of(key);
             return;
         }
-        let known = taken.iter().chain(stored).find(|(key, value)| fits(key, value));
+        let known = extracted.iter().chain(stored).find(|(key, value)| fits(key, value));
         let key = known.map(|(key, _)| key.clone());
         let key = key.unwrap_or_else(|| format!("{prefix}{}", new_id()));
         let reference = Reference::of(&key);
-        taken.insert(key, std::mem::replace(leaf.text, reference));
+        extracted.insert(key, std::mem::replace(leaf.text, reference));
     });
     if let Some(text) = redacted(kind, object) {
         object["metadata"]["annotations"][LAST_APPLIED] = text.into();
@@ -305,8 +310,8 @@ pub fn take_out(
     if causes.is_empty() { Ok(()) } else { Err(causes) }
 }
 
-/// What `kubectl apply` notes of the object, without credentials; `None` when it has none. What cannot be
-/// read goes whole.
+/// The annotation of `kubectl apply` without credentials; `None` when it has none. Text that cannot
+/// be parsed is replaced as a whole.
 fn redacted(kind: &str, object: &Value) -> Option<String> {
     if !concerns(kind) {
         return None;
@@ -325,9 +330,10 @@ fn redacted(kind: &str, object: &Value) -> Option<String> {
     found.then(|| applied.to_string())
 }
 
-/// Puts values in place of the object's references. Where `values` has none, the field is left out.
+/// Replaces the references of the object with their values. A field without a value in `values` is
+/// left out.
 ///
-/// `with_passwords`: for the server itself; others never read them.
+/// `with_passwords`: only for the server itself; clients never read passwords.
 pub fn put_back(kind: &str, object: &mut Value, values: &Values, with_passwords: bool) {
     let mut found = false;
     visit(kind, object, &mut |leaf| {
@@ -343,7 +349,8 @@ pub fn put_back(kind: &str, object: &mut Value, values: &Values, with_passwords:
     }
 }
 
-/// Removes every field that is a reference. Lists stay as long as they are: other fields name their items.
+/// Removes every field that is a reference. Lists retain their length, because other fields refer
+/// to their items by position.
 fn drop_references(value: &mut Value) {
     let is_reference =
         |value: &Value| value.as_str().is_some_and(|text| Reference::key(text).is_some());
@@ -375,7 +382,7 @@ fn innermost(kind: &'static str) -> &'static str {
     if within == kind { kind } else { innermost(within) }
 }
 
-/// The arrays and maps around the innermost type, from the outside.
+/// The arrays and maps around the innermost type, outermost first.
 fn around(kind: &str) -> String {
     let within = inside(kind);
     if within == kind {

@@ -1,38 +1,38 @@
-//! Label and annotation keys, finalizers and well-known namespaces, in one place.
+//! All label and annotation keys, finalizers and well-known namespaces.
 
 use kube::api::ObjectMeta;
 
-/// Annotation: id of the user who made the object.
+/// Annotation: id of the user who created the object.
 pub const CREATOR_ID: &str = "field.cattle.io/creatorId";
-/// Annotation and label of a namespace: the project that holds it.
+/// Annotation and label of a namespace: the project that it is in.
 pub const PROJECT_ID: &str = "field.cattle.io/projectId";
 /// Annotation: free text shown with the object.
 pub const DESCRIPTION: &str = "field.cattle.io/description";
-/// Label: which software made the object.
+/// Label: the software that created the object.
 pub const CREATOR: &str = "cattle.io/creator";
-/// Its value on what the REST view makes.
+/// Its value on objects that the REST view creates.
 pub const CREATOR_NORMAN: &str = "norman";
-/// Annotation: JSON of conditions of objects that have no status of ours.
+/// Annotation: JSON of conditions of objects without a status that Drover defines.
 pub const STATUS: &str = "cattle.io/status";
-/// Annotation of namespaces that we make for our own bookkeeping.
+/// Annotation of namespaces for Drover's own data.
 pub const SYSTEM_NAMESPACE: &str = "management.cattle.io/system-namespace";
 
-/// Label of a project: the one that takes namespaces nobody assigned.
+/// Label of the project for unassigned namespaces.
 pub const DEFAULT_PROJECT: &str = "authz.management.cattle.io/default-project";
-/// Label of a project: the one of the cluster's own parts.
+/// Label of the project for the cluster's own components.
 pub const SYSTEM_PROJECT: &str = "authz.management.cattle.io/system-project";
-/// Label of what the server makes at its first start; the value says what.
+/// Label of objects that the server creates at its first start; the value says what they are.
 pub const BOOTSTRAPPING: &str = "authz.management.cattle.io/bootstrapping";
 /// [`BOOTSTRAPPING`] on the first administrator.
 pub const BOOTSTRAP_ADMIN_USER: &str = "admin-user";
-/// [`BOOTSTRAPPING`] on the role templates we ship.
+/// [`BOOTSTRAPPING`] on the built-in role templates.
 pub const BOOTSTRAP_ROLE_TEMPLATE: &str = "default-roletemplate";
-/// Annotation: JSON of the role bindings a creator gets.
+/// Annotation: JSON of the role bindings that the creator gets.
 pub const CREATOR_ROLE_BINDINGS: &str = "authz.management.cattle.io/creator-role-bindings";
 
 /// Label of a token: id of its user.
 pub const TOKEN_USER_ID: &str = "authn.management.cattle.io/token-userId";
-/// Label of a token: what it is for.
+/// Label of a token: its purpose.
 pub const TOKEN_KIND: &str = "authn.management.cattle.io/kind";
 /// Annotation of a token whose `token` field is a hash.
 pub const TOKEN_HASHED: &str = "authn.management.cattle.io/token-hashed";
@@ -47,39 +47,42 @@ pub const NODE_NAME: &str = "management.cattle.io/nodename";
 pub const FORCE_REMOVE: &str = "drover.io/force-remove";
 /// Annotation of a cluster under removal: leave the downstream cluster as it is.
 pub const DETACH: &str = "drover.io/detach";
-/// Annotation of a cluster: import it although another entry manages a cluster with the same uid. A clone has the
-/// uid of the cluster that it was made of.
+/// Annotation of a cluster: import it although another entry manages a cluster with the same uid. A
+/// clone has the uid of the cluster that it was made of.
 pub const IMPORT_AS_NEW: &str = "drover.io/import-as-new";
-/// Label on everything we make downstream; the value says for which purpose.
+/// Label on all objects that Drover creates downstream; the value is the purpose.
 pub const DOWNSTREAM_OWNED: &str = "drover.io/owned";
 /// Annotation of the key registration secret and the removal report: id of the cluster.
 pub const CLUSTER_ID: &str = "drover.io/cluster-id";
-/// On the namespace that holds what belongs to a project: `<cluster>:<project>`.
+/// Annotation of the namespace with the objects of a project: `<cluster>:<project>`.
 pub const PROJECT_OF_NAMESPACE: &str = "drover.io/project";
 
-/// Beside [`PROJECT_OF_NAMESPACE`]: uid of the project. Namespaces of earlier versions do not have it.
+/// Beside [`PROJECT_OF_NAMESPACE`]: uid of the project. Namespaces of earlier versions do not have
+/// it.
 pub const PROJECT_UID: &str = "drover.io/project-uid";
 
 /// [`DOWNSTREAM_OWNED`] on the copies of projects' Secrets, and on the rights to make them.
 pub const OWNED_PROJECT_SECRET: &str = "project-secret";
-/// [`DOWNSTREAM_OWNED`] on the right to write namespaces' projects, and the name of the controller that has it: removal
-/// takes off under that identity what the controller wrote.
+/// [`DOWNSTREAM_OWNED`] on the right to write the projects of namespaces, and name of the
+/// controller that has it: removal acts as this identity to remove what the controller wrote.
 pub const OWNED_NAMESPACE_PROJECTS: &str = "namespace-projects";
-/// Annotation of a copy of a project's Secret: which one it is a copy of, `<cluster>:<project>:<name>`.
+/// Annotation of a copy of a project's Secret: which one it is a copy of,
+/// `<cluster>:<project>:<name>`.
 pub const COPY_OF: &str = "drover.io/copy-of";
 /// Annotation of a copy: uid and version of what was copied.
 pub const COPIED_VERSION: &str = "drover.io/copied-version";
-/// Annotation of a copy, `true`: by this, clients of Rancher tell copies.
+/// Annotation of a copy, `true`: clients of Rancher recognise copies by it.
 pub const USER_SECRET: &str = "secret.user.cattle.io/secret";
 
-/// Finalizer of a cluster: dependants downstream are removed before it goes.
+/// Finalizer of a cluster: its dependants downstream are deleted first.
 pub const CLUSTER_FINALIZER: &str = "drover.io/cluster-removal";
 
 /// Management namespace of what several clusters share: templates, multi-cluster apps, credentials.
 pub const GLOBAL_DATA_NS: &str = "cattle-global-data";
 /// Management namespace of node templates.
 pub const NODE_TEMPLATES_NS: &str = "cattle-global-nt";
-/// Downstream namespace of the agent; in the management cluster, of what belongs to the whole server.
+/// Downstream namespace of the agent; in the management cluster, of what belongs to the whole
+/// server.
 pub const SYSTEM_NS: &str = "cattle-system";
 /// Management namespace that holds password hashes, one Secret per local user.
 pub const PASSWORDS_NS: &str = "cattle-local-user-passwords";
@@ -90,7 +93,7 @@ pub const CREDENTIALS_NS: &str = "cattle-credentials";
 /// Management namespace of the claims to names that only one object may have, such as login names.
 pub const UNIQUE_NAMES_NS: &str = "cattle-unique-names";
 
-/// Cluster and project that a namespace of the management API is for.
+/// Cluster and project that a namespace of the management API belongs to.
 pub fn project_of(namespace: &ObjectMeta) -> Option<(&str, &str)> {
     namespace.annotations.as_ref()?.get(PROJECT_OF_NAMESPACE)?.split_once(':')
 }

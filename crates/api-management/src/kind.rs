@@ -1,7 +1,7 @@
 //! What makes a type a kind: its names, scope, columns, and the CRD made of them.
 //!
-//! The macro [`kind!`] gives a struct `kube::Resource` and [`Kind`]. It stands in for kube's derive,
-//! which always nests under `spec`: half of our kinds keep their fields at the top level.
+//! The macro [`kind!`] implements `kube::Resource` and [`Kind`] for a struct. It replaces kube's
+//! derive, which always nests under `spec`: half of these kinds have their fields at the top level.
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -20,28 +20,36 @@ use serde_json::{Map, Value};
 
 use crate::{API_VERSION, GROUP, VERSION, schema};
 
-/// Where objects of a kind live.
+/// Where objects of a kind are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
+pub enum KindScope {
     Cluster,
-    /// For most kinds the namespace is the one named as the cluster they belong to.
+    /// For most kinds the namespace has the name of the cluster that they belong to.
     Namespaced,
 }
 
 /// A column of `kubectl get`: name, type, JSON path, and whether only wide output shows it.
-pub type Column = (&'static str, &'static str, &'static str, bool);
+pub type PrinterColumn = (&'static str, &'static str, &'static str, bool);
 
-/// The names and rules of one kind.
+/// The names and properties of one kind.
 pub trait Kind: JsonSchema + Sized {
+    /// The name in `kind` of objects.
     const KIND: &'static str;
+    /// The lower-case plural in paths.
     const PLURAL: &'static str;
+    /// The lower-case singular that kubectl accepts.
     const SINGULAR: &'static str;
+    /// Abbreviations that kubectl accepts.
     const SHORT_NAMES: &'static [&'static str];
-    const SCOPE: Scope;
-    /// Whether status is a subresource, which writers of spec cannot touch and the other way round.
+    /// Whether objects have a namespace.
+    const SCOPE: KindScope;
+    /// Whether status is a subresource: writers of the spec cannot change it, and writers of the
+    /// status cannot change the rest.
     const STATUS: bool;
-    const COLUMNS: &'static [Column];
+    /// The columns of `kubectl get`, before the age.
+    const COLUMNS: &'static [PrinterColumn];
 
+    /// The definition of the kind.
     fn crd() -> CustomResourceDefinition {
         let mut columns: Vec<_> = Self::COLUMNS.iter().map(column).collect();
         columns.push(column(&("Age", "date", ".metadata.creationTimestamp", false)));
@@ -76,8 +84,8 @@ pub trait Kind: JsonSchema + Sized {
                     categories: None,
                 },
                 scope: match Self::SCOPE {
-                    Scope::Cluster => "Cluster".to_owned(),
-                    Scope::Namespaced => "Namespaced".to_owned(),
+                    KindScope::Cluster => "Cluster".to_owned(),
+                    KindScope::Namespaced => "Namespaced".to_owned(),
                 },
                 versions: vec![version],
                 ..CustomResourceDefinitionSpec::default()
@@ -87,14 +95,14 @@ pub trait Kind: JsonSchema + Sized {
     }
 }
 
-/// The rules of a kind that look at one object alone. Pure, so that they hold in process, in an
-/// admission webhook and in a client that wants to know beforehand.
-pub trait Rules: Kind + DeserializeOwned {
-    /// Fills in what the writer left out. Idempotent. Never touches `status`.
+/// The rules of a kind that need only one object. Pure, so they can run in process, in an admission
+/// webhook, and in a client before it sends the object.
+pub trait ObjectRules: Kind + DeserializeOwned {
+    /// Fills in what the writer left out. Idempotent. Never changes `status`.
     fn fill_defaults(_object: &mut Value) {}
 
-    /// Every violation, not the first. `old` is the stored object on update: what may not change is
-    /// compared with it.
+    /// Returns every violation. `old` is the stored object on update, for fields that must not
+    /// change.
     fn validate(&self, _old: Option<&Self>) -> Vec<Cause> {
         Vec::new()
     }
@@ -113,7 +121,7 @@ pub(crate) fn default_field(object: &mut Value, field: &str, value: impl Into<Va
     }
 }
 
-/// The nested object `field`, made when absent; `None` when something else stands there.
+/// The nested object `field`, created when absent; `None` when the field has another type.
 pub(crate) fn object_field<'a>(object: &'a mut Value, field: &str) -> Option<&'a mut Value> {
     let map = object.as_object_mut()?;
     let child = map.entry(field.to_owned()).or_insert_with(|| Value::Object(Map::new()));
@@ -123,13 +131,13 @@ pub(crate) fn object_field<'a>(object: &'a mut Value, field: &str) -> Option<&'a
     child.is_object().then_some(child)
 }
 
-/// A violation when a field that is fixed at creation differs from what is stored.
+/// A violation when a field that is fixed at creation differs from the stored value.
 pub(crate) fn immutable(field: &str, new: &str, old: Option<&str>) -> Option<Cause> {
     let changed = old.is_some_and(|old| old != new);
     changed.then(|| Cause::invalid(field, &Value::from(new), "field is immutable"))
 }
 
-fn column(&(name, kind, path, wide): &Column) -> CustomResourceColumnDefinition {
+fn column(&(name, kind, path, wide): &PrinterColumn) -> CustomResourceColumnDefinition {
     CustomResourceColumnDefinition {
         name: name.to_owned(),
         type_: kind.to_owned(),
@@ -140,7 +148,7 @@ fn column(&(name, kind, path, wide): &Column) -> CustomResourceColumnDefinition 
     }
 }
 
-/// The `apiVersion` of every kind here: written as the constant, read whatever it says.
+/// The `apiVersion` of all these kinds: serialized as the constant, accepted whatever it is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApiVersion;
 
@@ -156,7 +164,7 @@ impl<'de> Deserialize<'de> for ApiVersion {
     }
 }
 
-/// The `kind` of `K`: written as the constant, read whatever it says.
+/// The `kind` of `K`: serialized as the constant, accepted whatever it is.
 pub struct KindName<K>(PhantomData<fn() -> K>);
 
 impl<K> Clone for KindName<K> {
@@ -202,9 +210,9 @@ macro_rules! kind {
             const PLURAL: &'static str = $plural;
             const SINGULAR: &'static str = $singular;
             const SHORT_NAMES: &'static [&'static str] = &[$($short),*];
-            const SCOPE: $crate::kind::Scope = $crate::kind::Scope::$scope;
+            const SCOPE: $crate::kind::KindScope = $crate::kind::KindScope::$scope;
             const STATUS: bool = $status;
-            const COLUMNS: &'static [$crate::kind::Column] = &[$($column),*];
+            const COLUMNS: &'static [$crate::kind::PrinterColumn] = &[$($column),*];
         }
 
         impl kube::Resource for $type {

@@ -1,9 +1,10 @@
 //! The kinds of `management.cattle.io/v3`: types, ids, labels, defaults, validation, CRDs. Pure.
 //!
-//! No I/O, no clock, no randomness: what a rule needs of those is an argument. One file per kind; each
-//! has the type, `default` (what admission fills in) and `validate` (every rule that looks at the object
-//! alone). Start at [`kind`], which says what makes a type a kind, then [`cluster`]. Field names, scopes
-//! and label keys are the ones that existing clients of this API know; our own live under `drover.io`.
+//! No I/O, no clock, no randomness: rules take them as arguments. One file per kind; each has the
+//! type, `fill_defaults` (what admission fills in) and `validate` (every rule that needs only the
+//! object). Start at [`kind`], which defines what makes a type a kind, then [`cluster`]. Field
+//! names, scopes and label keys are those that existing clients of this API know; Drover's own are
+//! under `drover.io`.
 
 pub mod bindings;
 pub mod cluster;
@@ -12,7 +13,6 @@ pub mod cluster_role_template_binding;
 pub mod condition;
 pub mod credentials;
 pub mod ids;
-pub mod kept;
 pub mod keys;
 pub mod kind;
 pub mod namespace_assignment;
@@ -20,6 +20,7 @@ pub mod node;
 pub mod project;
 pub mod role_template;
 pub mod schema;
+pub mod unimplemented;
 
 pub mod setting;
 pub mod state;
@@ -32,7 +33,7 @@ pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use cluster_registration_token::ClusterRegistrationToken;
 pub use cluster_role_template_binding::ClusterRoleTemplateBinding;
 pub use condition::Condition;
-pub use kind::{Kind, Scope};
+pub use kind::{Kind, KindScope};
 pub use namespace_assignment::NamespaceAssignment;
 pub use node::Node;
 pub use project::Project;
@@ -43,16 +44,16 @@ pub use user::User;
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
-/// The API group of every kind here.
+/// The API group of all these kinds.
 pub const GROUP: &str = "management.cattle.io";
-/// Its one version.
+/// The only version of the group.
 pub const VERSION: &str = "v3";
-/// `GROUP/VERSION`, as objects carry it.
+/// `GROUP/VERSION`, as in `apiVersion` of objects.
 pub const API_VERSION: &str = "management.cattle.io/v3";
 
 type MakeDefinition = fn() -> CustomResourceDefinition;
 
-/// The kinds with a struct here, for those who act on them. All others are known by their tables alone.
+/// The kinds with a struct, for code that acts on them. All others have only tables.
 const STRUCTS: &[(&str, MakeDefinition)] = &[
     (Cluster::KIND, Cluster::crd),
     (ClusterRegistrationToken::KIND, ClusterRegistrationToken::crd),
@@ -66,13 +67,13 @@ const STRUCTS: &[(&str, MakeDefinition)] = &[
     (User::KIND, User::crd),
 ];
 
-/// Whether objects of `kind` have a struct here.
+/// Whether this crate has a struct for objects of `kind`.
 pub fn has_struct(kind: &str) -> bool {
     STRUCTS.iter().any(|(known, _)| *known == kind)
 }
 
-/// The definitions of all kinds, in an order in which they may be created. Structural: a
-/// kube-apiserver takes them as they are.
+/// The definitions of all kinds, in an order in which they can be created. Structural:
+/// kube-apiserver accepts them unchanged.
 pub fn crds() -> Vec<CustomResourceDefinition> {
     let mut all: Vec<_> = STRUCTS.iter().map(|(_, crd)| crd()).collect();
     all.extend(types::crds(has_struct));

@@ -1,16 +1,17 @@
-//! NamespaceAssignment: which project one namespace of a cluster is in. In the cluster's namespace, named as the
-//! namespace downstream. Written by the server alone.
+//! NamespaceAssignment: the project of one namespace of a cluster. In the namespace of the cluster,
+//! named like the downstream namespace. Written by the server alone.
 //!
-//! What the annotation of the namespace says downstream follows this; whoever changes it there decides nothing.
+//! The annotation of the downstream namespace follows this object; a change of the annotation has
+//! no effect on it.
 
 use api_meta::status::Cause;
 use kube::api::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::kind::{ApiVersion, KindName, Rules, kind};
+use crate::kind::{ApiVersion, KindName, ObjectRules, kind};
 
-/// Changes of one namespace that may come at once.
+/// Pending changes of one namespace.
 pub const PENDING_MAX: usize = 8;
 
 /// Which project one namespace of a cluster is in.
@@ -32,18 +33,21 @@ kind!(NamespaceAssignment, "namespaceassignments", "namespaceassignment", Namesp
     ("Pending", "string", ".spec.pending[*].project", true),
 ]);
 
+/// The project of a namespace, and its pending changes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NamespaceAssignmentSpec {
     /// What holds now.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub assigned: Option<Assignment>,
-    /// What was allowed, each holds once the namespace says so. The newest last, [`PENDING_MAX`] at most.
+    /// What was allowed, each holds once the namespace says so. The newest last, [`PENDING_MAX`] at
+    /// most.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pending: Vec<PendingAssignment>,
 }
 
-/// A project for a namespace. Uids make sure that neither passes to another object of the same name.
+/// A project for a namespace. Uids make sure that neither passes to another object of the same
+/// name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Assignment {
@@ -70,12 +74,12 @@ pub struct PendingAssignment {
 }
 
 impl NamespaceAssignment {
-    /// The project that the namespace of this uid is in.
+    /// The project of the namespace with this uid.
     pub fn assigned_to(&self, namespace_uid: &str) -> Option<&Assignment> {
         self.spec.assigned.as_ref().filter(|assigned| assigned.namespace_uid == namespace_uid)
     }
 
-    /// Whether it was decided which project the namespace of this uid is in, or that it is in none.
+    /// Whether the project of the namespace with this uid is decided, including that it has none.
     pub fn is_decided(&self, namespace_uid: &str) -> bool {
         match &self.spec.assigned {
             Some(assigned) => assigned.namespace_uid == namespace_uid,
@@ -83,8 +87,8 @@ impl NamespaceAssignment {
         }
     }
 
-    /// A change of the namespace of this uid to `project` (empty: out of its project) that may still come. `now` in
-    /// seconds since 1970.
+    /// A pending change of the namespace with this uid to `project` (empty: to no project) that can
+    /// still happen. `now` in seconds since 1970.
     pub fn pending_to(
         &self,
         project: &str,
@@ -99,7 +103,8 @@ impl NamespaceAssignment {
         })
     }
 
-    /// Adds a change that may come, in the place of the same one and of what has expired.
+    /// Adds a pending change, and removes an equal one and those that have expired. `now` in
+    /// seconds since 1970.
     pub fn expect(&mut self, change: PendingAssignment, now: i64) {
         let pending = &mut self.spec.pending;
         pending.retain(|old| {
@@ -111,7 +116,7 @@ impl NamespaceAssignment {
         pending.push(change);
     }
 
-    /// Makes this hold, in the place of what held.
+    /// Replaces the current assignment, and removes the pending changes to the same project.
     pub fn assign(&mut self, assigned: Option<Assignment>) {
         let project = assigned.as_ref().map_or("", |assigned| &assigned.project);
         self.spec.pending.retain(|pending| pending.project != project);
@@ -119,7 +124,7 @@ impl NamespaceAssignment {
     }
 }
 
-impl Rules for NamespaceAssignment {
+impl ObjectRules for NamespaceAssignment {
     fn validate(&self, _: Option<&Self>) -> Vec<Cause> {
         Vec::new()
     }

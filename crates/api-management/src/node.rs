@@ -1,7 +1,9 @@
-//! Node: a node of a downstream cluster as the management cluster knows it. In the cluster's namespace.
+//! Node: a node of a downstream cluster, as the management cluster records it. In the namespace of
+//! the cluster.
 //!
-//! What the downstream Node says is under `status.internalNodeSpec` and `status.internalNodeStatus`:
-//! in status, not in spec, since it is observed and controllers do not write spec.
+//! The contents of the downstream Node are under `status.internalNodeSpec` and
+//! `status.internalNodeStatus`: in status, not in spec, because they are observed, and controllers
+//! do not write spec.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +14,20 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::condition::Condition;
-use crate::kind::{ApiVersion, KindName, Rules, kind};
+use crate::kind::{ApiVersion, KindName, ObjectRules, kind};
 use crate::schema;
 
+/// Condition: the node was set up.
 pub const INITIALIZED: &str = "Initialized";
+/// Condition: the machine exists.
 pub const PROVISIONED: &str = "Provisioned";
+/// Condition: the node joined its cluster.
 pub const REGISTERED: &str = "Registered";
+/// Condition: the kubelet of the node is ready.
 pub const READY: &str = "Ready";
+/// Condition: the progress of a drain.
 pub const DRAINED: &str = "Drained";
+/// Condition: the progress of the removal.
 pub const REMOVED: &str = "Removed";
 
 /// A node of a downstream cluster.
@@ -45,11 +53,11 @@ kind!(Node, "nodes", "node", Namespaced, NamespaceResourceScope,
     ("Address", "string", ".status.ipAddress", true),
 ]);
 
-/// What is wanted of a node; empty for nodes that their cluster brought along.
+/// The desired state of a node; empty for nodes that came with their cluster.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeSpec {
-    /// The name people see.
+    /// The name that users see.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub display_name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -57,7 +65,7 @@ pub struct NodeSpec {
     /// Host name it is to have.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub requested_hostname: String,
-    /// The machine was there before us.
+    /// The machine existed before the node was imported.
     pub imported: bool,
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub control_plane: bool,
@@ -86,7 +94,7 @@ pub struct NodeSpec {
     pub desired_node_taints: Vec<Value>,
 }
 
-/// What is known of a node.
+/// The observed state of a node.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct NodeStatus {
@@ -139,4 +147,4 @@ pub struct NodeStatus {
     pub internal_node_status: Option<KubeNodeStatus>,
 }
 
-impl Rules for Node {}
+impl ObjectRules for Node {}

@@ -7,16 +7,21 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::condition::Condition;
-use crate::kind::{ApiVersion, KindName, Rules, default_field, immutable, kind, object_field};
+use crate::kind::{
+    ApiVersion, KindName, ObjectRules, default_field, immutable, kind, object_field,
+};
 use crate::{ids, keys, schema};
 
+/// Condition: the project's namespace in the management API exists.
 pub const BACKING_NAMESPACE_CREATED: &str = "BackingNamespaceCreated";
+/// Condition: the creator of the project is its owner.
 pub const CREATOR_MADE_OWNER: &str = "CreatorMadeOwner";
+/// Condition: the initial roles of the project were created.
 pub const INITIAL_ROLES_POPULATED: &str = "InitialRolesPopulated";
 
-/// Display name of the project that takes namespaces nobody assigned.
+/// Display name of the project for unassigned namespaces.
 pub const DEFAULT_DISPLAY_NAME: &str = "Default";
-/// Display name of the project of the cluster's own parts.
+/// Display name of the project for the cluster's own components.
 pub const SYSTEM_DISPLAY_NAME: &str = "System";
 
 /// Namespaces of one cluster that belong together.
@@ -39,10 +44,11 @@ kind!(Project, "projects", "project", Namespaced, NamespaceResourceScope,
     ("Cluster", "string", ".spec.clusterName", false),
 ]);
 
+/// The desired state of a project.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProjectSpec {
-    /// The name people see.
+    /// The name that users see.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub display_name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -63,6 +69,7 @@ pub struct ProjectSpec {
     pub enable_project_monitoring: bool,
 }
 
+/// The observed state of a project.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ProjectStatus {
@@ -73,11 +80,11 @@ pub struct ProjectStatus {
 }
 
 impl Project {
-    /// Whether it carries the label of the project for unassigned namespaces.
+    /// Whether it has the label of the project for unassigned namespaces.
     pub fn is_default(&self) -> bool {
         self.has_label(keys::DEFAULT_PROJECT)
     }
-    /// Whether it carries the label of the project for the cluster's own parts.
+    /// Whether it has the label of the project for the cluster's own components.
     pub fn is_system(&self) -> bool {
         self.has_label(keys::SYSTEM_PROJECT)
     }
@@ -87,7 +94,7 @@ impl Project {
     }
 }
 
-impl Rules for Project {
+impl ObjectRules for Project {
     fn fill_defaults(object: &mut Value) {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();

@@ -6,9 +6,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kind::{ApiVersion, KindName, Rules, kind};
+use crate::kind::{ApiVersion, KindName, ObjectRules, kind};
 
+/// `context` of a role template for clusters.
 pub const CONTEXT_CLUSTER: &str = "cluster";
+/// `context` of a role template for projects.
 pub const CONTEXT_PROJECT: &str = "project";
 /// Everything in a cluster.
 pub const CLUSTER_OWNER: &str = "cluster-owner";
@@ -40,7 +42,7 @@ pub struct RoleTemplate {
     pub kind: KindName<Self>,
     #[schemars(skip)]
     pub metadata: ObjectMeta,
-    /// The name people see.
+    /// The name that users see.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub display_name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -81,7 +83,7 @@ kind!(RoleTemplate, "roletemplates", "roletemplate", Cluster, ClusterResourceSco
     ("Builtin", "boolean", ".builtin", false),
 ]);
 
-impl Rules for RoleTemplate {
+impl ObjectRules for RoleTemplate {
     fn validate(&self, _old: Option<&Self>) -> Vec<Cause> {
         let mut causes = Vec::new();
         let known = ["", CONTEXT_CLUSTER, CONTEXT_PROJECT];

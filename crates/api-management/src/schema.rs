@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::kind::Kind;
 use crate::table::definition;
 
-/// The schema of an object whose fields are not ours to name: kept whole, never pruned.
+/// The schema of an object whose fields Drover does not define: stored whole, never pruned.
 pub fn open_object(_: &mut SchemaGenerator) -> Schema {
     json_schema!({
         "type": "object",

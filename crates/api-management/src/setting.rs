@@ -8,30 +8,43 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kind::{ApiVersion, KindName, Rules, kind};
+use crate::kind::{ApiVersion, KindName, ObjectRules, kind};
 pub use value_type::{ValueType, minutes_as_millis};
 
+/// URL under which clients and agents reach the server.
 pub const SERVER_URL: &str = "server-url";
+/// Version of the running server. Read-only.
 pub const SERVER_VERSION: &str = "server-version";
+/// Certificate authority of the server, PEM.
 pub const CACERTS: &str = "cacerts";
+/// Image of the agent.
 pub const AGENT_IMAGE: &str = "agent-image";
+/// Random id of this installation.
 pub const INSTALL_UUID: &str = "install-uuid";
+/// Whether no user has logged in yet.
 pub const FIRST_LOGIN: &str = "first-login";
+/// Longest lifetime of tokens, in minutes; 0: unlimited.
 pub const AUTH_TOKEN_MAX_TTL_MINUTES: &str = "auth-token-max-ttl-minutes";
+/// Lifetime of logins, in minutes.
 pub const AUTH_USER_SESSION_TTL_MINUTES: &str = "auth-user-session-ttl-minutes";
+/// Whether kubeconfig files contain a token.
 pub const KUBECONFIG_GENERATE_TOKEN: &str = "kubeconfig-generate-token";
+/// Default lifetime of tokens in kubeconfig files, in minutes; 0: unlimited.
 pub const KUBECONFIG_DEFAULT_TOKEN_TTL_MINUTES: &str = "kubeconfig-default-token-ttl-minutes";
+/// Lifetime of tokens in kubeconfig files without a generated token, in minutes.
 pub const KUBECONFIG_TOKEN_TTL_MINUTES: &str = "kubeconfig-token-ttl-minutes";
+/// Shortest password, in characters.
 pub const PASSWORD_MIN_LENGTH: &str = "password-min-length";
+/// Namespaces that go into a cluster's System project, separated by commas.
 pub const SYSTEM_NAMESPACES: &str = "system-namespaces";
-/// Registry of images that name none themselves; empty for the runtimes' own default.
+/// Registry of images that name none; empty for the default of the container runtime.
 pub const SYSTEM_DEFAULT_REGISTRY: &str = "system-default-registry";
 
 /// [`Setting::source`] of a value that comes from the environment and cannot be changed.
 pub const SOURCE_ENV: &str = "env";
-/// [`Setting::source`] of a value that somebody set.
+/// [`Setting::source`] of a value that a user set.
 pub const SOURCE_DB: &str = "db";
-/// [`Setting::source`] of a value that nobody set.
+/// [`Setting::source`] of a value that no user set.
 pub const SOURCE_DEFAULT: &str = "default";
 
 /// One value that concerns the whole server.
@@ -61,13 +74,13 @@ kind!(Setting, "settings", "setting", Cluster, ClusterResourceScope,
 ]);
 
 impl Setting {
-    /// The value that holds.
+    /// The value in force: the one that was set, else the default.
     pub fn effective(&self) -> &str {
         if self.value.is_empty() { &self.default } else { &self.value }
     }
 }
 
-impl Rules for Setting {
+impl ObjectRules for Setting {
     fn fill_defaults(object: &mut Value) {
         for field in ["value", "default"] {
             if object[field].is_null() {
@@ -82,8 +95,8 @@ impl Rules for Setting {
         }
     }
 
-    /// Only a value that changes is checked: one that an earlier version took must not keep the server
-    /// from writing its default.
+    /// Validates only a value that changes: one that an earlier version accepted must not prevent
+    /// the server from writing its default.
     fn validate(&self, old: Option<&Self>) -> Vec<Cause> {
         if self.value.is_empty() || old.is_some_and(|old| old.value == self.value) {
             return Vec::new();

@@ -1,35 +1,36 @@
-//! The one word that says how a cluster is: made of its conditions, never stored.
+//! The state of a cluster in one word: computed from its conditions, never stored.
 //!
-//! `active` only when every condition that a cluster needs is there and every condition that is there
-//! holds. The words are those that existing clients wait for. Pure.
+//! `active` only when every condition that a cluster needs exists and no condition is violated. The
+//! words are those that existing clients wait for. Pure.
 
 use crate::cluster as c;
 use crate::condition::{Condition, FALSE, TRUE, UNKNOWN, find};
 
-/// The word when all is well.
+/// The word when everything is well.
 pub const ACTIVE: &str = "active";
 /// The word for an object under deletion.
 pub const REMOVING: &str = "removing";
 
-/// What a person is told about an object as a whole.
+/// What users see of an object as a whole.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
     /// Lower case, one word.
     pub state: String,
     /// `yes`, `no` or `error`.
     pub transitioning: &'static str,
-    /// Empty when there is nothing to say.
+    /// Empty when there is no message.
     pub message: String,
 }
 
 impl Summary {
+    /// Whether the state is `active`.
     pub fn is_active(&self) -> bool {
         self.state == ACTIVE
     }
 }
 
-/// What every cluster needs, in the order in which it comes true: the first that does not hold gives
-/// the state.
+/// The conditions that every cluster needs, in the order in which they become true, with their
+/// state words: the first that is not true determines the state.
 pub const CLUSTER_NEEDS: &[(&str, &str)] = &[
     (c::PENDING, "pending"),
     (c::BACKING_NAMESPACE_CREATED, "configuring"),
@@ -42,7 +43,7 @@ pub const CLUSTER_NEEDS: &[(&str, &str)] = &[
     (c::READY, "unavailable"),
 ];
 
-/// State words of further conditions, when they are there and do not hold.
+/// State words of further conditions that exist and are not true.
 const WORDS: &[(&str, &str)] = &[
     (c::UPDATED, "updating"),
     ("Upgraded", "upgrading"),
@@ -52,13 +53,14 @@ const WORDS: &[(&str, &str)] = &[
     ("DefaultNamespaceAssigned", "configuring"),
 ];
 
-/// Conditions that are true while something is wrong or under way: those do not count against a
+/// Conditions that are true while something is wrong or in progress. They do not count against a
 /// cluster when they are false.
 const NEGATIVE: &[&str] = &["Reconciling", c::REMOVED];
 
 /// The state of a cluster with these conditions.
 ///
-/// `terminating`: its deletion was asked for; then it is `removing`, with what holds it up as message.
+/// `terminating`: the cluster is being deleted; then it is `removing`, and the message says what
+/// prevents the removal.
 pub fn of_cluster(conditions: &[Condition], terminating: bool) -> Summary {
     if terminating {
         return removing(conditions);

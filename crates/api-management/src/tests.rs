@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use crate::condition::{Condition, TRUE};
-use crate::kind::{Kind, Rules};
+use crate::kind::{Kind, ObjectRules};
 use crate::state::{CLUSTER_NEEDS, of_cluster};
 use crate::{Cluster, Project, Setting, Token, User, crds, ids, keys};
 
@@ -56,8 +56,8 @@ proptest! {
     fn defaulting_twice_is_defaulting_once(name in "[a-z]{1,8}", value in "[a-z]{0,4}") {
         let mut object = json!({"metadata": {"name": name, "namespace": "c-x"}, "value": value,
             "username": value});
-        for default in [<Cluster as Rules>::fill_defaults, <Project as Rules>::fill_defaults,
-            <User as Rules>::fill_defaults, <Setting as Rules>::fill_defaults, <Token as Rules>::fill_defaults] {
+        for default in [<Cluster as ObjectRules>::fill_defaults, <Project as ObjectRules>::fill_defaults,
+            <User as ObjectRules>::fill_defaults, <Setting as ObjectRules>::fill_defaults, <Token as ObjectRules>::fill_defaults] {
             default(&mut object);
             let once = object.clone();
             default(&mut object);
@@ -129,7 +129,7 @@ fn a_cluster_name_that_can_name_no_namespace_is_refused() {
 }
 
 /// Whether an object of this name may be created, and whether one that is there may be updated.
-fn may_have<K: Rules>(object: Value) -> (bool, bool) {
+fn may_have<K: ObjectRules>(object: Value) -> (bool, bool) {
     let object: K = serde_json::from_value(object).unwrap();
     (object.validate(None).is_empty(), object.validate(Some(&object)).is_empty())
 }
@@ -200,15 +200,15 @@ fn what_is_fixed_at_creation_may_not_change() {
 #[test]
 fn a_setting_says_where_its_value_comes_from() {
     let mut setting = json!({"value": "", "default": "d"});
-    <Setting as Rules>::fill_defaults(&mut setting);
+    <Setting as ObjectRules>::fill_defaults(&mut setting);
     assert_eq!((&setting["source"], &setting["customized"]), (&json!("default"), &json!(false)));
     setting["value"] = json!("v");
-    <Setting as Rules>::fill_defaults(&mut setting);
+    <Setting as ObjectRules>::fill_defaults(&mut setting);
     assert_eq!((&setting["source"], &setting["customized"]), (&json!("db"), &json!(true)));
 }
 
 #[test]
-fn ids_use_only_the_alphabet_without_look_alikes() {
+fn ids_use_only_the_alphabet_without_similar_characters() {
     let all: Vec<u8> = (0..=255).collect();
     let id = ids::from_random(ids::CLUSTER_PREFIX, &all);
     assert!(id[2..].bytes().all(|byte| ids::ALPHABET.contains(&byte)));

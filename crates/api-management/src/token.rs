@@ -1,6 +1,7 @@
-//! Token: a key by which a user is known. Cluster-scoped; fields at the top level.
+//! Token: a key that identifies a user. Cluster-scoped; fields at the top level.
 //!
-//! Presented as `name:key`. Only a hash of the key is stored; the key is shown once, by whoever made it.
+//! Presented as `name:key`. Only a hash of the key is stored; the key is shown once, to its
+//! creator.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +11,14 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::kind::{ApiVersion, KindName, Rules, default_field, immutable, kind};
+use crate::kind::{ApiVersion, KindName, ObjectRules, default_field, immutable, kind};
 use crate::{keys, schema};
 
 /// [`keys::TOKEN_KIND`] of a login.
 pub const KIND_SESSION: &str = "session";
 /// [`keys::TOKEN_KIND`] of a token inside a kubeconfig.
 pub const KIND_KUBECONFIG: &str = "kubeconfig";
-/// [`keys::TOKEN_KIND`] of a token that a person made for a program.
+/// [`keys::TOKEN_KIND`] of a token that a user created for a program.
 pub const KIND_API: &str = "api";
 
 /// A key by which a user is known.
@@ -80,22 +81,22 @@ impl std::fmt::Debug for Token {
 }
 
 impl Token {
-    /// Unix milliseconds from when on the token does not hold; `None` is never.
+    /// Unix milliseconds at which the token expires; `None`: never.
     pub fn expires_at_millis(&self) -> Option<i64> {
         let created = self.metadata.creation_timestamp.as_ref()?.0.as_millisecond();
         (self.ttl_millis > 0).then(|| created.saturating_add(self.ttl_millis))
     }
-    /// Whether the token is past its time at `now_millis`.
+    /// Whether the token has expired at `now_millis`, Unix milliseconds.
     pub fn is_expired(&self, now_millis: i64) -> bool {
         self.expires_at_millis().is_some_and(|at| at <= now_millis)
     }
-    /// Whether the token was switched off.
+    /// Whether the token was not disabled.
     pub fn is_enabled(&self) -> bool {
         self.enabled != Some(false)
     }
 }
 
-impl Rules for Token {
+impl ObjectRules for Token {
     fn fill_defaults(object: &mut Value) {
         default_field(object, "enabled", true);
         default_field(object, "ttl", 0);

@@ -1,7 +1,6 @@
-//! The tables of all types of the management API. Read when they are asked for: nothing stays in
-//! memory but the text.
+//! The tables of all types of the management API. Parsed on request: only the text stays in memory.
 
-use crate::table::{Nested, Stored, Table, definition, nested, parse};
+use crate::table::{Nested, Stored, TypeTable, definition, nested, parse};
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 
 macro_rules! embedded {
@@ -104,31 +103,31 @@ const NESTED: &[&str] = embedded!("nested/":
     "shared"
 );
 
-/// The tables of all types, each read anew.
-pub fn tables() -> impl Iterator<Item = Table> {
+/// The tables of all types, parsed on each call.
+pub fn tables() -> impl Iterator<Item = TypeTable> {
     TYPES.iter().map(|text| read(text))
 }
 
 /// The table of the type `id`.
-pub fn table(id: &str) -> Option<Table> {
+pub fn table(id: &str) -> Option<TypeTable> {
     let mut found = TYPES.iter().filter(|text| type_line(text).is_some_and(|line| line.0 == id));
     found.next().map(|text| read(text))
 }
 
 /// The tables whose objects are of `kind`.
-pub fn tables_of_kind(kind: &str) -> Vec<Table> {
+pub fn tables_of_kind(kind: &str) -> Vec<TypeTable> {
     let named = format!("\nkind {kind} ");
     TYPES.iter().filter(|text| text.contains(&named)).map(|text| read(text)).collect()
 }
 
-/// Nested types that several types use. Those of one type are in its table.
+/// Nested types that several types use. A nested type of one type is in its table.
 pub fn shared_types() -> impl Iterator<Item = Nested> {
     NESTED.iter().flat_map(|text| nested(text).expect("a test reads every file"))
 }
 
-/// The definitions of the kinds that have no struct of their own here.
+/// The definitions of the kinds without a struct.
 pub fn crds(has_struct: impl Fn(&str) -> bool) -> Vec<CustomResourceDefinition> {
-    let mut kinds: Vec<(&str, Vec<Table>)> = Vec::new();
+    let mut kinds: Vec<(&str, Vec<TypeTable>)> = Vec::new();
     for table in tables() {
         let Stored::Kind { kind, .. } = table.stored else { continue };
         match kinds.iter_mut().find(|(known, _)| *known == kind) {
@@ -140,7 +139,7 @@ pub fn crds(has_struct: impl Fn(&str) -> bool) -> Vec<CustomResourceDefinition> 
     without.filter_map(|(_, tables)| definition::crd(&tables)).collect()
 }
 
-fn read(text: &'static str) -> Table {
+fn read(text: &'static str) -> TypeTable {
     parse(text).expect("a test reads every table")
 }
 

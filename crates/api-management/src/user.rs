@@ -1,7 +1,8 @@
-//! User: a person or a machine that logs in. Cluster-scoped.
+//! User: a user account of a human or a program. Cluster-scoped.
 //!
-//! The password is not here: its hash is in a Secret of the same name in [`crate::keys::PASSWORDS_NS`],
-//! so that whoever may list users learns nothing to attack.
+//! The password is not here: its hash is in a Secret of the same name in
+//! [`crate::keys::PASSWORDS_NS`], so that users who may list users learn nothing that helps an
+//! attack.
 
 use api_meta::status::Cause;
 use kube::api::ObjectMeta;
@@ -11,15 +12,16 @@ use serde_json::{Value, json};
 
 use crate::condition::Condition;
 use crate::ids;
-use crate::kind::{ApiVersion, KindName, Rules, default_field, kind};
+use crate::kind::{ApiVersion, KindName, ObjectRules, default_field, kind};
 
+/// Condition: the initial roles of the user were created.
 pub const INITIAL_ROLES_POPULATED: &str = "InitialRolesPopulated";
 /// Prefix of the principal id that every local user has.
 pub const LOCAL_PRINCIPAL: &str = "local://";
 /// Longest user name, in characters.
 pub const USERNAME_MAX: usize = 128;
 
-/// A person or a machine that logs in.
+/// A user account of a human or a program.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct User {
@@ -29,7 +31,7 @@ pub struct User {
     pub kind: KindName<Self>,
     #[schemars(skip)]
     pub metadata: ObjectMeta,
-    /// The name people see.
+    /// The name that users see.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub display_name: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -40,7 +42,7 @@ pub struct User {
     /// Never stored: set it with the action setpassword.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub password: String,
-    /// The person is asked for a new password at the next login.
+    /// The user must set a new password at the next login.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub must_change_password: bool,
     /// Who the user is at each identity provider.
@@ -52,6 +54,7 @@ pub struct User {
     pub status: UserStatus,
 }
 
+/// The observed state of a user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct UserStatus {
@@ -67,17 +70,17 @@ kind!(User, "users", "user", Cluster, ClusterResourceScope,
 ]);
 
 impl User {
-    /// Whether tokens of the user hold.
+    /// Whether the user may log in, and tokens of the user are valid.
     pub fn is_enabled(&self) -> bool {
         self.enabled != Some(false)
     }
-    /// Made by and for the server itself; not shown among people.
+    /// Created by and for the server itself; hidden in lists of users.
     pub fn is_system(&self) -> bool {
         self.principal_ids.iter().any(|id| id.starts_with("system://"))
     }
 }
 
-impl Rules for User {
+impl ObjectRules for User {
     fn fill_defaults(object: &mut Value) {
         default_field(object, "enabled", true);
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
@@ -102,7 +105,7 @@ impl Rules for User {
             causes.push(Cause::invalid("metadata.name", &Value::from(name), detail));
         }
         if !self.password.is_empty() {
-            let detail = "a password is not kept in the user object; create the user without one \
+            let detail = "a password is not stored in the user object; create the user without one \
                           and use the action setpassword";
             causes.push(Cause::forbidden("password", detail));
         }

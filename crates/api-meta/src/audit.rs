@@ -1,45 +1,46 @@
-//! Names in audit events that Kubernetes has no place for: what a request was to Drover, and annotations.
+//! Names in audit events that Kubernetes does not define: the kind of a request to Drover, and
+//! annotations.
 //!
-//! They are part of the interface: filters, dashboards and alerts of others rest on them.
+//! They are part of the interface: filters, dashboards and alerts of users depend on them.
 
-/// What a request was: the value is one of [`AuditEvent`].
+/// The kind of the request: the value is one of [`AuditEvent`].
 pub const EVENT: &str = "drover.io/event";
-/// The downstream cluster that it was about.
+/// Id of the downstream cluster of the request.
 pub const CLUSTER: &str = "drover.io/cluster";
-/// Name of the token that was presented, made or ended; never its key.
+/// Name of the token that was presented, created or deleted; never its key.
 pub const TOKEN: &str = "drover.io/token";
 /// The login name that was presented, if a user has it.
 pub const LOGIN_NAME: &str = "drover.io/login-name";
-/// The user that a password or tokens were changed of, when it is another one than the caller.
+/// Id of the user whose password or tokens were changed, when that is not the caller.
 pub const SUBJECT: &str = "drover.io/subject";
-/// Why it was refused.
+/// Why the request was refused.
 pub const REASON: &str = "drover.io/reason";
 /// Identifier of the agent's public key.
 pub const AGENT_KEY: &str = "drover.io/agent-key";
-/// What the agent says its version is.
+/// The version that the agent reports.
 pub const AGENT_VERSION: &str = "drover.io/agent-version";
 /// Number of events that were not written one by one.
 pub const SUPPRESSED: &str = "drover.io/suppressed";
-/// The same by what they were: `credential-refused=120,login-refused=3`.
+/// That number by kind of event: `credential-refused=120,login-refused=3`.
 pub const SUPPRESSED_EVENTS: &str = "drover.io/suppressed-events";
 
-/// What a request was to Drover.
+/// The kind of a request to Drover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum AuditEvent {
-    /// A login succeeded; it made a token.
+    /// A login succeeded; it created a token.
     Login,
-    /// Name and password do not fit, or the user is disabled.
+    /// The name and password do not match, or the user is disabled.
     LoginRefused,
-    /// Not tried, because too many failed before.
+    /// The password was not compared, because too many attempts had failed.
     LoginSlowed,
     Logout,
-    /// A token was made for the API or a kubeconfig, with another token.
+    /// A token was created for the API or a kubeconfig, with another token.
     TokenCreated,
     TokenDeleted,
     PasswordChanged,
     /// A change of a password was refused.
     PasswordRefused,
-    /// Credentials do not hold, hold elsewhere only, or are missing.
+    /// The credential is missing, invalid, or valid only for another cluster.
     CredentialRefused,
     /// A page of another origin used a login.
     CrossSiteRefused,
@@ -48,17 +49,18 @@ pub enum AuditEvent {
     /// An agent with a registered key connected.
     AgentConnected,
     AgentRefused,
-    /// Sent on to a downstream cluster.
+    /// Forwarded to a downstream cluster.
     Proxied,
-    /// Somebody read the audit log.
+    /// A user read the audit log.
     AuditRead,
-    /// Any other request that this server answered itself.
+    /// Any other request that this server handled itself.
     Request,
-    /// Stands for events of callers without credentials above their budget.
+    /// Summarises the events of callers without credentials above their budget.
     Suppressed,
 }
 
 impl AuditEvent {
+    /// Every kind, in the order of the variants.
     pub const ALL: [Self; 17] = [
         Self::Login,
         Self::LoginRefused,
@@ -79,7 +81,7 @@ impl AuditEvent {
         Self::Suppressed,
     ];
 
-    /// The annotation's value.
+    /// The value of the annotation.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Login => "login",

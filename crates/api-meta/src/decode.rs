@@ -1,17 +1,17 @@
-//! Why a body is no JSON, in Go's words, because clients and people know them.
+//! Why a body is not valid JSON, in Go's messages, which clients and users know.
 
 use serde_json::Value;
 use serde_json::error::Category;
 
-/// Levels of nesting that an object may have. What parses objects reads 127, and the server adds some:
-/// [`OWNERS_DEPTH`], three for a review that shows the object, and so on.
+/// Levels of nesting that an object may have. The JSON parser accepts 127, and the server adds
+/// some: [`OWNERS_DEPTH`], three for a review that contains the object, and so on.
 pub const DEPTH_MAX: usize = 100;
-/// Levels that `managedFields` lie deeper than the fields that they speak of.
+/// Additional levels of `managedFields` compared with the fields that they describe.
 pub const OWNERS_DEPTH: usize = 5;
-/// What is said of a body with more than [`DEPTH_MAX`] levels.
+/// The message for a body with more than [`DEPTH_MAX`] levels.
 pub const TOO_DEEP: &str = "exceeded max depth";
 
-/// Levels of nesting: none for a number, one for a list of numbers.
+/// Levels of nesting: 0 for a number, 1 for a list of numbers.
 pub fn depth(value: &Value) -> usize {
     match value {
         Value::Array(items) => 1 + items.iter().map(depth).max().unwrap_or(0),
@@ -20,7 +20,7 @@ pub fn depth(value: &Value) -> usize {
     }
 }
 
-/// As [`depth`], where `managedFields` count as what they speak of.
+/// Like [`depth`], but `managedFields` count like the fields that they describe.
 pub fn object_depth(object: &Value) -> usize {
     let Some(members) = object.as_object() else { return depth(object) };
     let others = members.iter().filter(|(key, _)| *key != "metadata");
@@ -33,7 +33,7 @@ pub fn object_depth(object: &Value) -> usize {
     others.chain(metadata).max().unwrap_or(1)
 }
 
-/// The message for a `serde_json` failure on `body`.
+/// The message for a `serde_json` failure on `body`, like that of `encoding/json`.
 pub fn syntax_problem(body: &[u8], error: &serde_json::Error) -> String {
     if error.classify() == Category::Eof || body.iter().all(u8::is_ascii_whitespace) {
         return "unexpected end of JSON input".to_owned();
@@ -51,7 +51,7 @@ pub fn syntax_problem(body: &[u8], error: &serde_json::Error) -> String {
         return "unexpected end of JSON input".to_owned();
     };
     let text = error.to_string();
-    let place = if text.starts_with("key must be a string") {
+    let position = if text.starts_with("key must be a string") {
         "looking for beginning of object key string"
     } else if text.starts_with("trailing characters") {
         "after top-level value"
@@ -64,7 +64,7 @@ pub fn syntax_problem(body: &[u8], error: &serde_json::Error) -> String {
     } else {
         "looking for beginning of value"
     };
-    format!("invalid character {} {place}", quoted(character))
+    format!("invalid character {} {position}", quoted(character))
 }
 
 fn quoted(character: char) -> String {
@@ -76,7 +76,7 @@ fn quoted(character: char) -> String {
     }
 }
 
-/// What Go calls the JSON type of a value in its complaints.
+/// Go's name of the JSON type of a value in its messages.
 pub fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "null",

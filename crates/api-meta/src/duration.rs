@@ -12,10 +12,10 @@ const UNITS: [(&str, f64); 8] = [
     ("h", 3_600e9),
 ];
 
-/// Seconds that `text` says.
+/// The duration in seconds; may be negative or have a fraction.
 ///
 /// # Errors
-/// What Go's `time.ParseDuration` says: `time: invalid duration "x"`.
+/// The message of Go's `time.ParseDuration`: `time: invalid duration "x"`. Report it to the client.
 pub fn seconds(text: &str) -> Result<f64, String> {
     let invalid = || format!("time: invalid duration \"{text}\"");
     let (sign, mut rest) = match text.strip_prefix(['-', '+']) {

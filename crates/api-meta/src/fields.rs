@@ -1,6 +1,6 @@
-//! Field selectors: the text form, canonical like label selectors, and matching through a lookup.
+//! Field selectors: the text, canonical like label selectors, and matching through a lookup.
 //!
-//! Which fields a kind supports is the caller's to check, with [`FieldSelector::fields`].
+//! The caller checks which fields a kind supports, with [`FieldSelector::fields`].
 
 #[cfg(test)]
 mod tests;
@@ -9,8 +9,10 @@ use std::fmt;
 
 use crate::labels::SelectorError;
 
+/// One comparison of a field with a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Term {
+    /// Dotted path, such as `metadata.name`.
     pub field: String,
     pub value: String,
     /// True for `=` and `==`, false for `!=`.
@@ -25,10 +27,10 @@ pub struct FieldSelector {
 }
 
 impl FieldSelector {
-    /// Parses the text form of query parameters; the empty text matches everything.
+    /// Parses the text of a query parameter; the empty text matches everything.
     ///
     /// # Errors
-    /// Bad syntax or a bad escape; answer 400 with the message.
+    /// Invalid syntax or an invalid escape; respond with 400 and the message.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let mut terms = Vec::new();
         for part in split_unescaped(text) {
@@ -47,7 +49,7 @@ impl FieldSelector {
         Ok(Self { terms })
     }
 
-    /// This selector, and `field` must have this value.
+    /// Adds the condition that `field` equals `value`.
     pub fn and_equal(mut self, field: &str, value: &str) -> Self {
         self.terms.push(Term { field: field.to_owned(), value: value.to_owned(), equal: true });
         self.terms.sort();
@@ -55,26 +57,29 @@ impl FieldSelector {
         self
     }
 
-    /// `lookup` gives the value of a field as text; absent fields are empty.
+    /// Whether an object matches. `lookup` returns the value of a field as text; absent fields are
+    /// empty.
     pub fn matches<'a>(&self, lookup: impl Fn(&str) -> &'a str) -> bool {
         self.terms.iter().all(|term| (lookup(&term.field) == term.value) == term.equal)
     }
 
-    /// The fields that are named, in order, for checking that a kind supports them.
+    /// The fields that the selector names, in order, to check that a kind supports them.
     pub fn fields(&self) -> impl Iterator<Item = &str> {
         self.terms.iter().map(|term| term.field.as_str())
     }
 
+    /// The comparisons, sorted.
     pub fn terms(&self) -> &[Term] {
         &self.terms
     }
 
-    /// The value that `field` must have, if the selector says so.
+    /// The value that the selector requires `field` to equal, if there is one.
     pub fn required(&self, field: &str) -> Option<&str> {
         let term = self.terms.iter().find(|term| term.equal && term.field == field)?;
         Some(&term.value)
     }
 
+    /// Whether every object matches.
     pub fn is_everything(&self) -> bool {
         self.terms.is_empty()
     }

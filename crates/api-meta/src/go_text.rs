@@ -1,8 +1,8 @@
-//! Text as Go prints it, where clients are shown what Go printed.
+//! Text as Go prints it, for messages that clients know from Go.
 
 use std::fmt::Write;
 
-/// A text in quotes, with what cannot be printed written as code: `%q`.
+/// The text in double quotes, with unprintable characters escaped: `%q`.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -18,7 +18,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// What stands for a character behind a backslash.
+/// The letter after the backslash in the escape of a character, if it has a short escape.
 pub fn letter_of(c: char) -> Option<char> {
     Some(match c {
         '"' | '\\' => c,

@@ -1,7 +1,7 @@
 //! References to container images: `[registry/]path[:tag][@digest]`.
 //!
-//! Source: the grammar of the distribution project (`reference`), with the defaults that container
-//! runtimes fill in. What a registry really holds is not asked.
+//! Source: the grammar of the distribution project (`reference`), with the defaults of container
+//! runtimes. No registry is contacted.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,13 +14,13 @@ const NAME_LENGTH_MAX: usize = 255;
 const TAG_LENGTH_MAX: usize = 128;
 /// Hex digits of the shortest digest that the grammar allows.
 const DIGEST_HEX_MIN: usize = 32;
-/// Where runtimes look for a reference without a registry.
+/// The registry that runtimes use for a reference without one.
 const DEFAULT_REGISTRY: &str = "docker.io";
-/// Where they look in that registry for a path of one part.
+/// The folder that they use in that registry for a path with one part.
 const DEFAULT_FOLDER: &str = "library";
 const DEFAULT_TAG: &str = "latest";
 
-/// A reference that container runtimes understand.
+/// A reference to a container image that container runtimes accept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImageReference {
     registry: Option<String>,
@@ -29,21 +29,23 @@ pub struct ImageReference {
     digest: Option<String>,
 }
 
-/// What is wrong with a reference.
+/// Which part of a reference is invalid.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("must be an image reference such as \"registry.example/team/agent:1.0\": {0}")]
 pub struct ImageReferenceError(&'static str);
 
 impl ImageReference {
-    /// `host[:port]` when the reference names one.
+    /// `host[:port]`, if the reference names one.
     pub fn registry(&self) -> Option<&str> {
         self.registry.as_deref()
     }
 
+    /// The tag, if the reference names one.
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
 
+    /// The digest, such as `sha256:…`, if the reference names one.
     pub fn digest(&self) -> Option<&str> {
         self.digest.as_deref()
     }
@@ -55,7 +57,7 @@ impl ImageReference {
         self
     }
 
-    /// With everything filled in that runtimes fill in: the name under which they keep the image.
+    /// The reference with all defaults filled in: the name under which runtimes store the image.
     pub fn canonical(&self) -> String {
         let registry = self.registry.as_deref().unwrap_or(DEFAULT_REGISTRY);
         let short = registry == DEFAULT_REGISTRY && !self.path.contains('/');

@@ -1,8 +1,7 @@
 //! Labels and label selectors: validation, the selector grammar, matching.
 //!
-//! A [`LabelSelector`] is canonical: selectors that mean the same by form (`a=b`, `a==b`, `a in
-//! (b)`) are equal
-//! and print alike, so they can be compared and used as cache keys.
+//! A [`LabelSelector`] is canonical: selectors with the same meaning (`a=b`, `a==b`, `a in (b)`)
+//! are equal and print the same text, so they can be compared and used as cache keys.
 
 mod parse;
 #[cfg(test)]
@@ -19,8 +18,9 @@ use crate::status::Cause;
 /// Largest sum of all annotation keys and values of an object, in bytes.
 pub const ANNOTATIONS_SIZE_MAX: usize = 256 * 1024;
 
-/// A set of labels that can be asked for one.
+/// A set of labels with lookup by key.
 pub trait Labels {
+    /// The value of a label; `None`: the label is absent.
     fn label_value(&self, key: &str) -> Option<&str>;
 }
 
@@ -51,7 +51,7 @@ impl<K: AsRef<str>, V: AsRef<str>> Labels for [(K, V)] {
     }
 }
 
-/// What one requirement asks of a label. Equality is `In` with one value.
+/// What one requirement demands of a label. Equality is `In` with one value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Test {
     In(BTreeSet<String>),
@@ -63,6 +63,7 @@ pub enum Test {
     LessThan(i64),
 }
 
+/// A test of one label.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Requirement {
     pub key: String,
@@ -111,12 +112,13 @@ pub struct LabelSelector {
     nothing: bool,
 }
 
-/// A selector text or object that cannot be understood. The message is for the client.
+/// A selector that cannot be parsed. The message is for the client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct SelectorError(pub String);
 
 impl LabelSelector {
+    /// The conjunction of these requirements; without any it matches everything.
     pub fn new(mut requirements: Vec<Requirement>) -> Self {
         requirements.sort();
         requirements.dedup();
@@ -128,18 +130,20 @@ impl LabelSelector {
         Self { requirements: Vec::new(), nothing: true }
     }
 
-    /// Parses the text form of query parameters; the empty text matches everything.
+    /// Parses the text of a query parameter; the empty text matches everything.
     ///
     /// # Errors
-    /// Bad syntax, key or value; answer 400 with the message.
+    /// Invalid syntax, key or value; respond with 400 and the message.
     pub fn parse(text: &str) -> Result<Self, SelectorError> {
         parse::parse(text).map(Self::new)
     }
 
-    /// Reads `matchLabels` and `matchExpressions`. Null and absent match nothing, `{}` everything.
+    /// Reads `matchLabels` and `matchExpressions`. Null and absent match nothing, `{}` matches
+    /// everything.
     ///
     /// # Errors
-    /// An unknown operator, or values that do not fit it.
+    /// An unknown operator, or values that do not fit it; report the message at the selector's
+    /// field.
     pub fn from_object(object: &Value) -> Result<Self, SelectorError> {
         if object.is_null() {
             return Ok(Self::nothing());
@@ -165,20 +169,22 @@ impl LabelSelector {
         Self::new(labels.into_iter().map(requirement).collect())
     }
 
-    /// `lookup` gives the value of a label.
+    /// Whether an object matches. `lookup` returns the value of a label.
     pub fn matches<'a>(&self, lookup: impl Fn(&str) -> Option<&'a str>) -> bool {
         !self.nothing && self.requirements.iter().all(|one| one.holds(lookup(&one.key)))
     }
 
+    /// Whether a set of labels matches.
     pub fn matches_labels(&self, labels: &(impl Labels + ?Sized)) -> bool {
         self.matches(|key| labels.label_value(key))
     }
 
-    /// True when every object matches.
+    /// Whether every object matches.
     pub fn is_everything(&self) -> bool {
         !self.nothing && self.requirements.is_empty()
     }
 
+    /// The requirements, sorted; empty for a selector that matches everything or nothing.
     pub fn requirements(&self) -> &[Requirement] {
         &self.requirements
     }

@@ -1,9 +1,8 @@
-//! What every Kubernetes object and answer has in common. Pure: no I/O, no clock of its own.
+//! What all Kubernetes objects and responses have in common. Pure: no I/O, no clock of its own.
 //!
 //! Objects are dynamic (`serde_json::Value`); [`object`] reads and writes their metadata.
-//! [`status`] is the error
-//! body that clients parse. The rest are the small grammars: names, image references, selectors,
-//! patches; and [`network`], for who counts callers.
+//! [`status`] is the error body that clients parse. The other modules are small grammars: names,
+//! image references, selectors, patches; and [`network`], for limits per address.
 
 pub mod audit;
 pub mod decode;

@@ -14,18 +14,18 @@ use crate::names::{self, NameRule};
 use crate::object::ObjectExt;
 use crate::status::Cause;
 
-/// Finalizers that the garbage collector acts on, and the only ones without a prefix beside
-/// `kubernetes`.
+/// The finalizer of a deletion that orphans dependants. With [`FINALIZER_FOREGROUND`] and
+/// `kubernetes` the only finalizers without a prefix.
 pub const FINALIZER_ORPHAN: &str = "orphan";
+/// The finalizer of a deletion that waits for its dependants.
 pub const FINALIZER_FOREGROUND: &str = "foregroundDeletion";
 
 const IMMUTABLE: &str = "field is immutable";
 
-/// A field of `metadata` that has the wrong JSON type, in Go's words; `None` when all can be
-/// decoded.
+/// A field of `metadata` with the wrong JSON type, in Go's message; `None` when all can be decoded.
 ///
-/// Call it before anything else reads the metadata: accessors take a mistyped field for an absent
-/// one.
+/// Call it before anything else reads the metadata: accessors treat a field of the wrong type as
+/// absent.
 pub fn type_problem(object: &Value) -> Option<String> {
     let metadata = match &object["metadata"] {
         Value::Null => return None,
@@ -61,35 +61,35 @@ pub fn type_problem(object: &Value) -> Option<String> {
     None
 }
 
-fn mistyped(value: &Value, path: &str, wanted: &str) -> String {
+fn mistyped(value: &Value, path: &str, expected: &str) -> String {
     let found = match value {
         Value::Null => "null".to_owned(),
         Value::Bool(_) => "bool".to_owned(),
-        Value::Number(number) if wanted.starts_with("int") => format!("number {number}"),
+        Value::Number(number) if expected.starts_with("int") => format!("number {number}"),
         Value::Number(_) => "number".to_owned(),
         Value::String(_) => "string".to_owned(),
         Value::Array(_) => "array".to_owned(),
         Value::Object(_) => "object".to_owned(),
     };
     format!(
-        "json: cannot unmarshal {found} into Go struct field ObjectMeta.{path} of type {wanted}"
+        "json: cannot unmarshal {found} into Go struct field ObjectMeta.{path} of type {expected}"
     )
 }
 
-fn expect(value: &Value, path: &str, wanted: &str, fits: fn(&Value) -> bool) -> Option<String> {
-    (!value.is_null() && !fits(value)).then(|| mistyped(value, path, wanted))
+fn expect(value: &Value, path: &str, expected: &str, fits: fn(&Value) -> bool) -> Option<String> {
+    (!value.is_null() && !fits(value)).then(|| mistyped(value, path, expected))
 }
 
 fn each(
     value: &Value,
     path: &str,
-    wanted: &str,
+    expected: &str,
     check: impl Fn(&Value) -> Option<String>,
 ) -> Option<String> {
     match value {
         Value::Null => None,
         Value::Array(items) => items.iter().find_map(check),
-        other => Some(mistyped(other, path, wanted)),
+        other => Some(mistyped(other, path, expected)),
     }
 }
 
@@ -125,7 +125,7 @@ fn time_problem(value: &Value) -> Option<String> {
     }
 }
 
-/// Problems of a new object's `generateName` and name, which is already made from it.
+/// Problems of the `generateName` and the name of a new object; the name was already generated.
 pub fn validate_name(object: &Value, rule: NameRule) -> Vec<Cause> {
     let mut causes = Vec::new();
     let prefix = object.meta_str("generateName");
@@ -145,7 +145,7 @@ pub fn validate_name(object: &Value, rule: NameRule) -> Vec<Cause> {
     causes
 }
 
-/// Problems of the metadata of an object in itself, but for its name.
+/// Problems of the metadata of an object by itself, except its name.
 pub fn validate(object: &Value, namespaced: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     let namespace = object.namespace();
@@ -173,7 +173,7 @@ pub fn validate(object: &Value, namespaced: bool) -> Vec<Cause> {
     causes
 }
 
-/// Problems of the change from `old`. Absent fields were filled in from it before.
+/// Problems of the change from `old`. The caller has filled in absent fields from `old`.
 pub fn validate_update(object: &Value, old: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let (new_meta, old_meta) = (&object["metadata"], &old["metadata"]);
@@ -269,7 +269,7 @@ fn validate_owners(owners: &Value) -> Vec<Cause> {
     causes
 }
 
-/// An owner reference with its fields in upstream's order.
+/// An owner reference with its fields in the order in which kube-apiserver prints them.
 fn owner_text(owner: &Value) -> String {
     let fields = ["apiVersion", "kind", "name", "uid", "controller", "blockOwnerDeletion"];
     let parts: Vec<String> = fields
@@ -300,7 +300,7 @@ fn validate_finalizers(object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Finalizers that are neither known to Kubernetes nor have a prefix.
+/// Problems of finalizers that Kubernetes does not define and that have no prefix.
 pub fn validate_finalizer_names(object: &Value) -> Vec<Cause> {
     let standard = [FINALIZER_ORPHAN, FINALIZER_FOREGROUND, "kubernetes"];
     let text = "name is neither a standard finalizer name nor is it fully qualified";
@@ -317,7 +317,7 @@ pub fn validate_finalizer_names(object: &Value) -> Vec<Cause> {
         .collect()
 }
 
-/// Leaves away the maps and lists that hold nothing, as Kubernetes' encoders do. Idempotent.
+/// Removes empty maps and lists, as Kubernetes' encoders do. Idempotent.
 pub fn drop_empty(object: &mut Value) {
     let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) else { return };
     metadata.retain(|field, value| match field.as_str() {
@@ -327,7 +327,8 @@ pub fn drop_empty(object: &mut Value) {
     });
 }
 
-/// Drops repeated owner references (same uid, kind, version and name) and says which.
+/// Removes repeated owner references (same uid, kind, version and name) and returns their names,
+/// for a warning.
 pub fn deduplicate_owners(object: &mut Value) -> Vec<String> {
     let Some(owners) = object["metadata"].get_mut("ownerReferences").and_then(Value::as_array_mut)
     else {

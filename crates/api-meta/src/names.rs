@@ -1,7 +1,7 @@
-//! Grammars of names, with the sentences clients see when a name does not fit.
+//! Grammars of names, with the messages that clients see when a name is invalid.
 //!
-//! Every check returns all problems, each a message for the cause of a failed validation; empty is
-//! good.
+//! Every check returns all problems, each a message for the cause of a failed validation; empty
+//! means valid. Source: `k8s.io/apimachinery/pkg/util/validation`.
 
 #[cfg(test)]
 mod tests;
@@ -12,7 +12,7 @@ pub const LABEL_LENGTH_MAX: usize = 63;
 pub const SUBDOMAIN_LENGTH_MAX: usize = 253;
 /// Random characters that follow `generateName`.
 pub const SUFFIX_LENGTH: usize = 5;
-/// No vowels and nothing that looks like another character, so that suffixes spell no words.
+/// No vowels and no characters that resemble others, so that suffixes spell no words.
 const SUFFIX_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 
 const LABEL_1123: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric \
@@ -41,10 +41,10 @@ const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric charac
     '[-._a-zA-Z0-9]+')";
 const PORT_NAME: &str = "must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)";
 
-/// One of the checks below: a sentence for each rule that a text breaks.
+/// One of the checks below: a message for each rule that a text violates.
 pub type NameCheck = fn(&str) -> Vec<String>;
 
-/// Which grammar the names of a kind follow.
+/// The grammar of the names of a kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NameRule {
     Dns1123Subdomain,
@@ -64,7 +64,7 @@ impl NameRule {
         }
     }
 
-    /// Problems of a `generateName`: the name may end in `-`, and its end may be cut.
+    /// Problems of a `generateName`, which may end in `-`; its end may be cut.
     pub fn check_prefix(self, prefix: &str) -> Vec<String> {
         match self {
             Self::PathSegment => path_segment(prefix, true),
@@ -103,6 +103,7 @@ fn fits_qualified(text: &str) -> bool {
         && bytes.iter().all(|&byte| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte))
 }
 
+/// Problems of a lower-case RFC 1123 label of at most 63 bytes.
 pub fn dns1123_label(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > LABEL_LENGTH_MAX {
@@ -115,6 +116,7 @@ pub fn dns1123_label(name: &str) -> Vec<String> {
     problems
 }
 
+/// Problems of a lower-case RFC 1123 subdomain of at most 253 bytes.
 pub fn dns1123_subdomain(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > SUBDOMAIN_LENGTH_MAX {
@@ -126,7 +128,7 @@ pub fn dns1123_subdomain(name: &str) -> Vec<String> {
     problems
 }
 
-/// `*.` and a subdomain.
+/// Problems of `*.` followed by a subdomain.
 pub fn wildcard_dns1123_subdomain(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > SUBDOMAIN_LENGTH_MAX {
@@ -138,6 +140,7 @@ pub fn wildcard_dns1123_subdomain(name: &str) -> Vec<String> {
     problems
 }
 
+/// Problems of a lower-case RFC 1035 label, which begins with a letter.
 pub fn dns1035_label(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > LABEL_LENGTH_MAX {
@@ -149,7 +152,7 @@ pub fn dns1035_label(name: &str) -> Vec<String> {
     problems
 }
 
-/// One segment of a URL path. A `prefix` may be `.` or `..`, because more follows.
+/// Problems of one segment of a URL path. A `prefix` may be `.` or `..`, because more follows.
 pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
     if !prefix && (name == "." || name == "..") {
         return vec![format!("may not be '{name}'")];
@@ -161,7 +164,7 @@ pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
         .collect()
 }
 
-/// `[subdomain/]name`: keys of labels and annotations, finalizers, condition types.
+/// Problems of `[subdomain/]name`: keys of labels and annotations, finalizers, condition types.
 pub fn qualified_name(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     let parts: Vec<&str> = name.split('/').collect();
@@ -195,6 +198,7 @@ pub fn qualified_name(name: &str) -> Vec<String> {
     problems
 }
 
+/// Problems of the value of a label: empty, or at most 63 bytes.
 pub fn label_value(value: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if value.len() > LABEL_LENGTH_MAX {
@@ -206,7 +210,7 @@ pub fn label_value(value: &str) -> Vec<String> {
     problems
 }
 
-/// Keys of Secrets and ConfigMaps, which become file names.
+/// Problems of a key of a Secret or ConfigMap, which becomes a file name.
 pub fn config_key(key: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if key.len() > SUBDOMAIN_LENGTH_MAX {
@@ -223,7 +227,7 @@ pub fn config_key(key: &str) -> Vec<String> {
     problems
 }
 
-/// Names of container ports: at most 15 characters, with at least one letter.
+/// Problems of the name of a container port: at most 15 characters, with at least one letter.
 pub fn port_name(name: &str) -> Vec<String> {
     let mut problems = Vec::new();
     if name.len() > 15 {
@@ -245,10 +249,10 @@ pub fn port_name(name: &str) -> Vec<String> {
     problems
 }
 
-/// The name for an object that gave only `generateName`: at most 63 bytes, the end of a long
-/// `base` is cut.
+/// The name of an object that has only `generateName`: at most 63 bytes; the end of a long `base`
+/// is cut.
 ///
-/// `random` is five random bytes. The same bytes give the same name; on collision try new ones.
+/// `random` is five random bytes. The same bytes give the same name; on a collision try new ones.
 pub fn generate_name(base: &str, random: [u8; SUFFIX_LENGTH]) -> String {
     let mut end = base.len().min(LABEL_LENGTH_MAX - SUFFIX_LENGTH);
     while !base.is_char_boundary(end) {

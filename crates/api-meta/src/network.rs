@@ -1,9 +1,9 @@
-//! Who an IP address stands for, where callers are counted by address.
+//! The unit in which callers are counted by IP address.
 
 use std::net::{IpAddr, Ipv6Addr};
 
-/// The address, or the first one of its /64 if it is IPv6, of which one customer has all. An IPv4 address that is mapped to
-/// IPv6 is the IPv4 address.
+/// The address, or the first address of its /64 if it is IPv6, since one customer has a whole /64.
+/// An IPv4 address that is mapped to IPv6 becomes the IPv4 address.
 pub fn customer(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => {

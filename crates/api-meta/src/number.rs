@@ -1,17 +1,21 @@
-//! Numbers in query parameters and versions, refused in the words of Go's `strconv`.
+//! Numbers in query parameters and versions, refused with the messages of Go's `strconv`.
 
 use std::num::{IntErrorKind, ParseIntError};
 
+/// Parses a decimal number of 64 bits without a sign.
+///
 /// # Errors
-/// What is wrong with `text`.
+/// The message of `strconv.ParseUint`.
 pub fn unsigned(text: &str) -> Result<u64, String> {
-    // Rust would take a leading plus.
+    // Rust would accept a leading plus.
     let digits = if text.starts_with('+') { "+" } else { text };
     digits.parse().map_err(|error| problem("ParseUint", text, &error))
 }
 
+/// Parses a decimal number of 64 bits with an optional sign.
+///
 /// # Errors
-/// What is wrong with `text`.
+/// The message of `strconv.ParseInt`.
 pub fn signed(text: &str) -> Result<i64, String> {
     text.parse().map_err(|error| problem("ParseInt", text, &error))
 }

@@ -1,30 +1,44 @@
-//! Metadata of a dynamic object, read and written in place.
+//! The metadata of a dynamic object, read and modified in place.
 
 use serde_json::{Map, Value};
 
-/// Group and version of an `apiVersion`. The group of the core is empty.
+/// Group and version of an `apiVersion`. The group of the core API is empty.
 pub fn group_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
-/// Accessors over an object's JSON. Reading an absent or mistyped field gives the empty value.
+/// Accessors for the JSON of an object. Reading an absent field, or one of the wrong type, returns
+/// the empty value.
 pub trait ObjectExt {
+    /// `apiVersion`.
     fn api_version(&self) -> &str;
+    /// `kind`.
     fn kind(&self) -> &str;
+    /// `metadata.name`.
     fn name(&self) -> &str;
+    /// `metadata.namespace`; empty for cluster-scoped objects.
     fn namespace(&self) -> &str;
+    /// `metadata.uid`.
     fn uid(&self) -> &str;
+    /// `metadata.resourceVersion`.
     fn resource_version(&self) -> &str;
+    /// `metadata.generation`; 0 when absent.
     fn generation(&self) -> i64;
+    /// Whether the object has a deletion timestamp.
     fn is_terminating(&self) -> bool;
+    /// `metadata.finalizers`, in order.
     fn finalizers(&self) -> Vec<&str>;
+    /// The value of a label.
     fn label(&self, key: &str) -> Option<&str>;
+    /// The value of an annotation.
     fn annotation(&self, key: &str) -> Option<&str>;
-    /// `metadata.<field>` as text, empty when absent.
+    /// `metadata.<field>` as text; empty when absent.
     fn meta_str(&self, field: &str) -> &str;
-    /// The metadata map, made when absent.
+    /// The metadata map, created when absent.
     fn meta_mut(&mut self) -> &mut Map<String, Value>;
+    /// Sets `metadata.<field>`.
     fn set_meta(&mut self, field: &str, value: impl Into<Value>);
+    /// Removes `metadata.<field>` and returns it.
     fn remove_meta(&mut self, field: &str) -> Option<Value>;
 }
 

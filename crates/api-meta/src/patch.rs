@@ -1,8 +1,8 @@
-//! The patch forms of the Kubernetes API on dynamic objects: JSON patch, merge patch, strategic
+//! The patch formats of the Kubernetes API on dynamic objects: JSON patch, merge patch, strategic
 //! merge patch.
 //!
 //! Pure: the caller decodes, applies to the object in the version of the request, and validates
-//! after.
+//! afterwards.
 
 mod json;
 mod merge;
@@ -24,7 +24,7 @@ pub const COPY_SIZE_MAX: usize = 3 * 1024 * 1024;
 /// Levels of nesting that a patch may have.
 pub const DEPTH_MAX: usize = decode::DEPTH_MAX;
 
-/// Why a patch was not applied. The object is in an unknown state then: drop it.
+/// Why a patch was not applied. The object is then partly changed: drop it.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
     /// The document is no patch of its kind.
@@ -62,8 +62,8 @@ impl From<PatchError> for Status {
 /// Decodes a merge or strategic merge patch, which must be a JSON object.
 ///
 /// # Errors
-/// [`PatchError::Malformed`] in the words of the endpoint: strategic patches lack the `error
-/// decoding patch` prefix.
+/// [`PatchError::Malformed`] with the message of the endpoint: strategic patches lack the prefix
+/// `error decoding patch`.
 pub fn decode_object(body: &[u8], strategic: bool) -> Result<Value, PatchError> {
     let prefix = if strategic { "" } else { "error decoding patch: " };
     let patch: Value = serde_json::from_slice(body).map_err(|error| {

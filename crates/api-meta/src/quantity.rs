@@ -8,13 +8,13 @@ use std::cmp::Ordering;
 use std::fmt;
 use std::str::FromStr;
 
-/// Units of the smallest step kept, a billionth.
+/// The smallest unit is a billionth.
 const NANO: i128 = 1_000_000_000;
-/// Larger values are cut here; upstream's numbers end at about the same place.
+/// Larger values are cut here; kube-apiserver's numbers end at about the same value.
 const VALUE_MAX: i128 = i64::MAX as i128 * NANO;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Format {
+enum QuantityFormat {
     Binary,
     Decimal,
     Exponent,
@@ -25,7 +25,7 @@ enum Format {
 pub struct Quantity {
     /// In billionths.
     nano: i128,
-    format: Format,
+    format: QuantityFormat,
 }
 
 /// The text is no quantity.
@@ -33,11 +33,13 @@ pub struct Quantity {
 #[error(
     "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'"
 )]
+/// The text is no quantity.
 pub struct QuantityError;
 
 impl Quantity {
+    /// A quantity of whole units.
     pub fn from_whole(value: i64) -> Self {
-        Self { nano: i128::from(value) * NANO, format: Format::Decimal }
+        Self { nano: i128::from(value) * NANO, format: QuantityFormat::Decimal }
     }
     /// Whole units, rounded up.
     pub fn value(&self) -> i64 {
@@ -50,15 +52,16 @@ impl Quantity {
         let milli = self.nano.div_euclid(step) + i128::from(self.nano.rem_euclid(step) > 0);
         i64::try_from(milli).unwrap_or(if milli < 0 { i64::MIN } else { i64::MAX })
     }
+    /// Whether the quantity is less than 0.
     pub fn is_negative(&self) -> bool {
         self.nano < 0
     }
-    /// The sum, printed in the form of `self`.
+    /// The sum, printed in the format of `self`.
     pub fn plus(&self, other: &Self) -> Self {
         let nano = (self.nano + other.nano).clamp(-VALUE_MAX, VALUE_MAX);
         Self { nano, format: self.format }
     }
-    /// The difference, printed in the form of `self`.
+    /// The difference, printed in the format of `self`.
     pub fn minus(&self, other: &Self) -> Self {
         self.plus(&Self { nano: -other.nano, format: other.format })
     }
@@ -112,35 +115,35 @@ impl FromStr for Quantity {
     }
 }
 
-/// Format, base and power that a suffix stands for.
-fn parse_suffix(suffix: &str) -> Option<(Format, i128, i32)> {
+/// Format, base and power of a suffix.
+fn parse_suffix(suffix: &str) -> Option<(QuantityFormat, i128, i32)> {
     Some(match suffix {
-        "" => (Format::Decimal, 10, 0),
-        "n" => (Format::Decimal, 10, -9),
-        "u" => (Format::Decimal, 10, -6),
-        "m" => (Format::Decimal, 10, -3),
-        "k" => (Format::Decimal, 10, 3),
-        "M" => (Format::Decimal, 10, 6),
-        "G" => (Format::Decimal, 10, 9),
-        "T" => (Format::Decimal, 10, 12),
-        "P" => (Format::Decimal, 10, 15),
-        "E" => (Format::Decimal, 10, 18),
-        "Ki" => (Format::Binary, 2, 10),
-        "Mi" => (Format::Binary, 2, 20),
-        "Gi" => (Format::Binary, 2, 30),
-        "Ti" => (Format::Binary, 2, 40),
-        "Pi" => (Format::Binary, 2, 50),
-        "Ei" => (Format::Binary, 2, 60),
+        "" => (QuantityFormat::Decimal, 10, 0),
+        "n" => (QuantityFormat::Decimal, 10, -9),
+        "u" => (QuantityFormat::Decimal, 10, -6),
+        "m" => (QuantityFormat::Decimal, 10, -3),
+        "k" => (QuantityFormat::Decimal, 10, 3),
+        "M" => (QuantityFormat::Decimal, 10, 6),
+        "G" => (QuantityFormat::Decimal, 10, 9),
+        "T" => (QuantityFormat::Decimal, 10, 12),
+        "P" => (QuantityFormat::Decimal, 10, 15),
+        "E" => (QuantityFormat::Decimal, 10, 18),
+        "Ki" => (QuantityFormat::Binary, 2, 10),
+        "Mi" => (QuantityFormat::Binary, 2, 20),
+        "Gi" => (QuantityFormat::Binary, 2, 30),
+        "Ti" => (QuantityFormat::Binary, 2, 40),
+        "Pi" => (QuantityFormat::Binary, 2, 50),
+        "Ei" => (QuantityFormat::Binary, 2, 60),
         _ => {
             let exponent = suffix.strip_prefix(['e', 'E'])?;
             let digits = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
             if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
                 return None;
             }
-            // Beyond three digits the value is cut anyway.
+            // A value with more than three digits is cut in any case.
             let power: i32 =
                 exponent.parse().unwrap_or(if exponent.starts_with('-') { -999 } else { 999 });
-            (Format::Exponent, 10, power.clamp(-999, 999))
+            (QuantityFormat::Exponent, 10, power.clamp(-999, 999))
         }
     })
 }
@@ -178,22 +181,22 @@ fn finish(value: i128, factor: i128, scale: i32, inexact: bool) -> i128 {
             let up = i128::from(inexact || product % power != 0);
             (product / power + up).min(VALUE_MAX)
         }
-        // Smaller than any step, and not zero.
+        // Smaller than the smallest unit, and not zero.
         None => 1,
     }
 }
 
 impl fmt::Display for Quantity {
-    /// The canonical form: no fraction, the largest suffix that keeps it exact.
+    /// The canonical text: no fraction, and the largest suffix that represents it exactly.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut format = self.format;
-        if format == Format::Binary && self.nano.abs() < 1024 * NANO {
-            format = Format::Decimal;
+        if format == QuantityFormat::Binary && self.nano.abs() < 1024 * NANO {
+            format = QuantityFormat::Decimal;
         }
         if self.nano == 0 {
             return f.write_str("0");
         }
-        if format == Format::Binary {
+        if format == QuantityFormat::Binary {
             const SUFFIXES: [&str; 7] = ["", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"];
             let mut value = self.nano.div_euclid(NANO) + i128::from(self.nano % NANO > 0);
             let mut step = 0;
@@ -210,7 +213,7 @@ impl fmt::Display for Quantity {
             value /= 1000;
             step += 1;
         }
-        if format == Format::Exponent && step != 3 {
+        if format == QuantityFormat::Exponent && step != 3 {
             let exponent = i32::try_from(step).unwrap_or(0) * 3 - 9;
             return write!(f, "{value}e{exponent}");
         }
@@ -218,7 +221,7 @@ impl fmt::Display for Quantity {
     }
 }
 
-/// The canonical form of a quantity given as JSON text or number; `None` when it is none.
+/// The canonical text of a quantity that is JSON text or a number; `None` when it is no quantity.
 pub fn canonical(value: &serde_json::Value) -> Option<String> {
     let text = match value {
         serde_json::Value::String(text) => text.trim().to_owned(),

@@ -1,28 +1,27 @@
-//! Times on the wire: RFC 3339 to the second, and to the microsecond for leases and events. No
-//! clock.
+//! Times on the wire: RFC 3339 with seconds, and with microseconds for leases and events. No clock.
 
 #[cfg(test)]
 mod tests;
 
 use jiff::Timestamp;
 
-/// Unix seconds as `2026-01-02T03:04:05Z`. Out of range gives the epoch.
+/// Unix seconds as `2026-01-02T03:04:05Z`. A value out of range gives the epoch.
 pub fn format_seconds(seconds: i64) -> String {
     Timestamp::from_second(seconds).unwrap_or_default().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Unix microseconds as `2026-01-02T03:04:05.000006Z`. Out of range gives the epoch.
+/// Unix microseconds as `2026-01-02T03:04:05.000006Z`. A value out of range gives the epoch.
 pub fn format_micros(micros: i64) -> String {
     let time = Timestamp::from_microsecond(micros).unwrap_or_default();
     time.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
-/// Unix seconds of a wire time, fractions dropped.
+/// Unix seconds of a time on the wire, without fractions; `None` when it is no time.
 pub fn parse_seconds(text: &str) -> Option<i64> {
     parse(text).map(|time| time.as_second())
 }
 
-/// `T`, a zone, and no leap second, which `jiff` alone would let pass.
+/// Requires `T` and a zone and refuses leap seconds; `jiff` alone would accept other text.
 fn parse(text: &str) -> Option<Timestamp> {
     let bytes = text.as_bytes();
     let shaped = bytes.len() >= 20
@@ -36,7 +35,7 @@ fn parse(text: &str) -> Option<Timestamp> {
     if shaped { text.parse().ok() } else { None }
 }
 
-/// Go's complaint about a text that is no time; `None` when it is one.
+/// Go's message for a text that is no time; `None` when it is one.
 pub fn parse_problem(text: &str) -> Option<String> {
     const LAYOUT: &str = "2006-01-02T15:04:05Z07:00";
     if parse(text).is_some() {
@@ -45,15 +44,15 @@ pub fn parse_problem(text: &str) -> Option<String> {
     Some(problem(text, LAYOUT, 19))
 }
 
-/// The canonical form of a second-precise time: UTC. `None` when it is no time.
+/// The canonical text of a time with seconds: UTC. `None` when it is no time.
 pub fn canonical(text: &str) -> Option<String> {
     parse_seconds(text).map(format_seconds)
 }
 
-/// The canonical form of a microsecond-precise time: UTC, exactly six digits given.
+/// The canonical text of a time with microseconds: UTC. Exactly six digits must be given.
 ///
 /// # Errors
-/// Go's complaint, for a 400.
+/// Go's message; respond with 400.
 pub fn canonical_micro(text: &str) -> Result<String, String> {
     const LAYOUT: &str = "2006-01-02T15:04:05.000000Z07:00";
     let digits = text
@@ -66,8 +65,8 @@ pub fn canonical_micro(text: &str) -> Result<String, String> {
     }
 }
 
-/// `parsing time "x" as "layout": cannot parse "rest" as "part"`, with the part found by how far
-/// `text` goes right.
+/// `parsing time "x" as "layout": cannot parse "rest" as "part"`; the part follows from how much of
+/// `text` is valid.
 fn problem(text: &str, layout: &str, fraction_at: usize) -> String {
     let parts = [
         (0, 4, "2006"),
@@ -98,7 +97,7 @@ fn problem(text: &str, layout: &str, fraction_at: usize) -> String {
     format!("parsing time \"{text}\" as \"{layout}\": cannot parse \"{rest}\" as \"{part}\"")
 }
 
-/// A span as kubectl prints ages: two units at most, coarser as it grows. Negative spans are
+/// Seconds as kubectl prints ages: at most two units, coarser as it grows. A negative duration is
 /// `<invalid>`.
 pub fn human_duration(seconds: i64) -> String {
     const MINUTE: i64 = 60;

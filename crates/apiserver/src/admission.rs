@@ -1,17 +1,19 @@
-//! What stands between a write and the storage beside the rules of its kind.
+//! Admission: what a write passes between the request and the storage, beside the strategy of its
+//! kind.
 //!
-//! [`limits`] holds a write within the bounds of its namespace, [`built_in`] are the other plugins that
-//! kube-apiserver has of itself, [`policies`] evaluates expressions, [`webhooks`] calls the servers that
-//! the cluster's own objects name, [`crate::quota`] counts.
+//! [`limits`] applies the LimitRanges of the namespace, [`built_in`] holds the other plugins that
+//! kube-apiserver compiles in, [`policies`] evaluates expressions, [`webhooks`] calls the servers
+//! that configuration objects name, and [`crate::quota`] enforces ResourceQuotas.
 //!
-//! [`AdmissionChain`] is all of them, in order. The registry calls it through
-//! [`crate::registry::admission`], which also has the rules that an embedding program adds.
+//! [`AdmissionChain`] runs all of them in order. The registry calls it through
+//! [`crate::registry::admission`], which also holds the rules that an embedding program adds. Start
+//! reading there.
 
 pub mod built_in;
 pub mod expressions;
-mod forms;
 mod limits;
 pub mod match_conditions;
+mod objects;
 pub mod policies;
 mod reinvocation;
 pub mod rules;
@@ -28,36 +30,36 @@ use crate::admission::reinvocation::Reinvocation;
 use crate::built_in_plugins::Switchable;
 use crate::quota;
 use crate::registry::Registry;
-use crate::registry::admission::{Admission, Request};
+use crate::registry::admission::{Admission, AdmissionRequest};
 use crate::resource::Resource;
 use crate::strategy::Write;
 
 /// Limits, built-in plugins, policies, webhooks and quotas, in the order of kube-apiserver.
 #[derive(Default)]
 pub struct AdmissionChain {
-    /// Absent while none is configured.
-    webhooks: ArcSwapOption<webhooks::Table>,
-    /// Absent while none is in force.
-    policies: ArcSwapOption<policies::Table>,
+    /// `None` while no webhook is configured.
+    webhooks: ArcSwapOption<webhooks::WebhookTable>,
+    /// `None` while no policy is bound.
+    policies: ArcSwapOption<policies::PolicyTable>,
 }
 
 impl AdmissionChain {
-    /// The webhooks that writes from now on are shown to.
-    fn set_webhooks(&self, table: Option<webhooks::Table>) {
+    /// Replaces the webhooks that later writes are sent to.
+    fn set_webhooks(&self, table: Option<webhooks::WebhookTable>) {
         self.webhooks.store(table.map(Arc::new));
     }
 
-    /// The policies that writes from now on must meet.
-    fn set_policies(&self, table: Option<policies::Table>) {
+    /// Replaces the policies that later writes must satisfy.
+    fn set_policies(&self, table: Option<policies::PolicyTable>) {
         self.policies.store(table.map(Arc::new));
     }
 
-    fn mutating_policies(&self, registry: &Registry) -> Option<Arc<policies::Table>> {
+    fn mutating_policies(&self, registry: &Registry) -> Option<Arc<policies::PolicyTable>> {
         let is_on = registry.has(Switchable::MutatingAdmissionPolicy);
         self.policies.load_full().filter(|_| is_on)
     }
 
-    fn mutating_webhooks(&self, registry: &Registry) -> Option<Arc<webhooks::Table>> {
+    fn mutating_webhooks(&self, registry: &Registry) -> Option<Arc<webhooks::WebhookTable>> {
         let is_on = registry.has(Switchable::MutatingAdmissionWebhook);
         self.webhooks.load_full().filter(|_| is_on)
     }
@@ -65,7 +67,7 @@ impl AdmissionChain {
     async fn mutate(
         &self,
         registry: &Registry,
-        request: &Request<'_>,
+        request: &AdmissionRequest<'_>,
         mut object: Option<&mut Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
@@ -90,8 +92,9 @@ impl AdmissionChain {
                 if is_second {
                     of_webhooks.begin_second(object.as_deref());
                 }
-                let shown = object.as_deref_mut();
-                changed |= webhooks.mutate(registry, request, shown, old, &mut of_webhooks).await?;
+                let target = object.as_deref_mut();
+                changed |=
+                    webhooks.mutate(registry, request, target, old, &mut of_webhooks).await?;
                 of_webhooks.end(object.as_deref());
             }
             if !changed {
@@ -104,12 +107,12 @@ impl AdmissionChain {
     async fn review(
         &self,
         registry: &Registry,
-        request: &Request<'_>,
+        request: &AdmissionRequest<'_>,
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
-        limits::check(registry, request, object, old).await?;
-        built_in::check(registry, request, object, old).await?;
+        limits::validate(registry, request, object, old).await?;
+        built_in::validate(registry, request, object, old).await?;
         if let Some(policies) = self.policies.load_full()
             && registry.has(Switchable::ValidatingAdmissionPolicy)
         {
@@ -125,7 +128,7 @@ impl AdmissionChain {
 }
 
 impl Admission for AdmissionChain {
-    fn mutates(&self, registry: &Registry, request: &Request<'_>) -> bool {
+    fn mutates(&self, registry: &Registry, request: &AdmissionRequest<'_>) -> bool {
         self.mutating_webhooks(registry).is_some()
             || self.mutating_policies(registry).is_some_and(|policies| policies.mutates())
             || built_in::may_preset(request)
@@ -135,12 +138,12 @@ impl Admission for AdmissionChain {
         self.webhooks.load().is_some() || self.policies.load().is_some()
     }
 
-    /// Limits and built-in plugins, then policies, then webhooks; and again when a policy or webhook
-    /// changed the object.
+    /// Runs limits and built-in plugins, then policies, then webhooks. Runs all of them a second
+    /// time when a policy or webhook changed the object.
     fn mutate<'a>(
         &'a self,
         registry: &'a Registry,
-        request: &'a Request<'a>,
+        request: &'a AdmissionRequest<'a>,
         object: Option<&'a mut Value>,
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
@@ -150,7 +153,7 @@ impl Admission for AdmissionChain {
     fn review<'a>(
         &'a self,
         registry: &'a Registry,
-        request: &'a Request<'a>,
+        request: &'a AdmissionRequest<'a>,
         object: Option<&'a Value>,
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {

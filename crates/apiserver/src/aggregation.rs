@@ -1,12 +1,13 @@
-//! APIs of other servers under this one's address.
+//! The aggregation layer: APIs of other servers under this server's address.
 //!
-//! An APIService says who serves a version of a group. [`register`] keeps one for each version that
-//! this server serves itself. For the others [`follow`] finds out whether their server is there and
-//! what it serves ([`check`]), and puts it into the [`Table`], which discovery and schemas are
-//! merged from and requests are routed by ([`proxy`]). The other server knows whom it serves from
-//! headers, and believes them because of a certificate ([`FrontProxy`], [`delegation`]).
+//! An APIService says which server serves a version of a group. [`register`] maintains one for each
+//! version that this server serves itself. For the others [`follow`] checks whether their server is
+//! available and what it serves ([`check`]), and updates the [`ApiServiceTable`]. Discovery and
+//! schemas are merged from that table, and requests are routed by it ([`proxy`]). The other server
+//! learns the user from headers, and trusts them because of a client certificate ([`FrontProxy`],
+//! [`delegation`]).
 //!
-//! What this server serves itself never depends on any of it.
+//! What this server serves itself never depends on the aggregation layer.
 
 mod check;
 pub mod delegation;
@@ -27,103 +28,108 @@ pub use delegation::FrontProxy;
 pub(crate) use documents::merge_v2;
 pub(crate) use remote::Remote;
 
-/// Group and plural of APIServices.
+/// The group of APIServices.
 pub const GROUP: &str = "apiregistration.k8s.io";
+/// The plural of APIServices.
 pub const PLURAL: &str = "apiservices";
-/// The condition of an APIService, and its reason and text for what this server serves.
+/// The type of the condition of an APIService.
 pub const AVAILABLE: &str = "Available";
+/// The reason of the condition for what this server serves.
 pub const LOCAL: &str = "Local";
+/// The message of the condition for what this server serves.
 pub const LOCAL_MESSAGE: &str = "Local APIServices are always available";
 
-/// Every version of a group that has an APIService.
+/// All versions of groups that have an APIService.
 #[derive(Default)]
-pub struct Table(Vec<Api>);
+pub struct ApiServiceTable(Vec<Api>);
 
-/// An APIService, as far as requests need it.
+/// The fields of an APIService that requests need.
 #[derive(Clone)]
 pub(crate) struct Api {
     pub group: String,
     pub version: String,
     pub priority: Priority,
-    /// Absent when this server serves it.
-    pub elsewhere: Option<Elsewhere>,
+    /// `None` when this server serves the version.
+    pub aggregated: Option<AggregatedApi>,
 }
 
 /// A version that another server serves.
 #[derive(Clone)]
-pub(crate) struct Elsewhere {
+pub(crate) struct AggregatedApi {
     pub remote: Arc<Remote>,
-    /// What its condition says.
+    /// The status of its condition.
     pub available: bool,
     pub published: Arc<Published>,
 }
 
-/// Who comes first in discovery: higher groups, in them higher versions.
+/// The order in discovery: higher groups first, within them higher versions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Priority {
     pub group: i64,
     pub version: i64,
 }
 
-/// What another server has said that it serves.
+/// The last known discovery and schemas of another server.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Published {
-    /// It could be asked last time. What it said before stays.
+    /// The last request succeeded. After a failure the earlier data is retained.
     pub is_current: bool,
     /// `resources` of aggregated discovery.
     pub resources: Vec<Value>,
-    /// Hash of its OpenAPI v3 document, when it has one.
+    /// The hash of its OpenAPI v3 document, if it has one.
     pub v3_hash: Option<String>,
-    /// `paths` and `definitions` of its OpenAPI v2 document, of this version alone; JSON.
+    /// `paths` and `definitions` of this version in its OpenAPI v2 document, as JSON.
     pub v2: Option<Bytes>,
-    /// The tag of the document that `v2` is of.
+    /// The `ETag` of the document that `v2` is from.
     pub v2_tag: String,
 }
 
 impl Api {
-    /// Where it is served, here and there.
+    /// The path of the version, on both servers.
     pub(crate) fn path(&self) -> String {
         format!("/apis/{}/{}", self.group, self.version)
     }
 }
 
-/// The [`Table`] in force: replaced by [`follow`], read by requests and discovery.
+/// The current [`ApiServiceTable`]: replaced by [`follow`], read by requests and discovery.
 #[derive(Default)]
-pub struct Aggregation(ArcSwap<Table>);
+pub struct Aggregation(ArcSwap<ApiServiceTable>);
 
 impl Aggregation {
-    pub fn table(&self) -> Arc<Table> {
+    /// The current table.
+    pub fn table(&self) -> Arc<ApiServiceTable> {
         self.0.load_full()
     }
 
-    fn set_table(&self, table: Table) {
+    fn set_table(&self, table: ApiServiceTable) {
         self.0.store(Arc::new(table));
     }
 }
 
-impl Table {
+impl ApiServiceTable {
     fn get(&self, group: &str, version: &str) -> Option<&Api> {
         self.0.iter().find(|api| (api.group.as_str(), api.version.as_str()) == (group, version))
     }
 
-    /// The other server of a version; `None` when it is not served elsewhere.
-    pub(crate) fn elsewhere(&self, group: &str, version: &str) -> Option<&Elsewhere> {
-        self.get(group, version)?.elsewhere.as_ref()
+    /// The other server of a version; `None` when the version is not aggregated.
+    pub(crate) fn aggregated_api(&self, group: &str, version: &str) -> Option<&AggregatedApi> {
+        self.get(group, version)?.aggregated.as_ref()
     }
 
-    /// Versions that other servers serve.
-    pub(crate) fn remotes(&self) -> impl Iterator<Item = (&Api, &Elsewhere)> {
-        self.0.iter().filter_map(|api| Some((api, api.elsewhere.as_ref()?)))
+    /// The versions that other servers serve.
+    pub(crate) fn remotes(&self) -> impl Iterator<Item = (&Api, &AggregatedApi)> {
+        self.0.iter().filter_map(|api| Some((api, api.aggregated.as_ref()?)))
     }
 
-    /// What the APIService says, or what its object is going to say.
+    /// The priority in the APIService, or the default one if there is no APIService.
     pub(crate) fn priority(&self, group: &str, version: &str) -> Priority {
-        let told = self.get(group, version).map(|api| api.priority);
-        told.unwrap_or_else(|| priorities::of(group, version))
+        let registered = self.get(group, version).map(|api| api.priority);
+        registered.unwrap_or_else(|| priorities::of(group, version))
     }
 }
 
-/// The condition `Available`. The time of `before` is kept while its status is the same.
+/// Builds the condition `Available`. It retains the transition time of `before`, the stored
+/// condition or null, while the status is the same. `now` is an RFC 3339 time.
 pub fn condition(before: &Value, status: &str, reason: &str, message: &str, now: &str) -> Value {
     let since = before["lastTransitionTime"].as_str().filter(|_| before["status"] == status);
     json!({

@@ -1,9 +1,10 @@
-//! The audit log: who asked for what, in whose name, and what came of it.
+//! The audit log: who requested what, in whose name, and with which result.
 //!
-//! [`policy`] says which requests are recorded and how much of them, [`event`] is what is written,
-//! [`log`] the file. A [`Record`] goes with one request; handlers and admission add to it through
-//! its [`Sink`], which is in the request's extensions and in `WriteOptions`. A server in front of this
-//! one says by [`Origin`] where a request comes from, and records its own by [`Audit::begin_outside`].
+//! [`policy`] decides which requests are recorded and in which detail, [`event`] is the written
+//! line, [`log`] the file. A [`Record`] belongs to one request. Handlers and admission add to it
+//! through its [`Sink`], which is in the request's extensions and in `WriteOptions`. A server in
+//! front of this one passes the source of a request by [`Origin`], and records its own requests by
+//! [`Audit::begin_outside`].
 
 pub mod event;
 pub mod log;
@@ -31,44 +32,47 @@ use crate::request::RequestInfo;
 use crate::serve::PeerAddress;
 
 pub use origin::Origin;
-use policy::{Level, Policy, Sensitive, Stage, Verdict};
+use policy::{AuditDecision, AuditLevel, AuditPolicy, Sensitive, Stage};
 use strangers::{Strangers, Summary};
 
-/// What is recorded where.
+/// What is recorded, and in which file.
 pub struct AuditSettings {
-    pub policy: Policy,
+    /// Which requests are recorded, and in which detail.
+    pub policy: AuditPolicy,
+    /// The file and its rotation.
     pub log: LogSettings,
-    /// Beyond [`policy::SENSITIVE`].
+    /// Sensitive resources in addition to [`policy::SENSITIVE`].
     pub sensitive: Vec<Sensitive>,
 }
 
-/// What a program is told about its audit log, by kube-apiserver's flags.
+/// The audit flags of a program, with the names of kube-apiserver's.
 #[derive(Clone, Debug, Default)]
 pub struct AuditFlags {
-    /// Absent: nothing is recorded.
+    /// `None` records nothing.
     pub log_path: Option<PathBuf>,
-    /// Absent: metadata of everything but health checks.
+    /// `None` records metadata of everything except health checks.
     pub policy_file: Option<PathBuf>,
-    /// Megabytes of one file; absent is [`LOG_SIZE_MEGABYTES`].
+    /// The size of one file in megabytes (MiB); `None` is [`LOG_SIZE_MEGABYTES`].
     pub log_maxsize: Option<u32>,
-    /// Earlier files, 0 for all; absent is [`LOG_BACKUPS`].
+    /// The number of rotated files that are retained, 0 for all; `None` is [`LOG_BACKUPS`].
     pub log_maxbackup: Option<u32>,
-    /// Days, 0 for ever; absent is [`LOG_AGE_DAYS`].
+    /// The age in days at which rotated files are deleted, 0 for never; `None` is [`LOG_AGE_DAYS`].
     pub log_maxage: Option<u32>,
 }
 
-/// Default size of one file.
+/// The default size of one file.
 pub const LOG_SIZE_MEGABYTES: u32 = 100;
-/// Default number of earlier files.
+/// The default number of rotated files.
 pub const LOG_BACKUPS: u32 = 9;
-/// Default age at which earlier files go.
+/// The default age at which rotated files are deleted.
 pub const LOG_AGE_DAYS: u32 = 30;
 
 impl AuditFlags {
-    /// What the flags come to; `None` without a log.
+    /// Converts the flags to settings and reads the policy file; `None` without a log.
     ///
     /// # Errors
-    /// The policy cannot be read or used, or flags contradict one another.
+    /// The policy file cannot be read or is invalid, or flags contradict each other. The text names
+    /// the flag; the caller does not start.
     pub fn resolve(&self) -> Result<Option<AuditSettings>, String> {
         let Some(path) = &self.log_path else {
             return match &self.policy_file {
@@ -95,19 +99,22 @@ impl AuditFlags {
 
 impl AuditSettings {
     /// The policy in a file, or the default one.
-    fn read_policy(file: Option<&Path>) -> Result<Policy, String> {
-        let Some(path) = file else { return Ok(Policy::default()) };
-        let shown = path.display();
-        let text = std::fs::read_to_string(path)
-            .map_err(|error| format!("audit-policy-file: cannot read \"{shown}\": {error}"))?;
-        Policy::parse(&text)
-            .map_err(|problem| format!("audit-policy-file: \"{shown}\" cannot be used: {problem}"))
+    fn read_policy(file: Option<&Path>) -> Result<AuditPolicy, String> {
+        let Some(path) = file else { return Ok(AuditPolicy::default()) };
+        let display_path = path.display();
+        let text = std::fs::read_to_string(path).map_err(|error| {
+            format!("audit-policy-file: cannot read \"{display_path}\": {error}")
+        })?;
+        AuditPolicy::parse(&text).map_err(|problem| {
+            format!("audit-policy-file: \"{display_path}\" cannot be used: {problem}")
+        })
     }
 }
 
-/// The log and its policy. Share it in an `Arc`; dropping the last one writes what still waits.
+/// The audit log with its policy. Share it in an `Arc`; dropping the last one writes the queued
+/// events.
 pub struct Audit {
-    policy: Policy,
+    policy: AuditPolicy,
     sensitive: Vec<Sensitive>,
     log: Log,
     metrics: Arc<Metrics>,
@@ -115,21 +122,27 @@ pub struct Audit {
     path: PathBuf,
 }
 
-/// A request that a server in front of the API answers itself, or sends elsewhere.
+/// A request that a server in front of the API handles itself or forwards.
 pub struct Outside<'a> {
-    /// Path and query as they are to be recorded: without secrets.
+    /// Path and query to record, without secrets.
     pub uri: &'a str,
+    /// The parsed request; its verb is recorded.
     pub info: &'a RequestInfo,
-    /// Absent: nobody proved to be behind it.
+    /// `None` for a request without valid credentials.
     pub user: Option<&'a UserInfo>,
+    /// Where the request comes from.
     pub origin: &'a Origin,
+    /// When the request arrived.
     pub received_at: jiff::Timestamp,
+    /// The kind of event, which is an annotation of it.
     pub event: AuditEvent,
 }
 
 impl Audit {
+    /// Opens the log and starts its writer thread.
+    ///
     /// # Errors
-    /// The log cannot be opened.
+    /// The file cannot be opened for writing, or the thread cannot be started.
     pub fn open(settings: AuditSettings, metrics: Arc<Metrics>) -> io::Result<Self> {
         let mut sensitive = policy::SENSITIVE.to_vec();
         sensitive.extend(settings.sensitive);
@@ -139,13 +152,13 @@ impl Audit {
         Ok(Self { policy: settings.policy, sensitive, log, metrics, strangers, path })
     }
 
-    /// Where the log is, for [`read::search`].
+    /// The path of the log, for [`read::search`].
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Begins to record a request; `None` when the policy wants nothing of it. `user` is who has
-    /// proved to be behind it, absent when nobody has.
+    /// Begins to record a request. `None` when the policy excludes it or its [`Origin`] is silent.
+    /// `user` is the authenticated user, if any.
     pub fn begin(
         self: &Arc<Self>,
         parts: &request::Parts,
@@ -157,12 +170,12 @@ impl Audit {
         if origin.is_some_and(Origin::is_silent) {
             return None;
         }
-        let verdict = self.policy.verdict(user, info, &self.sensitive);
-        if verdict.level == Level::None {
+        let decision = self.policy.decide(user, info, &self.sensitive);
+        if decision.level == AuditLevel::None {
             return None;
         }
         let uri = parts.uri.path_and_query().map_or("", |uri| uri.as_str());
-        let mut event = Event::new(verdict.level, audit_id, uri, info);
+        let mut event = Event::new(decision.level, audit_id, uri, info);
         event.user = user.map(event::User::from).unwrap_or_default();
         let address;
         match origin {
@@ -180,40 +193,40 @@ impl Audit {
         }
         let stranger = is_stranger(user).then_some(Stranger { address });
         shorten(&mut event, stranger.as_ref());
-        let sink = Sink { level: verdict.level, gathered: Arc::default() };
-        Some(Record { audit: self.clone(), verdict, event, sink, stranger, kind: None })
+        let sink = Sink { level: decision.level, gathered: Arc::default() };
+        Some(Record { audit: self.clone(), decision, event, sink, stranger, kind: None })
     }
 
-    /// Begins to record a request that is none of this API; `None` when the policy wants nothing of it. Never more
-    /// than metadata.
+    /// Begins to record a request outside the API, at the level of metadata. `None` when the policy
+    /// excludes it or its [`Origin`] is silent.
     pub fn begin_outside(self: &Arc<Self>, request: &Outside<'_>) -> Option<Record> {
         let Outside { origin, info, .. } = request;
         if origin.is_silent() {
             return None;
         }
-        let mut verdict = self.policy.verdict(request.user, info, &self.sensitive);
-        if verdict.level == Level::None {
+        let mut decision = self.policy.decide(request.user, info, &self.sensitive);
+        if decision.level == AuditLevel::None {
             return None;
         }
-        verdict.level = Level::Metadata;
+        decision.level = AuditLevel::Metadata;
         origin.record(info.verb);
-        let mut event = Event::new(verdict.level, &crate::stored::new_uid(), request.uri, info);
+        let mut event = Event::new(decision.level, &crate::stored::new_uid(), request.uri, info);
         event.request_received_timestamp = event::time(request.received_at);
         event.user = request.user.map(event::User::from).unwrap_or_default();
         event.source_ips = origin.source_ips();
         event.user_agent = origin.user_agent().to_owned();
         let stranger = is_stranger(request.user).then(|| Stranger { address: origin.sender() });
         shorten(&mut event, stranger.as_ref());
-        let sink = Sink { level: verdict.level, gathered: Arc::default() };
+        let sink = Sink { level: decision.level, gathered: Arc::default() };
         sink.annotate(names::EVENT, request.event.as_str());
         let kind = Some(request.event);
-        Some(Record { audit: self.clone(), verdict, event, sink, stranger, kind })
+        Some(Record { audit: self.clone(), decision, event, sink, stranger, kind })
     }
 
-    /// Whether an event of a caller without credentials may be written; see [`strangers`].
+    /// Whether the budget allows an event of a caller without credentials; see [`strangers`].
     fn admit(&self, stranger: &Stranger, kind: AuditEvent) -> bool {
         let mut strangers = self.strangers.lock();
-        let summary = strangers.turn(Instant::now(), false);
+        let summary = strangers.begin_window(Instant::now(), false);
         let is_admitted = strangers.admit(stranger.address, kind);
         drop(strangers);
         self.write_summary(summary);
@@ -223,17 +236,18 @@ impl Audit {
         is_admitted
     }
 
-    /// Writes how many events of callers without credentials were left out in the minute before, if it is over. Call
-    /// it now and then: it happens by itself only when the next of them comes, and at the end.
+    /// Writes the number of suppressed events of callers without credentials in the last minute, if
+    /// that minute is over. Call it regularly: it only runs by itself when the next such event
+    /// occurs, and on drop.
     pub fn summarize(&self) {
-        let summary = self.strangers.lock().turn(Instant::now(), false);
+        let summary = self.strangers.lock().begin_window(Instant::now(), false);
         self.write_summary(summary);
     }
 
     fn write_summary(&self, summary: Option<Summary>) {
         let Some(summary) = summary else { return };
         let info = RequestInfo::default();
-        let mut event = Event::new(Level::Metadata, &crate::stored::new_uid(), "", &info);
+        let mut event = Event::new(AuditLevel::Metadata, &crate::stored::new_uid(), "", &info);
         event.stage = Stage::ResponseComplete.as_str();
         event.request_received_timestamp = event::time(summary.since);
         event.source_ips = summary.addresses.iter().map(IpAddr::to_string).collect();
@@ -262,17 +276,17 @@ impl Audit {
 
 impl Drop for Audit {
     fn drop(&mut self) {
-        let summary = self.strangers.lock().turn(Instant::now(), true);
+        let summary = self.strangers.lock().begin_window(Instant::now(), true);
         self.write_summary(summary);
     }
 }
 
-/// Nobody proved to be behind the request.
+/// The caller of a request without valid credentials.
 struct Stranger {
     address: Option<IpAddr>,
 }
 
-/// What a stranger writes is bounded in size, too.
+/// Truncates the texts that such a caller controls.
 fn shorten(event: &mut Event, stranger: Option<&Stranger>) {
     if stranger.is_some() {
         for text in [&mut event.user_agent, &mut event.request_uri] {
@@ -285,7 +299,7 @@ fn is_stranger(user: Option<&UserInfo>) -> bool {
     user.is_none_or(|user| user.name == USER_ANONYMOUS)
 }
 
-/// Where the request says it comes from, the connection's other end last.
+/// The addresses in the forwarding headers of the request, then that of the peer.
 fn source_ips(parts: &request::Parts) -> Vec<String> {
     let list = |headers: &HeaderMap, name: &str| -> Vec<String> {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
@@ -308,22 +322,23 @@ fn source_ips(parts: &request::Parts) -> Vec<String> {
     all
 }
 
-/// One request on its way, for the log.
+/// The audit record of one request. Each stage writes an event, unless the policy omits it.
 pub struct Record {
     audit: Arc<Audit>,
-    verdict: Verdict,
+    decision: AuditDecision,
     event: Event,
     sink: Sink,
-    /// Present: what it writes has a budget.
+    /// Set for a request without valid credentials, whose events have a budget.
     stranger: Option<Stranger>,
-    /// Absent: a request of this API.
+    /// `None` for a request of this API.
     kind: Option<AuditEvent>,
 }
 
-/// Takes what is learnt of a request where it is learnt. Cheap to clone; does nothing by default.
+/// Collects facts about a request for its events. Cheap to clone; the default one discards
+/// everything.
 #[derive(Clone, Debug)]
 pub struct Sink {
-    level: Level,
+    level: AuditLevel,
     gathered: Arc<Mutex<Gathered>>,
 }
 
@@ -336,14 +351,15 @@ struct Gathered {
 
 impl Default for Sink {
     fn default() -> Self {
-        Self { level: Level::None, gathered: Arc::default() }
+        Self { level: AuditLevel::None, gathered: Arc::default() }
     }
 }
 
 impl Sink {
-    /// Adds an annotation to the event, such as `example.com/reason`. The first of a key stays.
+    /// Adds an annotation to the event, such as `example.com/reason`. The first value of a key is
+    /// retained.
     pub fn annotate(&self, key: &str, value: impl Into<String>) {
-        if self.level == Level::None {
+        if self.level == AuditLevel::None {
             return;
         }
         let annotations = &mut self.gathered.lock().annotations;
@@ -352,86 +368,89 @@ impl Sink {
         }
     }
 
-    /// The object of the request. `complete` makes of it what it means, and is called only when
-    /// that is recorded.
+    /// Records the object of the request. `complete` converts it to what the request means, and is
+    /// called only when the body is recorded.
     pub fn request_object(&self, object: &Value, complete: impl FnOnce(Value) -> Value) {
-        if self.level == Level::None {
+        if self.level == AuditLevel::None {
             return;
         }
-        let whole = (self.level >= Level::Request).then(|| complete(object.clone()));
+        let whole = (self.level >= AuditLevel::Request).then(|| complete(object.clone()));
         let mut gathered = self.gathered.lock();
         gathered.reference.complete(object);
         gathered.request = whole;
     }
 
-    /// A body that is no object of the resource, such as a patch.
+    /// Records a body that is no object of the resource, such as a patch.
     pub fn request_body(&self, body: &Value) {
-        if self.level >= Level::Request {
+        if self.level >= AuditLevel::Request {
             self.gathered.lock().request = Some(body.clone());
         }
     }
 }
 
 impl Record {
+    /// The sink of this request.
     pub fn sink(&self) -> Sink {
         self.sink.clone()
     }
 
-    /// Whether the body of the answer is recorded.
-    pub fn wants_response(&self) -> bool {
-        self.verdict.level == Level::RequestResponse
+    /// Whether the response body is recorded.
+    pub fn records_response(&self) -> bool {
+        self.decision.level == AuditLevel::RequestResponse
     }
 
-    /// The asker acts as somebody else.
-    pub fn impersonated(&mut self, user: &UserInfo) {
+    /// Records the user whom the caller impersonates.
+    pub fn set_impersonated_user(&mut self, user: &UserInfo) {
         self.event.impersonated_user = Some(user.into());
     }
 
-    /// The caller asks to act as this user; whether that is granted is decided elsewhere.
-    pub fn impersonates(&mut self, user: &str) {
+    /// Records the user whom the caller requests to impersonate, before that is authorized.
+    pub fn set_requested_user(&mut self, user: &str) {
         let user = UserInfo { name: user.to_owned(), ..UserInfo::default() };
         self.event.impersonated_user = Some((&user).into());
     }
 
-    /// Writes that the request came in.
-    pub fn received(&mut self) {
+    /// Writes the stage `RequestReceived`.
+    pub fn write_received(&mut self) {
         self.write(Stage::RequestReceived);
     }
 
-    /// Writes that an answer has begun that goes on for long.
-    pub fn started(&mut self, code: u16) {
+    /// Writes the stage `ResponseStarted` of a long-running response. `code` is its HTTP status.
+    pub fn write_started(&mut self, code: u16) {
         self.event.response_status = Some(json!({"metadata": {}, "code": code}));
         self.write(Stage::ResponseStarted);
     }
 
-    /// Writes that the request was not even looked at, because nobody proved to be behind it.
-    pub fn unauthenticated(&mut self, status: Value) {
+    /// Writes the stage `ResponseStarted` of a request that was rejected with 401. `status` is the
+    /// response body.
+    pub fn write_unauthenticated(&mut self, status: Value) {
         self.event.response_status = Some(event::status_of(&status, 401));
-        self.event.response_object = self.wants_response().then_some(status);
+        self.event.response_object = self.records_response().then_some(status);
         self.write(Stage::ResponseStarted);
     }
 
-    /// Writes that the handler failed.
-    pub fn panicked(&mut self, status: &api_meta::status::Status) {
+    /// Writes the stage `Panic` of a request whose handler panicked. `status` is the response body.
+    pub fn write_panicked(&mut self, status: &api_meta::status::Status) {
         self.event.response_status = Some(event::refusal(status));
         self.write(Stage::Panic);
     }
 
-    /// Writes that the answer was sent. `body` is the answer when it is recorded, or a `Status`.
-    pub fn complete(&mut self, code: u16, body: Option<Value>) {
+    /// Writes the stage `ResponseComplete`. `code` is the HTTP status. `body` is the response body
+    /// when it is recorded or a `Status`.
+    pub fn write_complete(&mut self, code: u16, body: Option<Value>) {
         let status = body.as_ref().filter(|body| body["kind"] == "Status");
         self.event.response_status = Some(match status {
             Some(status) => event::status_of(status, code),
             None => json!({"metadata": {}, "code": code}),
         });
-        if self.wants_response() {
+        if self.records_response() {
             self.event.response_object = body;
         }
         self.write(Stage::ResponseComplete);
     }
 
     fn write(&mut self, stage: Stage) {
-        if self.verdict.omit_stages.contains(&stage) {
+        if self.decision.omit_stages.contains(&stage) {
             return;
         }
         if let Some(stranger) = &self.stranger
@@ -460,7 +479,7 @@ impl Record {
                 }
             }
         }
-        if self.verdict.omit_managed_fields {
+        if self.decision.omit_managed_fields {
             let bodies = [&mut event.request_object, &mut event.response_object];
             bodies.into_iter().flatten().for_each(event::drop_managed_fields);
         }

@@ -1,9 +1,10 @@
-//! Who asks: from credentials of a request to an identity.
+//! Authentication: maps the credentials of a request to an identity.
 //!
-//! [`UnionAuthenticator`] asks its members in order. A client certificate is [`certificates`], a
-//! bearer token [`bearer`] (a static file, a service account, whatever else implements
-//! [`TokenAuthenticator`]: [`bootstrap_tokens`], [`oidc`], [`token_webhook`]), an identity told by a trusted proxy [`front_proxy`]. Whom that identity
-//! stands in for is [`crate::impersonation`].
+//! [`UnionAuthenticator`] tries its members in order. [`certificates`] handles client certificates
+//! and [`bearer`] bearer tokens, whose kinds implement [`TokenAuthenticator`]: static files,
+//! service accounts, [`bootstrap_tokens`], [`oidc`] and [`token_webhook`]. [`front_proxy`] handles
+//! the identity in the headers of a trusted proxy. Impersonation follows in
+//! [`crate::impersonation`].
 
 pub mod bearer;
 pub mod bootstrap_tokens;
@@ -34,15 +35,15 @@ use crate::attributes::{
     Authenticator, GROUP_AUTHENTICATED, InvalidCredential, USER_ANONYMOUS, UserInfo,
 };
 
-/// Asks several authenticators in order; the first identity wins. A credential that does not hold
-/// is an error only if no other one does, but then it is one even where strangers are let in.
+/// Tries several authenticators in order; the first identity wins. An invalid credential is an
+/// error unless another one is valid, even where anonymous requests are allowed.
 pub struct UnionAuthenticator {
     members: Vec<Arc<dyn Authenticator>>,
     anonymous: bool,
 }
 
 impl UnionAuthenticator {
-    /// `anonymous`: requests without any credential are `system:anonymous`.
+    /// Creates the union. If `anonymous`, requests without any credential are `system:anonymous`.
     pub fn new(members: Vec<Arc<dyn Authenticator>>, anonymous: bool) -> Self {
         Self { members, anonymous }
     }
@@ -51,14 +52,14 @@ impl UnionAuthenticator {
         &self,
         parts: &request::Parts,
     ) -> Result<Option<UserInfo>, InvalidCredential> {
-        // Which of two a proxy on the way has looked at, nobody knows.
+        // It is unknown which of two headers a proxy on the way has checked.
         if parts.headers.get_all(AUTHORIZATION).iter().nth(1).is_some() {
             return Err(InvalidCredential);
         }
         let mut invalid = false;
         for member in &self.members {
             match member.authenticate(parts).await {
-                Ok(Some(user)) => return Ok(Some(authenticated(user))),
+                Ok(Some(user)) => return Ok(Some(add_authenticated_group(user))),
                 Ok(None) => {}
                 Err(InvalidCredential) => invalid = true,
             }
@@ -79,18 +80,17 @@ impl Authenticator for UnionAuthenticator {
     }
 }
 
-/// The identity, in the group that all but the anonymous one are in.
-pub(crate) fn authenticated(mut user: UserInfo) -> UserInfo {
+/// Adds the group of authenticated users, unless the identity is the anonymous one.
+pub(crate) fn add_authenticated_group(mut user: UserInfo) -> UserInfo {
     if user.name != USER_ANONYMOUS && !user.in_group(GROUP_AUTHENTICATED) {
         user.groups.push(GROUP_AUTHENTICATED.to_owned());
     }
     user
 }
 
-/// Takes all credentials and all identities that a proxy may have told out of the headers, once
-/// they were looked at: nothing behind this point can take them for its own, log them, or pass them
-/// on. Names of such headers go out of `Connection` too. Impersonation headers stay for
-/// [`crate::impersonation`].
+/// Removes all credentials and identity headers after authentication, so that nothing behind this
+/// point can use, log or forward them. Removes the names of these headers from `Connection`, too.
+/// Impersonation headers remain for [`crate::impersonation`].
 pub fn strip_credentials(headers: &mut HeaderMap) {
     headers.remove(AUTHORIZATION);
     headers.remove(http::header::PROXY_AUTHORIZATION);
@@ -98,26 +98,27 @@ pub fn strip_credentials(headers: &mut HeaderMap) {
     bearer::strip_protocol(headers);
 }
 
-/// Removes all headers whose lower-case name `doomed` picks, and their names from `Connection`.
-pub(crate) fn remove_named(headers: &mut HeaderMap, doomed: impl Fn(&str) -> bool) {
+/// Removes all headers whose lower-case name `matches` accepts, and their names from `Connection`.
+pub(crate) fn remove_named(headers: &mut HeaderMap, matches: impl Fn(&str) -> bool) {
     let names: Vec<HeaderName> =
-        headers.keys().filter(|name| doomed(name.as_str())).cloned().collect();
+        headers.keys().filter(|name| matches(name.as_str())).cloned().collect();
     for name in names {
         headers.remove(name);
     }
     let listed: Vec<HeaderValue> = headers.get_all(CONNECTION).iter().cloned().collect();
-    let is_doomed = |token: &str| doomed(&token.trim().to_ascii_lowercase());
+    let is_removed = |token: &str| matches(&token.trim().to_ascii_lowercase());
     let tokens = |value: &HeaderValue| {
         let text = value.to_str().unwrap_or_default().to_owned();
         text.split(',').map(|token| token.trim().to_owned()).collect::<Vec<_>>()
     };
-    if !listed.iter().any(|value| tokens(value).iter().any(|token| is_doomed(token))) {
+    if !listed.iter().any(|value| tokens(value).iter().any(|token| is_removed(token))) {
         return;
     }
-    let kept: Vec<String> =
-        listed.iter().flat_map(tokens).filter(|t| !t.is_empty() && !is_doomed(t)).collect();
+    let remaining: Vec<String> =
+        listed.iter().flat_map(tokens).filter(|t| !t.is_empty() && !is_removed(t)).collect();
     headers.remove(CONNECTION);
-    if let (false, Ok(value)) = (kept.is_empty(), HeaderValue::from_str(&kept.join(", "))) {
+    if let (false, Ok(value)) = (remaining.is_empty(), HeaderValue::from_str(&remaining.join(", ")))
+    {
         headers.insert(CONNECTION, value);
     }
 }

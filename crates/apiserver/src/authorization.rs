@@ -1,11 +1,10 @@
-//! Role-based access control: who may do what, who may grant what, and the roles there are from the
-//! start.
+//! Role-based access control: who may do what, who may grant what, and the initial roles.
 //!
-//! [`rbac`] decides, from roles and bindings kept in memory by subject. [`resources`] serves the
-//! four kinds: their rules ([`validation`]), and that nobody grants what he does not hold
-//! ([`escalation`]). [`bootstrap`] is the policy a server starts with, [`aggregation`] the union of
-//! roles by label; [`follow`] keeps all of it in step with storage. [`refusal`] is the text of a
-//! 403.
+//! [`rbac`] decides from roles and bindings in memory, which are indexed by subject. [`resources`]
+//! serves the four kinds: their [`validation`], and that users grant only permissions that they
+//! hold ([`escalation`]). [`bootstrap`] is the initial policy of a server, [`aggregation`] the
+//! union of roles by label. [`follow`] updates all of it from the storage. [`refusal`] is the text
+//! of a 403.
 
 pub mod aggregation;
 mod bindings;
@@ -30,10 +29,10 @@ use crate::request::RequestInfo;
 /// The API group of roles and bindings.
 pub const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Whether the request is allowed as `verb`, its own or one that it comes to.
+/// Authorizes the request as `verb`, which is its own or one that it implies.
 ///
 /// # Errors
-/// 403, with the reason of the authorizer.
+/// 403 with the reason of the authorizer.
 pub(crate) fn authorize(
     authorizer: &dyn Authorizer,
     user: &UserInfo,

@@ -1,4 +1,4 @@
-//! Bodies in and out: media types, strict decoding, responses.
+//! Request and response bodies: media types, strict decoding, encoding.
 
 pub mod budget;
 pub mod decode;
@@ -10,5 +10,5 @@ pub mod respond;
 
 pub use request::RequestBody;
 
-/// Why a body broke off.
+/// Why a body ended early.
 pub type BoxError = Box<dyn std::error::Error + Send + Sync>;

@@ -1,8 +1,10 @@
-//! Which of the admission plugins that kube-apiserver has of itself are in force: its names, and its defaults.
+//! Which of kube-apiserver's built-in admission plugins are enabled, with its names and its
+//! defaults.
 
 use std::str::FromStr;
 
-/// A plugin that can be turned on and off. What the name stands for is in Kubernetes' documentation.
+/// An admission plugin that can be enabled and disabled. The Kubernetes documentation describes
+/// each by its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Switchable {
     CertificateApproval,
@@ -56,7 +58,7 @@ impl Switchable {
     ];
 }
 
-/// A name that no plugin here has.
+/// The name of no supported plugin.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("unknown plugin \"{name}\"; there are {}", Switchable::ALL.map(|plugin| format!("{plugin:?}")).join(", "))]
 pub struct UnknownPlugin {
@@ -72,12 +74,12 @@ impl FromStr for Switchable {
     }
 }
 
-/// The plugins that are in force, one bit each.
+/// The enabled plugins, one bit each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BuiltInPlugins(u32);
 
 impl Default for BuiltInPlugins {
-    /// As in kube-apiserver.
+    /// The defaults of kube-apiserver.
     fn default() -> Self {
         let all = Switchable::ALL.into_iter().fold(Self(0), Self::with);
         all.without(Switchable::OwnerReferencesPermissionEnforcement)
@@ -85,16 +87,19 @@ impl Default for BuiltInPlugins {
 }
 
 impl BuiltInPlugins {
+    /// Enables a plugin.
     #[must_use]
     pub const fn with(self, plugin: Switchable) -> Self {
         Self(self.0 | 1 << plugin as u32)
     }
 
+    /// Disables a plugin.
     #[must_use]
     pub const fn without(self, plugin: Switchable) -> Self {
         Self(self.0 & !(1 << plugin as u32))
     }
 
+    /// Whether a plugin is enabled.
     #[must_use]
     pub const fn has(self, plugin: Switchable) -> bool {
         self.0 & 1 << plugin as u32 != 0

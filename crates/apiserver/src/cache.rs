@@ -1,8 +1,9 @@
-//! The watch cache of one storage prefix: every live object as served bytes, and the recent events.
+//! The watch cache of one storage prefix: every live object in its served encoding, and the recent
+//! events.
 //!
-//! Watchers own only a cursor into the shared ring of events, so a watcher costs no queue and a slow one cannot hold
-//! up others: when the ring has moved past its cursor, its stream ends. The cache is written by the dispatcher in
-//! [`crate::registry`] alone.
+//! A watcher only owns a cursor into the shared ring of events, so it costs no queue, and a slow
+//! one does not delay others: when the ring has moved past its cursor, its stream ends. Only the
+//! dispatcher in [`crate::registry`] writes to the cache.
 
 mod event;
 mod once_map;
@@ -18,38 +19,40 @@ use parking_lot::{RwLock, RwLockReadGuard};
 use storage::Revision;
 use tokio::sync::watch;
 
-pub use event::{CacheEvent, Change, Framing};
+pub use event::{CacheEvent, Framing, WatchEventType};
 pub use view::{Encoding, View};
 
 use crate::stored::Stored;
 
-/// Events kept at least this long, so that a watcher which resumes after a bookmark (sent each minute) finds its place.
+/// The minimum age of discarded events, so that a watcher can resume after a bookmark, which is
+/// sent each minute.
 const HISTORY_AGE_MIN: Duration = Duration::from_secs(75);
-/// Events kept however old they are.
+/// The number of events that are retained at any age.
 const HISTORY_EVENTS_MIN: usize = 100;
-/// Events kept at most; a watcher further behind than this is dropped.
+/// The maximum number of retained events; a watcher that is further behind is dropped.
 const HISTORY_EVENTS_MAX: usize = 16_384;
 
-struct State {
+struct CacheState {
     objects: BTreeMap<Arc<str>, Arc<Stored>>,
-    /// How many objects each namespace has; no entry when none.
+    /// The number of objects per namespace; no entry for zero.
     counts: HashMap<Box<str>, usize>,
     ring: VecDeque<Arc<CacheEvent>>,
-    /// The ring holds every event with a revision above this.
+    /// Invariant: the ring holds every event with a revision above this.
     complete_after: Revision,
-    /// Revision of the newest applied event: `objects` is exactly the state at it.
+    /// The revision of the newest applied event. Invariant: `objects` is the state at this
+    /// revision.
     newest: Revision,
     closed: bool,
 }
 
-impl State {
+impl CacheState {
     fn put(&mut self, object: Arc<Stored>) {
         if self.objects.insert(object.key.clone(), object.clone()).is_none() {
             *self.counts.entry(object.namespace.clone()).or_default() += 1;
         }
     }
 
-    fn take(&mut self, key: &str) {
+    fn remove(&mut self, key: &str) {
         let Some(object) = self.objects.remove(key) else { return };
         if let Some(count) = self.counts.get_mut(&*object.namespace) {
             *count -= 1;
@@ -59,7 +62,7 @@ impl State {
         }
     }
 
-    /// The keys that have changed since `revision`, with what they were then.
+    /// The keys that changed after `revision`, with their objects at that revision.
     fn changed_since(
         &self,
         revision: Revision,
@@ -71,7 +74,7 @@ impl State {
         for event in self.ring.range(start..) {
             let key = &*event.current.key;
             if key.starts_with(prefix) && key >= from {
-                // Only the first change tells the state before all of them.
+                // Only the first change has the state before all of them.
                 if let Entry::Vacant(entry) = former.entry(key) {
                     entry.insert(event.previous.as_ref());
                 }
@@ -81,16 +84,16 @@ impl State {
     }
 }
 
-/// The objects of one moment.
-pub struct Objects<'c>(RwLockReadGuard<'c, State>);
+/// A consistent view of the objects. It holds the read lock of the cache.
+pub struct Objects<'c>(RwLockReadGuard<'c, CacheState>);
 
 impl Objects<'_> {
-    /// Revision of the newest change whose effect is seen.
+    /// The revision of the newest change in this view.
     pub fn newest(&self) -> Revision {
         self.0.newest
     }
 
-    /// How many there are in `namespace`; in all when that is empty.
+    /// The number of objects in `namespace`; in all namespaces when that is empty.
     pub fn count(&self, namespace: &str) -> usize {
         match namespace {
             "" => self.0.objects.len(),
@@ -98,15 +101,15 @@ impl Objects<'_> {
         }
     }
 
-    /// Those whose key begins with `prefix` and is not below `from`, in key order.
+    /// The objects whose key begins with `prefix` and is not below `from`, in key order.
     pub fn walk(&self, prefix: &str, from: &str) -> impl Iterator<Item = &Arc<Stored>> {
         let start = if from > prefix { from } else { prefix };
         let range = self.0.objects.range::<str, _>((Bound::Included(start), Bound::Unbounded));
         range.take_while(move |(key, _)| key.starts_with(prefix)).map(|(_, object)| object)
     }
 
-    /// As [`Objects::walk`], of the objects as they were at `revision`; `None` when that is newer
-    /// than what was applied, or history does not reach back to it.
+    /// Like [`Objects::walk`], with the objects at `revision`. `None` when that is before the
+    /// retained events.
     pub fn walk_at(
         &self,
         revision: Revision,
@@ -136,8 +139,9 @@ impl Objects<'_> {
     }
 }
 
-/// What a watcher found at its cursor.
+/// The events after a watcher's cursor.
 pub enum Since {
+    /// The events, oldest first; empty when there are none yet.
     Events(Vec<Arc<CacheEvent>>),
     /// The ring no longer reaches back to the cursor.
     Gone,
@@ -145,16 +149,17 @@ pub enum Since {
     Closed,
 }
 
+/// A watch cache; see the module.
 pub struct Cache {
-    state: RwLock<State>,
-    /// Revision of the newest event; watchers wait on it.
+    state: RwLock<CacheState>,
+    /// The revision of the newest event, which watchers wait for.
     newest: watch::Sender<Revision>,
 }
 
 impl Cache {
-    /// `objects`: all live objects as of `revision`.
+    /// Creates a cache of `objects`, all live objects at `revision`.
     pub fn new(objects: impl IntoIterator<Item = Arc<Stored>>, revision: Revision) -> Self {
-        let mut state = State {
+        let mut state = CacheState {
             objects: BTreeMap::new(),
             counts: HashMap::new(),
             ring: VecDeque::new(),
@@ -166,37 +171,40 @@ impl Cache {
         Self { state: RwLock::new(state), newest: watch::Sender::new(revision) }
     }
 
+    /// The object at a storage key.
     pub fn get(&self, key: &str) -> Option<Arc<Stored>> {
         self.state.read().objects.get(key).cloned()
     }
 
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.state.read().objects.len()
     }
 
+    /// Whether there are no objects.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The state as it is, until the answer is dropped. Changes wait meanwhile.
+    /// The current state. Changes wait until the result is dropped.
     pub fn read(&self) -> Objects<'_> {
         Objects(self.state.read())
     }
 
-    /// All objects under `prefix`, and the revision of the newest change among them.
+    /// All objects under `prefix`, with the revision of the newest change in the cache.
     pub fn list(&self, prefix: &str) -> (Vec<Arc<Stored>>, Revision) {
         let objects = self.read();
         (objects.walk(prefix, "").cloned().collect(), objects.newest())
     }
 
-    /// Applies one change; called in revision order.
+    /// Applies one change and notifies watchers. It must be called in the order of revisions.
     pub fn apply(&self, event: CacheEvent) {
         let revision = event.revision;
         {
             let mut state = self.state.write();
             state.newest = revision;
             if event.deleted {
-                state.take(&event.current.key);
+                state.remove(&event.current.key);
             } else {
                 state.put(event.current.clone());
             }
@@ -206,7 +214,7 @@ impl Cache {
         self.newest.send_replace(revision);
     }
 
-    /// Events above `cursor`, oldest first.
+    /// The events after the revision `cursor`, oldest first.
     pub fn since(&self, cursor: Revision) -> Since {
         let state = self.state.read();
         if cursor < state.complete_after {
@@ -214,15 +222,16 @@ impl Cache {
         }
         let start = state.ring.partition_point(|event| event.revision <= cursor);
         let events: Vec<_> = state.ring.range(start..).cloned().collect();
-        // What came before the end is still told.
+        // Events before the close are still returned.
         if events.is_empty() && state.closed { Since::Closed } else { Since::Events(events) }
     }
 
-    /// Forgets what came before the state at `revision`, which is applied.
+    /// Discards the events up to `revision`, which must be applied. Older cursors can no longer be
+    /// resumed.
     pub fn forget_until(&self, revision: Revision) {
         let mut state = self.state.write();
         state.ring.retain(|event| event.revision > revision);
-        // Whoever has seen the newest event has missed nothing.
+        // A watcher that has seen the newest event has missed nothing.
         state.complete_after = state.complete_after.max(revision.min(state.newest));
     }
 
@@ -231,19 +240,20 @@ impl Cache {
         self.state.read().complete_after
     }
 
-    /// Tells of new events; the value is the newest event's revision.
+    /// Subscribes to new events; the value is the revision of the newest event.
     pub fn subscribe(&self) -> watch::Receiver<Revision> {
         self.newest.subscribe()
     }
 
-    /// Ends all watchers: the resource is no longer served as it was.
+    /// Closes the cache and ends all watchers: the resource is no longer served, or served
+    /// differently.
     pub fn close(&self) {
         self.state.write().closed = true;
         self.newest.send_modify(|_| ());
     }
 }
 
-fn trim(state: &mut State) {
+fn trim(state: &mut CacheState) {
     while state.ring.len() > HISTORY_EVENTS_MIN {
         let oldest = state.ring.front().expect("longer than the minimum");
         if state.ring.len() <= HISTORY_EVENTS_MAX && oldest.at.elapsed() < HISTORY_AGE_MIN {

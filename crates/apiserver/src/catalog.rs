@@ -1,10 +1,12 @@
-//! The set of served resources. A snapshot: changes make a new one, so a request sees one state throughout.
+//! The set of served resources. It is a snapshot: a change creates a new one, so a request sees one
+//! state throughout.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::resource::Resource;
 
+/// The served resources by group, version and plural.
 #[derive(Clone, Default)]
 pub struct Catalog {
     /// Group → version → plural.
@@ -12,10 +14,12 @@ pub struct Catalog {
 }
 
 impl Catalog {
+    /// Adds a resource; for chains of calls.
     pub fn with(mut self, resource: Resource) -> Self {
         self.insert(Arc::new(resource));
         self
     }
+    /// Adds a resource, or replaces the one with the same group, version and plural.
     pub fn insert(&mut self, resource: Arc<Resource>) {
         self.groups
             .entry(resource.group.clone())
@@ -24,7 +28,7 @@ impl Catalog {
             .or_default()
             .insert(resource.plural.clone(), resource);
     }
-    /// Removes one resource in all versions.
+    /// Removes a resource in all versions.
     pub fn remove(&mut self, group: &str, plural: &str) {
         if let Some(versions) = self.groups.get_mut(group) {
             for resources in versions.values_mut() {
@@ -47,34 +51,41 @@ impl Catalog {
             self.groups.remove(group);
         }
     }
+    /// Finds a resource.
     pub fn get(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         self.groups.get(group)?.get(version)?.get(plural)
     }
+    /// Whether any resource of the group is served.
     pub fn has_group(&self, group: &str) -> bool {
         self.groups.contains_key(group)
     }
+    /// Whether any resource of the version is served.
     pub fn has_version(&self, group: &str, version: &str) -> bool {
         self.groups.get(group).is_some_and(|versions| versions.contains_key(version))
     }
+    /// The names of all groups, in alphabetical order.
     pub fn groups(&self) -> impl Iterator<Item = &str> {
         self.groups.keys().map(String::as_str)
     }
-    /// Versions of a group, most preferred first.
+    /// The versions of a group, most preferred first.
     pub fn versions(&self, group: &str) -> Vec<&str> {
         let mut versions: Vec<&str> =
             self.groups.get(group).into_iter().flatten().map(|(v, _)| v.as_str()).collect();
         versions.sort_by(|a, b| compare_versions(b, a));
         versions
     }
+    /// The resources of a version, by plural.
     pub fn resources(&self, group: &str, version: &str) -> impl Iterator<Item = &Arc<Resource>> {
         self.groups.get(group).and_then(|v| v.get(version)).into_iter().flat_map(|r| r.values())
     }
+    /// All resources in all versions, by group, version and plural.
     pub fn all(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.groups.values().flat_map(|v| v.values()).flat_map(|r| r.values())
     }
 }
 
-/// Kubernetes' order of version names: GA above beta above alpha, then numbers, then the rest by name.
+/// Compares version names like Kubernetes: GA above beta above alpha, then by number; other names
+/// below all of these, in alphabetical order.
 pub fn compare_versions(a: &str, b: &str) -> std::cmp::Ordering {
     fn rank(version: &str) -> Option<(u8, u64, u64)> {
         let rest = version.strip_prefix('v')?;

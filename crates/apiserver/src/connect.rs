@@ -1,8 +1,8 @@
-//! Subresources whose response outlives the request: logs that are followed, and protocols that the
-//! connection switches to (`exec`, `attach`, `portforward`).
+//! Subresources whose response outlives the request: followed logs, and protocols to which the
+//! connection is upgraded (`exec`, `attach`, `portforward`).
 //!
-//! The server authorises the request and finds the object; what happens then is up to the
-//! [`Connector`] that the embedding program brings. Without one such paths do not exist.
+//! The server authorizes the request and finds the object. The [`Connector`] of the embedding
+//! program serves the rest. Without one such paths do not exist.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -24,9 +24,9 @@ use crate::resource::{Resource, Subresource, SubresourceHandler};
 use crate::serve::Connection;
 use crate::stored::Stored;
 
-/// Subresources that never end by themselves, by the names that kube-apiserver goes by.
+/// The long-running subresources of kube-apiserver.
 pub(crate) const LONG_RUNNING: [&str; 5] = ["attach", "exec", "log", "portforward", "proxy"];
-/// Name, kind and verbs of the subresources of pods that a connector serves.
+/// Name, kind and verbs of the pod subresources that a connector serves.
 const OF_PODS: [(&str, &str, &[&str]); 4] = [
     ("attach", "PodAttachOptions", &["create", "get"]),
     ("exec", "PodExecOptions", &["create", "get"]),
@@ -34,34 +34,40 @@ const OF_PODS: [(&str, &str, &[&str]); 4] = [
     ("portforward", "PodPortForwardOptions", &["create", "get"]),
 ];
 const SPDY: &str = "SPDY/3.1";
-/// The version of WebSockets that there is.
+/// The only version of the WebSocket protocol.
 const WEBSOCKET_VERSION: &str = "13";
 
-/// Serves subresources that are connected to.
+/// Serves the subresources that clients connect to.
 pub trait Connector: Send + Sync + 'static {
-    /// The response. It may switch protocols, by [`Connect::switch`].
+    /// Serves a request. The response may switch protocols, by [`Connect::switch`].
     ///
     /// # Errors
-    /// What cannot be connected to, as the client is to see it.
+    /// Why the connection is refused, as the client sees it.
     fn connect(&self, connect: Connect) -> BoxFuture<'_, Result<Response<Body>, Status>>;
 }
 
-/// A request that was authorised, and the object that it is for.
+/// An authorized request and its object.
 pub struct Connect {
+    /// The registry, for reads of related objects.
     pub registry: Arc<Registry>,
+    /// The resource of the object.
     pub resource: Arc<Resource>,
+    /// The object that the client connects to.
     pub object: Arc<Stored>,
+    /// One of the long-running subresources, such as `exec`.
     pub subresource: &'static str,
+    /// The query parameters of the request.
     pub query: Query,
+    /// The headers of the request, without credentials.
     pub headers: HeaderMap,
-    /// The right to the connection ends with this.
+    /// Ends the right to the connection.
     pub revocation: Revocation,
     upgrade: Option<OnUpgrade>,
     connection: Option<Connection>,
 }
 
-/// Put into the extensions of a response that switches protocols, and held by whatever speaks the
-/// other one: the request ends, for metrics and the audit log, when that is dropped.
+/// A handle in the extensions of a response that switches protocols, which the new connection
+/// holds: the request ends, for metrics and the audit log, when the last clone is dropped.
 #[derive(Clone, Default)]
 pub struct LongRunning(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
 
@@ -72,24 +78,27 @@ impl LongRunning {
     }
 }
 
-/// What a client requests to speak after the response.
+/// The protocol that a client requests to switch to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
+    /// WebSocket, version 13.
     WebSocket,
+    /// SPDY/3.1.
     Spdy,
 }
 
-/// What a switched connection depends on; whoever speaks on it keeps this until the end.
+/// A switched connection. The server of the connection holds this until its end.
 pub struct Switched {
+    /// Resolves to the connection after the response was sent.
     pub upgrade: OnUpgrade,
-    /// The exchange goes on until this is dropped.
+    /// The request lasts until this is dropped.
     _long_running: LongRunning,
     connection: Option<Connection>,
     revocation: Revocation,
 }
 
 impl Switched {
-    /// Waits until the connection must be given up: the server ends, or the right to it.
+    /// Waits until the connection must be closed: the server shuts down, or the user is revoked.
     pub async fn cut(&self) {
         let server_ended = async {
             match &self.connection {
@@ -105,7 +114,7 @@ impl Switched {
 }
 
 impl Connect {
-    /// Of a request that was authorised.
+    /// Creates the connection request from an authorized request.
     pub(crate) fn new(
         registry: Arc<Registry>,
         resource: Arc<Resource>,
@@ -127,24 +136,24 @@ impl Connect {
         }
     }
 
-    /// The protocol that the client asks for, where the connection can switch.
+    /// The protocol that the client requests; `None` when it requests none or the connection cannot
+    /// switch.
     pub fn protocol(&self) -> Option<Protocol> {
         self.upgrade.as_ref()?;
-        wanted_protocol(&self.headers)
+        requested_protocol(&self.headers)
     }
 
-    /// The response that switches to `protocol`, and the connection that follows it.
-    ///
-    /// - `subprotocol`: what of the client's offer is agreed to.
+    /// Builds the response that switches to `protocol`, and the connection that follows it.
+    /// `subprotocol` is the header and value of the agreed subprotocol.
     ///
     /// # Errors
-    /// 400: the client did not ask for it, or not as the standard says.
+    /// 400: the client did not request the switch, or not like the standard requires.
     pub fn switch(
         &mut self,
         protocol: Protocol,
         subprotocol: (HeaderName, &'static str),
     ) -> Result<(Response<Body>, Switched), Status> {
-        let upgrade = self.upgrade.take().filter(|_| wanted_protocol(&self.headers).is_some());
+        let upgrade = self.upgrade.take().filter(|_| requested_protocol(&self.headers).is_some());
         let upgrade = upgrade.ok_or_else(|| Status::bad_request("Upgrade request required"))?;
         let mut response = Response::new(respond::empty());
         *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -169,18 +178,18 @@ impl Connect {
         Ok((response, switched))
     }
 
-    /// What the client offers in a header, each alone, in its order.
+    /// The client's offers in a header, in its order.
     pub fn offers(&self, name: &HeaderName) -> Vec<String> {
         tokens(&self.headers, name).map(str::to_owned).collect()
     }
 
-    /// What the client offers to speak inside a WebSocket.
+    /// The client's offers of WebSocket subprotocols.
     pub fn websocket_protocols(&self) -> Vec<String> {
         self.offers(&SEC_WEBSOCKET_PROTOCOL)
     }
 }
 
-/// Gives pods the subresources that a [`Connector`] serves.
+/// Adds to pods the subresources that a [`Connector`] serves.
 pub fn add_to_pods(resources: &mut [Resource]) {
     let pods = resources.iter_mut().find(|r| r.group.is_empty() && r.plural == "pods");
     let Some(pods) = pods else { return };
@@ -192,7 +201,7 @@ pub fn add_to_pods(resources: &mut [Resource]) {
     }));
 }
 
-fn wanted_protocol(headers: &HeaderMap) -> Option<Protocol> {
+fn requested_protocol(headers: &HeaderMap) -> Option<Protocol> {
     let upgrades = |token: &str| token.eq_ignore_ascii_case("upgrade");
     if !tokens(headers, &CONNECTION).any(upgrades) {
         return None;
@@ -204,7 +213,7 @@ fn wanted_protocol(headers: &HeaderMap) -> Option<Protocol> {
     })
 }
 
-/// The proof that the server speaks WebSockets.
+/// The value of `Sec-WebSocket-Accept`.
 fn websocket_accept(headers: &HeaderMap) -> Result<HeaderValue, Status> {
     let version = headers.get(SEC_WEBSOCKET_VERSION).and_then(|value| value.to_str().ok());
     if version != Some(WEBSOCKET_VERSION) {

@@ -1,9 +1,9 @@
-//! The controllers that make an API server whole: what every cluster starts with, the end of
-//! namespaces, what each namespace holds, the collection of owned objects, storage that stays while
-//! it is used, and what the status of admission policies says.
+//! The controllers of an API server: the initial objects of a cluster, the deletion of namespaces,
+//! the contents of each namespace, the garbage collection of owned objects, the protection of
+//! storage in use, and the status of admission policies.
 //!
-//! They live inside the process and go through the [`Registry`], as system identities. Each follows
-//! the watch caches; none polls.
+//! They run inside the process and use the [`Registry`] with system identities. Each follows the
+//! watch caches; none polls.
 
 pub mod advertise;
 pub mod bootstrap;
@@ -23,8 +23,9 @@ use crate::admission::policies::type_check;
 use crate::aggregation::Aggregation;
 use crate::registry::Registry;
 
-/// Starts all of them on `tasks`; they end when it is dropped. `root_ca_pem` is what clients inside
-/// the cluster verify the server with; without it namespaces get no `kube-root-ca.crt`.
+/// Starts all controllers as `tasks`, which end when the set is dropped. `root_ca_pem` is the CA
+/// certificate with which clients inside the cluster verify the server; if it is empty, namespaces
+/// get no `kube-root-ca.crt`.
 pub fn start(
     registry: &Arc<Registry>,
     aggregation: &Arc<Aggregation>,

@@ -1,9 +1,10 @@
 //! Custom resources: the kind CustomResourceDefinition and the kinds that it defines.
 //!
-//! [`definition`] has the rules of the defining kind, [`names`] which names it is given,
-//! [`resources`] turns an accepted definition into [`Resource`](crate::Resource)s whose rules are
-//! [`instance`]'s, and those of [`crate::strategy::conversion`] where a webhook converts between versions. [`controller`]
-//! keeps the catalog and the definitions' status true.
+//! [`definition`] is the strategy of the defining kind, and [`names`] decides which names a
+//! definition gets. [`resources`] converts an accepted definition to [`Resource`](crate::Resource)s
+//! with the strategy [`instance`] and, where a webhook converts between versions,
+//! [`crate::strategy::conversion`]. [`controller`] reconciles the catalog and the definitions'
+//! status.
 
 pub mod columns;
 pub mod controller;
@@ -20,10 +21,11 @@ pub use instance::CustomStrategy;
 pub use names::desired_status;
 pub use resources::resources_of;
 
-/// Keeps a definition until its instances are gone.
+/// The finalizer that retains a definition until its instances are deleted.
 pub const CLEANUP_FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
-/// Group and plural of the defining kind.
+/// The group of the defining kind.
 pub const GROUP: &str = "apiextensions.k8s.io";
+/// The plural of the defining kind.
 pub const PLURAL: &str = "customresourcedefinitions";
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
-//! Discovery: the documents that say what is served. Pure functions of the catalog and of what
-//! APIServices say.
+//! Discovery: the documents that list the served resources. Pure functions of the catalog and of
+//! the APIServices.
 //!
-//! [`legacy`] has one document for each group and version, [`aggregated`] all in one.
-//! [`Aggregated`] answers carry an ETag, because kubectl keeps them on disk.
+//! [`legacy_document`] builds one document for each group and version, [`aggregated_document`] one
+//! for all. [`Aggregated`] responses carry an ETag, because kubectl caches them on disk.
 
 #[cfg(test)]
 mod tests;
@@ -16,38 +16,43 @@ use bytes::Bytes;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::aggregation::{Elsewhere, Priority, Table};
+use crate::aggregation::{AggregatedApi, ApiServiceTable, Priority};
 use crate::catalog::{Catalog, compare_versions};
 use crate::resource::{Backend, Resource, Subresource};
 
-/// What is served here and, through here, elsewhere.
+/// Everything that is served: by this server, and through it by aggregated servers.
 #[derive(Clone, Copy)]
 pub struct Served<'a> {
+    /// The resources of this server.
     pub catalog: &'a Catalog,
-    pub table: &'a Table,
+    pub table: &'a ApiServiceTable,
 }
 
 /// Why there is no document at a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Absent {
-    /// No such path: plain text.
+    /// The path does not exist; the response is plain text.
     Path,
-    /// An unknown version of a group with built-in resources: a Status.
+    /// The version of a group with built-in resources is unknown; the response is a Status.
     Version,
 }
 
-/// An aggregated document.
+/// An aggregated discovery document.
 #[derive(Clone, Debug)]
 pub struct Aggregated {
     pub body: Bytes,
-    /// With its quotes.
+    /// The ETag, with its quotes.
     pub etag: String,
 }
 
-/// The legacy document at `/api`, `/apis`, `/apis/<group>`, `/api/v1` or `/apis/<group>/<version>`.
+/// Builds the legacy document at `/api`, `/apis`, `/apis/<group>`, `/api/v1` or
+/// `/apis/<group>/<version>`.
 ///
-/// `host` is where the client reached the server.
-pub fn legacy(served: Served<'_>, path: &str, host: &str) -> Result<Value, Absent> {
+/// `host` is the address at which the client reached the server.
+///
+/// # Errors
+/// There is no document at the path.
+pub fn legacy_document(served: Served<'_>, path: &str, host: &str) -> Result<Value, Absent> {
     let catalog = served.catalog;
     let mut parts = path.trim_matches('/').split('/');
     match (parts.next(), parts.next(), parts.next(), parts.next()) {
@@ -75,8 +80,8 @@ pub fn legacy(served: Served<'_>, path: &str, host: &str) -> Result<Value, Absen
     }
 }
 
-/// The aggregated document at `/api` (`core`) or `/apis`.
-pub fn aggregated(served: Served<'_>, core: bool) -> Aggregated {
+/// Builds the aggregated document at `/api` (`core`) or `/apis`.
+pub fn aggregated_document(served: Served<'_>, core: bool) -> Aggregated {
     let names = if core { vec![""] } else { served.groups() };
     let items: Vec<Value> = names
         .into_iter()
@@ -90,7 +95,7 @@ pub fn aggregated(served: Served<'_>, core: bool) -> Aggregated {
     Aggregated { body: format!("{document}\n").into(), etag: format!("\"{}\"", hex(&digest)) }
 }
 
-/// The document at `/version`: `git_version` is `v1.36.3` or longer.
+/// Builds the document at `/version`. `git_version` is `v1.36.3` or longer.
 pub fn version(git_version: &str) -> Value {
     let (major, minor) = version_numbers(git_version);
     let before = minor.parse::<u32>().unwrap_or_default().saturating_sub(1).to_string();
@@ -104,13 +109,13 @@ pub fn version(git_version: &str) -> Value {
     })
 }
 
-/// Major and minor number of a version such as `v1.36.3+x`.
+/// The major and minor number of a version such as `v1.36.3+x`.
 pub fn version_numbers(git_version: &str) -> (&str, &str) {
     let mut parts = git_version.trim_start_matches('v').split(['.', '-', '+']);
     (parts.next().unwrap_or("1"), parts.next().unwrap_or("0"))
 }
 
-/// The document at `/`: every path there is something at.
+/// Builds the document at `/`, which lists every path.
 pub fn paths(served: Served<'_>) -> Value {
     let mut paths: Vec<String> = ["/api", "/apis", "/apis/", "/healthz", "/livez", "/readyz"]
         .into_iter()
@@ -127,7 +132,7 @@ pub fn paths(served: Served<'_>) -> Value {
     json!({"paths": paths})
 }
 
-/// Upper-case hexadecimal.
+/// Encodes bytes in upper-case hexadecimal.
 pub fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02X}")).collect()
 }
@@ -145,11 +150,11 @@ impl<'a> Served<'a> {
         !name.is_empty() && !self.versions(name).is_empty()
     }
 
-    /// Named groups, most preferred first: by the highest priority of a version, then by name.
+    /// The named groups, most preferred first: by the highest priority of a version, then by name.
     fn groups(self) -> Vec<&'a str> {
-        let elsewhere = self.table.remotes().map(|(api, _)| api.group.as_str());
+        let aggregated_api = self.table.remotes().map(|(api, _)| api.group.as_str());
         let names: BTreeSet<&str> =
-            self.catalog.groups().chain(elsewhere).filter(|name| !name.is_empty()).collect();
+            self.catalog.groups().chain(aggregated_api).filter(|name| !name.is_empty()).collect();
         let mut names: Vec<&str> = names.into_iter().collect();
         names.sort_by_cached_key(|name| {
             let versions = self.versions(name).into_iter();
@@ -158,7 +163,7 @@ impl<'a> Served<'a> {
         names
     }
 
-    /// Versions of a group, most preferred first.
+    /// The versions of a group, most preferred first.
     fn versions(self, group: &str) -> Vec<&'a str> {
         let mut versions = self.catalog.versions(group);
         for (api, _) in self.table.remotes().filter(|(api, _)| api.group == group) {
@@ -177,8 +182,8 @@ impl<'a> Served<'a> {
         self.table.priority(group, version)
     }
 
-    fn elsewhere(self, group: &str, version: &str) -> Option<&'a Elsewhere> {
-        self.table.elsewhere(group, version)
+    fn aggregated_api(self, group: &str, version: &str) -> Option<&'a AggregatedApi> {
+        self.table.aggregated_api(group, version)
     }
 }
 
@@ -215,8 +220,8 @@ fn resource_list(catalog: &Catalog, group: &str, version: &str) -> Result<Value,
     Ok(document)
 }
 
-/// What can be done with objects of a kind. One that is about to go is left out of some, and still
-/// takes updates.
+/// The verbs of a resource. Creates and updates of a terminating kind are omitted, although updates
+/// still work, like in Kubernetes.
 fn verbs(resource: &Resource) -> Vec<&'static str> {
     let writes = ["create", "patch", "update"];
     let verbs = resource.verbs.iter().copied();
@@ -248,7 +253,7 @@ fn insert_names(resource: &Resource, map: &mut Map<String, Value>) {
     }
 }
 
-/// Names the version in which objects are stored: storage migrators watch it.
+/// A hash of the version in which objects are stored; storage migrators watch it.
 fn storage_version_hash(resource: &Resource) -> String {
     let version = resource.strategy.storage_version().unwrap_or(&resource.version);
     let name = format!("{}/{version}/{}", resource.group, resource.kind);
@@ -282,8 +287,8 @@ fn aggregated_group(served: Served<'_>, name: &str) -> Value {
     let versions: Vec<Value> = served
         .versions(name)
         .into_iter()
-        .map(|version| match served.elsewhere(name, version) {
-            Some(elsewhere) => aggregated_elsewhere(version, elsewhere),
+        .map(|version| match served.aggregated_api(name, version) {
+            Some(aggregated_api) => aggregated_api_version(version, aggregated_api),
             None => {
                 let resources = served.catalog.resources(name, version);
                 let resources: Vec<Value> = resources.map(|r| aggregated_resource(r)).collect();
@@ -295,9 +300,10 @@ fn aggregated_group(served: Served<'_>, name: &str) -> Value {
     json!({"metadata": metadata, "versions": versions})
 }
 
-/// What another server has said of a version. It is stale once that cannot be asked any more.
-fn aggregated_elsewhere(version: &str, elsewhere: &Elsewhere) -> Value {
-    let published = &elsewhere.published;
+/// The version of an aggregated server, from its last response. It is stale while the server is
+/// unavailable.
+fn aggregated_api_version(version: &str, aggregated_api: &AggregatedApi) -> Value {
+    let published = &aggregated_api.published;
     let freshness = if published.is_current { "Current" } else { "Stale" };
     match published.resources.is_empty() {
         true => json!({"version": version, "freshness": freshness}),
@@ -308,7 +314,7 @@ fn aggregated_elsewhere(version: &str, elsewhere: &Elsewhere) -> Value {
 }
 
 fn aggregated_resource(resource: &Resource) -> Value {
-    // Built-in kinds leave out what the enclosing document says; custom ones spell it out.
+    // Built-in kinds omit what the enclosing document says; custom ones repeat it.
     let (group, version) = match resource.custom {
         true => (resource.group.as_str(), resource.version.as_str()),
         false => ("", ""),

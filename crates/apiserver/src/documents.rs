@@ -1,6 +1,7 @@
-//! The answers of paths that are no resource: version, discovery, schemas.
+//! The responses of paths that are no resource: version, discovery, schemas.
 //!
-//! What they say is made in [`crate::discovery`] and [`crate::openapi`]; this is their HTTP side.
+//! [`crate::discovery`] and [`crate::openapi`] build the documents; this module serves them over
+//! HTTP.
 
 mod openid;
 
@@ -12,7 +13,7 @@ use http::header::{
     IF_NONE_MATCH, LOCATION, VARY,
 };
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Response, StatusCode, request};
-use kubernetes_protobuf::openapi::Version;
+use kubernetes_protobuf::openapi::OpenApiVersion;
 use parking_lot::Mutex;
 
 use crate::aggregation::Aggregation;
@@ -25,29 +26,31 @@ use crate::request::Query;
 
 pub use openid::{KEYS_PATH, OpenIdDocuments};
 
-/// A document whose URL names its content stays what it is.
+/// The cache policy of a document whose URL contains the hash of its content.
 const IMMUTABLE: &str = "public, immutable";
 const UNCACHED: &str = "no-cache, private";
 const EXPIRES_AFTER: jiff::SignedDuration = jiff::SignedDuration::from_hours(365 * 24);
 
-/// Made from the catalog and cached by its generation.
+/// Serves the documents. They are built from the catalog and cached by its generation.
 pub struct Documents {
     git_version: String,
     registry: Arc<Registry>,
     aggregation: Arc<Aggregation>,
     openapi: Arc<OpenApi>,
-    aggregated: Mutex<Option<Kept>>,
+    aggregated: Mutex<Option<CachedDocuments>>,
     openid: OnceLock<OpenIdDocuments>,
 }
 
 /// The aggregated documents of one generation of the catalog.
-struct Kept {
+struct CachedDocuments {
     generation: u64,
     core: Aggregated,
     groups: Aggregated,
 }
 
 impl Documents {
+    /// Creates the documents of a server. `git_version` is the version at `/version`, such as
+    /// `v1.36.3`.
     pub fn new(registry: Arc<Registry>, aggregation: Arc<Aggregation>, git_version: &str) -> Self {
         Self {
             git_version: git_version.to_owned(),
@@ -59,15 +62,22 @@ impl Documents {
         }
     }
 
-    /// Serves these too. Only the first call counts.
+    /// Adds the documents of OpenID discovery. Only the first call has an effect; later ones are
+    /// logged.
     pub fn set_openid(&self, documents: OpenIdDocuments) {
         if self.openid.set(documents).is_err() {
-            tracing::error!("the documents of OpenID discovery were set twice; the first stay");
+            tracing::error!(
+                "the documents of OpenID discovery were set twice; the first are retained"
+            );
         }
     }
 
-    /// The document at a path, which has no slash at its end.
-    pub async fn answer(
+    /// Responds with the document at a path, which has no slash at its end.
+    ///
+    /// # Errors
+    /// 405 for other methods than GET and HEAD, 404 for unknown versions, 406 when no
+    /// representation is acceptable.
+    pub async fn respond(
         &self,
         parts: &request::Parts,
         path: &str,
@@ -76,10 +86,10 @@ impl Documents {
         if parts.method != Method::GET && parts.method != Method::HEAD {
             return Err(Status::method_not_allowed());
         }
-        if let Some(answer) =
-            self.openid.get().and_then(|documents| documents.answer(&parts.headers, path))
+        if let Some(response) =
+            self.openid.get().and_then(|documents| documents.respond(&parts.headers, path))
         {
-            return answer;
+            return response;
         }
         match path {
             "" => self.plain(parts, query, self.paths()),
@@ -126,9 +136,9 @@ impl Documents {
             let host = host.or(parts.uri.authority().map(|authority| authority.as_str()));
             let (catalog, table) = (self.registry.catalog(), self.aggregation.table());
             let served = Served { catalog: &catalog, table: &table };
-            discovery::legacy(served, path, host.unwrap_or_default())
+            discovery::legacy_document(served, path, host.unwrap_or_default())
         };
-        // What is not there is not there in any form.
+        // An absent document is a 404 for any representation.
         let document = match document() {
             Ok(document) => document,
             Err(Absent::Path) => return Ok(respond::not_found()),
@@ -136,12 +146,12 @@ impl Documents {
         };
         let accepted = negotiate::accept(&parts.headers, query.get("pretty"), offer, Typed::Yes)?;
         if matches!(accepted.transform, Transform::ApiGroupDiscoveryList(_)) {
-            return Ok(self.aggregated(&parts.headers, path == "/api"));
+            return Ok(self.respond_aggregated(&parts.headers, path == "/api"));
         }
         Ok(respond::value(StatusCode::OK, accepted, &document))
     }
 
-    fn aggregated(&self, headers: &HeaderMap, core: bool) -> Response<Body> {
+    fn respond_aggregated(&self, headers: &HeaderMap, core: bool) -> Response<Body> {
         let document = self.aggregated_document(core);
         let unchanged = matches_etag(headers, &document.etag);
         let mut response = if unchanged {
@@ -149,7 +159,7 @@ impl Documents {
         } else {
             let response = respond::json_bytes(StatusCode::OK, document.body.clone());
             let mut response =
-                respond::maybe_gzip(negotiate::takes_gzip(headers), response, document.body);
+                respond::set_body(negotiate::accepts_gzip(headers), response, document.body);
             set(&mut response, CONTENT_TYPE, AGGREGATED_MEDIA_TYPE);
             response
         };
@@ -160,31 +170,32 @@ impl Documents {
     }
 
     fn aggregated_document(&self, core: bool) -> Aggregated {
-        // Read before the catalog: a change in between is then made good by the next call.
+        // Read before the catalog: after a change in between, the next call rebuilds the documents.
         let generation = *self.registry.generation().borrow();
-        let mut kept = self.aggregated.lock();
-        let current = kept.take().filter(|kept| kept.generation == generation);
+        let mut cached = self.aggregated.lock();
+        let current = cached.take().filter(|cached| cached.generation == generation);
         let current = current.unwrap_or_else(|| {
             let (catalog, table) = (self.registry.catalog(), self.aggregation.table());
             let served = Served { catalog: &catalog, table: &table };
-            let [core, groups] = [true, false].map(|core| discovery::aggregated(served, core));
-            Kept { generation, core, groups }
+            let [core, groups] =
+                [true, false].map(|core| discovery::aggregated_document(served, core));
+            CachedDocuments { generation, core, groups }
         });
         let document = if core { current.core.clone() } else { current.groups.clone() };
-        *kept = Some(current);
+        *cached = Some(current);
         document
     }
 
     async fn openapi_v2(&self, parts: &request::Parts) -> Result<Response<Body>, Status> {
         let (catalog, table) = (self.registry.catalog(), self.aggregation.table());
         let etag = format!("\"{}\"", self.openapi.v2_hash(&catalog, &table));
-        let mut response = match encoding(&parts.headers, Version::V2) {
+        let mut response = match encoding(&parts.headers, OpenApiVersion::V2) {
             None => empty(StatusCode::NOT_ACCEPTABLE),
             Some(_) if matches_etag(&parts.headers, &etag) => empty(StatusCode::NOT_MODIFIED),
             Some(encoding) => {
                 let openapi = self.openapi.clone();
                 let document = off_thread(move || openapi.v2(&catalog, &table, encoding)).await?;
-                compressed(&parts.headers, &document)
+                compressed_response(&parts.headers, &document)
             }
         };
         set(&mut response, CACHE_CONTROL, UNCACHED);
@@ -208,14 +219,14 @@ impl Documents {
             return Ok(response);
         };
         let etag = format!("\"{hash}\"");
-        let asked = query.text("hash");
-        let Some(encoding) = encoding(&parts.headers, Version::V3) else {
+        let requested_hash = query.text("hash");
+        let Some(encoding) = encoding(&parts.headers, OpenApiVersion::V3) else {
             let mut response = empty(StatusCode::NOT_ACCEPTABLE);
             set(&mut response, CACHE_CONTROL, UNCACHED);
             set_vary(&mut response, "Accept");
             return Ok(response);
         };
-        let mut response = if !asked.is_empty() && asked != hash {
+        let mut response = if !requested_hash.is_empty() && requested_hash != hash {
             let mut response = empty(StatusCode::MOVED_PERMANENTLY);
             set(&mut response, LOCATION, &format!("/openapi/v3/{subject}?hash={hash}"));
             response
@@ -226,9 +237,9 @@ impl Documents {
             let document = off_thread(move || openapi.v3(&catalog, &subject, encoding)).await?;
             // The hash above was of the same catalog.
             let document = document.ok_or_else(Status::unknown_resource)?;
-            compressed(&parts.headers, &document)
+            compressed_response(&parts.headers, &document)
         };
-        if asked == hash {
+        if requested_hash == hash {
             let expires = jiff::Timestamp::now() + EXPIRES_AFTER;
             let expires = expires.strftime("%a, %d %b %Y %H:%M:%S GMT").to_string();
             set(&mut response, EXPIRES, &expires);
@@ -254,8 +265,8 @@ fn empty(code: StatusCode) -> Response<Body> {
     response
 }
 
-/// A document, as it is kept when the client takes gzip.
-fn compressed(headers: &HeaderMap, document: &Document) -> Response<Body> {
+/// A response of a document, in its cached gzip encoding if the client accepts that.
+fn compressed_response(headers: &HeaderMap, document: &Document) -> Response<Body> {
     let accepts = tokens(headers, ACCEPT_ENCODING).any(|coding| coding == "gzip");
     let body = if accepts { document.gzipped() } else { document.plain() };
     let mut response = respond::json_bytes(StatusCode::OK, body);
@@ -267,8 +278,8 @@ fn compressed(headers: &HeaderMap, document: &Document) -> Response<Body> {
     response
 }
 
-/// How the client wants schemas; `None` when it takes no form that there is.
-fn encoding(headers: &HeaderMap, version: Version) -> Option<Encoding> {
+/// The encoding of schemas that the client prefers; `None` when none is acceptable.
+fn encoding(headers: &HeaderMap, version: OpenApiVersion) -> Option<Encoding> {
     let offers = [
         ("application/json", Encoding::Json),
         (version.media_type(), Encoding::Protobuf),
@@ -299,7 +310,7 @@ fn set(response: &mut Response<Body>, name: HeaderName, value: &str) {
     response.headers_mut().insert(name, value);
 }
 
-/// Adds to what other parts of the answer depend on.
+/// Adds to the `Vary` header, which other parts of the response also set.
 fn set_vary(response: &mut Response<Body>, value: &str) {
     let value = HeaderValue::from_str(value).expect("made of plain ASCII");
     response.headers_mut().append(VARY, value);

@@ -1,11 +1,11 @@
-//! Priority and fairness: who gets in when more ask than can be served.
+//! Priority and fairness: which requests execute when more arrive than can be served.
 //!
-//! A request falls under a FlowSchema ([`classify`]), which sends it to a priority level. Each level
-//! has seats of its own ([`borrow`]), in it flows have fair queues ([`queue_set`], [`shuffle`]); a
-//! request executes while it holds a seat ([`level`]). So one client that floods fills its own
-//! queues, and elections, nodes and administrators go on. The objects are Kubernetes' own;
-//! [`follow`] keeps what is in force here in step with them, [`bootstrap`] is what there is from the
-//! start.
+//! A request matches a FlowSchema ([`classify`]), which assigns it to a priority level. Each level
+//! has its own seats ([`borrow`]). Within a level, flows wait in fair queues ([`queue_set`],
+//! [`shuffle`]). A request executes while it holds a seat ([`level`]). A client that floods the
+//! server therefore fills only its own queues; leader elections, nodes and administrators are still
+//! served. The objects are those of Kubernetes: [`follow`] applies the stored ones to the running
+//! levels, [`bootstrap`] holds the initial ones.
 
 pub mod bootstrap;
 pub mod borrow;
@@ -27,8 +27,8 @@ use http::HeaderValue;
 use k8s_openapi::api::flowcontrol::v1::{
     FlowSchemaSpec, LimitedPriorityLevelConfiguration, PriorityLevelConfigurationSpec,
 };
-use level::{Level, Rejection, Seat};
-use queue_set::Shape;
+use level::{PriorityLevel, Rejection, Seat};
+use queue_set::QueueShape;
 use serde_json::Value;
 
 use crate::attributes::UserInfo;
@@ -37,30 +37,32 @@ use crate::request::RequestInfo;
 
 /// The API group of FlowSchemas and priority levels.
 pub const GROUP: &str = "flowcontrol.apiserver.k8s.io";
-/// Requests that only read, at once.
+/// Read requests that execute at once.
 pub const READS_MAX: u32 = 400;
-/// Requests that change something, at once.
+/// Mutating requests that execute at once.
 pub const WRITES_MAX: u32 = 200;
-/// Seats of the whole server.
+/// Seats of the whole server, divided among the limited priority levels.
 pub const SEATS: u32 = READS_MAX + WRITES_MAX;
-/// Queues that one level really has, whatever its object says: each takes memory and time.
+/// Most queues of one level, whatever its object says: each queue costs memory and time.
 pub const QUEUES_MAX: usize = 1024;
-/// Seats that the widest request takes.
+/// Most seats that one request takes.
 pub const REQUEST_SEATS_MAX: u32 = 10;
-/// Objects that a list may look at for each of its seats.
+/// Objects that a list may read for each of its seats.
 const OBJECTS_PER_SEAT: usize = 100;
-/// Pause between looks at who needs seats and who could lend some.
+/// Milliseconds between two measurements of demand, after which seats move between levels.
 const ADJUST_EVERY_MILLIS: u64 = 1_000;
-/// What is kept, of the demand of before, at each look: a level keeps what it borrowed for a while.
-const DEMAND_KEPT: f64 = 0.9;
+/// Part of the earlier demand that still counts at each measurement, so that a level holds borrowed
+/// seats for a while after its demand has fallen.
+const DEMAND_DECAY: f64 = 0.9;
 
-/// Seats of a request: a list of many objects takes more.
+/// Seats of a list of this many objects: one for each 100 objects, from 1 to [`REQUEST_SEATS_MAX`].
 pub fn list_seats(objects: usize) -> u32 {
     let seats = objects.div_ceil(OBJECTS_PER_SEAT);
     u32::try_from(seats).unwrap_or(u32::MAX).clamp(1, REQUEST_SEATS_MAX)
 }
 
-/// See the module. Share it in an `Arc`.
+/// The priority levels of one server and the FlowSchemas that assign requests to them. Shared in an
+/// `Arc`.
 pub struct FlowControl {
     in_force: ArcSwap<InForce>,
     hasher: RandomState,
@@ -70,13 +72,13 @@ pub struct FlowControl {
     adjusted: AtomicU64,
 }
 
-/// The FlowSchemas by precedence, and the levels.
+/// The FlowSchemas by precedence, and the levels by name.
 struct InForce {
-    schemas: Vec<Schema>,
+    schemas: Vec<ActiveFlowSchema>,
     levels: BTreeMap<String, Configured>,
 }
 
-struct Schema {
+struct ActiveFlowSchema {
     name: String,
     uid: HeaderValue,
     spec: FlowSchemaSpec,
@@ -84,40 +86,44 @@ struct Schema {
     counts: FlowCounts,
 }
 
-/// A level at work, and its object.
+/// A running level with the settings of its object.
 #[derive(Clone)]
 struct Configured {
     name: Arc<str>,
     uid: HeaderValue,
     shares: borrow::Shares,
-    level: Arc<Level>,
-    /// Smoothed, of the looks so far.
+    level: Arc<PriorityLevel>,
+    /// Seats, smoothed over the measurements so far.
     demand: Arc<parking_lot::Mutex<f64>>,
 }
 
-/// A request that was let in. Dropping it ends its execution.
+/// A request that holds its seats. Dropping it releases them and ends its execution for the
+/// metrics.
 pub struct Admitted {
-    pub marks: Marks,
+    /// Sent with the response.
+    pub headers: FlowSchemaHeaders,
     _seat: Seat,
     _counted: [Counted; 2],
 }
 
-/// By what a request was classified: goes with its answer.
+/// The response headers that name how a request was classified: `X-Kubernetes-PF-FlowSchema-UID`
+/// and `X-Kubernetes-PF-PriorityLevel-UID`. The values are empty for built-in objects that are not
+/// stored.
 #[derive(Clone, Debug)]
-pub struct Marks {
+pub struct FlowSchemaHeaders {
     pub flow_schema_uid: HeaderValue,
     pub priority_level_uid: HeaderValue,
 }
 
-/// A request that was not.
+/// A rejected request: the caller responds with 429.
 #[derive(Debug)]
 pub struct Refused {
-    pub marks: Marks,
+    pub headers: FlowSchemaHeaders,
     pub rejection: Rejection,
 }
 
 impl FlowControl {
-    /// With the initial objects in force.
+    /// Returns a control with the mandatory initial objects in force.
     pub fn new(metrics: Arc<Metrics>) -> Arc<Self> {
         let empty = InForce { schemas: Vec::new(), levels: BTreeMap::new() };
         let control = Self {
@@ -131,10 +137,12 @@ impl FlowControl {
         Arc::new(control)
     }
 
-    /// Lets a request in when it is its turn.
+    /// Waits until the request gets its `seats` of the level that its FlowSchema names. Dropping
+    /// the future gives up its queue slot.
     ///
     /// # Errors
-    /// The level has no place for it, or the wait was too long.
+    /// [`Refused`] when the level has neither a free seat nor a free queue slot, or when the wait
+    /// reached [`level::QUEUE_WAIT_MAX`]. The caller responds with 429 and the headers.
     pub async fn admit(
         &self,
         user: &UserInfo,
@@ -146,7 +154,7 @@ impl FlowControl {
         let schema = in_force.schema(user, info);
         let distinguisher = classify::distinguisher(&schema.spec, user, info);
         let flow = self.hasher.hash_one((schema.name.as_str(), distinguisher));
-        let marks = Marks {
+        let headers = FlowSchemaHeaders {
             flow_schema_uid: schema.uid.clone(),
             priority_level_uid: schema.level.uid.clone(),
         };
@@ -158,23 +166,25 @@ impl FlowControl {
         drop(waiting);
         match admitted {
             Ok(seat) => {
-                let counted = counts.dispatched(arrived.elapsed(), seats);
-                Ok(Admitted { marks, _seat: seat, _counted: counted })
+                let counted = counts.count_dispatch(arrived.elapsed(), seats);
+                Ok(Admitted { headers, _seat: seat, _counted: counted })
             }
             Err(rejection) => {
-                self.metrics.rejected(&counts, rejection.as_str(), arrived.elapsed());
-                Err(Refused { marks, rejection })
+                self.metrics.count_rejection(&counts, rejection.as_str(), arrived.elapsed());
+                Err(Refused { headers, rejection })
             }
         }
     }
 
-    /// Puts objects in force. Mandatory ones that are missing are as they should be.
+    /// Replaces the objects in force. Mandatory objects that are missing are added with their
+    /// initial spec. A level whose queues are unchanged keeps its waiting and executing requests;
+    /// objects that cannot be decoded are ignored.
     pub fn configure(&self, schemas: &[Value], levels: &[Value]) {
         let before = self.in_force.load_full();
         let mandatory = |given: &[Value], initial: Vec<Value>| {
-            let missing = move |wanted: &Value| {
-                bootstrap::is_mandatory(wanted.name())
-                    && !given.iter().any(|object| object.name() == wanted.name())
+            let missing = move |object: &Value| {
+                bootstrap::is_mandatory(object.name())
+                    && !given.iter().any(|other| other.name() == object.name())
             };
             initial.into_iter().filter(missing).collect::<Vec<_>>()
         };
@@ -184,7 +194,7 @@ impl FlowControl {
             .chain(&added)
             .filter_map(|object| {
                 let earlier = before.levels.get(object.name());
-                Some((object.name().to_owned(), configured(object, earlier)?))
+                Some((object.name().to_owned(), build_level(object, earlier)?))
             })
             .collect();
         let added = mandatory(schemas, bootstrap::flow_schemas());
@@ -193,23 +203,26 @@ impl FlowControl {
             let level = levels.get(&spec.priority_level_configuration.name)?.clone();
             let name = object.name().to_owned();
             let counts = self.metrics.flow(&name, &level.name);
-            Some(Schema { name, uid: header(object.uid()), spec, level, counts })
+            Some(ActiveFlowSchema { name, uid: header(object.uid()), spec, level, counts })
         };
-        let mut schemas: Vec<Schema> = schemas.iter().chain(&added).filter_map(schema).collect();
+        let mut schemas: Vec<ActiveFlowSchema> =
+            schemas.iter().chain(&added).filter_map(schema).collect();
         // The catch-all is last, and takes what falls under no other.
-        let precedence = |schema: &Schema| schema.spec.matching_precedence.unwrap_or(1000);
+        let precedence =
+            |schema: &ActiveFlowSchema| schema.spec.matching_precedence.unwrap_or(1000);
         schemas.sort_by(|a, b| (precedence(a), &a.name).cmp(&(precedence(b), &b.name)));
         let in_force = InForce { schemas, levels };
         in_force.share(&self.metrics, false);
         self.in_force.store(Arc::new(in_force));
     }
 
-    /// Moves seats to the levels that need them.
+    /// Measures the demand since the last call and moves seats to the levels that need them.
     pub fn adjust(&self) {
         self.in_force.load().share(&self.metrics, true);
     }
 
-    /// Adjusts when it is time to. Requests do it on their way: without them there is nothing to move.
+    /// Calls [`FlowControl::adjust`] when it is due. Requests trigger it: without requests there is
+    /// nothing to move.
     fn adjust_when_due(&self) {
         let now = u64::try_from(self.begun.elapsed().as_millis()).unwrap_or(u64::MAX);
         let last = self.adjusted.load(Ordering::Relaxed);
@@ -220,7 +233,7 @@ impl FlowControl {
         }
     }
 
-    /// Each level's name and load.
+    /// The name and the current load of each level, ordered by name.
     pub fn loads(&self) -> Vec<(Arc<str>, level::Load)> {
         let in_force = self.in_force.load();
         let load = |level: &Configured| (level.name.clone(), level.level.load());
@@ -229,22 +242,23 @@ impl FlowControl {
 }
 
 impl InForce {
-    fn schema(&self, user: &UserInfo, info: &RequestInfo) -> &Schema {
+    fn schema(&self, user: &UserInfo, info: &RequestInfo) -> &ActiveFlowSchema {
         let matching = self.schemas.iter().find(|s| classify::matches(&s.spec, user, info));
         let catch_all = || self.schemas.iter().find(|s| s.name == bootstrap::CATCH_ALL);
         matching.or_else(catch_all).expect("the mandatory FlowSchemas are always in force")
     }
 
-    /// Divides the seats anew. `look`: by what the levels needed since the last look.
-    fn share(&self, metrics: &Metrics, look: bool) {
+    /// Divides the seats among the levels again. With `measure_demand`, by the demand since the
+    /// last measurement; otherwise by the demand measured before.
+    fn share(&self, metrics: &Metrics, measure_demand: bool) {
         let limited: Vec<&Configured> =
             self.levels.values().filter(|level| !level.level.exempt).collect();
         let shares: Vec<borrow::Shares> = limited.iter().map(|level| level.shares).collect();
         let mut limits = borrow::limits(SEATS, &shares);
         for (level, limits) in limited.iter().zip(&mut limits) {
             let mut demand = level.demand.lock();
-            if look {
-                *demand = f64::from(level.level.take_demand()).max(*demand * DEMAND_KEPT);
+            if measure_demand {
+                *demand = f64::from(level.level.take_demand()).max(*demand * DEMAND_DECAY);
             }
             limits.demand = demand.round() as u32;
         }
@@ -253,15 +267,16 @@ impl InForce {
             if level.level.load().seats != seats {
                 level.level.set_seats(seats);
             }
-            let &borrow::Level { nominal, least, most, .. } = limits;
+            let &borrow::SeatLimits { nominal, least, most, .. } = limits;
             let seats = LevelSeats { nominal, least, most, current: seats };
             metrics.level_seats(&level.name, seats);
         }
     }
 }
 
-/// The level of an object; the one at work goes on when its form stays.
-fn configured(object: &Value, earlier: Option<&Configured>) -> Option<Configured> {
+/// The level of an object. The running level is reused when the shape of its queues is unchanged.
+/// `None` when the object cannot be decoded.
+fn build_level(object: &Value, earlier: Option<&Configured>) -> Option<Configured> {
     let spec: PriorityLevelConfigurationSpec =
         serde_json::from_value(object["spec"].clone()).ok()?;
     let exempt = spec.type_ == "Exempt";
@@ -269,27 +284,27 @@ fn configured(object: &Value, earlier: Option<&Configured>) -> Option<Configured
         (Some(limited), false) => (shape(limited), shares(limited)),
         (None, false) => return None,
         (_, true) => (
-            Shape { queues: 0, hand: 0, length_max: 0 },
+            QueueShape { queues: 0, hand: 0, length_max: 0 },
             borrow::Shares { shares: 0, lendable_percent: 0, borrowing_percent: Some(0) },
         ),
     };
-    let kept = earlier.filter(|old| old.level.shape == shape && old.level.exempt == exempt);
+    let reused = earlier.filter(|old| old.level.shape == shape && old.level.exempt == exempt);
     Some(Configured {
         name: object.name().into(),
         uid: header(object.uid()),
         shares,
-        level: kept.map_or_else(|| Level::new(exempt, shape, 0), |old| old.level.clone()),
-        demand: kept.map(|old| old.demand.clone()).unwrap_or_default(),
+        level: reused.map_or_else(|| PriorityLevel::new(exempt, shape, 0), |old| old.level.clone()),
+        demand: reused.map(|old| old.demand.clone()).unwrap_or_default(),
     })
 }
 
-fn shape(limited: &LimitedPriorityLevelConfiguration) -> Shape {
+fn shape(limited: &LimitedPriorityLevelConfiguration) -> QueueShape {
     let queuing = limited.limit_response.as_ref().and_then(|response| response.queuing.as_ref());
-    let Some(queuing) = queuing else { return Shape { queues: 0, hand: 0, length_max: 0 } };
+    let Some(queuing) = queuing else { return QueueShape { queues: 0, hand: 0, length_max: 0 } };
     let number = |value: Option<i32>, absent: usize| {
         value.and_then(|value| usize::try_from(value).ok()).unwrap_or(absent)
     };
-    Shape {
+    QueueShape {
         queues: number(queuing.queues, 64).clamp(1, QUEUES_MAX),
         hand: number(queuing.hand_size, 8),
         length_max: number(queuing.queue_length_limit, 50),

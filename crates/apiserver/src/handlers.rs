@@ -1,4 +1,4 @@
-//! One resource request, after it was authorised: which handler takes it.
+//! The handling of one authorised resource request: selects the handler by verb and subresource.
 
 mod connect;
 mod delete;
@@ -25,8 +25,8 @@ use crate::resource::{Backend, Resource, Subresource};
 
 pub use watching::WATCH_END_SPREAD;
 
-/// Everything a handler needs.
-pub struct Context<'a> {
+/// What a handler needs to know about its request.
+pub struct HandlerContext<'a> {
     pub registry: &'a Arc<Registry>,
     pub resource: Arc<Resource>,
     pub info: &'a RequestInfo,
@@ -34,14 +34,14 @@ pub struct Context<'a> {
     pub parts: &'a request::Parts,
     pub user: &'a UserInfo,
     pub authorizer: &'a Arc<dyn Authorizer>,
-    /// Serves what is connected to.
+    /// Serves `exec`, `attach`, `port-forward` and logs; without it they do not exist.
     pub connector: Option<&'a Arc<dyn Connector>>,
-    /// Turns true when watches are to end.
+    /// Becomes `true` when watches must end.
     pub ending: &'a tokio::sync::watch::Sender<bool>,
 }
 
-impl Context<'_> {
-    /// Where it is told what the audit log may want to know.
+impl HandlerContext<'_> {
+    /// Where handlers report bodies and annotations for the audit log.
     fn sink(&self) -> Sink {
         self.parts.extensions.get::<Sink>().cloned().unwrap_or_default()
     }
@@ -59,14 +59,20 @@ impl Context<'_> {
         self.resource.has_protobuf(self.subresource()).into()
     }
 
-    /// The form of the answer.
+    /// The representation of the response, or 406.
     fn accept(&self, offer: Offer) -> Result<Accepted, Status> {
         negotiate::accept(&self.parts.headers, self.query.get("pretty"), offer, self.typed())
     }
 }
 
-/// Answers a resource request.
-pub async fn handle(context: Context<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
+/// Responds to an authorised resource request.
+///
+/// # Errors
+/// The [`Status`] to respond with.
+pub async fn handle(
+    context: HandlerContext<'_>,
+    body: RequestBody,
+) -> Result<Response<Body>, Status> {
     let resource = context.resource.clone();
     let info = context.info;
     let is_known = info.subresource.is_empty() || resource.subresource(&info.subresource).is_some();
@@ -106,13 +112,13 @@ pub async fn handle(context: Context<'_>, body: RequestBody) -> Result<Response<
         "create" => write::create(&context, body).await,
         "update" => write::update(&context, body).await,
         "patch" => write::patch(&context, body).await,
-        "delete" => delete::one(&context, body).await,
-        "deletecollection" => delete::collection(&context, body).await,
+        "delete" => delete::delete_object(&context, body).await,
+        "deletecollection" => delete::delete_collection(&context, body).await,
         _ => Err(Status::method_not_allowed()),
     }
 }
 
-/// A collection is created in and an object changed, never the other way round.
+/// Create addresses a collection, update and patch an object.
 fn has_right_shape(info: &RequestInfo) -> bool {
     match info.verb {
         "create" => info.name.is_empty(),
@@ -121,8 +127,9 @@ fn has_right_shape(info: &RequestInfo) -> bool {
     }
 }
 
-/// Whether the path is one inside a namespace. The request was authorised with the rights there,
-/// which must never count for what is in no namespace. A namespace's own path names it twice.
+/// Whether the path is inside a namespace. The request was authorised with the rights in that
+/// namespace, which must never count for a cluster-scoped resource. The path of a namespace itself
+/// names it twice.
 fn is_in_namespace(info: &RequestInfo) -> bool {
     let is_namespace = info.group.is_empty() && info.resource == "namespaces";
     let is_own = is_namespace && info.name == info.namespace;
@@ -133,8 +140,9 @@ fn needs_namespace(verb: &str) -> bool {
     !matches!(verb, "list" | "watch" | "deletecollection")
 }
 
-/// A custom resource's missing subresource names the object; a built-in's is an unknown path.
-fn unknown_subresource(context: &Context<'_>) -> Status {
+/// 404 of a missing subresource: for a custom resource it names the object, for a built-in one the
+/// path is unknown.
+fn unknown_subresource(context: &HandlerContext<'_>) -> Status {
     let resource = &context.resource;
     if resource.custom {
         Status::not_found(&resource.group, &resource.plural, &context.info.name)
@@ -144,7 +152,7 @@ fn unknown_subresource(context: &Context<'_>) -> Status {
 }
 
 async fn call_subresource(
-    context: &Context<'_>,
+    context: &HandlerContext<'_>,
     subresource: &Subresource,
     body: RequestBody,
 ) -> Result<Response<Body>, Status> {

@@ -1,7 +1,7 @@
 //! `/healthz`, `/livez` and `/readyz`, as a whole and by single checks.
 //!
-//! Checks have kube-apiserver's names for the same things, in its order. A failure is described in
-//! few words, since anonymous users may read it.
+//! Checks have the names of kube-apiserver for the same things, in its order. A failure is
+//! described briefly, since anonymous users may read it.
 
 use std::time::Duration;
 
@@ -20,30 +20,34 @@ const PING: &str = "ping";
 const STORAGE: &str = "etcd";
 const STORAGE_READINESS: &str = "etcd-readiness";
 const CACHES: &str = "informer-sync";
-/// The server has not been marked ready. kube-apiserver opens its port only then, and has no such
+/// Fails until the server is marked ready. kube-apiserver opens its port only then, and has no such
 /// check.
 const STARTUP: &str = "startup";
 const SHUTDOWN: &str = "shutdown";
 
-/// Where a server is in its life, as far as those who send requests must know.
+/// The phase of a server, as far as clients must know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Readiness {
+    /// `/readyz` fails: caches and controllers are not ready.
     Starting,
+    /// It accepts requests.
     Ready,
-    /// It still answers, and will not for long.
+    /// It still responds, and will stop soon: `/readyz` fails, so that clients go to another
+    /// server.
     Ending,
 }
 
 impl Readiness {
-    /// Of the number that it is.
+    /// The inverse of `as u8`; numbers above 2 are `Ending`.
     pub fn from_number(number: u8) -> Self {
         [Self::Starting, Self::Ready, Self::Ending][usize::from(number.min(2))]
     }
 }
 
-/// Tasks that must go on, and the name of the check of that.
+/// Tasks that must keep running, and the name of the check that fails when they have ended.
 pub struct TaskCheck {
+    /// Also the last part of the path of the single check.
     pub name: &'static str,
     pub tasks: WatchedTasks,
 }
@@ -55,18 +59,18 @@ pub(crate) struct Health<'a> {
     pub tasks: &'a [TaskCheck],
 }
 
-/// One thing that must hold.
-struct Check {
+/// The result of one check.
+struct CheckResult {
     name: &'static str,
-    /// The request leaves it out.
+    /// The request excludes it.
     is_excluded: bool,
-    /// What does not hold.
+    /// The failure; `None` when the check passed or is excluded.
     problem: Option<&'static str>,
 }
 
 impl Health<'_> {
-    /// The response at a path below the three endpoints; `None` for other paths. `query` may request
-    /// every check (`verbose`) or leave some out (`exclude`).
+    /// The response at a path below the three endpoints; `None` for other paths. `query` may
+    /// request every check (`verbose`) or leave some out (`exclude`).
     pub async fn respond(&self, path: &str, query: &Query) -> Option<Response<Body>> {
         let (endpoint, single) = match path.strip_prefix('/')?.split_once('/') {
             Some((endpoint, single)) => (endpoint, Some(single)),
@@ -77,16 +81,16 @@ impl Health<'_> {
             let checks = names.into_iter().map(async |name| {
                 let is_excluded = query.all("exclude").any(|excluded| excluded == name);
                 let problem = if is_excluded { None } else { self.problem(name).await };
-                Check { name, is_excluded, problem }
+                CheckResult { name, is_excluded, problem }
             });
-            return Some(all(endpoint, &join_all(checks).await, query));
+            return Some(respond_all(endpoint, &join_all(checks).await, query));
         };
         let Some(name) = names.into_iter().find(|name| *name == single) else {
             return Some(respond::not_found());
         };
         Some(match self.problem(name).await {
             None => respond::text(StatusCode::OK, "ok"),
-            Some(problem) => failed(format!("{problem}\n")),
+            Some(problem) => failure_response(format!("{problem}\n")),
         })
     }
 
@@ -127,9 +131,9 @@ impl Health<'_> {
     }
 }
 
-fn all(endpoint: &str, checks: &[Check], query: &Query) -> Response<Body> {
+fn respond_all(endpoint: &str, checks: &[CheckResult], query: &Query) -> Response<Body> {
     let mut lines = String::new();
-    for Check { name, is_excluded, problem } in checks {
+    for CheckResult { name, is_excluded, problem } in checks {
         lines += &match problem {
             _ if *is_excluded => format!("[+]{name} excluded: ok\n"),
             None => format!("[+]{name} ok\n"),
@@ -144,7 +148,7 @@ fn all(endpoint: &str, checks: &[Check], query: &Query) -> Response<Body> {
         lines += &format!("warn: some health checks cannot be excluded: no matches for {names}\n");
     }
     if checks.iter().any(|check| check.problem.is_some()) {
-        return failed(format!("{lines}{endpoint} check failed\n"));
+        return failure_response(format!("{lines}{endpoint} check failed\n"));
     }
     if query.get("verbose").is_none() {
         return respond::text(StatusCode::OK, "ok");
@@ -152,7 +156,7 @@ fn all(endpoint: &str, checks: &[Check], query: &Query) -> Response<Body> {
     respond::text(StatusCode::OK, format!("{lines}{endpoint} check passed\n"))
 }
 
-fn failed(text: String) -> Response<Body> {
+fn failure_response(text: String) -> Response<Body> {
     respond::text(StatusCode::INTERNAL_SERVER_ERROR, text)
 }
 

@@ -1,8 +1,8 @@
-//! Acting as somebody else: the `Impersonate-*` headers.
+//! Impersonation: the `Impersonate-*` headers.
 //!
-//! Never ignored: either the asker may impersonate every part of the wanted identity, or the
-//! request is refused. The headers are taken out of the request in any case, however they are spelt
-//! and whether or not `Connection` names them.
+//! The headers are never ignored: either the caller may impersonate every part of the requested
+//! identity, or the request is rejected. They are removed from the request in any case, however
+//! they are spelt and whether or not `Connection` names them.
 
 use std::collections::BTreeMap;
 
@@ -26,36 +26,37 @@ const UID: &str = "impersonate-uid";
 const GROUP: &str = "impersonate-group";
 const EXTRA: &str = "impersonate-extra-";
 
-/// Who a request is from, as all that follows sees it.
+/// The identity of a request after impersonation, which all later steps use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
+    /// For authorization, admission and audit.
     pub user: UserInfo,
-    /// Who asked to act as `user`; absent when nobody did.
+    /// The identity that authenticated; `None` without impersonation.
     pub original: Option<ImpersonatedBy>,
 }
 
-/// Put into a request's extensions when it is impersonated: who is behind it.
+/// In the extensions of an impersonated request: the identity that authenticated.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ImpersonatedBy {
     pub user: UserInfo,
-    /// What that user had to be allowed for it.
+    /// The permissions that the impersonation required.
     pub required: Vec<Attributes>,
 }
 
-/// Resolves the impersonation headers of a request by `user`, and removes them.
+/// Resolves the impersonation headers of a request by `user`, and removes them, also on errors.
 ///
 /// # Errors
-/// 403 when the user may not impersonate one of the parts, 400 when the headers do not name one
-/// user.
+/// 403 when the user may not impersonate a part of the identity, 400 when the headers do not name
+/// exactly one user. Both texts are those of kube-apiserver.
 pub fn impersonate(
     headers: &mut HeaderMap,
     user: UserInfo,
     authorizer: &dyn Authorizer,
 ) -> Result<Effective, Status> {
-    let wanted = Wanted::read(headers);
+    let requested = RequestedIdentity::read(headers);
     remove_named(headers, |name| name.starts_with(PREFIX));
-    let Some(wanted) = wanted? else { return Ok(Effective { user, original: None }) };
-    let required = wanted.parts(&user);
+    let Some(requested) = requested? else { return Ok(Effective { user, original: None }) };
+    let required = requested.required_attributes(&user);
     for attributes in &required {
         match authorizer.authorize(attributes) {
             Decision::Allow { .. } => {}
@@ -64,46 +65,47 @@ pub fn impersonate(
             }
         }
     }
-    Ok(Effective { user: wanted.identity(), original: Some(ImpersonatedBy { user, required }) })
+    Ok(Effective { user: requested.into_user(), original: Some(ImpersonatedBy { user, required }) })
 }
 
 /// The identity that the headers name.
 #[derive(Debug, Default)]
-struct Wanted {
+struct RequestedIdentity {
     name: String,
     uid: String,
     groups: Vec<String>,
     extra: BTreeMap<String, Vec<String>>,
 }
 
-impl Wanted {
+impl RequestedIdentity {
     fn read(headers: &HeaderMap) -> Result<Option<Self>, Status> {
-        let mut wanted = Self {
-            name: only(headers, USER)?,
-            uid: only(headers, UID)?,
+        let mut requested = Self {
+            name: single_value(headers, USER)?,
+            uid: single_value(headers, UID)?,
             groups: headers.get_all(GROUP).iter().map(text).collect::<Result<_, _>>()?,
             extra: BTreeMap::new(),
         };
         for (name, value) in headers {
             if let Some(key) = name.as_str().strip_prefix(EXTRA) {
-                wanted.extra.entry(decode(key)).or_default().push(text(value)?);
+                requested.extra.entry(decode(key)).or_default().push(text(value)?);
             }
         }
-        if !wanted.name.is_empty() {
-            return Ok(Some(wanted));
+        if !requested.name.is_empty() {
+            return Ok(Some(requested));
         }
         let named = [USER, UID, GROUP].iter().any(|name| headers.contains_key(*name));
-        if named || !wanted.extra.is_empty() {
+        if named || !requested.extra.is_empty() {
             return Err(Status::bad_request(format!(
                 "requested {} without impersonating a user name",
-                wanted.go_syntax()
+                requested.go_syntax()
             )));
         }
         Ok(None)
     }
 
-    /// One question for each part of the identity, in the order in which they are asked.
-    fn parts(&self, user: &UserInfo) -> Vec<Attributes> {
+    /// The attributes to authorize, one for each part of the identity, in the order of
+    /// kube-apiserver.
+    fn required_attributes(&self, user: &UserInfo) -> Vec<Attributes> {
         let part = |group: &str, resource: &str, subresource: &str, namespace: &str, name: &str| {
             Attributes {
                 user: user.clone(),
@@ -133,7 +135,7 @@ impl Wanted {
         parts
     }
 
-    fn identity(self) -> UserInfo {
+    fn into_user(self) -> UserInfo {
         let mut groups = self.groups;
         if let (true, Some((namespace, _))) = (groups.is_empty(), service_account(&self.name)) {
             groups = service_accounts::groups(namespace).to_vec();
@@ -149,7 +151,7 @@ impl Wanted {
         UserInfo { name: self.name, uid: self.uid, groups, extra: self.extra }
     }
 
-    /// As Go prints the identity; clients and tests know the text.
+    /// The identity as Go prints it: clients and tests know the text.
     fn go_syntax(&self) -> String {
         let strings = |list: &[String]| {
             let items: Vec<String> = list.iter().map(|item| quoted(item)).collect();
@@ -174,7 +176,7 @@ impl Wanted {
     }
 }
 
-/// Namespace and name of the service account that is the user of this name.
+/// Namespace and name of the service account that the user name denotes.
 fn service_account(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = service_accounts::parse_user_name(user)?;
     let valid =
@@ -187,13 +189,13 @@ fn text(value: &HeaderValue) -> Result<String, Status> {
         .map_err(|_| Status::bad_request("an impersonation header is not text"))
 }
 
-/// The value of a header that may stand once, or empty.
-fn only(headers: &HeaderMap, name: &str) -> Result<String, Status> {
+/// The value of a header that may occur once; empty when it is absent.
+fn single_value(headers: &HeaderMap, name: &str) -> Result<String, Status> {
     let mut values = headers.get_all(name).iter();
     let first = values.next().map(text).transpose()?.unwrap_or_default();
     match values.next() {
         None => Ok(first),
-        Some(_) => Err(Status::bad_request(format!("the header {name} stands more than once"))),
+        Some(_) => Err(Status::bad_request(format!("the header {name} occurs more than once"))),
     }
 }
 

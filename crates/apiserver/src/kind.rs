@@ -1,4 +1,4 @@
-//! What one built-in kind is: a value with names, columns and hooks, and the strategy made of it.
+//! A built-in kind as a value with names, columns and hooks, and the strategy made of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,7 +15,7 @@ pub mod normal;
 
 use crate::fields;
 use crate::resource::{
-    Backend, Column, Resource, Rules, SelectableField, Subresource, SubresourceHandler,
+    Backend, Resource, ResourceRules, SelectableField, Subresource, SubresourceHandler, TableColumn,
 };
 use crate::schemas::builtin_schema;
 use crate::stored::new_uid;
@@ -27,88 +27,99 @@ const VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
 const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
 
-/// Allocates what only the server can give. Runs last before the write.
+/// Allocates values that only the server can assign, such as addresses. Runs last before the write;
+/// an error rejects the write.
 pub type Allocate =
     dyn for<'a> Fn(&'a Write<'a>, &'a mut Value, Option<&'a Value>) -> Settled<'a> + Send + Sync;
 type Settled<'a> = BoxFuture<'a, Result<(), Status>>;
 
-/// A field that selectors may name.
+/// A field that field selectors may name.
 #[derive(Clone, Copy)]
 pub struct FieldSpec {
+    /// Its name in selectors.
     pub label: &'static str,
+    /// From the root of the object, with dots.
     pub path: &'static str,
-    /// A second path, read when the first leads to nothing; empty when there is none.
+    /// A second path, read when the first one leads to no value; empty when there is none.
     pub fallback: &'static str,
-    /// Its text when no path leads to anything: the zero value of its type, which JSON leaves out.
+    /// Its text when no path leads to a value: the zero value of its type, which JSON omits.
     pub unset: &'static str,
-    /// False where only another version of the kind offers it: versions share a cache, and with it
+    /// `false` when only another version of the kind offers it: versions share a cache, and with it
     /// the order of their fields.
     pub offered: bool,
 }
 
 impl FieldSpec {
-    /// A text at a path, which has another name in selectors.
+    /// A field at a path, with another name in selectors.
     pub const fn named(label: &'static str, path: &'static str) -> Self {
         Self { label, path, fallback: "", unset: "", offered: true }
     }
 
-    /// A text at the path that selectors name.
+    /// A field whose path is its name in selectors.
     pub const fn text(path: &'static str) -> Self {
         Self::named(path, path)
     }
 
-    /// The same field, with this text where an object leaves it out.
+    /// The same field, with this text when an object omits it.
     pub const fn unset(self, unset: &'static str) -> Self {
         Self { unset, ..self }
     }
 
     fn selectable(self) -> SelectableField {
-        let steps = |path: &str| match path {
+        let segments = |path: &str| match path {
             "" => Vec::new(),
             path => path.split('.').map(str::to_owned).collect(),
         };
         SelectableField {
             label: self.label.to_owned(),
-            path: steps(self.path),
-            fallback: steps(self.fallback),
+            path: segments(self.path),
+            fallback: segments(self.fallback),
             unset: self.unset,
             offered: self.offered,
         }
     }
 }
 
-/// Name, type, format, priority of a column.
+/// A column of Tables: name, type, format, priority (above 0 only in wide output).
 pub type ColumnSpec = (&'static str, &'static str, &'static str, i32);
 
+/// The column of the name.
 pub const NAME: ColumnSpec = ("Name", "string", "name", 0);
+/// The column of the age.
 pub const AGE: ColumnSpec = ("Age", "string", "", 0);
 
 const NAME_TEXT: &str = "Name must be unique within a namespace. It cannot be updated.";
 const AGE_TEXT: &str = "The time since the object was created, by the server's clock.";
 
-/// The rules of a kind beyond its names. Functions, so that they can be constants.
+/// The rules of a kind beyond its names, as functions, so that kinds can be constants. Each of them
+/// corresponds to a method of [`Strategy`].
 pub struct Hooks {
     /// Fills defaults of a normalised object.
     pub default: fn(&mut Value),
+    /// Sets what the server owns, given the object and, on update, its old state.
     pub prepare: fn(&Write<'_>, &mut Value, Option<&Value>),
-    /// All rules of the object and of its change, but those of a write of its status.
+    /// All violations of the object and of its change, except for a write of its status.
     pub validate: fn(&Write<'_>, &Value, Option<&Value>) -> Vec<Cause>,
-    /// The rules of a write of the status, of the object and what it was.
+    /// All violations of a write of the status, given the new and the old object.
     pub validate_status: fn(&Value, &Value) -> Vec<Cause>,
-    /// Why the typed form could not be decoded, in Go's words; answered as 400.
+    /// Why the typed representation could not be decoded, in the words of Go; responded with 400.
     pub decode_problem: fn(&Value) -> Option<String>,
-    /// What is said to who creates or changes an object, beside the answer.
+    /// Warnings for a create or update, sent with the response.
     pub warnings: fn(&Value, Option<&Value>) -> Vec<String>,
-    /// Whether a delete is allowed.
+    /// An error rejects the delete.
     pub admit_delete: fn(&Write<'_>) -> Result<(), Status>,
+    /// Cells of the Table at a time in unix seconds.
     pub cells: fn(&Value, i64) -> Vec<Value>,
+    /// Seconds until a deleted object may be removed, given the requested seconds.
     pub grace_seconds: fn(&Value, Option<i64>) -> i64,
+    /// Whether a terminating object must stay for a reason other than its finalizers.
     pub holds: fn(&Value) -> bool,
-    /// From the stored to the served form, for kinds where they differ.
+    /// Converts the stored to the served representation, for kinds where they differ.
     pub on_read: Option<fn(&mut Value)>,
-    /// From the form of another version of the kind, where the stored form is the served one.
+    /// Converts from another version of the kind, where the stored and the served representation
+    /// are equal.
     pub on_convert: Option<fn(&mut Value)>,
-    /// From the served to the stored form, for versions that are not stored.
+    /// Converts the served to the stored representation, for versions that are not stored.
     pub on_store: Option<fn(&mut Value)>,
 }
 
@@ -132,21 +143,23 @@ impl Default for Hooks {
     }
 }
 
-/// A subresource through which nothing but a part of the object is written.
+/// A subresource that writes only a part of the object.
 #[derive(Clone, Copy)]
-pub struct Part {
+pub struct PartialSubresource {
+    /// Last part of its path.
     pub name: &'static str,
-    /// Paths of that part.
+    /// Paths of the fields that it writes.
     pub writes: &'static [&'static [&'static str]],
-    /// An endpoint is called and writes it, whoever adds that.
+    /// An endpoint performs the write; the assembly of the kinds adds it.
     pub through_endpoint: bool,
 }
 
-/// One kind in one version.
+/// One built-in kind in one version; [`Kind::into_resource`] makes it servable.
 pub struct Kind {
+    /// Empty for the core group.
     pub group: &'static str,
     pub version: &'static str,
-    /// The version that objects are stored in, when it is another one.
+    /// The version that its objects are stored in; `None` when it is this one.
     pub stored_version: Option<&'static str>,
     pub plural: &'static str,
     pub singular: &'static str,
@@ -154,44 +167,52 @@ pub struct Kind {
     pub short_names: &'static [&'static str],
     pub categories: &'static [&'static str],
     pub namespaced: bool,
+    /// Which names its objects may have.
     pub name_rule: NameRule,
-    /// Key prefix in storage; derived from group and plural when empty.
+    /// Prefix of its keys in the storage; derived from group and plural when empty.
     pub prefix: &'static str,
+    /// The verbs that it offers.
     pub verbs: &'static [&'static str],
+    /// Has the subresource `status`.
     pub status: bool,
+    /// Has the subresource `finalize`.
     pub finalize: bool,
-    /// Further subresources that write a part of the object.
-    pub parts: &'static [Part],
+    /// Further subresources, each of which writes a part of the object.
+    pub parts: &'static [PartialSubresource],
     pub columns: &'static [ColumnSpec],
-    /// What selectors may name beyond name and namespace.
+    /// What field selectors may name in addition to name and namespace.
     pub fields: Vec<FieldSpec>,
-    pub rules: Rules,
+    /// How its objects are created, replaced and deleted.
+    pub rules: ResourceRules,
     /// Create takes `status` from the body although there is a subresource.
     pub keeps_status: bool,
-    /// Paths of what a write of status leaves as it was.
-    pub kept_by_status: &'static [&'static [&'static str]],
-    /// Objects without a name get one.
+    /// Paths that a write of the status leaves unchanged.
+    pub preserved_by_status: &'static [&'static [&'static str]],
+    /// Objects without a name get a generated one.
     pub names_itself: bool,
-    /// A delete that does not say otherwise leaves the dependants behind.
+    /// A delete without a propagation policy orphans the dependents.
     pub orphans: bool,
-    /// What such a delete is told.
+    /// The warning for such a delete.
     pub orphan_warning: Option<&'static str>,
-    /// Deleted objects get time to end.
+    /// Deleted objects have a grace period.
     pub gives_grace: bool,
-    /// Fields of metadata whose changes the generation counts too.
+    /// Fields of metadata whose changes increase the generation.
     pub counts_metadata: &'static [&'static str],
-    /// What is said with every answer about a deprecated version.
+    /// The warning with every response of a deprecated version.
     pub deprecation: Option<&'static str>,
-    /// Top-level fields with content of any form, which normalisation leaves alone.
+    /// Top-level fields with arbitrary content, which normalisation leaves unchanged.
     pub opaque: &'static [&'static str],
-    /// Top-level maps from text to text that no other kind has under this name.
+    /// Top-level maps from string to string that no other kind has under this name.
     pub text_maps: &'static [&'static str],
+    /// Rules of the kind beyond its names.
     pub hooks: Hooks,
+    /// Runs last before a write.
     pub allocate: Option<Box<Allocate>>,
 }
 
 impl Kind {
-    /// A namespaced kind of a group, without subresources, with upstream's commonest rules.
+    /// A namespaced kind of a group in version `v1`, without subresources, with the most common
+    /// rules of Kubernetes.
     pub fn new(
         group: &'static str,
         plural: &'static str,
@@ -216,7 +237,7 @@ impl Kind {
             parts: &[],
             columns: &[NAME, AGE],
             fields: Vec::new(),
-            rules: Rules {
+            rules: ResourceRules {
                 generation: false,
                 create_on_update: false,
                 unconditional_update: true,
@@ -224,7 +245,7 @@ impl Kind {
                 ttl: None,
             },
             keeps_status: false,
-            kept_by_status: &[&["spec"]],
+            preserved_by_status: &[&["spec"]],
             names_itself: false,
             orphans: false,
             orphan_warning: None,
@@ -238,28 +259,31 @@ impl Kind {
         }
     }
 
-    /// A kind with spec and status, whose generation the server counts.
+    /// Adds the subresource `status`.
     pub fn with_status(mut self) -> Self {
         self.status = true;
         self
     }
 
+    /// The server maintains `metadata.generation`.
     pub fn counted(mut self) -> Self {
         self.rules.generation = true;
         self
     }
 
-    /// DELETE answers the object.
+    /// DELETE responds with the object instead of a `Status`.
     pub fn deleted_as_object(mut self) -> Self {
         self.rules.delete_returns_object = true;
         self
     }
 
+    /// Objects are deleted `ttl` after their last write.
     pub fn expiring(mut self, ttl: Duration) -> Self {
         self.rules.ttl = Some(ttl);
         self
     }
 
+    /// The resource that serves this kind.
     pub fn into_resource(self) -> Resource {
         let prefix = match (self.prefix, self.group) {
             ("", "") => format!("/registry/{}/", self.plural),
@@ -315,7 +339,7 @@ impl Kind {
                 version: self.version,
                 stored_version: self.stored_version,
                 keeps_status: self.keeps_status,
-                kept_by_status: self.kept_by_status,
+                preserved_by_status: self.preserved_by_status,
                 parts: self.parts,
                 names_itself: self.names_itself,
                 orphans: self.orphans,
@@ -332,20 +356,21 @@ impl Kind {
     }
 }
 
-/// Times that the kind's conditions always tell, null when nobody has set them.
+/// Sets the times of the conditions to null where nobody has set them: the kind always contains
+/// them.
 pub fn default_conditions(status: &mut fields::Object, times: &[&str]) {
     fields::each(status, "conditions", |condition| {
         times.iter().for_each(|time| fields::preset(condition, time, Value::Null));
     });
 }
 
-fn column(&(name, kind, format, priority): &ColumnSpec) -> Column {
+fn column(&(name, kind, format, priority): &ColumnSpec) -> TableColumn {
     let description = match name {
         "Name" => NAME_TEXT,
         "Age" | "Created At" => AGE_TEXT,
         _ => "",
     };
-    Column {
+    TableColumn {
         name: name.to_owned(),
         kind: kind.to_owned(),
         format: format.to_owned(),
@@ -360,8 +385,8 @@ struct KindStrategy {
     version: &'static str,
     stored_version: Option<&'static str>,
     keeps_status: bool,
-    kept_by_status: &'static [&'static [&'static str]],
-    parts: &'static [Part],
+    preserved_by_status: &'static [&'static [&'static str]],
+    parts: &'static [PartialSubresource],
     names_itself: bool,
     orphans: bool,
     orphan_warning: Option<&'static str>,
@@ -455,8 +480,8 @@ impl Strategy for KindStrategy {
         self.keeps_status
     }
 
-    fn kept_by_status(&self) -> &'static [&'static [&'static str]] {
-        self.kept_by_status
+    fn preserved_by_status(&self) -> &'static [&'static [&'static str]] {
+        self.preserved_by_status
     }
 
     fn written_by(&self, part: &str) -> &'static [&'static [&'static str]] {

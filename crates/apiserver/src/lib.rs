@@ -1,10 +1,10 @@
 //! A Kubernetes-compatible API server as a library. It knows no Drover kind.
 //!
-//! A request's way: [`server`] → [`request`] (path to verb and resource) → [`authentication`] →
-//! [`impersonation`] → [`flow_control`] (its turn) → [`authorization`] → [`handlers`] → the
-//! resource's [`strategy`] → storage; reads come from the watch [`cache`] as encoded bytes. Which
-//! resources exist is the [`catalog`]; what one is, [`resource`]. What is told of a request
-//! afterwards: [`metrics`] and [`audit`].
+//! The path of a request: [`server`] → [`request`] (path to verb and resource) → [`authentication`]
+//! → [`impersonation`] → [`flow_control`] (a seat) → [`authorization`] → [`handlers`] → the
+//! [`strategy`] of the resource → storage. Reads are served from the watch [`cache`] as encoded
+//! bytes. The [`catalog`] holds the served resources; [`resource`] describes one. Requests are
+//! reported to [`metrics`] and [`audit`].
 
 pub mod admission;
 pub mod aggregation;

@@ -1,22 +1,22 @@
-//! What the server counts, in the names and labels of kube-apiserver, as Prometheus text.
+//! The metrics of the server, with the names and labels of kube-apiserver, as Prometheus text.
 //!
-//! Counting is cheap: a few atomic additions for each request. What can be looked up is not counted
-//! but read when somebody asks ([`Metrics::text`]): stored objects, and what the process uses.
-//! Labels come from bounded sets: resources that are served, and paths that exist.
+//! Counting is cheap: a few atomic additions for each request. Values that can be read at any time
+//! are not counted but collected by [`Metrics::text`]: the numbers of stored objects and the
+//! resources of the process. Labels come from bounded sets: served resources and known paths.
 
-/// Makes and registers; names and labels are constants of this module, so that it cannot fail.
+/// Creates and registers a metric. It cannot fail: names and labels are constants of this module.
 macro_rules! made {
-    ($registry:expr, $made:expr) => {{
-        let made = $made.expect("name and labels are valid");
-        $registry.register(Box::new(made.clone())).expect("each name is registered once");
-        made
+    ($registry:expr, $metric:expr) => {{
+        let metric = $metric.expect("name and labels are valid");
+        $registry.register(Box::new(metric.clone())).expect("each name is registered once");
+        metric
     }};
 }
 
 mod audit;
+pub mod external;
 mod mutations;
 mod process;
-pub mod shown;
 pub mod storage;
 mod watches;
 
@@ -31,15 +31,15 @@ use crate::request::{Query, RequestInfo};
 
 /// The media type of [`Metrics::text`].
 pub const MEDIA_TYPE: &str = "text/plain; version=0.0.4; charset=utf-8";
-/// Seconds; upstream's bounds for requests, and for the storage.
+/// Seconds: the buckets of kube-apiserver for requests, also used for the storage.
 const REQUEST_BUCKETS: &[f64] = &[
     0.005, 0.025, 0.05, 0.1, 0.2, 0.4, 0.6, 0.8, 1.0, 1.25, 1.5, 2.0, 3.0, 4.0, 5.0, 6.0, 8.0,
     10.0, 15.0, 20.0, 30.0, 45.0, 60.0,
 ];
-/// Seconds; upstream's bounds for waits in a queue.
+/// Seconds: the buckets of kube-apiserver for waits in a queue.
 const WAIT_BUCKETS: &[f64] =
     &[0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 15.0, 30.0];
-/// Paths that requests are told apart by when they are for no resource.
+/// The paths that distinguish requests without a resource in labels.
 const PATHS: &[&str] = &[
     "/api",
     "/apis",
@@ -56,7 +56,7 @@ const OF_REQUEST: [&str; 8] =
 
 pub use audit::AuditCounts;
 
-/// See the module. One for each server.
+/// The metrics of one server.
 pub struct Metrics {
     registry: Registry,
     requests: IntCounterVec,
@@ -69,6 +69,7 @@ pub struct Metrics {
     objects_by_group: IntGaugeVec,
     storage: HistogramVec,
     flow: Flow,
+    /// Audit events, by outcome.
     pub audit: AuditCounts,
     rejections: IntCounterVec,
     mutations: mutations::Mutations,
@@ -88,7 +89,7 @@ struct Flow {
     current: IntGaugeVec,
 }
 
-/// What is counted of the requests under one FlowSchema. Cheap to clone.
+/// The metrics of requests of one FlowSchema. Cheap to clone.
 #[derive(Clone)]
 pub struct FlowCounts {
     flow_schema: String,
@@ -100,25 +101,27 @@ pub struct FlowCounts {
     waits: Histogram,
 }
 
-/// The seats of a priority level.
+/// The numbers of seats of a priority level.
 #[derive(Clone, Copy, Debug)]
 pub struct LevelSeats {
     /// Seats it owns.
     pub nominal: u32,
-    /// Seats it always keeps.
+    /// Seats that it never lends.
     pub least: u32,
     /// Seats it may have at most.
     pub most: u32,
+    /// Seats that it has at present.
     pub current: u32,
 }
 
-/// Adds to a gauge while it lives.
+/// Adds to a gauge until it is dropped.
 pub struct Counted {
     gauge: IntGauge,
     by: i64,
 }
 
 impl Counted {
+    /// Adds `by` to the gauge until the result is dropped.
     pub fn new(gauge: &IntGauge, by: i64) -> Self {
         gauge.add(by);
         Self { gauge: gauge.clone(), by }
@@ -136,7 +139,8 @@ impl Drop for Counted {
 pub struct Labels([String; 8]);
 
 impl Labels {
-    /// `is_served`: the request is for a resource that exists. Others share one set of labels.
+    /// Labels of a request. `is_served`: it addresses a resource that exists; all others share one
+    /// set of labels. `is_apply`: the patch is a server-side apply.
     pub fn new(info: &RequestInfo, query: &Query, is_served: bool, is_apply: bool) -> Self {
         let text = |text: &str| text.to_owned();
         let dry_run = if query.text("dryRun").is_empty() { "" } else { "All" };
@@ -214,13 +218,13 @@ impl Default for Metrics {
             requests: counters(
                 all,
                 "apiserver_request_total",
-                "Requests, by what they asked for and the HTTP code of the answer.",
+                "Requests, by what they address and the HTTP code of the response.",
                 &with_code,
             ),
             durations: histograms(
                 all,
                 "apiserver_request_duration_seconds",
-                "Time from a request to its answer, by what it asked for.",
+                "Time from a request to its response, by what it addresses.",
                 REQUEST_BUCKETS,
                 &OF_REQUEST,
             ),
@@ -268,13 +272,13 @@ impl Default for Metrics {
 }
 
 impl Metrics {
-    /// A request is being handled while the answer lives.
+    /// Counts a request as being handled until the result is dropped. `reads`: it changes nothing.
     pub fn in_flight(&self, reads: bool) -> Counted {
         Counted::new(if reads { &self.reads } else { &self.writes }, 1)
     }
 
-    /// A request was answered.
-    pub fn answered(&self, labels: &Labels, code: u16, took: Duration) {
+    /// Records a response: its HTTP code and the time that the request took.
+    pub fn record_response(&self, labels: &Labels, code: u16, took: Duration) {
         let values = labels.values();
         let [a, b, c, d, e, f, g, h] = values;
         let code = http::StatusCode::from_u16(code);
@@ -283,30 +287,30 @@ impl Metrics {
         self.durations.with_label_values(&values).observe(took.as_secs_f64());
     }
 
-    /// A watch is open while the answer lives.
+    /// Counts a long-running request as open until the result is dropped.
     pub fn long_running(&self, labels: &Labels) -> Counted {
         let [component, _, group, resource, scope, subresource, verb, version] = labels.values();
         let of = [component, group, resource, scope, subresource, verb, version];
         Counted::new(&self.long_running.with_label_values(&of), 1)
     }
 
-    /// A mutation of a policy was evaluated: the names of the policy and its binding, and what came of
-    /// it.
-    pub fn mutation(&self, [policy, binding, result]: [&str; 3], took: Duration) {
-        self.mutations.evaluated([policy, binding, result], took);
+    /// Records the evaluation of a mutation of a policy: the names of the policy and of its
+    /// binding, the result, and the time it took.
+    pub fn record_mutation(&self, [policy, binding, result]: [&str; 3], took: Duration) {
+        self.mutations.record([policy, binding, result], took);
     }
 
-    /// Where the events sent to one watch are counted.
+    /// The counter of events that are sent to watches of a resource.
     pub fn watch_events(&self, [group, version, resource]: [&str; 3]) -> IntCounter {
         self.watches.events.with_label_values(&[group, resource, version])
     }
 
-    /// Where the events encoded for one watch are counted.
+    /// The counter of events that are encoded for watches of a resource.
     pub fn watch_encodings(&self, [group, version, resource]: [&str; 3]) -> IntCounter {
         self.watches.encodings.with_label_values(&[group, resource, version])
     }
 
-    /// Sets the number of stored objects.
+    /// Sets the number of stored objects of a resource.
     pub fn set_objects(&self, group: &str, resource: &str, count: usize) {
         let qualified = api_meta::status::qualified(resource, group);
         let count = i64::try_from(count).unwrap_or(i64::MAX);
@@ -314,13 +318,14 @@ impl Metrics {
         self.objects_by_group.with_label_values(&[group, resource]).set(count);
     }
 
-    /// Forgets resources, before the numbers of those that there are are set.
+    /// Removes the numbers of stored objects of all resources, before those of the present
+    /// resources are set.
     pub fn reset_objects(&self) {
         self.objects.reset();
         self.objects_by_group.reset();
     }
 
-    /// What is counted of the requests under a FlowSchema.
+    /// The metrics of requests of a FlowSchema on a priority level.
     pub fn flow(&self, flow_schema: &str, priority_level: &str) -> FlowCounts {
         let of = [flow_schema, priority_level];
         FlowCounts {
@@ -334,15 +339,16 @@ impl Metrics {
         }
     }
 
-    /// A request under a FlowSchema was turned away after `waited`.
-    pub fn rejected(&self, of: &FlowCounts, reason: &str, waited: Duration) {
+    /// Counts a request that was rejected with 429, after it had waited for `waited`. `reason` is
+    /// that of [`Rejection::as_str`](crate::flow_control::level::Rejection::as_str).
+    pub fn count_rejection(&self, of: &FlowCounts, reason: &str, waited: Duration) {
         let (schema, level) = (of.flow_schema.as_str(), of.priority_level.as_str());
         self.flow.rejected.with_label_values(&[schema, level, reason]).inc();
         let waits = self.flow.waits.with_label_values(&[schema, level, "false"]);
         waits.observe(waited.as_secs_f64());
     }
 
-    /// The seats of a level: its limits, and what it has at present.
+    /// Sets the numbers of seats of a level.
     pub fn level_seats(&self, level: &str, seats: LevelSeats) {
         for (gauge, value) in [
             (&self.flow.nominal, seats.nominal),
@@ -354,30 +360,32 @@ impl Metrics {
         }
     }
 
-    /// Everything, as text. Costs some milliseconds on a busy server.
+    /// All metrics in the text format of Prometheus. Takes some milliseconds on a busy server.
     pub fn text(&self) -> String {
-        self.process.look();
+        self.process.update();
         for (limit, count) in crate::rejections::all() {
             let counter = self.rejections.with_label_values(&[limit]);
             counter.inc_by(count.saturating_sub(counter.get()));
         }
         let mut text = String::new();
         let mut families = self.registry.gather();
-        families.extend(shown::families());
+        families.extend(external::families());
         TextEncoder::new()
             .encode_utf8(&families, &mut text)
-            .expect("families that were gathered have a text form");
+            .expect("gathered metric families have a text encoding");
         text
     }
 }
 
 impl FlowCounts {
+    /// Counts a request as waiting until the result is dropped.
     pub fn wait(&self) -> Counted {
         Counted::new(&self.waiting, 1)
     }
 
-    /// A request begins after `waited`, and executes while the answer lives.
-    pub fn dispatched(&self, waited: Duration, seats: u32) -> [Counted; 2] {
+    /// Counts a request that got its seats after `waited`, and counts it as executing until the
+    /// result is dropped.
+    pub fn count_dispatch(&self, waited: Duration, seats: u32) -> [Counted; 2] {
         self.dispatched.inc();
         self.waits.observe(waited.as_secs_f64());
         [Counted::new(&self.executing, 1), Counted::new(&self.executing_seats, i64::from(seats))]

@@ -1,10 +1,9 @@
-//! The live state of the server: which resources are served, their caches, and the one place where
-//! objects are read and
-//! written. Handlers and in-process controllers both go through it; it does not authorise.
+//! The live state of the server: the served resources, their caches, and the one module through
+//! which objects are read and written. Handlers and in-process controllers both use it; it does not
+//! authorise.
 //!
-//! One dispatcher task follows the storage and applies each commit to the caches in order;
-//! [`Registry::progress`] is the
-//! revision up to which every cache is complete.
+//! One dispatcher task follows the storage and applies each commit to the caches in order.
+//! [`Registry::progress`] is the revision up to which every cache is complete.
 
 pub mod admission;
 mod continue_token;
@@ -28,12 +27,13 @@ use tokio::sync::{Mutex, watch};
 
 pub use continue_token::ContinueToken;
 use continue_token::Left;
-pub use read::{List, ListQuery, Version};
+pub use read::{ListQuery, ObjectList, ReadVersion};
 pub(crate) use read::{key_prefix, matches};
 pub(crate) use served::{served_as_stored, served_bytes, served_tree};
 pub use subscription::{Subscription, Update};
 pub use write::{
-    DeleteOptions, Deleted, FieldValidation, Propagation, Target, Warnings, WriteOptions, Written,
+    DeleteOptions, Deleted, FieldValidation, Propagation, Warnings, WriteOptions, WriteTarget,
+    Written,
 };
 pub(crate) use write::{depth_problem, merge_schema, scale as applied_scale};
 
@@ -46,16 +46,16 @@ use crate::metrics::Metrics;
 use crate::metrics::storage::{TimedStorage, Timers};
 use crate::resource::{Backend, Resource};
 use crate::stored::Stored;
-use crate::webhook::Caller;
+use crate::webhook::WebhookClient;
 
-/// Everything is stored under this.
+/// Prefix of all keys.
 pub const ROOT: &str = "/registry/";
-/// How long a read waits for the caches to reach the storage's revision.
+/// Longest wait of a read until the caches reach the revision of the storage.
 const FRESH_WAIT_MAX: Duration = Duration::from_secs(3);
 /// Pause before the dispatcher follows the storage again after an error.
 const REWATCH_PAUSE: Duration = Duration::from_millis(50);
 
-/// See the module. Cheap to clone through `Arc`.
+/// The served resources and their objects. Shared in an `Arc`.
 pub struct Registry {
     storage: Arc<dyn Storage>,
     catalog: ArcSwap<Catalog>,
@@ -66,15 +66,15 @@ pub struct Registry {
     /// By storage prefix.
     caches: RwLock<BTreeMap<String, Arc<Cache>>>,
     progress: watch::Sender<Revision>,
-    /// Added rules; set once, before the first write from outside.
+    /// Rules of the embedding program; set once, before the first write from outside.
     plugins: OnceLock<Vec<Arc<dyn Plugin>>>,
     admission: Arc<dyn Admission>,
-    /// Answers what expressions of admission ask.
+    /// Authorizes for expressions of admission.
     authorizer: OnceLock<Arc<dyn Authorizer>>,
-    /// Absent means the defaults.
+    /// Unset means the defaults.
     built_in: OnceLock<BuiltInPlugins>,
-    calls: Caller,
-    /// Receivers are the creates that began since the last [`Registry::creations_settled`].
+    webhooks: WebhookClient,
+    /// Its receivers are the creates that began since the last [`Registry::wait_for_creations`].
     creations: parking_lot::Mutex<watch::Sender<()>>,
     /// Held while a batch is applied or a cache is loaded, so that a new cache misses nothing and
     /// repeats nothing.
@@ -82,10 +82,11 @@ pub struct Registry {
 }
 
 impl Registry {
-    /// Begins to follow `storage`. Must be called inside a tokio runtime.
+    /// Returns a registry without resources that follows `storage`. Must be called inside a tokio
+    /// runtime.
     ///
     /// # Errors
-    /// The storage cannot be read.
+    /// The storage cannot be read: the server must not start.
     pub async fn start(
         storage: Arc<dyn Storage>,
         admission: Arc<dyn Admission>,
@@ -104,7 +105,7 @@ impl Registry {
             admission,
             authorizer: OnceLock::new(),
             built_in: OnceLock::new(),
-            calls: Caller::default(),
+            webhooks: WebhookClient::default(),
             creations: parking_lot::Mutex::new(watch::Sender::new(())),
             dispatching: Mutex::default(),
         });
@@ -112,7 +113,7 @@ impl Registry {
         Ok(registry)
     }
 
-    /// Adds rules to writes. Only the first call counts.
+    /// Adds the rules of the embedding program to all writes. Only the first call counts.
     pub fn set_plugins(&self, plugins: Vec<Arc<dyn Plugin>>) {
         if self.plugins.set(plugins).is_err() {
             tracing::error!("admission plugins were set twice; the first set stays");
@@ -124,19 +125,19 @@ impl Registry {
         all.iter().filter(move |plugin| plugin.handles(resource))
     }
 
-    /// Chooses among the admission plugins of Kubernetes. Only the first call counts.
+    /// Selects the admission plugins of Kubernetes. Only the first call counts.
     pub fn set_built_in_plugins(&self, plugins: BuiltInPlugins) {
         if self.built_in.set(plugins).is_err() {
             tracing::error!("built-in admission plugins were set twice; the first set stays");
         }
     }
 
-    /// Whether an admission plugin of Kubernetes is in force.
+    /// Whether an admission plugin of Kubernetes is enabled.
     pub(crate) fn has(&self, plugin: Switchable) -> bool {
         self.built_in.get().copied().unwrap_or_default().has(plugin)
     }
 
-    /// Who answers what expressions of admission ask. Only the first call counts.
+    /// Sets the authorizer that expressions of admission query. Only the first call counts.
     pub fn set_authorizer(&self, authorizer: Arc<dyn Authorizer>) {
         if self.authorizer.set(authorizer).is_err() {
             tracing::error!("the authorizer of admission was set twice; the first stays");
@@ -147,16 +148,16 @@ impl Registry {
         self.authorizer.get().map(|authorizer| &**authorizer)
     }
 
-    pub(crate) fn webhook_calls(&self) -> &Caller {
-        &self.calls
+    pub(crate) fn webhook_client(&self) -> &WebhookClient {
+        &self.webhooks
     }
 
-    /// What is counted of this server.
+    /// The metrics of this server.
     pub fn metrics(&self) -> &Arc<Metrics> {
         &self.metrics
     }
 
-    /// All of it as text, stored objects included.
+    /// All metrics as text, those of stored objects included.
     pub fn metrics_text(&self) -> String {
         self.metrics.reset_objects();
         for resource in self.catalog().all() {
@@ -167,47 +168,51 @@ impl Registry {
         self.metrics.text()
     }
 
+    /// The served resources at present.
     pub fn catalog(&self) -> Arc<Catalog> {
         self.catalog.load_full()
     }
 
-    /// Discovery has changed, other than by [`Registry::install`]: what can be done with objects of a kind, or
-    /// what other servers serve.
+    /// Discovery has changed other than by [`Registry::install`]: in the verbs of a kind, or in
+    /// aggregated APIs.
     pub(crate) fn note_discovery_change(&self) {
         self.generation.send_modify(|generation| *generation += 1);
     }
 
-    /// Changes with each change of the catalog.
+    /// Changes whenever the catalog or discovery does.
     pub fn generation(&self) -> watch::Receiver<u64> {
         self.generation.subscribe()
     }
 
+    /// The storage, which measures its operations.
     pub fn storage(&self) -> &Arc<dyn Storage> {
         &self.storage
     }
 
-    /// Every cache holds all changes up to this revision.
+    /// The revision up to which every cache holds all changes.
     pub fn progress(&self) -> watch::Receiver<Revision> {
         self.progress.subscribe()
     }
 
-    /// Whether the resource is served as this value, which no change has replaced.
+    /// Whether exactly this value of the resource is served: no change has replaced it.
     pub(crate) fn serves(&self, resource: &Arc<Resource>) -> bool {
         let catalog = self.catalog.load();
         let now = catalog.get(&resource.group, &resource.version, &resource.plural);
         now.is_some_and(|now| Arc::ptr_eq(now, resource))
     }
 
-    /// A resource in any served version, the preferred one first.
+    /// A resource in its preferred served version; `None` when it is not served.
     pub fn find(&self, group: &str, plural: &str) -> Option<Arc<Resource>> {
         let catalog = self.catalog.load();
         let versions = catalog.versions(group);
         versions.iter().find_map(|version| catalog.get(group, version, plural).cloned())
     }
 
-    /// Serves these resources from now on, replacing earlier values of the same name. Loads their
-    /// objects first.
-    /// Watches on a replaced resource end.
+    /// Serves these resources from now on, and replaces earlier values of the same name. Loads
+    /// their objects first. Watches on a replaced resource end.
+    ///
+    /// # Errors
+    /// The objects cannot be loaded: nothing is replaced then; try again.
     pub async fn install(&self, resources: Vec<Resource>) -> Result<(), StorageError> {
         let guard = self.dispatching.lock().await;
         let revision = *self.progress.borrow();
@@ -227,8 +232,8 @@ impl Registry {
             }
             catalog.insert(Arc::new(resource));
         }
-        // Whoever finds a new cache finds the new resources, too; a watch that ends can come back at
-        // once.
+        // A caller that finds a new cache finds the new resources too, so a watch that ends can
+        // restart at once.
         let replaced: Vec<_> = {
             let mut caches = self.caches.write();
             self.catalog.store(Arc::new(catalog));
@@ -240,7 +245,7 @@ impl Registry {
         Ok(())
     }
 
-    /// Serves a resource no more, in any version. Its stored objects stay.
+    /// Stops serving a resource in all versions. Its stored objects stay.
     pub async fn uninstall(&self, group: &str, plural: &str) {
         let _guard = self.dispatching.lock().await;
         let mut catalog = Catalog::clone(&self.catalog.load());
@@ -261,7 +266,7 @@ impl Registry {
         self.generation.send_modify(|generation| *generation += 1);
     }
 
-    /// Removes one version of a resource from the catalog; other versions and the objects stay.
+    /// Stops serving one version of a resource; other versions and the objects stay.
     pub async fn uninstall_version(&self, group: &str, version: &str, plural: &str) {
         let _guard = self.dispatching.lock().await;
         let mut catalog = Catalog::clone(&self.catalog.load());
@@ -290,14 +295,14 @@ impl Registry {
         Ok(Cache::new(objects, revision))
     }
 
-    /// Marks a create as under way until the answer is dropped.
+    /// Marks a create as in progress until the result is dropped.
     fn creating(&self) -> watch::Receiver<()> {
         self.creations.lock().subscribe()
     }
 
-    /// Waits until every create that had begun before this call has ended. What such a create has
-    /// seen may be outdated; later ones see everything committed before the call.
-    pub async fn creations_settled(&self) {
+    /// Waits until every create that began before this call has ended. Such a create may have read
+    /// outdated state; later ones see everything that was committed before the call.
+    pub async fn wait_for_creations(&self) {
         let begun = std::mem::replace(&mut *self.creations.lock(), watch::Sender::new(()));
         begun.closed().await;
     }
@@ -310,32 +315,39 @@ impl Registry {
         self.caches.read().get(prefix).cloned().ok_or_else(Status::unknown_resource)
     }
 
-    /// Waits until the caches hold everything that was committed before the call.
+    /// Waits until the caches hold everything that was committed before the call, and returns their
+    /// revision.
+    ///
+    /// # Errors
+    /// 504 when they do not within [`FRESH_WAIT_MAX`], or the error of the storage.
     pub async fn fresh(&self) -> Result<Revision, Status> {
-        let wanted = self.storage.revision().await.map_err(|error| storage_failed(&error))?;
-        self.reach(wanted).await
+        let revision = self.storage.revision().await.map_err(|error| storage_status(&error))?;
+        self.reach(revision).await
     }
 
-    /// Waits until the caches hold everything up to `wanted`.
-    pub(crate) async fn reach(&self, wanted: Revision) -> Result<Revision, Status> {
+    /// Waits until the caches hold everything up to `revision`, and returns their revision.
+    ///
+    /// # Errors
+    /// 504 "too large resource version" when they do not within [`FRESH_WAIT_MAX`].
+    pub(crate) async fn reach(&self, revision: Revision) -> Result<Revision, Status> {
         let mut progress = self.progress.subscribe();
         let reached = tokio::time::timeout(FRESH_WAIT_MAX, async {
-            progress.wait_for(|now| *now >= wanted).await.map(|now| *now)
+            progress.wait_for(|now| *now >= revision).await.map(|now| *now)
         });
         match reached.await {
             Ok(Ok(now)) => Ok(now),
-            _ => Err(Status::version_too_large(wanted, *self.progress.borrow())),
+            _ => Err(Status::version_too_large(revision, *self.progress.borrow())),
         }
     }
 
-    /// Forgets every earlier state of every object: lists and watches from before are 410.
+    /// Removes the history of every object: lists and watches at earlier revisions are 410.
     ///
     /// # Errors
-    /// The storage did not compact; caches have forgotten all the same.
+    /// The storage did not compact; the caches have removed their history all the same.
     pub async fn forget_history(&self) -> Result<(), Status> {
         let revision = self.fresh().await?;
         self.caches.read().values().for_each(|cache| cache.forget_until(revision));
-        self.storage().compact(revision).await.map_err(|error| storage_failed(&error))
+        self.storage().compact(revision).await.map_err(|error| storage_status(&error))
     }
 
     fn apply_events(&self, events: &[Arc<Event>]) {
@@ -362,7 +374,8 @@ impl Registry {
         key.starts_with(prefix.as_str()).then(|| cache.clone())
     }
 
-    /// Any resource stored under the key's prefix; its selectable fields are those of all versions.
+    /// A resource that is stored under the prefix of the key; its selectable fields are those of
+    /// all versions.
     fn resource_of(&self, key: &str) -> Option<Arc<Resource>> {
         let catalog = self.catalog.load();
         catalog
@@ -374,7 +387,7 @@ impl Registry {
     }
 }
 
-/// An undecodable value is told once and skipped, so that it does not break its whole kind.
+/// An undecodable value is logged once and skipped, so that it does not break its whole kind.
 fn decode(item: &storage::KeyValue, resource: &Resource) -> Option<Arc<Stored>> {
     match Stored::decode(item, &resource.selectable_fields) {
         Ok(stored) => Some(Arc::new(stored)),
@@ -429,13 +442,15 @@ async fn advance(registry: &Registry, item: WatchItem) {
     });
 }
 
-/// A storage error as clients are told.
-pub(crate) fn storage_failed(error: &StorageError) -> Status {
+/// A storage error as the `Status` for clients.
+pub(crate) fn storage_status(error: &StorageError) -> Status {
     match error {
-        StorageError::Compacted { wanted, oldest } => Status::expired(format!(
-            "The resourceVersion for the provided watch is too old: {wanted} ({oldest})"
+        StorageError::Compacted { requested: revision, oldest } => Status::expired(format!(
+            "The resourceVersion for the provided watch is too old: {revision} ({oldest})"
         )),
-        StorageError::Future { wanted, current } => Status::version_too_large(*wanted, *current),
+        StorageError::Future { requested: revision, current } => {
+            Status::version_too_large(*revision, *current)
+        }
         StorageError::TooLarge { .. } => Status::too_large(error.to_string()),
         StorageError::Full { .. } => {
             let text = format!("{error}; free space on the server's disk and try again");

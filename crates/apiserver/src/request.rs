@@ -1,29 +1,33 @@
-//! From path, method and query to what is asked: resource or not, verb, names, options.
+//! Parses path, method and query into what is requested: resource or not, verb, names, options.
 
 use api_meta::fields::FieldSelector;
 use http::Method;
 
-/// What a request addresses. Text is percent-decoded; empty means absent.
+/// What a request addresses. Strings are percent-decoded; empty means absent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RequestInfo {
+    /// The path is one of a resource: `/api/<version>/…` or `/apis/<group>/<version>/…`.
     pub is_resource: bool,
-    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for other paths the method in
-    /// lower case.
+    /// `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`, `deletecollection`; for other
+    /// paths the method in lower case; empty for unknown methods.
     pub verb: &'static str,
     pub group: String,
     pub version: String,
     pub namespace: String,
     pub resource: String,
     pub name: String,
+    /// With `/` between its parts.
     pub subresource: String,
+    /// The whole path, as it was sent.
     pub path: String,
 }
 
-/// The query's parameters, decoded, in order.
+/// The parameters of the query, decoded, in order.
 #[derive(Clone, Debug, Default)]
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
+    /// Parses the query of a URI. Never fails: malformed escapes stay as they are.
     pub fn parse(query: Option<&str>) -> Self {
         let pairs = query.unwrap_or_default().split('&').filter(|pair| !pair.is_empty());
         Self(
@@ -35,17 +39,19 @@ impl Query {
                 .collect(),
         )
     }
+    /// The first value of the parameter.
     pub fn get(&self, key: &str) -> Option<&str> {
         self.0.iter().find(|(k, _)| k == key).map(|(_, v)| v.as_str())
     }
-    /// The value, or empty.
+    /// The first value of the parameter; empty when it is absent.
     pub fn text(&self, key: &str) -> &str {
         self.get(key).unwrap_or_default()
     }
+    /// All values of the parameter, in order.
     pub fn all<'a>(&'a self, key: &'a str) -> impl Iterator<Item = &'a str> {
         self.0.iter().filter(move |(k, _)| k == key).map(|(_, v)| v.as_str())
     }
-    /// Kubernetes' reading of a boolean parameter: present and neither `0` nor `false`.
+    /// A boolean parameter as Kubernetes reads it: present, and neither `0` nor `false`.
     pub fn flag(&self, key: &str) -> bool {
         self.get(key).is_some_and(|value| value != "0" && value != "false")
     }
@@ -78,6 +84,7 @@ pub fn decode(text: &str) -> String {
 }
 
 impl RequestInfo {
+    /// What a request addresses, by the rules of kube-apiserver.
     pub fn parse(method: &Method, path: &str, query: &Query) -> Self {
         let mut info = Self { verb: plain_verb(method), path: path.to_owned(), ..Self::default() };
         let mut parts: Vec<String> =
@@ -119,7 +126,7 @@ impl RequestInfo {
         info
     }
 
-    /// True when the path names one object, as opposed to a name taken from a field selector.
+    /// Whether the path names one object, as opposed to a name taken from a field selector.
     pub fn names_object(&self) -> bool {
         !self.name.is_empty() && !matches!(self.verb, "list" | "watch" | "deletecollection")
     }
@@ -162,7 +169,7 @@ fn resource_verb(
     }
 }
 
-/// `metadata.name=x` alone or among other terms names the object for authorization.
+/// `metadata.name=x`, alone or among other terms, names the object for authorization.
 fn name_from_selector(selector: &str) -> Option<String> {
     let fields = FieldSelector::parse(selector).ok()?;
     fields.required("metadata.name").filter(|name| !name.is_empty()).map(str::to_owned)

@@ -1,4 +1,4 @@
-//! What a served resource is: its names, verbs, subresources, storage place and strategy.
+//! A served resource: its names, verbs, subresources, storage prefix and strategy.
 
 use std::sync::Arc;
 
@@ -11,8 +11,9 @@ use crate::attributes::UserInfo;
 pub use crate::stored::SelectableField;
 use crate::strategy::Strategy;
 
-/// One version of one resource. Immutable once in the catalog; a change is a new value.
+/// One version of one resource. Immutable once it is in the catalog; a change is a new value.
 pub struct Resource {
+    /// Empty for the core group.
     pub group: String,
     pub version: String,
     pub plural: String,
@@ -22,12 +23,15 @@ pub struct Resource {
     pub namespaced: bool,
     pub short_names: Vec<String>,
     pub categories: Vec<String>,
+    /// The verbs that it offers.
     pub verbs: Vec<&'static str>,
     pub subresources: Vec<Subresource>,
     pub backend: Backend,
     pub strategy: Arc<dyn Strategy>,
-    pub columns: Vec<Column>,
-    pub rules: Rules,
+    /// The columns of its Tables, in order.
+    pub columns: Vec<TableColumn>,
+    pub rules: ResourceRules,
+    /// Which names its objects may have.
     pub name_rule: NameRule,
     /// Beyond `metadata.name` and `metadata.namespace`.
     pub selectable_fields: Vec<SelectableField>,
@@ -35,41 +39,45 @@ pub struct Resource {
     pub custom: bool,
 }
 
+/// Where the objects of a resource come from.
 pub enum Backend {
     /// Objects under this key prefix, which begins and ends with `/`: `/registry/configmaps/`.
     Stored { prefix: String },
-    /// Nothing is stored: `create` computes an answer (reviews).
+    /// Nothing is stored: `create` computes a response (reviews).
     Computed(Arc<dyn Endpoint>),
 }
 
-/// Deviations between kinds that the generic handlers honour.
+/// Differences between kinds that the generic handlers implement.
 #[derive(Clone, Copy, Debug)]
-pub struct Rules {
-    /// `metadata.generation` is kept by the server.
+pub struct ResourceRules {
+    /// The server maintains `metadata.generation`.
     pub generation: bool,
     /// PUT of a missing object creates it.
     pub create_on_update: bool,
     /// PUT without a resourceVersion overwrites.
     pub unconditional_update: bool,
-    /// DELETE answers the object instead of a Status.
+    /// DELETE responds with the object instead of a `Status`.
     pub delete_returns_object: bool,
     /// Age of an object at which it is deleted, counted from its last write.
     pub ttl: Option<std::time::Duration>,
 }
 
-/// A column of the Table form.
+/// A column of the Table representation.
 #[derive(Clone, Debug)]
-pub struct Column {
+pub struct TableColumn {
     pub name: String,
     /// `string`, `integer`, `number`, `boolean`, `date`.
     pub kind: String,
+    /// As in OpenAPI: `name`, `int32`, empty.
     pub format: String,
     pub description: String,
     /// Above 0 only in wide output.
     pub priority: i32,
 }
 
+/// A subresource, below the objects of a resource.
 pub struct Subresource {
+    /// Last part of its path.
     pub name: &'static str,
     pub verbs: Vec<&'static str>,
     pub handler: SubresourceHandler,
@@ -77,6 +85,7 @@ pub struct Subresource {
     pub gvk: Option<(&'static str, &'static str, &'static str)>,
 }
 
+/// Who serves a subresource.
 #[derive(Clone)]
 pub enum SubresourceHandler {
     /// Reads and writes of `status` alone.
@@ -87,7 +96,8 @@ pub enum SubresourceHandler {
     Part,
     /// Computed by the kind's own code.
     Endpoint(Arc<dyn Endpoint>),
-    /// What is connected to, and goes on after the request: by the server's [`crate::connect::Connector`].
+    /// A connection that continues after the request, served by the [`crate::connect::Connector`]
+    /// of the server.
     Connect,
 }
 
@@ -95,27 +105,30 @@ pub enum SubresourceHandler {
 #[derive(Clone)]
 pub struct Call {
     pub user: UserInfo,
-    /// `create`, `get` or `update`. `patch` reads what a patch is to be applied to, `apply` answers what applying
-    /// the body comes to; the outcome follows as `update`.
+    /// `create`, `get` or `update`. `patch` reads the object that a patch is applied to. `apply`
+    /// returns the result of applying the body; the result follows as `update`.
     pub verb: &'static str,
     pub namespace: String,
     pub name: String,
     pub body: Value,
     pub dry_run: bool,
-    /// Who comes to own what is written.
+    /// The field manager of the write.
     pub manager: String,
-    /// Of an `apply`: whether it takes what others own.
+    /// For `apply`: takes over fields that other managers own.
     pub force: bool,
-    /// Of an `update`: the body is the outcome of an `apply`, with its owners of fields.
+    /// For `update`: the body is the result of an `apply`, and contains its field owners.
     pub applied: bool,
 }
 
-/// Answers what is not plain storage: reviews, token requests, scale.
+/// Serves what is not plain storage: reviews, token requests, scale.
 pub trait Endpoint: Send + Sync + 'static {
-    /// The HTTP code and the body.
+    /// Responds with the HTTP code and the body.
+    ///
+    /// # Errors
+    /// The [`Status`] to respond with.
     fn call(&self, call: Call) -> BoxFuture<'_, Result<(u16, Value), Status>>;
 
-    /// Whether it takes `apply`.
+    /// Whether it supports the verb `apply`.
     fn is_applied(&self) -> bool {
         false
     }
@@ -130,7 +143,7 @@ impl Resource {
             format!("{}/{}", self.group, self.version)
         }
     }
-    /// API version and kind of what is sent to and read from the resource, or a subresource of it.
+    /// API version and kind of the bodies of the resource, or of a subresource of it.
     pub fn body_kind(&self, subresource: Option<&Subresource>) -> (String, &str) {
         match subresource.and_then(|subresource| subresource.gvk) {
             Some(("", version, kind)) => (version.to_owned(), kind),
@@ -138,20 +151,23 @@ impl Resource {
             None => (self.api_version(), &self.kind),
         }
     }
-    /// Whether that has a protobuf form. Kinds of Kubernetes have one, custom resources do not.
+    /// Whether these bodies have a protobuf encoding. Kinds of Kubernetes have one, custom
+    /// resources do not.
     pub fn has_protobuf(&self, subresource: Option<&Subresource>) -> bool {
         let own = subresource.is_none_or(|subresource| subresource.gvk.is_none());
         let (api_version, kind) = self.body_kind(subresource);
         !(own && self.custom) && kubernetes_protobuf::is_known(&api_version, kind)
     }
+    /// The subresource of this name.
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|sub| sub.name == name)
     }
-    /// Whether finalizers must be well-known names or have a prefix. Later kinds take any.
-    pub fn knows_its_finalizers(&self) -> bool {
+    /// Whether finalizers must be well-known names or have a prefix. Newer groups accept any name.
+    pub fn validates_finalizers(&self) -> bool {
         let takes_any = ["coordination.k8s.io", "apiextensions.k8s.io"];
         !self.custom && !takes_any.contains(&self.group.as_str())
     }
+    /// Whether it has the subresource `status`.
     pub fn has_status(&self) -> bool {
         self.subresource("status").is_some()
     }

@@ -1,7 +1,7 @@
-//! Questions about identity and rights: computed on POST, never stored.
+//! Reviews of identity and permissions: computed on POST, never stored.
 //!
-//! `TokenReview` and `SelfSubjectReview` tell who somebody is ([`identity`]); the access reviews
-//! and `SelfSubjectRulesReview` what he may do ([`access`]).
+//! `TokenReview` and `SelfSubjectReview` return an identity ([`identity`]); the access reviews and
+//! `SelfSubjectRulesReview` return permissions ([`access`]).
 
 pub mod access;
 pub mod identity;
@@ -15,37 +15,55 @@ use serde_json::{Map, Value, json};
 use crate::attributes::{Authorizer, UserInfo};
 use crate::authentication::TokenAuthenticator;
 use crate::authorization::RuleResolver;
-use crate::resource::{Backend, Call, Endpoint, NameRule, Resource, Rules};
+use crate::resource::{Backend, Call, Endpoint, NameRule, Resource, ResourceRules};
 use crate::strategy::Strategy;
 
-/// What reviews ask.
+/// What reviews are computed from.
 #[derive(Clone)]
 pub struct ReviewSources {
+    /// Evaluates access reviews.
     pub authorizer: Arc<dyn Authorizer>,
+    /// Lists the rules for `SelfSubjectRulesReview`.
     pub rules: Arc<dyn RuleResolver>,
+    /// Authenticates the tokens of `TokenReview`.
     pub tokens: Arc<dyn TokenAuthenticator>,
-    /// What a token is for when a `TokenReview` does not say.
+    /// The audiences of a `TokenReview` that names none.
     pub audiences: Vec<String>,
 }
 
-/// The resource values of all reviews.
+/// The resources of all reviews.
 pub fn review_resources(sources: &ReviewSources) -> Vec<Resource> {
     let authorizer = || Arc::clone(&sources.authorizer);
     let tokens = identity::TokenReview::new(sources.tokens.clone(), sources.audiences.clone());
     let access = |scope| Arc::new(access::AccessReview::new(authorizer(), scope));
-    use access::Scope;
+    use access::ReviewScope;
     vec![
-        computed("authentication.k8s.io", "TokenReview", false, Arc::new(tokens)),
-        computed("authentication.k8s.io", "SelfSubjectReview", false, Arc::new(identity::WhoAmI)),
-        computed("authorization.k8s.io", "SubjectAccessReview", false, access(Scope::Anybody)),
-        computed("authorization.k8s.io", "SelfSubjectAccessReview", false, access(Scope::Asker)),
-        computed(
+        computed_resource("authentication.k8s.io", "TokenReview", false, Arc::new(tokens)),
+        computed_resource(
+            "authentication.k8s.io",
+            "SelfSubjectReview",
+            false,
+            Arc::new(identity::WhoAmI),
+        ),
+        computed_resource(
+            "authorization.k8s.io",
+            "SubjectAccessReview",
+            false,
+            access(ReviewScope::Anybody),
+        ),
+        computed_resource(
+            "authorization.k8s.io",
+            "SelfSubjectAccessReview",
+            false,
+            access(ReviewScope::Requester),
+        ),
+        computed_resource(
             "authorization.k8s.io",
             "LocalSubjectAccessReview",
             true,
-            access(Scope::Namespace),
+            access(ReviewScope::Namespace),
         ),
-        computed(
+        computed_resource(
             "authorization.k8s.io",
             "SelfSubjectRulesReview",
             false,
@@ -54,8 +72,8 @@ pub fn review_resources(sources: &ReviewSources) -> Vec<Resource> {
     ]
 }
 
-/// A resource of `v1` that is only ever created, and never stored.
-pub fn computed(
+/// A resource in version `v1` that can only be created, and is never stored.
+pub fn computed_resource(
     group: &str,
     kind: &str,
     namespaced: bool,
@@ -81,7 +99,7 @@ pub fn computed(
         })),
         strategy: Arc::new(Unstored),
         columns: Vec::new(),
-        rules: Rules {
+        rules: ResourceRules {
             generation: false,
             create_on_update: false,
             unconditional_update: false,
@@ -94,7 +112,7 @@ pub fn computed(
     }
 }
 
-/// Fills or checks the type of a review before it is answered.
+/// Completes or validates the type of a body before the endpoint is called.
 struct Typed {
     api_version: String,
     kind: String,
@@ -106,12 +124,12 @@ impl Endpoint for Typed {
         if call.body.is_null() {
             call.body = json!({});
         }
-        for (field, wanted) in [("apiVersion", &self.api_version), ("kind", &self.kind)] {
+        for (field, expected) in [("apiVersion", &self.api_version), ("kind", &self.kind)] {
             let given = call.body[field].as_str().unwrap_or_default();
-            if !given.is_empty() && given != wanted {
+            if !given.is_empty() && given != expected {
                 let text = format!(
                     "the {field} in the data ({given}) does not match the expected {field} \
-                     ({wanted})"
+                     ({expected})"
                 );
                 return Box::pin(std::future::ready(Err(Status::bad_request(text))));
             }
@@ -119,13 +137,13 @@ impl Endpoint for Typed {
                 let text = format!("the body of the request is not a {}", self.kind);
                 return Box::pin(std::future::ready(Err(Status::bad_request(text))));
             };
-            body.insert(field.to_owned(), json!(wanted));
+            body.insert(field.to_owned(), json!(expected));
         }
         self.endpoint.call(call)
     }
 }
 
-/// Reviews have no table form.
+/// Reviews have no Table representation.
 struct Unstored;
 
 impl Strategy for Unstored {
@@ -134,39 +152,39 @@ impl Strategy for Unstored {
     }
 }
 
-/// An identity as reviews show it; what is empty is left out.
+/// An identity as reviews return it; empty fields are omitted.
 fn user_json(user: &UserInfo) -> Value {
-    let mut shown = Map::new();
-    let mut tell = |field: &str, value: Value| {
-        shown.insert(field.to_owned(), value);
+    let mut fields = Map::new();
+    let mut insert = |field: &str, value: Value| {
+        fields.insert(field.to_owned(), value);
     };
     if !user.name.is_empty() {
-        tell("username", json!(user.name));
+        insert("username", json!(user.name));
     }
     if !user.uid.is_empty() {
-        tell("uid", json!(user.uid));
+        insert("uid", json!(user.uid));
     }
     if !user.groups.is_empty() {
-        tell("groups", json!(user.groups));
+        insert("groups", json!(user.groups));
     }
     if !user.extra.is_empty() {
-        tell("extra", json!(user.extra));
+        insert("extra", json!(user.extra));
     }
-    Value::Object(shown)
+    Value::Object(fields)
 }
 
-/// The review with an answer: type and metadata as they came, `spec` as given here.
-fn answered(body: &Value, metadata: Value, spec: Option<Value>, status: Value) -> Value {
-    let mut answer = json!({
+/// A review with its status: type and metadata as they were sent, `spec` as given here.
+fn with_status(body: &Value, metadata: Value, spec: Option<Value>, status: Value) -> Value {
+    let mut review = json!({
         "apiVersion": body["apiVersion"],
         "kind": body["kind"],
         "metadata": if metadata.is_null() { json!({}) } else { metadata },
         "status": status,
     });
     if let Some(spec) = spec {
-        answer["spec"] = spec;
+        review["spec"] = spec;
     }
-    answer
+    review
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The types of kinds as definitions of OpenAPI v3: those of built-in kinds ([`builtin`]), those of
-//! custom resources, and how objects of both merge.
+//! The types of kinds as OpenAPI v3 definitions, of built-in kinds ([`builtin`]) and of custom
+//! resources, and how their objects merge.
 //!
-//! [`crate::openapi`] makes the documents of them that clients read.
+//! [`crate::openapi`] makes the published documents from them.
 
 mod builtin;
 mod components;
@@ -9,4 +9,6 @@ mod marks;
 pub mod unset;
 
 pub use builtin::{Builtin, builtin, builtin_schema, builtins};
-pub use components::{components, definition_name, finished, gvk, merge_schema, meta, reference};
+pub use components::{
+    components, definition_name, gvk, merge_schema, meta, openapi_definitions, reference,
+};

@@ -1,4 +1,5 @@
-//! Connections: TLS, HTTP/1.1 and HTTP/2, upgrades, graceful end. Serves any service, not only this crate's.
+//! Serves connections: TLS, HTTP/1.1 and HTTP/2, upgrades, graceful shutdown. Serves any service,
+//! not only that of this crate.
 
 mod drain;
 mod head_guard;
@@ -26,84 +27,87 @@ use tokio_rustls::rustls::ServerConfig;
 
 use crate::attributes::ClientCertificates;
 use crate::body::BoxError;
-use crate::body::ending::Ending;
+use crate::body::ending::GuardedBody;
 use crate::rejections;
 
 pub use head_guard::HeadChecker;
 use head_guard::{HeadGuard, Switched};
 use strangers::{Strangers, Ticket};
 
-/// Connections served at once; more wait in the listener's backlog, and those on which nobody has authenticated yield
-/// to them. How many of those there may be: [`strangers`].
+/// Connections served at once; more wait in the backlog of the listener, and unauthenticated ones
+/// yield to them. [`strangers`] limits the number of unauthenticated ones.
 const CONNECTIONS_MAX: usize = 16_384;
 /// A client must finish its TLS handshake within this.
 const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
-/// A client must send its request's head within this.
+/// A client must send the head of its request within this.
 const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
-/// All header fields of one request; impersonation headers can be long.
+/// Bytes of all header fields of one request; impersonation headers can be long.
 const HEADERS_SIZE_MAX: u32 = 128 * 1024;
 /// Streams on one HTTP/2 connection: a client runs all its watches on one.
 const STREAMS_MAX: u32 = 1_000;
-/// Requests under way on one connection until somebody has authenticated on it: a browser fetches the pieces of the web
-/// interface at once.
+/// Concurrent requests on one connection until a caller has authenticated on it: a browser fetches
+/// the files of the web interface at once.
 const STRANGERS_REQUESTS_MAX: usize = 100;
-/// How long a connection is served until somebody has authenticated on it; then it is asked to end,
+/// How long a connection is served without authentication. Then the client is requested to close
+/// it,
 const STRANGERS_TIME_MAX: Duration = Duration::from_secs(60);
-/// and closed after another.
+/// and closed after this.
 const STRANGERS_GRACE: Duration = Duration::from_secs(30);
-/// Flow-control windows: one stream, and all streams of a connection together. What strangers send and nobody reads
-/// fills them.
+/// Flow-control windows of one stream, and of all streams of a connection together. Unread data of
+/// unauthenticated clients fills them.
 const STREAM_WINDOW: u32 = 256 * 1024;
 const CONNECTION_WINDOW: u32 = 1024 * 1024;
-/// Bytes of answers that wait in one connection's buffers.
+/// Bytes of responses that wait in the buffers of one connection.
 const SEND_BUFFER_MAX: usize = 256 * 1024;
-/// Peers that do not answer a ping are gone.
+/// A peer that does not respond to a ping in time is disconnected.
 const PING_EVERY: Duration = Duration::from_secs(30);
 const PING_TIME_MAX: Duration = Duration::from_secs(15);
-/// How long open requests may go on after the end was asked for: as long as a request may take.
+/// How long open requests may continue after the shutdown began: as long as a request may take.
 const DRAIN_TIME_MAX: Duration = Duration::from_secs(60);
-/// How long those may that have no end of their own, such as watches.
+/// How long long-running requests, such as watches, may continue.
 const LONG_DRAIN_TIME_MAX: Duration = Duration::from_secs(5);
 
-/// Where the peer is.
+/// The address of the peer, in the extensions of every request.
 #[derive(Clone, Copy, Debug)]
 pub struct PeerAddress(pub SocketAddr);
 
-/// In the extensions of every request: its connection. What goes on to use the connection after it
-/// was upgraded keeps this for as long, so that the connection counts until then.
+/// In the extensions of every request: its connection. A task that uses the connection after an
+/// upgrade holds this, so that the connection counts until the task ends.
 #[derive(Clone)]
 pub struct Connection {
-    kept: mpsc::Sender<Infallible>,
+    alive: mpsc::Sender<Infallible>,
     ticket: Arc<Ticket>,
 }
 
 impl Connection {
-    /// Waits until the connection must be given up: the server has ended.
+    /// Waits until the connection must be closed because the server has stopped.
     pub async fn cut(&self) {
-        self.kept.closed().await;
+        self.alive.closed().await;
     }
 
-    /// Somebody has authenticated on the connection: the limits of strangers hold for it no more.
-    pub fn authenticated(&self) {
-        self.ticket.authenticated();
+    /// Records that a caller has authenticated on the connection: the limits of unauthenticated
+    /// connections no longer apply to it.
+    pub fn mark_authenticated(&self) {
+        self.ticket.mark_authenticated();
     }
 }
 
-/// Marks the connection of a request as one on which somebody has authenticated. Nothing for requests that came over
-/// none.
-pub fn authenticated(extensions: &http::Extensions) {
+/// Marks the connection of a request as authenticated. Does nothing for requests without a
+/// connection.
+pub fn mark_authenticated(extensions: &http::Extensions) {
     if let Some(connection) = extensions.get::<Connection>() {
-        connection.authenticated();
+        connection.mark_authenticated();
     }
 }
 
-/// Whether an address is that of a proxy with many people behind it.
+/// Whether an address is that of a proxy with many users behind it.
 pub type IsProxy = Arc<dyn Fn(IpAddr) -> bool + Send + Sync>;
 
-/// Accepts connections until `shutdown` turns true. Then clients are told to go elsewhere, open
-/// requests may finish, up to [`DRAIN_TIME_MAX`], and what goes on for ever is cut before that.
+/// Accepts connections until `shutdown` becomes `true`. Then clients are requested to use another
+/// server, and open requests may finish, up to [`DRAIN_TIME_MAX`]. Long-running ones are cut after
+/// [`LONG_DRAIN_TIME_MAX`], once no other request is open.
 ///
-/// `tls` is asked for each connection, so that a renewed certificate takes effect without a restart.
+/// `tls` is read for each connection, so that a renewed certificate takes effect without a restart.
 pub async fn serve<S, B>(
     listener: TcpListener,
     tls: watch::Receiver<Arc<ServerConfig>>,
@@ -121,7 +125,7 @@ pub async fn serve<S, B>(
     serve_behind(Arc::new(|_| false), listener, tls, service, shutdown).await;
 }
 
-/// As [`serve`], with proxies in front: their connections do not count by address.
+/// Like [`serve`], behind proxies: their connections do not count by address.
 pub async fn serve_behind<S, B>(
     is_proxy: IsProxy,
     listener: TcpListener,
@@ -137,16 +141,16 @@ pub async fn serve_behind<S, B>(
     B: http_body::Body<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let permits = Arc::new(Semaphore::new(CONNECTIONS_MAX));
     let mut connections = JoinSet::new();
     let requests = ShortRequests::new();
     let strangers = Strangers::default();
     loop {
         while connections.try_join_next().is_some() {}
-        if places.available_permits() == 0 {
+        if permits.available_permits() == 0 {
             strangers.yield_one();
         }
-        let place = places.clone().acquire_owned().await.expect("the semaphore is never closed");
+        let permit = permits.clone().acquire_owned().await.expect("the semaphore is never closed");
         let accepted = tokio::select! {
             accepted = listener.accept() => accepted,
             _ = shutdown.wait_for(|end| *end) => break,
@@ -161,7 +165,7 @@ pub async fn serve_behind<S, B>(
             }
         };
         let ip = peer.ip().to_canonical();
-        // Refused by closing it: TLS would cost more than what is saved.
+        // Rejected by closing it: TLS would cost more than it saves.
         let Some(ticket) = strangers.admit((!is_proxy(ip)).then_some(ip)) else { continue };
         let acceptor = TlsAcceptor::from(tls.borrow().clone());
         let (service, shutdown) = (service.clone(), shutdown.clone());
@@ -171,19 +175,19 @@ pub async fn serve_behind<S, B>(
             let begin = Begin { stream, peer, acceptor, ticket: ticket.clone(), requests };
             let ended = tokio::select! {
                 ended = connection(begin, service, shutdown) => ended,
-                () = ticket.cut() => Err("it made room for another".into()),
+                () = ticket.cut() => Err("it was closed to make room for another one".into()),
             };
             if let Err(error) = ended {
                 tracing::debug!(%peer, error, "connection ended");
             }
-            drop(place);
+            drop(permit);
         });
     }
     drop(listener);
     let drained = async { while connections.join_next().await.is_some() {} };
     let only_long_left = async {
         tokio::time::sleep(LONG_DRAIN_TIME_MAX).await;
-        requests.ended().await;
+        requests.wait_until_ended().await;
     };
     tokio::select! {
         () = drained => return,
@@ -193,7 +197,7 @@ pub async fn serve_behind<S, B>(
     connections.shutdown().await;
 }
 
-/// A connection that was accepted.
+/// An accepted connection.
 struct Begin {
     stream: TcpStream,
     peer: SocketAddr,
@@ -217,8 +221,8 @@ where
     B::Error: Into<BoxError>,
 {
     let Begin { stream, peer, acceptor, ticket, requests } = begin;
-    let (kept, mut given_up) = mpsc::channel(1);
-    let kept = Connection { kept, ticket: ticket.clone() };
+    let (alive, mut released) = mpsc::channel(1);
+    let connection_handle = Connection { alive, ticket: ticket.clone() };
     stream.set_nodelay(true)?;
     let stream =
         tokio::time::timeout(HANDSHAKE_TIME_MAX, acceptor.accept(ReadAhead::new(stream))).await??;
@@ -233,7 +237,7 @@ where
     let service = hyper::service::service_fn(move |mut request: Request<Incoming>| {
         let under_way = own.begin(STRANGERS_REQUESTS_MAX);
         request.extensions_mut().insert(PeerAddress(peer));
-        request.extensions_mut().insert(kept.clone());
+        request.extensions_mut().insert(connection_handle.clone());
         if let Some(certificates) = &certificates {
             request.extensions_mut().insert(certificates.clone());
         }
@@ -241,12 +245,12 @@ where
         let may_switch = request.version() != Version::HTTP_2;
         let is_connect = request.method() == Method::CONNECT;
         let switched = switched.clone();
-        // Its room is free as soon as the head of the response is there: watches stay for hours.
-        let answer = under_way.is_some().then(|| Box::pin(service.clone().call(request)));
+        // The permit is released when the head of the response is ready: watches last for hours.
+        let responding = under_way.is_some().then(|| Box::pin(service.clone().call(request)));
         async move {
-            let response = match answer {
-                Some(answer) => {
-                    let Ok(response) = answer.await;
+            let response = match responding {
+                Some(responding) => {
+                    let Ok(response) = responding.await;
                     response.map(|body| body.map_err(Into::into).boxed_unsync())
                 }
                 None => too_many_requests(),
@@ -256,8 +260,8 @@ where
             if may_switch && is_switched {
                 switched.set();
             }
-            // Sent is what counts, not answered.
-            Ok::<_, Infallible>(response.map(|body| Ending::new(body, (open, under_way))))
+            // A request counts until its response has been sent.
+            Ok::<_, Infallible>(response.map(|body| GuardedBody::new(body, (open, under_way))))
         }
     });
     let ended = {
@@ -268,7 +272,7 @@ where
         let ended = tokio::select! {
             ended = connection.as_mut() => Some(ended),
             () = stopped => None,
-            () = overstayed(&ticket, STRANGERS_TIME_MAX) => None,
+            () = wait_until_overstayed(&ticket, STRANGERS_TIME_MAX) => None,
         };
         match ended {
             Some(ended) => ended,
@@ -276,20 +280,20 @@ where
                 connection.as_mut().graceful_shutdown();
                 tokio::select! {
                     ended = connection => ended,
-                    () = overstayed(&ticket, STRANGERS_GRACE) => {
+                    () = wait_until_overstayed(&ticket, STRANGERS_GRACE) => {
                         rejections::CONNECTIONS.count();
-                        Err("nobody authenticated on it in time".into())
+                        Err("no caller authenticated on it in time".into())
                     }
                 }
             }
         }
     };
-    // Nothing is ever sent: this waits for all that was kept.
-    let _ = given_up.recv().await;
+    // Nothing is ever sent: this waits until all handles are dropped.
+    let _ = released.recv().await;
     ended
 }
 
-/// How HTTP is spoken.
+/// The HTTP settings of connections.
 fn builder() -> auto::Builder<TokioExecutor> {
     let mut builder = auto::Builder::new(TokioExecutor::new());
     builder
@@ -311,16 +315,16 @@ fn builder() -> auto::Builder<TokioExecutor> {
     builder
 }
 
-/// Waits until a connection has been there for `time` without anybody who has authenticated on it; for ever if somebody
-/// has.
-async fn overstayed(ticket: &Ticket, time: Duration) {
+/// Waits until a connection has existed for `time` without authentication; never returns when a
+/// caller has authenticated.
+async fn wait_until_overstayed(ticket: &Ticket, time: Duration) {
     tokio::time::sleep(time).await;
     if ticket.is_authenticated() {
         std::future::pending::<()>().await;
     }
 }
 
-/// What a connection is told on which nobody has authenticated.
+/// The response to a request over the limit of an unauthenticated connection.
 fn too_many_requests() -> Response<UnsyncBoxBody<Bytes, BoxError>> {
     rejections::STREAMS.count();
     let text = "too many requests at once on a connection without credentials\n";

@@ -1,9 +1,9 @@
-//! The whole server as a service: identity, authorization, routing.
+//! The whole server as a service: authentication, authorization, routing.
 //!
-//! Outside it is served over TLS by [`crate::serve`]; inside the process a caller that puts its [`UserInfo`] into the
-//! request's extensions is believed, since nothing outside can.
+//! [`crate::serve`] serves it over TLS. Inside the process, a caller that puts its [`UserInfo`]
+//! into the extensions of the request is trusted, since nothing outside can do that.
 
-mod exchange;
+mod request_context;
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use std::time::Duration;
 use api_meta::duration;
 use api_meta::status::Status;
 use bytes::Bytes;
-use exchange::{Exchange, is_long_running};
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use http::{HeaderValue, Request, Response, StatusCode, request};
+use request_context::{RequestContext, is_long_running};
 use tokio::sync::watch;
 
-use crate::aggregation::{Aggregation, Elsewhere, Table, proxy};
+use crate::aggregation::{AggregatedApi, Aggregation, ApiServiceTable, proxy};
 use crate::attributes::{
     Attributes, Authenticator, Authorizer, Decision, USER_ANONYMOUS, UserInfo,
 };
@@ -44,44 +44,46 @@ use crate::warnings;
 
 pub use crate::handlers::WATCH_END_SPREAD;
 
-/// Longest handling of a request that is no watch, its wait for a seat included.
+/// Longest handling of a request that is not long-running, including its wait for a seat.
 const REQUEST_TIME_MAX: Duration = Duration::from_secs(60);
-/// Longest handling of one that changes something, once it has its seat.
+/// Longest handling of a mutating request, once it has its seat.
 const WRITE_TIME_MAX: Duration = Duration::from_secs(34);
-/// When a client that was turned away may come again.
+/// Seconds after which a client that was rejected with 429 may retry.
 const RETRY_AFTER: HeaderValue = HeaderValue::from_static("1");
 
-/// What the server is made of.
+/// The required parts of a server.
 pub struct Parts {
     pub registry: Arc<Registry>,
+    /// Authenticates requests from outside the process.
     pub authenticator: Arc<dyn Authenticator>,
+    /// Authorizes every request.
     pub authorizer: Arc<dyn Authorizer>,
-    /// What `/version` says: `v1.36.3`.
+    /// The version that `/version` returns: `v1.36.3`.
     pub git_version: String,
 }
 
-/// What stands around a server's requests beside its [`Parts`].
+/// The optional parts of a server.
 #[derive(Default)]
 pub struct Operations {
-    /// Absent: the levels that every server has from the start, whatever is stored.
+    /// `None`: the initial priority levels, whatever is stored.
     pub flow_control: Option<Arc<FlowControl>>,
-    /// Absent: nothing is recorded.
+    /// `None`: no requests are recorded.
     pub audit: Option<Arc<Audit>>,
     /// Serves logs of pods, commands in them and their ports.
     pub connector: Option<Arc<dyn Connector>>,
-    /// What other servers serve of this API.
+    /// The aggregated APIs.
     pub aggregation: Arc<Aggregation>,
-    /// What must go on for the server to be alive.
+    /// Tasks that must run for the server to be healthy.
     pub tasks: Vec<TaskCheck>,
 }
 
-/// Cheap to clone.
+/// The API server. Cheap to clone: all clones are one server.
 #[derive(Clone)]
 pub struct ApiServer {
-    inner: Arc<Inner>,
+    inner: Arc<ApiServerInner>,
 }
 
-struct Inner {
+struct ApiServerInner {
     parts: Parts,
     documents: Documents,
     readiness: AtomicU8,
@@ -90,17 +92,17 @@ struct Inner {
     connector: Option<Arc<dyn Connector>>,
     aggregation: Arc<Aggregation>,
     tasks: Vec<TaskCheck>,
-    /// Turns true when long answers are to end.
+    /// Becomes `true` when long-running responses must end.
     ending: watch::Sender<bool>,
 }
 
 impl ApiServer {
-    /// Not ready until [`ApiServer::set_ready`].
+    /// A server without optional parts. Not ready until [`ApiServer::set_ready`].
     pub fn new(parts: Parts) -> Self {
         Self::with(parts, Operations::default())
     }
 
-    /// As [`ApiServer::new`].
+    /// A server with these optional parts. Not ready until [`ApiServer::set_ready`].
     pub fn with(parts: Parts, operations: Operations) -> Self {
         let documents = Documents::new(
             parts.registry.clone(),
@@ -108,7 +110,7 @@ impl ApiServer {
             &parts.git_version,
         );
         let initial = || FlowControl::new(parts.registry.metrics().clone());
-        let inner = Inner {
+        let inner = ApiServerInner {
             flow_control: operations.flow_control.unwrap_or_else(initial),
             audit: operations.audit,
             connector: operations.connector,
@@ -122,30 +124,34 @@ impl ApiServer {
         Self { inner: Arc::new(inner) }
     }
 
-    /// Lets others find what service account tokens are verified with. Only the first call counts.
+    /// Publishes the keys that verify service account tokens, as OpenID documents. Only the first
+    /// call counts.
     pub fn serve_openid(&self, documents: OpenIdDocuments) {
         self.inner.documents.set_openid(documents);
     }
 
+    /// Where its objects are read and written.
     pub fn registry(&self) -> &Arc<Registry> {
         &self.inner.parts.registry
     }
 
+    /// Who authorizes its requests.
     pub fn authorizer(&self) -> &Arc<dyn Authorizer> {
         &self.inner.parts.authorizer
     }
 
-    /// The audit log, for what stands in front of this server.
+    /// The audit log, for components in front of this server.
     pub fn audit(&self) -> Option<&Arc<Audit>> {
         self.inner.audit.as_ref()
     }
 
-    /// What `/readyz` says.
+    /// Sets whether `/readyz` passes.
     pub fn set_ready(&self, ready: bool) {
         let readiness = if ready { Readiness::Ready } else { Readiness::Starting };
         self.inner.readiness.store(readiness as u8, Ordering::Release);
     }
 
+    /// Whether `/readyz` may pass: marked ready, and not stopping.
     pub fn is_ready(&self) -> bool {
         self.readiness() == Readiness::Ready
     }
@@ -154,143 +160,144 @@ impl ApiServer {
         Readiness::from_number(self.inner.readiness.load(Ordering::Acquire))
     }
 
-    /// `/readyz` says no from now on, and nothing else changes: whoever sends requests here has
-    /// time to send them elsewhere.
+    /// `/readyz` fails from now on, and nothing else changes: load balancers have time to send
+    /// requests to another server.
     pub fn begin_stop(&self) {
         self.inner.readiness.store(Readiness::Ending as u8, Ordering::Release);
     }
 
-    /// Watches end, each at a moment of its own within [`WATCH_END_SPREAD`].
+    /// Ends all watches, each at a random moment within [`WATCH_END_SPREAD`].
     pub fn end_watches(&self) {
         self.inner.ending.send_replace(true);
     }
 
-    /// The server as seen by one in-process identity. Requests are authorised, not authenticated.
+    /// The server as one in-process identity uses it. Requests are authorised, not authenticated.
     pub fn as_user(&self, user: UserInfo) -> AsUser {
         AsUser { server: self.clone(), user }
     }
 
-    /// Answers one request. A panic inside is an internal error of this request alone.
+    /// Responds to one request. A panic in a handler is an internal error of this request alone.
     pub async fn handle<B>(&self, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         let (parts, body) = request.into_parts();
-        // Only who is allowed to change something gets as far as sending a body.
+        // A body is read only once the caller is authorised to change something.
         let is_outside = parts.extensions.get::<PeerAddress>().is_some();
         let sender = if is_outside { Sender::Authenticated } else { Sender::Inside };
         let body = RequestBody::new(body, sender);
         let registry = self.registry();
-        let mut exchange = Exchange::begin(&parts, registry.metrics(), &registry.catalog());
-        let answer = self.answer(parts, body, &mut exchange);
-        match std::panic::AssertUnwindSafe(answer).catch_unwind().await {
-            Ok(answer) => exchange.answered(answer).await,
+        let mut context = RequestContext::begin(&parts, registry.metrics(), &registry.catalog());
+        let response = self.respond(parts, body, &mut context);
+        match std::panic::AssertUnwindSafe(response).catch_unwind().await {
+            Ok(response) => context.finish(response).await,
             Err(_) => {
                 tracing::error!("a request handler panicked");
-                exchange.panicked()
+                context.finish_panicked()
             }
         }
     }
 
-    async fn answer(
+    async fn respond(
         &self,
         mut parts: request::Parts,
         body: RequestBody,
-        exchange: &mut Exchange,
+        context: &mut RequestContext,
     ) -> Result<Response<Body>, Status> {
-        if is_long_running(&exchange.info) {
-            let user = self.identify(&mut parts, exchange).await?;
-            return self.serve(&parts, &user, exchange, body).await;
+        if is_long_running(&context.info) {
+            let user = self.identify(&mut parts, context).await?;
+            return self.serve(&parts, &user, context, body).await;
         }
-        let limit = request_time(&exchange.query)?;
-        let answer = async {
-            let user = self.identify(&mut parts, exchange).await?;
-            self.serve(&parts, &user, exchange, body).await
+        let limit = request_time(&context.query)?;
+        let response = async {
+            let user = self.identify(&mut parts, context).await?;
+            self.serve(&parts, &user, context, body).await
         };
-        match tokio::time::timeout(limit, answer).await {
-            Ok(answer) => answer,
+        match tokio::time::timeout(limit, response).await {
+            Ok(response) => response,
             Err(_) => {
-                exchange.marks = None;
-                Ok(out_of_time())
+                context.flow_schema_headers = None;
+                Ok(request_timeout_response())
             }
         }
     }
 
-    /// Who asks: the in-process identity, or what the credentials prove; then whom that identity stands in for.
+    /// The caller: the in-process identity, or the one that the credentials prove; then the
+    /// identity that it impersonates.
     async fn identify(
         &self,
         parts: &mut request::Parts,
-        exchange: &mut Exchange,
+        context: &mut RequestContext,
     ) -> Result<UserInfo, Status> {
         let audit = self.inner.audit.as_ref();
-        let trusted = parts.extensions.remove::<UserInfo>();
-        let user = match trusted {
+        let in_process_user = parts.extensions.remove::<UserInfo>();
+        let user = match in_process_user {
             Some(user) => user,
             None => match self.inner.parts.authenticator.authenticate(parts).await {
                 Ok(Some(user)) => user,
                 Ok(None) | Err(_) => {
-                    audit.inspect(|audit| exchange.record_unauthenticated(audit, parts));
+                    audit.inspect(|audit| context.record_unauthenticated(audit, parts));
                     return Err(Status::unauthorized());
                 }
             },
         };
         if user.name != USER_ANONYMOUS {
-            serve::authenticated(&parts.extensions);
+            serve::mark_authenticated(&parts.extensions);
         }
         authentication::strip_credentials(&mut parts.headers);
-        audit.inspect(|audit| exchange.record(audit, parts, &user));
+        audit.inspect(|audit| context.record(audit, parts, &user));
         let effective = impersonate(&mut parts.headers, user, &*self.inner.parts.authorizer)?;
         if let Some(original) = effective.original {
-            exchange.impersonated(&effective.user);
+            context.record_impersonation(&effective.user);
             parts.extensions.insert(original);
         }
         Ok(effective.user)
     }
 
-    /// The way of a request whose asker is known: its turn, whether it is allowed, and the answer.
+    /// Serves a request of a known caller: waits for a seat, authorizes, responds.
     async fn serve(
         &self,
         parts: &request::Parts,
         user: &UserInfo,
-        exchange: &mut Exchange,
+        context: &mut RequestContext,
         body: RequestBody,
     ) -> Result<Response<Body>, Status> {
-        // A watch gives its seat back once it has begun, others when the answer is there.
-        let _admitted = match self.admit(user, exchange).await {
+        // A watch releases its seat once it has begun, other requests when the response is ready.
+        let _admitted = match self.admit(user, context).await {
             Ok(admitted) => admitted,
             Err(refusal) => return Ok(*refusal),
         };
-        let info = &exchange.info;
+        let info = &context.info;
         let attributes = Attributes::of_request(user, info, info.verb);
         match self.inner.parts.authorizer.authorize(&attributes) {
-            Decision::Allow { reason } => exchange.authorized("allow", &reason),
+            Decision::Allow { reason } => context.record_decision("allow", &reason),
             Decision::Deny { reason } | Decision::NoOpinion { reason } => {
-                exchange.authorized("forbid", &reason);
+                context.record_decision("forbid", &reason);
                 return Err(crate::authorization::forbidden(&attributes, &reason));
             }
         }
-        self.route(parts, user, exchange, body).await
+        self.route(parts, user, context, body).await
     }
 
-    /// Waits for the request's turn.
+    /// Waits until the request gets its seats; the error is the 429 response.
     async fn admit(
         &self,
         user: &UserInfo,
-        exchange: &mut Exchange,
+        context: &mut RequestContext,
     ) -> Result<Admitted, Box<Response<Body>>> {
-        let seats = exchange
+        let seats = context
             .resource
             .as_ref()
-            .map_or(1, |resource| self.seats(resource, &exchange.info, &exchange.query));
-        match self.inner.flow_control.admit(user, &exchange.info, seats).await {
+            .map_or(1, |resource| self.seats(resource, &context.info, &context.query));
+        match self.inner.flow_control.admit(user, &context.info, seats).await {
             Ok(admitted) => {
-                exchange.marks = Some(admitted.marks.clone());
+                context.flow_schema_headers = Some(admitted.headers.clone());
                 Ok(admitted)
             }
             Err(refused) => {
-                exchange.marks = Some(refused.marks);
-                Err(Box::new(turned_away()))
+                context.flow_schema_headers = Some(refused.headers);
+                Err(Box::new(too_many_requests()))
             }
         }
     }
@@ -309,25 +316,25 @@ impl ApiServer {
         &self,
         parts: &request::Parts,
         user: &UserInfo,
-        exchange: &Exchange,
+        context: &RequestContext,
         body: RequestBody,
     ) -> Result<Response<Body>, Status> {
-        let (info, query) = (&exchange.info, &exchange.query);
+        let (info, query) = (&context.info, &context.query);
         let registry = self.registry();
-        if let Some(elsewhere) = elsewhere(&self.inner.aggregation.table(), info) {
-            return Ok(proxy::forward(registry, &elsewhere, parts, user, body.into_inner()).await);
+        if let Some(aggregated) = aggregated_server(&self.inner.aggregation.table(), info) {
+            return Ok(proxy::forward(registry, &aggregated, parts, user, body.into_inner()).await);
         }
         if !info.is_resource {
             return self.route_path(parts, info, query).await;
         }
-        let Some(resource) = &exchange.resource else {
+        let Some(resource) = &context.resource else {
             return if is_built_in(&registry.catalog(), info) {
                 Err(Status::unknown_resource())
             } else {
                 Ok(respond::not_found())
             };
         };
-        let context = handlers::Context {
+        let handler_context = handlers::HandlerContext {
             registry,
             resource: resource.clone(),
             info,
@@ -338,10 +345,10 @@ impl ApiServer {
             connector: self.inner.connector.as_ref(),
             ending: &self.inner.ending,
         };
-        let answer = in_time(info, handlers::handle(context, body)).await;
-        let Some(warning) = resource.strategy.deprecation() else { return answer };
-        let form = crate::body::negotiate::refusal(&parts.headers);
-        let mut response = answer.unwrap_or_else(|status| respond::refusal(form, &status));
+        let response = with_write_timeout(info, handlers::handle(handler_context, body)).await;
+        let Some(warning) = resource.strategy.deprecation() else { return response };
+        let format = crate::body::negotiate::refusal(&parts.headers);
+        let mut response = response.unwrap_or_else(|status| respond::refusal(format, &status));
         warnings::add(response.headers_mut(), &[warning.to_owned()]);
         Ok(response)
     }
@@ -364,7 +371,7 @@ impl ApiServer {
         if path == "/metrics" {
             return Ok(self.metrics());
         }
-        self.inner.documents.answer(parts, path, query).await
+        self.inner.documents.respond(parts, path, query).await
     }
 
     fn metrics(&self) -> Response<Body> {
@@ -375,23 +382,24 @@ impl ApiServer {
     }
 }
 
-/// Ends the handling of a write that takes too long.
-async fn in_time(
+/// Ends the handling of a write after [`WRITE_TIME_MAX`].
+async fn with_write_timeout(
     info: &RequestInfo,
-    answer: impl Future<Output = Result<Response<Body>, Status>>,
+    response: impl Future<Output = Result<Response<Body>, Status>>,
 ) -> Result<Response<Body>, Status> {
     if matches!(info.verb, "get" | "list" | "watch") {
-        return answer.await;
+        return response.await;
     }
-    tokio::time::timeout(WRITE_TIME_MAX, answer).await.unwrap_or_else(|_| {
+    tokio::time::timeout(WRITE_TIME_MAX, response).await.unwrap_or_else(|_| {
         Err(Status::timeout(
             "Timeout: request did not complete within requested timeout - context deadline exceeded",
         ))
     })
 }
 
-/// Kubernetes answers so when the whole request takes too long: a `Status` without its type, as text.
-fn out_of_time() -> Response<Body> {
+/// The response of kube-apiserver when the whole request takes too long: a `Status` without its
+/// type, as text.
+fn request_timeout_response() -> Response<Body> {
     let text = "Timeout: request did not complete within the allotted timeout";
     let mut status = Status::timeout(text).to_json();
     if let Some(fields) = status.as_object_mut() {
@@ -402,8 +410,8 @@ fn out_of_time() -> Response<Body> {
     respond::text(StatusCode::GATEWAY_TIMEOUT, format!("{status}\n"))
 }
 
-/// The answer to a request that has no place now.
-fn turned_away() -> Response<Body> {
+/// The response to a request that got neither a seat nor a queue slot.
+fn too_many_requests() -> Response<Body> {
     let text = "Too many requests, please try again later.\n";
     let mut response = respond::text(StatusCode::TOO_MANY_REQUESTS, text);
     let headers = response.headers_mut();
@@ -412,19 +420,21 @@ fn turned_away() -> Response<Body> {
     response
 }
 
-/// The other server of what a request is about: objects of a version, its discovery, its schema.
-fn elsewhere(table: &Table, info: &RequestInfo) -> Option<Elsewhere> {
+/// The aggregated server that serves the version of the request: its objects, its discovery, its
+/// schema.
+fn aggregated_server(table: &ApiServiceTable, info: &RequestInfo) -> Option<AggregatedApi> {
     let path = info.path.trim_end_matches('/');
-    let place = path.strip_prefix("/openapi/v3").unwrap_or(path).strip_prefix("/apis/");
-    let (group, version) = match place.and_then(|place| place.split_once('/')) {
+    let rest = path.strip_prefix("/openapi/v3").unwrap_or(path).strip_prefix("/apis/");
+    let (group, version) = match rest.and_then(|rest| rest.split_once('/')) {
         _ if info.is_resource => (info.group.as_str(), info.version.as_str()),
-        Some(place) => place,
+        Some(rest) => rest,
         None => return None,
     };
-    table.elsewhere(group, version).cloned()
+    table.aggregated_api(group, version).cloned()
 }
 
-/// A group with a built-in resource answers for unknown versions and resources with a Status, others in plain text.
+/// Whether the group has a built-in resource. Such groups respond to unknown versions and resources
+/// with a Status, others with plain text.
 fn is_built_in(catalog: &crate::Catalog, info: &RequestInfo) -> bool {
     catalog.all().any(|resource| resource.group == info.group && !resource.custom)
 }
@@ -444,7 +454,7 @@ fn request_time(query: &Query) -> Result<Duration, Status> {
     Ok(REQUEST_TIME_MAX)
 }
 
-/// See [`ApiServer::as_user`].
+/// A service that sends requests as one identity: [`ApiServer::as_user`].
 #[derive(Clone)]
 pub struct AsUser {
     server: ApiServer,

@@ -1,8 +1,9 @@
-//! Service accounts: the identities that programs have, and their tokens.
+//! Service accounts: the identities of programs, and their tokens.
 //!
-//! [`keys`] signs and verifies. [`claims`] is what a token says. [`authenticator`] turns a token
-//! into an identity, and checks that what the token speaks of still exists. [`request`] issues
-//! tokens on demand, [`legacy`] those that live in a Secret, whose uses [`tracking`] writes down.
+//! [`keys`] signs and verifies; [`claims`] are the contents of a token. [`authenticator`] returns
+//! the identity of a token, and checks that the objects it is bound to still exist. [`request`]
+//! issues tokens on demand; [`legacy`] issues tokens that are stored in a Secret, and [`tracking`]
+//! records their use.
 
 pub mod authenticator;
 pub mod claims;
@@ -20,18 +21,18 @@ pub use request::TokenRequests;
 
 use crate::authentication::CoreObjects;
 
-/// Name prefix of the users that service accounts are.
+/// Prefix of the user names of service accounts.
 pub const USER_PREFIX: &str = "system:serviceaccount:";
 
-/// Name of the account that every namespace has.
+/// Name of the account that exists in every namespace.
 pub const DEFAULT_ACCOUNT: &str = "default";
 
-/// The user that a service account is.
+/// The user name of a service account.
 pub fn user_name(namespace: &str, name: &str) -> String {
     format!("{USER_PREFIX}{namespace}:{name}")
 }
 
-/// Namespace and name of the service account that is this user.
+/// Namespace and name of the service account with this user name; `None` for other users.
 pub fn parse_user_name(user: &str) -> Option<(&str, &str)> {
     let (namespace, name) = user.strip_prefix(USER_PREFIX)?.split_once(':')?;
     let whole = !namespace.is_empty() && !name.is_empty() && !name.contains(':');
@@ -52,13 +53,15 @@ impl CoreObjects for std::sync::Arc<crate::Registry> {
     ) -> BoxFuture<'a, Option<Value>> {
         Box::pin(async move {
             let resource = self.find("", plural)?;
-            let found = self.get_at(&resource, namespace, name, crate::registry::Version::Latest);
+            let found =
+                self.get_at(&resource, namespace, name, crate::registry::ReadVersion::Latest);
             Some(found.await.ok()?.value())
         })
     }
 }
 
-/// For what the registry itself holds: a strong reference there would keep it alive for ever.
+/// For components that the registry itself owns: a strong reference there would keep it alive for
+/// ever.
 impl CoreObjects for std::sync::Weak<crate::Registry> {
     fn get<'a>(
         &'a self,

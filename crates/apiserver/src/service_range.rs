@@ -1,4 +1,4 @@
-//! Where addresses of Services come from.
+//! The range of the cluster addresses of Services.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -6,10 +6,10 @@ use std::str::FromStr;
 
 use ipnet::Ipv4Net;
 
-/// Widest and narrowest ranges that kube-apiserver takes.
+/// Prefix lengths that kube-apiserver accepts.
 const PREFIXES: std::ops::RangeInclusive<u8> = 12..=29;
 
-/// An IPv4 network; by default the usual 10.96.0.0/12.
+/// An IPv4 network; the default is 10.96.0.0/12, like in kubeadm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ServiceRange(Ipv4Net);
 
@@ -20,21 +20,22 @@ impl Default for ServiceRange {
 }
 
 impl ServiceRange {
-    /// The first address, which nobody gets.
+    /// The network address, which no Service gets.
     pub fn start(self) -> u32 {
         self.0.network().into()
     }
 
-    /// Addresses in the range, the first and the last included.
+    /// Number of addresses in the range, the first and the last included.
     pub fn size(self) -> u32 {
         1 << (32 - self.0.prefix_len())
     }
 
+    /// Whether the address is in the range.
     pub fn contains(self, address: Ipv4Addr) -> bool {
         self.0.contains(&address)
     }
 
-    /// The address of the API's own Service.
+    /// The address of the Service `default/kubernetes`: the second one.
     #[must_use]
     pub fn api_address(self) -> Ipv4Addr {
         (self.start() + 1).into()
@@ -46,7 +47,7 @@ impl FromStr for ServiceRange {
 
     fn from_str(text: &str) -> Result<Self, String> {
         let net: Ipv4Net = text.parse().map_err(|_| {
-            format!("\"{text}\" is no IPv4 network; give one such as {}", Self::default())
+            format!("\"{text}\" is not an IPv4 network; give one such as {}", Self::default())
         })?;
         if !PREFIXES.contains(&net.prefix_len()) {
             let (widest, narrowest) = (PREFIXES.start(), PREFIXES.end());
@@ -67,7 +68,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_range_is_read_with_its_host_bits_cut_and_others_are_refused_with_what_to_give() {
+    fn a_range_loses_its_host_bits_and_invalid_ranges_are_rejected_with_an_example() {
         let range: ServiceRange = "10.0.0.7/24".parse().unwrap();
         assert_eq!(range.to_string(), "10.0.0.0/24");
         assert_eq!((range.api_address(), range.size()), (Ipv4Addr::new(10, 0, 0, 1), 256));

@@ -1,5 +1,5 @@
-//! One stored object as the server keeps it: the bytes exactly as served, plus the few facts that lists, watches and
-//! selectors need without parsing.
+//! A stored object as the server caches it: the bytes exactly as served, and the few facts that
+//! lists, watches and selectors need without parsing.
 
 use std::sync::Arc;
 
@@ -13,28 +13,32 @@ use storage::{KeyValue, Revision};
 /// A field that field selectors may name.
 #[derive(Clone, Debug)]
 pub struct SelectableField {
+    /// Its name in selectors.
     pub label: String,
     /// Path from the object's root.
     pub path: Vec<String>,
-    /// A second path, read when the first leads to nothing; empty when there is none.
+    /// A second path, read when the first one leads to no value; empty when there is none.
     pub fallback: Vec<String>,
-    /// Its text when no path leads to anything: the zero value, which JSON leaves out.
+    /// Its text when no path leads to a value: the zero value, which JSON omits.
     pub unset: &'static str,
-    /// In this version of the kind; else it stands here for another version's selectors.
+    /// Offered by this version of the kind; else it is here for the selectors of another version.
     pub offered: bool,
 }
 
 /// An object at one revision. Immutable and shared.
 #[derive(Debug)]
 pub struct Stored {
+    /// In the storage.
     pub key: Arc<str>,
+    /// Of its last change.
     pub revision: Revision,
     /// JSON in the storage version with `metadata.resourceVersion` in place.
     pub bytes: Bytes,
     pub name: Box<str>,
+    /// Empty for cluster-scoped objects.
     pub namespace: Box<str>,
     pub uid: Box<str>,
-    /// Where the text of the kind ends in the bytes; 0 when they name none.
+    /// Offset of the end of the kind in the bytes; 0 when they name none.
     kind_end: usize,
     /// Sorted by key.
     pub labels: Box<[(Box<str>, Box<str>)]>,
@@ -42,7 +46,7 @@ pub struct Stored {
     pub fields: Box<[Box<str>]>,
 }
 
-/// A stored value that cannot be read as an object. It is skipped by lists, and can still be deleted.
+/// A stored value that is not an object. Lists skip it; it can still be deleted.
 #[derive(Debug, thiserror::Error)]
 #[error("stored value of \"{key}\" is not an object: {source}")]
 pub struct Undecodable {
@@ -59,7 +63,7 @@ struct Envelope<'a> {
 }
 
 impl Envelope<'_> {
-    /// Where the text of the kind ends in `bytes`, which the envelope borrows from.
+    /// Offset of the end of the kind in `bytes`, which the envelope borrows from.
     fn kind_end(&self, bytes: &[u8]) -> usize {
         let end = self.kind.map(|kind| kind.get().as_bytes().as_ptr_range().end as usize);
         end.map_or(0, |end| end - bytes.as_ptr() as usize)
@@ -76,7 +80,11 @@ struct Header {
 }
 
 impl Stored {
-    /// Reads a value as storage holds it: without a resource version.
+    /// Decodes a value as the storage holds it: without a resource version. `fields` are the
+    /// selectable fields of the resource.
+    ///
+    /// # Errors
+    /// The value is not a JSON object with metadata: skip it.
     pub fn decode(value: &KeyValue, fields: &[SelectableField]) -> Result<Self, Undecodable> {
         Self::assemble(value.key.clone(), value.mod_revision, &value.value, fields)
             .map_err(|source| Undecodable { key: value.key.clone(), source })
@@ -117,14 +125,15 @@ impl Stored {
         })
     }
 
-    /// The same state under another revision: what a DELETED event shows.
+    /// The same state at another revision, as a DELETED event shows it.
     pub fn at_revision(&self, revision: Revision) -> Self {
         let mut object = self.value();
         object["metadata"]["resourceVersion"] = revision.to_string().into();
         Self { revision, ..self.with_value(&object) }
     }
 
-    /// The same object in another version's form, which does not change what selectors see.
+    /// The same object in the representation of another version, which does not change what
+    /// selectors match.
     pub fn with_value(&self, object: &Value) -> Self {
         let bytes = to_bytes(object);
         let envelope: Option<Envelope<'_>> = serde_json::from_slice(&bytes).ok();
@@ -142,9 +151,9 @@ impl Stored {
         }
     }
 
-    /// The bytes without API version and kind, in two parts that follow one another: what items of
-    /// typed lists are. `None` when the bytes are not of this version and kind, or not in the order
-    /// in which objects are stored.
+    /// The bytes without API version and kind, as two consecutive parts: the items of typed lists.
+    /// `None` when the bytes are of another version or kind, or not in the order in which objects
+    /// are stored.
     pub fn untyped(&self, api_version: &str, kind: &str) -> Option<[&[u8]; 2]> {
         let bytes = &self.bytes[..];
         let version =
@@ -153,7 +162,8 @@ impl Stored {
         let (before, rest) = bytes.split_at_checked(self.kind_end)?;
         let before = before.strip_suffix(b"\"")?.strip_suffix(kind.as_bytes())?;
         let before = before.strip_suffix(b",\"kind\":\"")?.get(start..)?;
-        // Each part begins with the comma behind the member that is left out, and the whole with none.
+        // Each part begins with the comma behind the member that is left out, and the whole with
+        // none.
         Some(match before {
             [] => [rest.strip_prefix(b",")?, &[]],
             [b',', before @ ..] => [before, rest],
@@ -166,7 +176,7 @@ impl Stored {
         serde_json::from_slice(&self.bytes).expect("the bytes were parsed when they were cached")
     }
 
-    /// The `metadata` member as it stands in the bytes.
+    /// The JSON of the member `metadata`, as it is in the bytes.
     pub fn metadata_json(&self) -> &str {
         let envelope: Envelope<'_> = serde_json::from_slice(&self.bytes)
             .expect("the bytes were parsed when they were cached");
@@ -181,7 +191,7 @@ impl Labels for Stored {
     }
 }
 
-/// Text of a field as selectors compare it.
+/// The text of a field, as selectors compare it.
 fn field_value(object: &Value, field: &SelectableField) -> Box<str> {
     let text_at = |path: &Vec<String>| -> Box<str> {
         match path.iter().fold(object, |at, step| &at[step.as_str()]) {
@@ -204,7 +214,8 @@ fn splice_version(stored: &[u8], brace: usize, revision: Revision, metadata: &st
     Bytes::from(bytes)
 }
 
-/// The object as storage wants it: without resource version, keys sorted.
+/// The bytes of an object for the storage: without resource version, keys sorted. Removes the
+/// resource version from `object` too.
 pub fn to_storage(object: &mut Value) -> Bytes {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("resourceVersion");
@@ -212,6 +223,7 @@ pub fn to_storage(object: &mut Value) -> Bytes {
     to_bytes(object)
 }
 
+/// The compact JSON of a tree, keys sorted.
 pub fn to_bytes(object: &Value) -> Bytes {
     Bytes::from(serde_json::to_vec(object).expect("a JSON tree serialises"))
 }

@@ -1,4 +1,5 @@
-//! What a kind adds to the generic handlers: defaults, preparation, validation, admission, table cells.
+//! What a kind adds to the generic handlers: defaults, preparation, validation, admission, Table
+//! cells.
 
 pub mod conversion;
 mod published_schema;
@@ -12,61 +13,67 @@ pub use self::conversion::Conversion;
 pub use self::published_schema::PublishedSchema;
 use crate::attributes::{GROUP_MASTERS, UserInfo};
 
-/// Which write a strategy is asked about.
+/// The write that a strategy is called for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
     Create,
     Update,
     UpdateStatus,
-    /// Of a part of the object, through the subresource of this name.
+    /// A write of a part of the object, through the subresource of this name.
     Part(&'static str),
-    /// Of the finalizers in a namespace's spec.
+    /// A write of the finalizers in the spec of a namespace.
     Finalize,
     Delete,
 }
 
-/// The circumstances of a write.
+/// The context of a write.
 pub struct Write<'a> {
+    /// On whose behalf it is done.
     pub user: &'a UserInfo,
     pub operation: Operation,
+    /// Empty for cluster-scoped objects.
     pub namespace: &'a str,
+    /// Empty while a create has no name yet.
     pub name: &'a str,
+    /// Nothing is stored: side effects must not be either.
     pub dry_run: bool,
 }
 
-/// Name under which the server's own controllers write.
+/// The user name of the controllers of the server.
 pub(crate) const SERVER: &str = "system:apiserver";
 
 impl Write<'_> {
-    /// Whether the server itself writes.
+    /// Whether a controller of the server writes.
     pub fn is_by_server(&self) -> bool {
         self.user.name == SERVER && self.user.groups.iter().any(|group| group == GROUP_MASTERS)
     }
 }
 
-/// The rules of one kind. Every method has the neutral behaviour by default.
+/// The rules of one kind. By default, every method is neutral.
 ///
-/// Order on a write: `default` → `prepare` → generic metadata checks → `validate` → `admit` → storage. The generic
-/// handlers have set metadata, kept `status` apart, and compared versions before and after.
+/// Order on a write: `default` → `prepare` → generic metadata checks → `validate` → `admit` →
+/// storage. The generic handlers have set metadata, separated `status`, and compared versions
+/// before and after.
 pub trait Strategy: Send + Sync + 'static {
     /// Fills absent fields of a decoded object. Idempotent.
     fn default(&self, _object: &mut Value) {}
 
-    /// As [`Strategy::default`], of an object that was applied and never decoded.
+    /// Like [`Strategy::default`], for the result of an apply, which was never decoded as a body.
     fn default_applied(&self, object: &mut Value) {
         self.default(object);
     }
 
-    /// Removes fields that the kind does not know (custom resources with a schema).
+    /// Removes fields that the kind does not have (custom resources with a schema).
     fn prune(&self, _object: &mut Value) {}
 
-    /// Paths of fields that the kind does not know, in document order: `spec.x`. For `fieldValidation`.
+    /// Paths of fields that the kind does not have, in document order: `spec.x`. For
+    /// `fieldValidation`.
     fn unknown_fields(&self, _object: &Value) -> Vec<String> {
         Vec::new()
     }
 
-    /// Why an object cannot be decoded into the kind's type, in Go's words: what follows
-    /// `… cannot be handled as a …: `. Asked first, before defaulting.
+    /// Why an object cannot be decoded into the type of the kind, in the words of Go: what follows
+    /// `… cannot be handled as a …: `. Called first, before defaulting.
     fn decode_problem(&self, _object: &Value) -> Option<String> {
         None
     }
@@ -74,17 +81,20 @@ pub trait Strategy: Send + Sync + 'static {
     /// Sets what the server owns. `old` is absent on create.
     fn prepare(&self, _write: &Write<'_>, _object: &mut Value, _old: Option<&Value>) {}
 
-    /// All rule violations of the object itself and, on update, of the change. Pure.
+    /// All violations of the object itself and, on update, of the change. Pure.
     fn validate(&self, _write: &Write<'_>, _object: &Value, _old: Option<&Value>) -> Vec<Cause> {
         Vec::new()
     }
 
-    /// What is said to the writer beside the answer, of what is valid.
+    /// Warnings for a valid write, sent with the response.
     fn warnings(&self, _write: &Write<'_>, _object: &Value, _old: Option<&Value>) -> Vec<String> {
         Vec::new()
     }
 
-    /// Rules that need other objects or the asker's rights. `object` is absent on delete.
+    /// Rules that need other objects or the rights of the writer. `object` is absent on delete.
+    ///
+    /// # Errors
+    /// Why the write is rejected.
     fn admit<'a>(
         &'a self,
         _write: &'a Write<'a>,
@@ -99,33 +109,35 @@ pub trait Strategy: Send + Sync + 'static {
         None
     }
 
-    /// Paths of what a write of status leaves as it was, so that nobody comes to own it by that.
-    fn kept_by_status(&self) -> &'static [&'static [&'static str]] {
+    /// Paths that a write of the status leaves unchanged, so that its manager does not come to own
+    /// them.
+    fn preserved_by_status(&self) -> &'static [&'static [&'static str]] {
         &[&["spec"]]
     }
 
-    /// Paths of all that a write of a part changes, for the subresources that are
+    /// Paths that a write of a part changes, for the subresources that are
     /// [`SubresourceHandler::Part`](crate::resource::SubresourceHandler::Part).
     fn written_by(&self, _part: &str) -> &'static [&'static [&'static str]] {
         &[]
     }
 
-    /// Whether the kind is about to go: it is then listed as one that cannot be written.
+    /// Whether the definition of the kind is terminating: discovery then lists the kind without
+    /// verbs that write.
     fn is_ending(&self) -> bool {
         false
     }
 
-    /// The name of an object that comes without any, for kinds that give one.
+    /// The generated name of an object that comes without one, for kinds that generate names.
     fn name_for(&self) -> Option<String> {
         None
     }
 
-    /// Fields of metadata whose changes `metadata.generation` counts too.
+    /// Fields of metadata whose changes increase `metadata.generation` too.
     fn counts_metadata(&self) -> &'static [&'static str] {
         &[]
     }
 
-    /// Whether `metadata.generation` counts the deletion, which then has a grace period.
+    /// Whether deletion increases `metadata.generation` and sets a grace period.
     fn counts_deletion(&self) -> bool {
         true
     }
@@ -135,23 +147,24 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// Whether a delete that does not say otherwise leaves the dependants behind.
+    /// Whether a delete without a propagation policy orphans the dependents.
     fn orphans_by_default(&self) -> bool {
         false
     }
 
-    /// What is said to who deletes without a word about the dependants.
+    /// The warning for a delete without a propagation policy.
     fn orphan_warning(&self) -> Option<&'static str> {
         None
     }
 
-    /// Whether objects get time to end: a delete then answers the object as marked, even one that
-    /// goes at once.
+    /// Whether objects have a grace period: a delete then responds with the marked object, even one
+    /// that is removed at once.
     fn gives_grace(&self) -> bool {
         false
     }
 
-    /// Seconds until a deleted object may go; `requested` is the caller's wish. 0 is at once.
+    /// Seconds until a deleted object may be removed; `requested` is what the caller requests. 0 is
+    /// at once.
     fn grace_seconds(&self, _object: &Value, _requested: Option<i64>) -> i64 {
         0
     }
@@ -161,51 +174,54 @@ pub trait Strategy: Send + Sync + 'static {
         false
     }
 
-    /// Drops what the version that objects are stored in does not know, at the end of each write.
+    /// Removes what the storage version does not have, at the end of each write.
     fn lose_unstored(&self, _object: &mut Value) {}
 
-    /// Brings an object from the form that is served into the one that is stored, where they differ in
-    /// more than the version's name and no webhook converts.
+    /// Converts an object from the served to the stored representation, where they differ in more
+    /// than the name of the version and no webhook converts.
     fn to_stored(&self, _object: &mut Value) {}
 
-    /// Brings a stored object into the form that is served: defaults and pruning of a changed schema.
-    /// `false` from [`Strategy::rewrites_on_read`] lets reads pass the stored bytes on untouched.
+    /// Converts a stored object to the served representation: defaults and pruning of a changed
+    /// schema. `false` from [`Strategy::rewrites_on_read`] makes reads return the stored bytes
+    /// unchanged.
     fn on_read(&self, _object: &mut Value) {}
 
+    /// Whether [`Strategy::on_read`] may change an object.
     fn rewrites_on_read(&self) -> bool {
         false
     }
 
-    /// Told when every stored object has been found in the form that [`Strategy::on_read`] gives.
-    /// Later writes keep it so.
+    /// Called when every stored object is known to equal what [`Strategy::on_read`] makes of it.
+    /// Later writes preserve that.
     fn set_conforming(&self) {}
 
-    /// The version objects are stored in, when it may be another than the served one.
+    /// The version that objects are stored in, when it may differ from the served one.
     fn storage_version(&self) -> Option<&str> {
         None
     }
 
-    /// The webhook that converts between versions, when they differ in more than their names.
+    /// The webhook that converts between versions; `None` when versions differ only in their names.
     fn conversion(&self) -> Option<&Conversion> {
         None
     }
 
-    /// A warning that goes with every answer: this version is deprecated.
+    /// The warning with every response of a deprecated version.
     fn deprecation(&self) -> Option<&str> {
         None
     }
 
-    /// The schema that clients are shown, for kinds that are not built in.
+    /// The published schema, for kinds that are not built in.
     fn published_schema(&self) -> Option<&PublishedSchema> {
         None
     }
 
-    /// How objects merge in a version of the kind, which need not be served, and which parts have
-    /// owners, for kinds that are not built in. `None` when there is no such version.
+    /// The schema by which objects of a version merge and their fields have owners, for kinds that
+    /// are not built in. The version need not be served. `None` when there is no such version.
     fn merge_schema(&self, _api_version: &str) -> Option<&structured_merge::Schema> {
         None
     }
 
-    /// Cells of the Table form, one for each of the resource's columns. `now` is unix seconds.
+    /// Cells of the Table representation, one for each column of the resource. `now` is unix
+    /// seconds.
     fn cells(&self, object: &Value, now: i64) -> Vec<Value>;
 }

@@ -1,8 +1,8 @@
-//! Tasks that go on for as long as the server, and end with their owner.
+//! Background tasks that run as long as the server, and end with their owner.
 
 use tokio::task::{AbortHandle, JoinSet};
 
-/// Some tasks. They are aborted when this is dropped.
+/// A set of tasks. They are aborted when it is dropped.
 #[derive(Default)]
 pub struct Tasks {
     set: JoinSet<()>,
@@ -10,23 +10,23 @@ pub struct Tasks {
 }
 
 impl Tasks {
-    /// Starts a task, which ends with this set. Must be called inside a tokio runtime.
+    /// Starts a task, which is aborted with this set. Must be called inside a tokio runtime.
     pub fn spawn(&mut self, task: impl Future<Output = ()> + Send + 'static) {
         self.handles.push(self.set.spawn(task));
     }
 
-    /// These tasks, for who must know whether they go on.
+    /// Handles of the tasks so far, for health checks.
     pub fn watched(&self) -> WatchedTasks {
         WatchedTasks(self.handles.clone())
     }
 }
 
-/// Tasks seen from elsewhere.
+/// Handles of tasks, which show whether the tasks run.
 #[derive(Clone)]
 pub struct WatchedTasks(Vec<AbortHandle>);
 
 impl WatchedTasks {
-    /// Whether all of them go on. One that panicked does not.
+    /// Whether all of them are still running. A task that panicked is not.
     pub fn are_running(&self) -> bool {
         self.0.iter().all(|handle| !handle.is_finished())
     }

@@ -1,28 +1,28 @@
-//! `Warning` headers: what there is to say beside the answer, within limits.
+//! `Warning` headers of responses, within limits.
 
 use std::collections::BTreeSet;
 
 use http::header::WARNING;
 use http::{HeaderMap, HeaderValue};
 
-/// Characters of all warnings together, above which each is cut.
+/// Characters of all warnings together. Above it, each warning is cut.
 const TOTAL_LENGTH_MAX: usize = 4 * 1024;
-/// Characters of one warning then.
+/// Characters of a warning that is cut.
 const CUT_LENGTH: usize = 256;
-/// Warnings in one answer, so that they fit into headers that clients take.
+/// Warnings in one response, so that they fit into headers that clients accept.
 const COUNT_MAX: usize = 64;
 
-/// Adds one header for each different text. Short ones stay whole; once all together would be too
-/// long, each is cut, and what still does not fit is left out, as Kubernetes does.
+/// Adds one `Warning` header for each distinct text. When all together are too long, each is cut,
+/// and those that still do not fit are dropped, like in kube-apiserver.
 pub fn add(headers: &mut HeaderMap, texts: &[String]) {
-    for text in fitting(texts) {
-        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{}\"", quoted(&text))) {
+    for text in fit_warnings(texts) {
+        if let Ok(value) = HeaderValue::from_str(&format!("299 - \"{}\"", quote(&text))) {
             headers.append(WARNING, value);
         }
     }
 }
 
-fn quoted(text: &str) -> String {
+fn quote(text: &str) -> String {
     let mut quoted = String::with_capacity(text.len());
     for character in text.chars().filter(|character| !character.is_control()) {
         if matches!(character, '"' | '\\') {
@@ -33,7 +33,7 @@ fn quoted(text: &str) -> String {
     quoted
 }
 
-fn fitting(texts: &[String]) -> Vec<String> {
+fn fit_warnings(texts: &[String]) -> Vec<String> {
     let mut seen = BTreeSet::new();
     let different: Vec<&String> = texts
         .iter()
@@ -45,16 +45,16 @@ fn fitting(texts: &[String]) -> Vec<String> {
         return different.into_iter().cloned().collect();
     }
     let mut total = 0;
-    let mut kept = Vec::new();
+    let mut fitted = Vec::new();
     for text in different {
         if total >= TOTAL_LENGTH_MAX {
             break;
         }
         let cut: String = text.chars().take(CUT_LENGTH).collect();
         total += cut.chars().count();
-        kept.push(cut);
+        fitted.push(cut);
     }
-    kept
+    fitted
 }
 
 #[cfg(test)]
@@ -65,13 +65,13 @@ mod tests {
     fn warnings_are_whole_until_they_are_too_long_together() {
         let long = "ä".repeat(1000);
         let few = [long.clone(), "short".to_owned(), long.clone()];
-        assert_eq!(fitting(&few), [long.clone(), "short".to_owned()]);
+        assert_eq!(fit_warnings(&few), [long.clone(), "short".to_owned()]);
 
         let many: Vec<String> = (0..60).map(|n| format!("{n:03}{long}")).collect();
-        let kept = fitting(&many);
-        assert_eq!(kept.len(), 16);
-        assert!(kept.iter().all(|text| text.chars().count() == 256));
-        assert!(kept[15].starts_with("015"));
+        let fitted = fit_warnings(&many);
+        assert_eq!(fitted.len(), 16);
+        assert!(fitted.iter().all(|text| text.chars().count() == 256));
+        assert!(fitted[15].starts_with("015"));
     }
 
     #[test]

@@ -1,4 +1,5 @@
-//! The roles and bindings that a real kube-apiserver starts with, against those of our whole cluster.
+//! The roles and bindings that a real kube-apiserver starts with, compared with those of the whole
+//! simulated API.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +9,7 @@ use apiserver::authorization::bootstrap::cluster_policy;
 use serde_json::Value;
 use testbed::{Guarantee, RealCluster, no_second_try};
 
-/// The table as it stands in the source.
+/// The table in the source.
 const TABLE: &str = include_str!("../src/authorization/bootstrap/cluster.txt");
 const KINDS: [&str; 4] = ["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"];
 const LISTS: [(&str, &str); 5] = [
@@ -28,16 +29,16 @@ fn list(value: &Value) -> impl Iterator<Item = &Value> {
     value.as_array().into_iter().flatten()
 }
 
-fn placed(object: &Value) -> String {
+fn path_of(object: &Value) -> String {
     match text(&object["namespace"]) {
         "" => text(&object["name"]).to_owned(),
         namespace => format!("{namespace}/{}", text(&object["name"])),
     }
 }
 
-/// One object in the table's form.
+/// One object in the format of the table.
 fn lines(object: &Value) -> String {
-    let mut out = format!("{} {}", text(&object["kind"]), placed(&object["metadata"]));
+    let mut out = format!("{} {}", text(&object["kind"]), path_of(&object["metadata"]));
     for label in
         object["metadata"]["labels"].as_object().unwrap().keys().filter(|l| *l != BOOTSTRAP)
     {
@@ -65,7 +66,7 @@ fn lines(object: &Value) -> String {
         out.push('\n');
     }
     for subject in list(&object["subjects"]) {
-        writeln!(out, " {} {}", text(&subject["kind"]), placed(subject)).unwrap();
+        writeln!(out, " {} {}", text(&subject["kind"]), path_of(subject)).unwrap();
     }
     out
 }
@@ -79,7 +80,7 @@ fn a_cluster_starts_with_the_roles_of_kube_apiserver() {
     let output = cluster.kubectl().unwrap().args(arguments).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let found: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let mut wanted = String::from(
+    let mut expected = String::from(
         "# Roles and bindings of a cluster: see `table.rs`. Written by `cargo test -p apiserver \
          --test policy`.\n",
     );
@@ -87,37 +88,38 @@ fn a_cluster_starts_with_the_roles_of_kube_apiserver() {
         let mut objects: Vec<&Value> =
             list(&found["items"]).filter(|object| object["kind"] == kind).collect();
         objects.sort_by_key(|o| (text(&o["metadata"]["namespace"]), text(&o["metadata"]["name"])));
-        wanted.extend(objects.into_iter().map(lines));
+        expected.extend(objects.into_iter().map(lines));
     }
-    if wanted != TABLE {
+    if expected != TABLE {
         let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("cluster.txt");
-        std::fs::write(&path, wanted).unwrap();
+        std::fs::write(&path, expected).unwrap();
         panic!(
             "src/authorization/bootstrap/cluster.txt is not what it starts with: see {}",
             path.display()
         );
     }
-    // Our objects are those of the server in every field but those of each one's own.
-    let ours = cluster_policy();
-    for theirs in list(&found["items"]) {
-        let (name, namespace) = (&theirs["metadata"]["name"], &theirs["metadata"]["namespace"]);
+    // The objects equal those of the server in every field except the generated ones.
+    let cluster_objects = cluster_policy();
+    for recorded in list(&found["items"]) {
+        let (name, namespace) = (&recorded["metadata"]["name"], &recorded["metadata"]["namespace"]);
         let same = |one: &&Value| {
-            one["kind"] == theirs["kind"]
+            one["kind"] == recorded["kind"]
                 && one["metadata"]["name"] == *name
                 && one["metadata"]["namespace"] == *namespace
         };
-        let mut one = ours.iter().find(same).unwrap_or_else(|| panic!("no {name}")).clone();
-        let mut theirs = theirs.clone();
+        let mut one =
+            cluster_objects.iter().find(same).unwrap_or_else(|| panic!("no {name}")).clone();
+        let mut recorded = recorded.clone();
         for field in ["creationTimestamp", "managedFields", "resourceVersion", "uid"] {
-            theirs["metadata"].as_object_mut().unwrap().remove(field);
+            recorded["metadata"].as_object_mut().unwrap().remove(field);
         }
-        if theirs["aggregationRule"].is_object() {
-            theirs["rules"] = one["rules"].clone();
+        if recorded["aggregationRule"].is_object() {
+            recorded["rules"] = one["rules"].clone();
         }
         if one["rules"].as_array().is_some_and(Vec::is_empty) {
-            one["rules"] = theirs["rules"].clone();
+            one["rules"] = recorded["rules"].clone();
         }
-        assert_eq!(one, theirs);
+        assert_eq!(one, recorded);
     }
-    assert_eq!(ours.len(), list(&found["items"]).count());
+    assert_eq!(cluster_objects.len(), list(&found["items"]).count());
 }

@@ -1,4 +1,5 @@
-//! What a real kube-apiserver publishes about the types of built-in kinds, against what we go by.
+//! What a real kube-apiserver publishes about the types of built-in kinds, compared with the table
+//! in the source.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +10,7 @@ use apiserver::schemas::{Builtin, builtins};
 use serde_json::{Map, Value};
 use testbed::RealCluster;
 
-/// The table as it stands in the source.
+/// The table in the source.
 const TABLE: &str = include_str!("../src/schemas/marks.txt");
 
 type Models = Map<String, Value>;
@@ -36,7 +37,7 @@ fn models(cluster: &RealCluster, kinds: &[Builtin]) -> Models {
 }
 
 /// The models that `name` leads to, itself among them.
-fn reached(models: &Models, name: &str, into: &mut BTreeMap<String, Value>) {
+fn reachable_models(models: &Models, name: &str, into: &mut BTreeMap<String, Value>) {
     fn references(value: &Value, found: &mut Vec<String>) {
         match value {
             Value::Object(map) => {
@@ -56,10 +57,10 @@ fn reached(models: &Models, name: &str, into: &mut BTreeMap<String, Value>) {
     into.insert(name.to_owned(), model.clone());
     let mut found = Vec::new();
     references(model, &mut found);
-    found.iter().for_each(|name| reached(models, name, into));
+    found.iter().for_each(|name| reachable_models(models, name, into));
 }
 
-/// The marks of a type or property, in the table's form.
+/// The marks of a type or property, in the format of the table.
 fn marks(schema: &Value) -> String {
     let mut out = String::new();
     let text = |name: &str| schema[name].as_str();
@@ -114,11 +115,11 @@ fn built_in_types_merge_as_kube_apiserver_publishes_them() {
     let cluster = RealCluster::start().unwrap();
     let models = models(&cluster, builtins());
     let mut used = BTreeMap::new();
-    builtins().iter().for_each(|kind| reached(&models, &kind.definition(), &mut used));
-    let wanted = table(&used);
-    if wanted != TABLE {
+    builtins().iter().for_each(|kind| reachable_models(&models, &kind.definition(), &mut used));
+    let expected = table(&used);
+    if expected != TABLE {
         let path = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("marks.txt");
-        std::fs::write(&path, wanted).unwrap();
+        std::fs::write(&path, expected).unwrap();
         panic!("src/schemas/marks.txt is not what the server publishes: see {}", path.display());
     }
     for kind in builtins() {

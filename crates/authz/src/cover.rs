@@ -1,20 +1,21 @@
-//! Whether somebody who holds some rules may grant others: nobody grants what he does not hold.
+//! Whether a user who holds some rules may grant others: nobody grants rights that they do not
+//! have.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::rule::{ALL, PolicyRule, path_matches};
 use crate::text::quoted_list;
 
-/// Checks that every request that `wanted` allows is allowed by one rule of `held`.
+/// Checks that every request that `requested` allows is allowed by one rule of `held`.
 ///
-/// Errs on the safe side: `held` rules are not added up, so resources "*" is not covered by a list
-/// of all resources there are.
+/// Errs on the safe side: rules in `held` are not combined, so resources "*" is not covered by a
+/// list of all existing resources.
 ///
 /// # Errors
-/// The parts of `wanted` that are not covered, each of one group, resource and verb. [`describe`]
-/// puts them in words.
-pub fn covers(held: &[PolicyRule], wanted: &[PolicyRule]) -> Result<(), Vec<PolicyRule>> {
-    let missing: Vec<PolicyRule> = wanted
+/// The parts of `requested` that are not covered, each of one group, resource and verb. Refuse the
+/// grant, with the text of [`describe`].
+pub fn covers(held: &[PolicyRule], requested: &[PolicyRule]) -> Result<(), Vec<PolicyRule>> {
+    let missing: Vec<PolicyRule> = requested
         .iter()
         .flat_map(parts)
         .filter(|part| !held.iter().any(|rule| rule_covers(rule, part)))
@@ -22,14 +23,14 @@ pub fn covers(held: &[PolicyRule], wanted: &[PolicyRule]) -> Result<(), Vec<Poli
     if missing.is_empty() { Ok(()) } else { Err(missing) }
 }
 
-/// What is missing, one rule a line: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`,
-/// sorted, verbs of the same resource together.
+/// The missing rules, one per line: `{APIGroups:[""], Resources:["pods"], Verbs:["get" "list"]}`,
+/// sorted, with the verbs of one resource joined. Source: the escalation check of kube-apiserver.
 pub fn describe(missing: &[PolicyRule]) -> String {
     let lines: BTreeSet<String> = compact(missing).iter().map(compact_text).collect();
     lines.into_iter().collect::<Vec<_>>().join("\n")
 }
 
-/// One rule as it stands in refusals.
+/// One rule in the text of refusals.
 pub fn compact_text(rule: &PolicyRule) -> String {
     let fields = [
         ("APIGroups", &rule.api_groups),
@@ -78,22 +79,22 @@ fn parts(rule: &PolicyRule) -> Vec<PolicyRule> {
     parts
 }
 
-/// Joins the verbs of parts that agree in all else, in the order in which they come.
+/// Joins the verbs of parts that are otherwise equal, in order of appearance.
 fn compact(parts: &[PolicyRule]) -> Vec<PolicyRule> {
     let mut joined: Vec<PolicyRule> = Vec::new();
-    let mut places: BTreeMap<PolicyRule, usize> = BTreeMap::new();
+    let mut positions: BTreeMap<PolicyRule, usize> = BTreeMap::new();
     for part in parts {
         let key = PolicyRule { verbs: Vec::new(), ..part.clone() };
-        match places.get(&key) {
-            Some(&place) if part.non_resource_urls.is_empty() => {
+        match positions.get(&key) {
+            Some(&position) if part.non_resource_urls.is_empty() => {
                 for verb in &part.verbs {
-                    if !joined[place].verbs.contains(verb) {
-                        joined[place].verbs.push(verb.clone());
+                    if !joined[position].verbs.contains(verb) {
+                        joined[position].verbs.push(verb.clone());
                     }
                 }
             }
             _ => {
-                places.insert(key, joined.len());
+                positions.insert(key, joined.len());
                 joined.push(part.clone());
             }
         }
@@ -106,30 +107,32 @@ fn rule_covers(held: &PolicyRule, part: &PolicyRule) -> bool {
     if part.non_resource_urls.is_empty() {
         verbs
             && covers_all(&held.api_groups, &part.api_groups)
-            && part.resources.iter().all(|wanted| covers_resource(&held.resources, wanted))
+            && part.resources.iter().all(|requested| covers_resource(&held.resources, requested))
             && covers_names(&held.resource_names, &part.resource_names)
     } else {
-        verbs && part.non_resource_urls.iter().all(|wanted| covers_path(held, wanted))
+        verbs && part.non_resource_urls.iter().all(|requested| covers_path(held, requested))
     }
 }
 
-fn covers_all(held: &[String], wanted: &[String]) -> bool {
-    held.iter().any(|item| item == ALL) || wanted.iter().all(|item| held.contains(item))
+fn covers_all(held: &[String], requested: &[String]) -> bool {
+    held.iter().any(|item| item == ALL) || requested.iter().all(|item| held.contains(item))
 }
 
-fn covers_resource(held: &[String], wanted: &str) -> bool {
+fn covers_resource(held: &[String], requested: &str) -> bool {
     held.iter().any(|have| {
         have == ALL
-            || have == wanted
-            || wanted.split_once('/').is_some_and(|(_, sub)| have.strip_prefix("*/") == Some(sub))
+            || have == requested
+            || requested
+                .split_once('/')
+                .is_some_and(|(_, sub)| have.strip_prefix("*/") == Some(sub))
     })
 }
 
-fn covers_names(held: &[String], wanted: &[String]) -> bool {
-    held.is_empty() || (!wanted.is_empty() && wanted.iter().all(|name| held.contains(name)))
+fn covers_names(held: &[String], requested: &[String]) -> bool {
+    held.is_empty() || (!requested.is_empty() && requested.iter().all(|name| held.contains(name)))
 }
 
 /// A pattern is text to another pattern: `/api/*` covers `/api/v1/*`.
-fn covers_path(held: &PolicyRule, wanted: &str) -> bool {
-    held.non_resource_urls.iter().any(|have| have == wanted || path_matches(have, wanted))
+fn covers_path(held: &PolicyRule, requested: &str) -> bool {
+    held.non_resource_urls.iter().any(|have| have == requested || path_matches(have, requested))
 }

@@ -32,9 +32,9 @@ fn list<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Er
     Ok(Option::<Vec<String>>::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// What is to be done. Empty text means "none": no subresource, no name.
+/// A request as rules see it. Empty text means "none": no subresource, no name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Action<'a> {
+pub enum RequestedAction<'a> {
     Resource {
         verb: &'a str,
         group: &'a str,
@@ -62,8 +62,8 @@ impl PolicyRule {
         Self { verbs: owned(verbs), non_resource_urls: owned(paths), ..Self::default() }
     }
 
-    /// Narrows the rule to objects of these names.
-    pub fn named(mut self, names: &[&str]) -> Self {
+    /// Limits the rule to objects with these names.
+    pub fn with_names(mut self, names: &[&str]) -> Self {
         self.resource_names = owned(names);
         self
     }
@@ -72,16 +72,16 @@ impl PolicyRule {
     ///
     /// A rule with names allows no action without a name: create, deletecollection, and list or
     /// watch of a whole collection.
-    pub fn allows(&self, action: &Action<'_>) -> bool {
+    pub fn allows(&self, action: &RequestedAction<'_>) -> bool {
         match *action {
-            Action::Resource { verb, group, resource, subresource, name } => {
+            RequestedAction::Resource { verb, group, resource, subresource, name } => {
                 has(&self.verbs, verb)
                     && has(&self.api_groups, group)
                     && self.resources.iter().any(|r| resource_matches(r, resource, subresource))
                     && (self.resource_names.is_empty()
                         || self.resource_names.iter().any(|n| n == name))
             }
-            Action::Path { verb, path } => {
+            RequestedAction::Path { verb, path } => {
                 has(&self.verbs, verb)
                     && self.non_resource_urls.iter().any(|pattern| path_matches(pattern, path))
             }
@@ -92,7 +92,7 @@ impl PolicyRule {
 /// Whether any rule allows the action.
 pub fn rules_allow<'r>(
     rules: impl IntoIterator<Item = &'r PolicyRule>,
-    action: &Action<'_>,
+    action: &RequestedAction<'_>,
 ) -> bool {
     rules.into_iter().any(|rule| rule.allows(action))
 }
@@ -101,8 +101,8 @@ fn owned(list: &[&str]) -> Vec<String> {
     list.iter().map(|&text| text.to_owned()).collect()
 }
 
-fn has(list: &[String], wanted: &str) -> bool {
-    list.iter().any(|item| item == ALL || item == wanted)
+fn has(list: &[String], requested: &str) -> bool {
+    list.iter().any(|item| item == ALL || item == requested)
 }
 
 /// `*`, `pods`, `pods/log`, `*/log`.
@@ -118,7 +118,7 @@ fn resource_matches(pattern: &str, resource: &str, subresource: &str) -> bool {
     }
 }
 
-/// A star counts only at the end, where it stands for any text, the empty one included.
+/// A star is special only at the end, where it matches any text, including none.
 pub(crate) fn path_matches(pattern: &str, path: &str) -> bool {
     match pattern.strip_suffix(ALL) {
         Some(prefix) => path.starts_with(prefix),

@@ -1,14 +1,19 @@
-//! Rules held against requests and grants, by table and by property.
+//! Rules evaluated against requests and grants, by table and by property.
 
 use proptest::prelude::*;
 
 use crate::cover::{covers, describe};
-use crate::rule::{Action, PolicyRule, rules_allow};
+use crate::rule::{PolicyRule, RequestedAction, rules_allow};
 use crate::text::quoted;
 
-fn resource<'a>(verb: &'a str, group: &'a str, path: &'a str, name: &'a str) -> Action<'a> {
+fn resource<'a>(
+    verb: &'a str,
+    group: &'a str,
+    path: &'a str,
+    name: &'a str,
+) -> RequestedAction<'a> {
     let (resource, subresource) = path.split_once('/').unwrap_or((path, ""));
-    Action::Resource { verb, group, resource, subresource, name }
+    RequestedAction::Resource { verb, group, resource, subresource, name }
 }
 
 #[test]
@@ -17,7 +22,7 @@ fn a_rule_allows_exactly_what_it_names() {
     let logs = PolicyRule::resources(&[""], &["pods/log"], &["get"]);
     let any_log = PolicyRule::resources(&["*"], &["*/log"], &["*"]);
     let all = PolicyRule::resources(&["*"], &["*"], &["*"]);
-    let one = PolicyRule::resources(&[""], &["pods"], &["*"]).named(&["a"]);
+    let one = PolicyRule::resources(&[""], &["pods"], &["*"]).with_names(&["a"]);
     let cases = [
         (&pods, resource("get", "", "pods", "x"), true),
         (&pods, resource("delete", "", "pods", "x"), false),
@@ -29,22 +34,22 @@ fn a_rule_allows_exactly_what_it_names() {
         (&any_log, resource("get", "", "pods/log", "x"), true),
         (&any_log, resource("get", "", "pods", "x"), false),
         (&all, resource("get", "apps", "deployments/scale", "x"), true),
-        (&all, Action::Path { verb: "get", path: "/metrics" }, false),
+        (&all, RequestedAction::Path { verb: "get", path: "/metrics" }, false),
         (&one, resource("get", "", "pods", "a"), true),
         (&one, resource("get", "", "pods", "b"), false),
         (&one, resource("create", "", "pods", ""), false),
         (&one, resource("list", "", "pods", ""), false),
         (&one, resource("list", "", "pods", "a"), true),
     ];
-    for (rule, action, wanted) in cases {
-        assert_eq!(rule.allows(&action), wanted, "{rule:?} on {action:?}");
+    for (rule, action, expected) in cases {
+        assert_eq!(rule.allows(&action), expected, "{rule:?} on {action:?}");
     }
 }
 
 #[test]
 fn a_path_rule_ends_in_a_star_or_is_exact() {
     let rule = PolicyRule::paths(&["/api", "/api/*", "/healthz*"], &["get"]);
-    for (path, wanted) in [
+    for (path, expected) in [
         ("/api", true),
         ("/api/", true),
         ("/api/v1", true),
@@ -53,12 +58,12 @@ fn a_path_rule_ends_in_a_star_or_is_exact() {
         ("/healthz/etcd", true),
         ("/", false),
     ] {
-        assert_eq!(rule.allows(&Action::Path { verb: "get", path }), wanted, "{path}");
-        assert!(!rule.allows(&Action::Path { verb: "post", path }));
+        assert_eq!(rule.allows(&RequestedAction::Path { verb: "get", path }), expected, "{path}");
+        assert!(!rule.allows(&RequestedAction::Path { verb: "post", path }));
     }
     assert!(!rule.allows(&resource("get", "", "api", "")));
     let all = PolicyRule::paths(&["*"], &["*"]);
-    assert!(all.allows(&Action::Path { verb: "put", path: "/x" }));
+    assert!(all.allows(&RequestedAction::Path { verb: "put", path: "/x" }));
 }
 
 #[test]
@@ -67,7 +72,7 @@ fn nobody_grants_what_he_does_not_hold() {
     let held = [
         r(&[""], &["pods", "*/scale"], &["get", "list"]),
         r(&["apps"], &["*"], &["*"]),
-        r(&[""], &["secrets"], &["get"]).named(&["a", "b"]),
+        r(&[""], &["secrets"], &["get"]).with_names(&["a", "b"]),
         PolicyRule::paths(&["/api/*", "/version"], &["get"]),
     ];
     let cases = [
@@ -81,10 +86,10 @@ fn nobody_grants_what_he_does_not_hold() {
         (r(&[""], &["pods/log"], &["get"]), false),
         (r(&["apps"], &["deployments/scale"], &["*"]), true),
         (r(&["apps"], &["*/status"], &["patch"]), true),
-        (r(&["apps"], &["deployments"], &["get"]).named(&["x"]), true),
-        (r(&[""], &["secrets"], &["get"]).named(&["a"]), true),
-        (r(&[""], &["secrets"], &["get"]).named(&["a", "b"]), true),
-        (r(&[""], &["secrets"], &["get"]).named(&["a", "c"]), false),
+        (r(&["apps"], &["deployments"], &["get"]).with_names(&["x"]), true),
+        (r(&[""], &["secrets"], &["get"]).with_names(&["a"]), true),
+        (r(&[""], &["secrets"], &["get"]).with_names(&["a", "b"]), true),
+        (r(&[""], &["secrets"], &["get"]).with_names(&["a", "c"]), false),
         (r(&[""], &["secrets"], &["get"]), false),
         (PolicyRule::paths(&["/api/v1/*"], &["get"]), true),
         (PolicyRule::paths(&["/api/v1"], &["get"]), true),
@@ -92,23 +97,27 @@ fn nobody_grants_what_he_does_not_hold() {
         (PolicyRule::paths(&["*"], &["get"]), false),
         (PolicyRule::paths(&["/version"], &["post"]), false),
     ];
-    for (wanted, covered) in cases {
-        assert_eq!(covers(&held, std::slice::from_ref(&wanted)).is_ok(), covered, "{wanted:?}");
+    for (requested, covered) in cases {
+        assert_eq!(
+            covers(&held, std::slice::from_ref(&requested)).is_ok(),
+            covered,
+            "{requested:?}"
+        );
     }
 }
 
 /// Recorded from kube-apiserver 1.36.
 #[test]
-fn what_is_missing_is_told_in_the_words_of_kubernetes() {
+fn missing_rules_are_described_like_kubernetes_does() {
     let held = [
         PolicyRule::resources(&["rbac.authorization.k8s.io"], &["roles"], &["*"]),
         PolicyRule::resources(&[""], &["secrets"], &["get"]),
     ];
-    let wanted = [
+    let requested = [
         PolicyRule::resources(&[""], &["pods", "secrets"], &["get", "delete"]),
-        PolicyRule::resources(&["apps"], &["deployments"], &["*"]).named(&["a"]),
+        PolicyRule::resources(&["apps"], &["deployments"], &["*"]).with_names(&["a"]),
     ];
-    let missing = covers(&held, &wanted).expect_err("not held");
+    let missing = covers(&held, &requested).expect_err("not held");
     assert_eq!(
         describe(&missing),
         "{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"get\" \"delete\"]}\n\
@@ -128,7 +137,7 @@ fn rules_read_and_write_the_wire_form() {
         serde_json::to_string(&rule).unwrap(),
         r#"{"verbs":["get"],"nonResourceURLs":["/x"]}"#
     );
-    let rule = PolicyRule::resources(&[""], &["pods"], &["get"]).named(&["a"]);
+    let rule = PolicyRule::resources(&[""], &["pods"], &["get"]).with_names(&["a"]);
     assert_eq!(
         serde_json::to_string(&rule).unwrap(),
         r#"{"verbs":["get"],"apiGroups":[""],"resources":["pods"],"resourceNames":["a"]}"#
@@ -165,8 +174,8 @@ fn rule() -> impl Strategy<Value = PolicyRule> {
     prop_oneof![3 => on_resources, 1 => on_paths]
 }
 
-/// Every request that the small alphabet above can tell apart.
-fn every_action() -> Vec<Action<'static>> {
+/// Every request that the small alphabet above can distinguish.
+fn every_action() -> Vec<RequestedAction<'static>> {
     let mut actions = Vec::new();
     for verb in ["get", "create", "other"] {
         for group in ["", "apps", "other"] {
@@ -177,7 +186,7 @@ fn every_action() -> Vec<Action<'static>> {
             }
         }
         for path in ["/", "/a", "/a/", "/a/b", "/a/b/c", "/ab", "/b"] {
-            actions.push(Action::Path { verb, path });
+            actions.push(RequestedAction::Path { verb, path });
         }
     }
     actions
@@ -187,12 +196,12 @@ proptest! {
     #[test]
     fn what_is_covered_allows_nothing_more(
         held in prop::collection::vec(rule(), 0..4),
-        wanted in prop::collection::vec(rule(), 0..3),
+        requested in prop::collection::vec(rule(), 0..3),
     ) {
-        if covers(&held, &wanted).is_ok() {
+        if covers(&held, &requested).is_ok() {
             for action in every_action() {
                 prop_assert!(
-                    !rules_allow(&wanted, &action) || rules_allow(&held, &action),
+                    !rules_allow(&requested, &action) || rules_allow(&held, &action),
                     "{action:?}"
                 );
             }
@@ -212,11 +221,11 @@ proptest! {
     #[test]
     fn what_is_missing_closes_the_gap(
         held in prop::collection::vec(rule(), 0..4),
-        wanted in prop::collection::vec(rule(), 0..3),
+        requested in prop::collection::vec(rule(), 0..3),
     ) {
-        if let Err(missing) = covers(&held, &wanted) {
+        if let Err(missing) = covers(&held, &requested) {
             let together: Vec<PolicyRule> = held.iter().chain(&missing).cloned().collect();
-            prop_assert!(covers(&together, &wanted).is_ok());
+            prop_assert!(covers(&together, &requested).is_ok());
             prop_assert!(!describe(&missing).is_empty());
         }
     }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-/// In double quotes, with Go's escapes.
+/// The text in double quotes, with the escapes of Go.
 pub fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -28,7 +28,7 @@ pub fn quoted(text: &str) -> String {
     out
 }
 
-/// `["a" "b"]`.
+/// A list of quoted texts, as Go prints it: `["a" "b"]`.
 pub fn quoted_list<T: AsRef<str>>(list: &[T]) -> String {
     let items: Vec<String> = list.iter().map(|item| quoted(item.as_ref())).collect();
     format!("[{}]", items.join(" "))

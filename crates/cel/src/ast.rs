@@ -1,20 +1,20 @@
 //! Expressions with their macros expanded.
 
-/// Names a node of one expression; an index into the tables that later steps make.
+/// Identifies a node of one expression: an index into the tables of later steps.
 pub(crate) type Id = u32;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Expr {
     pub id: Id,
-    /// Characters before it in the source.
+    /// Characters before the node in the source.
     pub at: u32,
-    /// Nodes on the longest way down, itself included; at most [`DEPTH_MAX`](crate::limits).
+    /// Nodes on the longest path down, itself included; at most [`DEPTH_MAX`](crate::limits).
     pub height: u16,
-    pub kind: Kind,
+    pub kind: ExprKind,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) enum Kind {
+pub(crate) enum ExprKind {
     Literal(Literal),
     Ident(Box<str>),
     Select {
@@ -28,11 +28,11 @@ pub(crate) enum Kind {
         args: Vec<Expr>,
     },
     List(Vec<Element>),
-    Map(Vec<Entry>),
-    /// A message; see [`message`](crate::message) for those there are.
+    Map(Vec<MapEntry>),
+    /// A message; see [`message`](crate::message) for the types.
     Struct {
         name: Box<str>,
-        fields: Vec<Field>,
+        fields: Vec<MessageField>,
     },
     Fold(Box<Fold>),
 }
@@ -55,14 +55,14 @@ pub(crate) struct Element {
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Entry {
+pub(crate) struct MapEntry {
     pub key: Expr,
     pub value: Expr,
     pub optional: bool,
 }
 
 #[derive(Clone, Debug)]
-pub(crate) struct Field {
+pub(crate) struct MessageField {
     /// Characters before the colon that follows the name.
     pub at: u32,
     pub name: Box<str>,
@@ -70,12 +70,12 @@ pub(crate) struct Field {
     pub optional: bool,
 }
 
-/// What every macro over lists and maps becomes: an accumulator that each element updates.
+/// The expansion of every macro over lists and maps: an accumulator that each element updates.
 #[derive(Clone, Debug)]
 pub(crate) struct Fold {
     pub range: Expr,
     pub variable: Box<str>,
-    /// The second variable: then the first is the index or key and this the value.
+    /// The second variable, if any: then the first is the index or key, and this is the value.
     pub second: Option<Box<str>>,
     pub accumulator: Box<str>,
     pub init: Expr,
@@ -84,20 +84,22 @@ pub(crate) struct Fold {
     pub result: Expr,
 }
 
-/// The accumulator of the macros; no identifier can be written like this.
+/// The name of the macros' accumulator, which no identifier in a source can have.
 pub(crate) const ACCUMULATOR: &str = "@result";
 
 impl Expr {
-    /// Its parts, in the order of their evaluation.
+    /// The child expressions, in the order of their evaluation.
     pub(crate) fn children(&self) -> Vec<&Expr> {
         match &self.kind {
-            Kind::Literal(_) | Kind::Ident(_) => Vec::new(),
-            Kind::Select { operand, .. } => vec![operand],
-            Kind::Call { target, args, .. } => target.as_deref().into_iter().chain(args).collect(),
-            Kind::List(elements) => elements.iter().map(|element| &element.value).collect(),
-            Kind::Map(entries) => entries.iter().flat_map(|e| [&e.key, &e.value]).collect(),
-            Kind::Struct { fields, .. } => fields.iter().map(|field| &field.value).collect(),
-            Kind::Fold(fold) => {
+            ExprKind::Literal(_) | ExprKind::Ident(_) => Vec::new(),
+            ExprKind::Select { operand, .. } => vec![operand],
+            ExprKind::Call { target, args, .. } => {
+                target.as_deref().into_iter().chain(args).collect()
+            }
+            ExprKind::List(elements) => elements.iter().map(|element| &element.value).collect(),
+            ExprKind::Map(entries) => entries.iter().flat_map(|e| [&e.key, &e.value]).collect(),
+            ExprKind::Struct { fields, .. } => fields.iter().map(|field| &field.value).collect(),
+            ExprKind::Fold(fold) => {
                 vec![&fold.range, &fold.init, &fold.condition, &fold.step, &fold.result]
             }
         }
@@ -105,12 +107,13 @@ impl Expr {
 }
 
 impl Fold {
-    /// Whether this names a value instead of folding anything.
+    /// Whether this binds a name to a value, without folding a list or map.
     pub(crate) fn is_binding(&self) -> bool {
         &*self.accumulator != ACCUMULATOR
     }
 }
 
+/// The names of operators as functions, those of cel-go.
 pub(crate) mod operator {
     pub const CONDITIONAL: &str = "_?_:_";
     pub const AND: &str = "_&&_";

@@ -1,21 +1,25 @@
-//! Making nodes within the limits.
+//! Builds nodes within the limits.
 
-use crate::ast::{Element, Entry, Expr, Field, Kind, Literal};
+use crate::ast::{Element, Expr, ExprKind, Literal, MapEntry, MessageField};
 use crate::limits::{DEPTH_MAX, NODES_MAX};
-use crate::source::Problem;
+use crate::source::CompileProblem;
 
-/// Makes nodes within the limits.
+/// Builds nodes within the limits.
 #[derive(Default)]
 pub(crate) struct Builder {
-    /// Of the nodes so far.
+    /// The number of ids in use: the next node gets this one.
     pub ids: u32,
 }
 
 impl Builder {
-    pub fn node(&mut self, at: u32, kind: Kind) -> Result<Expr, Problem> {
+    /// A node at this position of the source.
+    ///
+    /// # Errors
+    /// The expression has too many nodes or is nested too deep.
+    pub fn node(&mut self, at: u32, kind: ExprKind) -> Result<Expr, CompileProblem> {
         if self.ids >= NODES_MAX {
             let message = format!("expression is too large: more than {NODES_MAX} parts");
-            return Err(Problem { at, message });
+            return Err(CompileProblem { at, message });
         }
         let mut expr = Expr { id: self.ids, at, height: 0, kind };
         self.ids += 1;
@@ -26,62 +30,81 @@ impl Builder {
         expr.height = below + 1;
         Ok(expr)
     }
-    pub fn ident(&mut self, at: u32, name: &str) -> Result<Expr, Problem> {
-        self.node(at, Kind::Ident(name.into()))
+    /// An identifier.
+    ///
+    /// # Errors
+    /// Those of [`Self::node`].
+    pub fn ident(&mut self, at: u32, name: &str) -> Result<Expr, CompileProblem> {
+        self.node(at, ExprKind::Ident(name.into()))
     }
-    pub fn literal(&mut self, at: u32, literal: Literal) -> Result<Expr, Problem> {
-        self.node(at, Kind::Literal(literal))
+    /// A literal.
+    ///
+    /// # Errors
+    /// Those of [`Self::node`].
+    pub fn literal(&mut self, at: u32, literal: Literal) -> Result<Expr, CompileProblem> {
+        self.node(at, ExprKind::Literal(literal))
     }
-    pub fn call(&mut self, at: u32, name: &str, args: Vec<Expr>) -> Result<Expr, Problem> {
-        self.node(at, Kind::Call { function: name.into(), target: None, args })
+    /// A call of a function without a receiver.
+    ///
+    /// # Errors
+    /// Those of [`Self::node`].
+    pub fn call(&mut self, at: u32, name: &str, args: Vec<Expr>) -> Result<Expr, CompileProblem> {
+        self.node(at, ExprKind::Call { function: name.into(), target: None, args })
     }
+    /// A call of a function on a receiver.
+    ///
+    /// # Errors
+    /// Those of [`Self::node`].
     pub fn member(
         &mut self,
         at: u32,
         target: Expr,
         name: &str,
         args: Vec<Expr>,
-    ) -> Result<Expr, Problem> {
+    ) -> Result<Expr, CompileProblem> {
         let target = Some(Box::new(target));
-        self.node(at, Kind::Call { function: name.into(), target, args })
+        self.node(at, ExprKind::Call { function: name.into(), target, args })
     }
     /// The same expression with ids of its own.
-    pub fn copy(&mut self, expr: &Expr) -> Result<Expr, Problem> {
+    ///
+    /// # Errors
+    /// Those of [`Self::node`].
+    pub fn copy(&mut self, expr: &Expr) -> Result<Expr, CompileProblem> {
         let kind = match &expr.kind {
-            Kind::Literal(_) | Kind::Ident(_) => expr.kind.clone(),
-            Kind::Select { operand, field, test } => Kind::Select {
+            ExprKind::Literal(_) | ExprKind::Ident(_) => expr.kind.clone(),
+            ExprKind::Select { operand, field, test } => ExprKind::Select {
                 operand: Box::new(self.copy(operand)?),
                 field: field.clone(),
                 test: *test,
             },
-            Kind::Call { function, target, args } => Kind::Call {
+            ExprKind::Call { function, target, args } => ExprKind::Call {
                 function: function.clone(),
                 target: target.as_ref().map(|t| self.copy(t).map(Box::new)).transpose()?,
                 args: args.iter().map(|arg| self.copy(arg)).collect::<Result<_, _>>()?,
             },
-            Kind::List(elements) => {
+            ExprKind::List(elements) => {
                 let mut copies = Vec::with_capacity(elements.len());
                 for Element { value, optional } in elements {
                     copies.push(Element { value: self.copy(value)?, optional: *optional });
                 }
-                Kind::List(copies)
+                ExprKind::List(copies)
             }
-            Kind::Map(entries) => {
+            ExprKind::Map(entries) => {
                 let mut copies = Vec::with_capacity(entries.len());
-                for Entry { key, value, optional } in entries {
+                for MapEntry { key, value, optional } in entries {
                     let (key, value) = (self.copy(key)?, self.copy(value)?);
-                    copies.push(Entry { key, value, optional: *optional });
+                    copies.push(MapEntry { key, value, optional: *optional });
                 }
-                Kind::Map(copies)
+                ExprKind::Map(copies)
             }
-            Kind::Struct { name, fields } => {
+            ExprKind::Struct { name, fields } => {
                 let mut copies = Vec::with_capacity(fields.len());
                 for field in fields {
-                    copies.push(Field { value: self.copy(&field.value)?, ..field.clone() });
+                    copies.push(MessageField { value: self.copy(&field.value)?, ..field.clone() });
                 }
-                Kind::Struct { name: name.clone(), fields: copies }
+                ExprKind::Struct { name: name.clone(), fields: copies }
             }
-            Kind::Fold(fold) => {
+            ExprKind::Fold(fold) => {
                 let mut copy = fold.clone();
                 for part in [
                     &mut copy.range,
@@ -92,13 +115,13 @@ impl Builder {
                 ] {
                     *part = self.copy(part)?;
                 }
-                Kind::Fold(copy)
+                ExprKind::Fold(copy)
             }
         };
         self.node(expr.at, kind)
     }
 }
 
-fn too_deep(at: u32) -> Problem {
-    Problem { at, message: format!("expression recursion limit exceeded: {DEPTH_MAX}") }
+fn too_deep(at: u32) -> CompileProblem {
+    CompileProblem { at, message: format!("expression recursion limit exceeded: {DEPTH_MAX}") }
 }

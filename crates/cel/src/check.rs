@@ -1,4 +1,4 @@
-//! Types of all parts of an expression, and which functions its calls mean.
+//! The types of all parts of an expression, and the overloads of its calls.
 
 mod calls;
 mod formats;
@@ -8,17 +8,17 @@ use std::sync::Arc;
 
 use self::formats::formats;
 use self::uniform::uniform;
-use crate::ast::{Expr, Field, Fold, Id, Kind, Literal};
+use crate::ast::{Expr, ExprKind, Fold, Id, Literal, MessageField};
 use crate::message::{self, Vocabulary};
-use crate::source::Problem;
+use crate::source::CompileProblem;
 use crate::types::{Library, Type};
 use crate::unify::{Bindings, most_general};
 
-/// What is known of an expression that has no type errors. Indexed by the ids of its nodes.
+/// The types and overloads of an expression without type errors, indexed by the ids of its nodes.
 #[derive(Debug)]
 pub(crate) struct Checked {
     pub types: Vec<Type>,
-    /// Overloads that a call may mean; more than one where types are known at run time only.
+    /// Overloads that a call may use; more than one where types are only known at run time.
     pub overloads: Vec<Vec<&'static str>>,
     /// Calls whose receiver is a namespace, such as `sets.contains(…)`: their full names.
     pub qualified: Vec<Option<Box<str>>>,
@@ -32,9 +32,9 @@ pub(crate) fn check(
     ids: u32,
     variables: &[Variable],
     vocabulary: Vocabulary,
-) -> Result<Checked, Vec<Problem>> {
+) -> Result<Checked, Vec<CompileProblem>> {
     let ids = ids as usize;
-    let mut checker = Checker {
+    let mut checker = TypeChecker {
         vocabulary,
         problems: Vec::new(),
         bindings: Bindings::default(),
@@ -46,7 +46,7 @@ pub(crate) fn check(
         },
     };
     checker.expr(expr);
-    let Checker { problems, bindings, mut checked, .. } = checker;
+    let TypeChecker { problems, bindings, mut checked, .. } = checker;
     if !problems.is_empty() {
         return Err(problems);
     }
@@ -56,15 +56,15 @@ pub(crate) fn check(
     Ok(checked)
 }
 
-/// What is wrong with an expression although its types are right.
-pub(crate) fn validate(expr: &Expr, checked: &Checked) -> Vec<Problem> {
+/// The problems of an expression whose types are right.
+pub(crate) fn validate(expr: &Expr, checked: &Checked) -> Vec<CompileProblem> {
     let mut problems = Vec::new();
     uniform(expr, checked, &mut problems);
     formats(expr, checked, &mut problems);
     problems
 }
 
-/// The type that a name of a type means, such as `int` in `type(x) == int`.
+/// The type of this name, such as `int` in `type(x) == int`.
 pub(crate) fn named_type(name: &str) -> Option<Type> {
     Some(match name {
         "bool" => Type::Bool,
@@ -88,11 +88,11 @@ pub(crate) fn named_type(name: &str) -> Option<Type> {
 }
 
 /// The dotted name that an expression spells, `a.b` for a field `b` of `a`.
-pub(crate) fn dotted(expr: &Expr) -> Option<String> {
+pub(crate) fn dotted_name(expr: &Expr) -> Option<String> {
     match &expr.kind {
-        Kind::Ident(name) => Some(name.to_string()),
-        Kind::Select { operand, field, test: false } => {
-            let mut name = dotted(operand)?;
+        ExprKind::Ident(name) => Some(name.to_string()),
+        ExprKind::Select { operand, field, test: false } => {
+            let mut name = dotted_name(operand)?;
             name.push('.');
             name.push_str(field);
             Some(name)
@@ -101,47 +101,47 @@ pub(crate) fn dotted(expr: &Expr) -> Option<String> {
     }
 }
 
-struct Checker {
+struct TypeChecker {
     vocabulary: Vocabulary,
-    problems: Vec<Problem>,
+    problems: Vec<CompileProblem>,
     bindings: Bindings,
     /// Innermost last.
     scopes: Vec<Variable>,
     checked: Checked,
 }
 
-impl Checker {
+impl TypeChecker {
     fn report(&mut self, at: u32, message: String) {
-        self.problems.push(Problem { at, message });
+        self.problems.push(CompileProblem { at, message });
     }
 
     fn type_of(&self, id: Id) -> Type {
         self.checked.types[id as usize].clone()
     }
 
-    fn undeclared(&mut self, at: u32, name: &str) -> Type {
+    fn report_undeclared(&mut self, at: u32, name: &str) -> Type {
         self.report(at, format!("undeclared reference to '{name}' (in container '')"));
         Type::Error
     }
 
-    fn mismatch(&mut self, at: u32, expected: &Type, found: &Type) {
+    fn report_mismatch(&mut self, at: u32, expected: &Type, found: &Type) {
         self.report(at, format!("expected type '{expected}' but found '{found}'"));
     }
 
     fn expr(&mut self, expr: &Expr) {
         let found = match &expr.kind {
-            Kind::Literal(literal) => literal_type(literal),
-            Kind::Ident(name) => {
-                self.lookup(name).unwrap_or_else(|| self.undeclared(expr.at, name))
+            ExprKind::Literal(literal) => literal_type(literal),
+            ExprKind::Ident(name) => {
+                self.lookup(name).unwrap_or_else(|| self.report_undeclared(expr.at, name))
             }
-            Kind::Select { operand, field, test } => self.select(expr, operand, field, *test),
-            Kind::Call { function, target, args } => {
+            ExprKind::Select { operand, field, test } => self.select(expr, operand, field, *test),
+            ExprKind::Call { function, target, args } => {
                 self.call(expr, function, target.as_deref(), args)
             }
-            Kind::List(_) => self.list(expr),
-            Kind::Map(_) => self.map(expr),
-            Kind::Struct { name, fields } => self.message(expr.at, name, fields),
-            Kind::Fold(fold) => self.fold(fold),
+            ExprKind::List(_) => self.list(expr),
+            ExprKind::Map(_) => self.map(expr),
+            ExprKind::Struct { name, fields } => self.message(expr.at, name, fields),
+            ExprKind::Fold(fold) => self.fold(fold),
         };
         self.checked.types[expr.id as usize] = found;
     }
@@ -156,14 +156,14 @@ impl Checker {
     fn named_type(&self, name: &str) -> Option<Type> {
         let of_message = || match self.vocabulary {
             Vocabulary::Rules => None,
-            Vocabulary::Mutations => message::named(name),
+            Vocabulary::Mutations => message::message_type(name),
         };
         named_type(name).or_else(of_message)
     }
 
-    fn message(&mut self, at: u32, name: &str, fields: &[Field]) -> Type {
+    fn message(&mut self, at: u32, name: &str, fields: &[MessageField]) -> Type {
         let found = match self.lookup(name) {
-            None => return self.undeclared(at, name),
+            None => return self.report_undeclared(at, name),
             Some(Type::Type(named)) => (*named).clone(),
             Some(other) => {
                 self.report(at, format!("'{}' is not a type", other.name()));
@@ -181,11 +181,11 @@ impl Checker {
         for field in fields {
             let given = self.part(&field.value, field.optional);
             let Some(made) = &made else { continue };
-            let wanted = message::field_type(made, &field.name);
-            if !self.bindings.assign(&wanted, &given) {
+            let expected = message::field_type(made, &field.name);
+            if !self.bindings.assign(&expected, &given) {
                 let given = self.bindings.resolve(&given, true);
                 let text = format!(
-                    "expected type of field '{}' is '{wanted}' but provided type is '{given}'",
+                    "expected type of field '{}' is '{expected}' but provided type is '{given}'",
                     field.name
                 );
                 self.report(field.at, text);
@@ -196,15 +196,15 @@ impl Checker {
 
     fn select(&mut self, expr: &Expr, operand: &Expr, field: &str, test: bool) -> Type {
         if !test
-            && let Some(name) = dotted(expr)
+            && let Some(name) = dotted_name(expr)
             && let Some(named) = self.named_type(&name)
         {
             self.checked.qualified[expr.id as usize] = Some(name.into());
             return Type::Type(Arc::new(named));
         }
-        // A name with a dot in it, such as `authorizer.requestResource`.
+        // A name that contains a dot, such as `authorizer.requestResource`.
         if !test
-            && let Some(name) = dotted(expr)
+            && let Some(name) = dotted_name(expr)
             && let Some((known, found)) = self.scopes.iter().find(|(known, _)| **known == *name)
         {
             let (known, found) = (known.clone(), found.clone());
@@ -250,7 +250,7 @@ impl Checker {
         if inside || optional { Type::optional(found) } else { found }
     }
 
-    /// The type of two parts of one list or map. Whether they may differ is asked later.
+    /// The type of two parts of one list or map. A later step checks whether they may differ.
     fn join(&mut self, before: Option<Type>, current: Type) -> Type {
         match before {
             None => current,
@@ -268,7 +268,7 @@ impl Checker {
             Type::Optional(inner) if optional => (*inner).clone(),
             found => {
                 if optional && !found.is_dyn() {
-                    self.mismatch(value.at, &Type::optional(found.clone()), &found);
+                    self.report_mismatch(value.at, &Type::optional(found.clone()), &found);
                 }
                 found
             }
@@ -276,7 +276,7 @@ impl Checker {
     }
 
     fn list(&mut self, expr: &Expr) -> Type {
-        let Kind::List(elements) = &expr.kind else {
+        let ExprKind::List(elements) = &expr.kind else {
             return Type::Error;
         };
         let mut items = None;
@@ -288,7 +288,7 @@ impl Checker {
     }
 
     fn map(&mut self, expr: &Expr) -> Type {
-        let Kind::Map(entries) = &expr.kind else {
+        let ExprKind::Map(entries) = &expr.kind else {
             return Type::Error;
         };
         let (mut keys, mut values) = (None, None);
@@ -341,12 +341,12 @@ impl Checker {
         self.bindings.resolve(&self.type_of(fold.result.id), false)
     }
 
-    fn assert(&mut self, expr: &Expr, wanted: &Type) {
+    fn assert(&mut self, expr: &Expr, expected: &Type) {
         let found = self.type_of(expr.id);
-        if !self.bindings.assign(wanted, &found) {
-            let (wanted, found) =
-                (self.bindings.resolve(wanted, true), self.bindings.resolve(&found, true));
-            self.mismatch(expr.at, &wanted, &found);
+        if !self.bindings.assign(expected, &found) {
+            let (expected, found) =
+                (self.bindings.resolve(expected, true), self.bindings.resolve(&found, true));
+            self.report_mismatch(expr.at, &expected, &found);
         }
     }
 }

@@ -1,5 +1,4 @@
-//! Named expressions that others use as `variables.name`. Each is evaluated when it is first asked
-//! for, and once.
+//! Named expressions that others use as `variables.name`. Each is evaluated once, at its first use.
 
 use std::cell::{Cell, RefCell};
 use std::collections::HashMap;
@@ -7,33 +6,34 @@ use std::rc::{Rc, Weak};
 
 use crate::limits::CALL_COST_MAX;
 use crate::program::{EvalError, Given, Program};
-use crate::value::{Fields, Map, Outcome, Value, fail};
+use crate::value::{EvalResult, Fields, Map, Value, fail};
 
-/// The name that composed expressions are reached by.
+/// The name under which expressions use the variables.
 pub const VARIABLES: &str = "variables";
 
-/// A named expression, or why it could not be compiled.
+/// A named expression, or the error of its compilation.
 #[derive(Debug)]
 pub struct Variable {
     pub name: String,
     pub program: Result<Program, String>,
 }
 
-/// Tells the value of an input.
+/// Returns the value of an input.
 type GivenBy<'a> = dyn Fn(&str) -> Option<Given<'a>> + 'a;
 
-/// Evaluates expressions over the same values, with the variables that they share.
+/// Evaluates expressions over the same values, with shared variables.
 pub struct Composed<'a> {
     me: Weak<Self>,
     variables: &'a [Variable],
     given: Box<GivenBy<'a>>,
-    computed: RefCell<HashMap<&'a str, Outcome<'a>>>,
-    /// Cost units that variables took since this was last asked.
+    computed: RefCell<HashMap<&'a str, EvalResult<'a>>>,
+    /// Cost units of variables since the last evaluation.
     cost: Cell<u64>,
 }
 
 impl<'a> Composed<'a> {
-    /// `given` tells the value of each input beside the variables.
+    /// Expressions over `variables`; `given` returns the value of every other input. Nothing is
+    /// evaluated yet.
     pub fn new(
         variables: &'a [Variable],
         given: impl Fn(&str) -> Option<Given<'a>> + 'a,
@@ -47,8 +47,11 @@ impl<'a> Composed<'a> {
         })
     }
 
-    /// The result within the cost limit of one expression, and what it took altogether: itself, and
-    /// the variables that it was the first to ask for.
+    /// The result of the program, and its cost units, including those of the variables that it used
+    /// first. The program and each variable have the limit [`CALL_COST_MAX`] for themselves.
+    ///
+    /// # Errors
+    /// The program or a variable of it failed, or cost more than its limit.
     pub fn evaluate(&self, program: &'a Program) -> (Result<Value<'a>, EvalError>, u64) {
         let (result, cost) = self.run(program);
         (result, cost.saturating_add(self.cost.take()))
@@ -65,7 +68,7 @@ impl<'a> Composed<'a> {
         program.evaluate_given(&given, CALL_COST_MAX)
     }
 
-    fn compute(&self, variable: &'a Variable) -> Outcome<'a> {
+    fn compute(&self, variable: &'a Variable) -> EvalResult<'a> {
         let name = &variable.name;
         let program = match &variable.program {
             Ok(program) => program,
@@ -86,14 +89,14 @@ impl<'a> Fields<'a> for Composed<'a> {
         self.variables.iter().map(|variable| variable.name.as_str()).collect()
     }
 
-    fn field(&self, name: &str) -> Option<Outcome<'a>> {
-        // Of several with one name, the last counts.
+    fn field(&self, name: &str) -> Option<EvalResult<'a>> {
+        // Of several variables of one name, the last one counts.
         let variable = self.variables.iter().rev().find(|variable| variable.name == name)?;
         let known = self.computed.borrow().get(name).cloned();
         if known.is_some() {
             return known;
         }
-        // What a variable finds when it asks for itself, by way of `dyn(variables)`.
+        // The value of a variable that uses itself, by way of `dyn(variables)`.
         let cycle = fail(format!("variable {name:?} refers to itself"));
         self.computed.borrow_mut().insert(&variable.name, cycle);
         let value = self.compute(variable);

@@ -1,4 +1,4 @@
-//! Types that come from outside an expression, with what is known of the sizes of their values.
+//! Declared types of an expression's inputs, with the sizes of their values.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,22 +6,24 @@ use std::sync::Arc;
 use crate::parser::RESERVED;
 use crate::types::Type;
 
-/// The type of a value that an expression is given.
+/// The declared type of an input, or of a part of one.
 #[derive(Clone, Debug)]
 pub struct Declared {
     pub kind: DeclaredKind,
-    /// Elements, entries, characters or bytes that a value can have at most.
+    /// The largest number of elements, entries, characters or bytes of a value.
     pub size_max: u64,
     /// Bytes of the shortest JSON of such a value.
     pub json_min: u64,
+    /// Whether null is a valid value.
     pub nullable: bool,
 }
 
+/// The kind of a declared type.
 #[derive(Clone, Debug)]
 pub enum DeclaredKind {
-    /// Anything; its JSON says what it is.
+    /// Any value; its JSON determines the type.
     Dyn,
-    /// A text or an integer.
+    /// A text or an integer (`x-kubernetes-int-or-string`).
     IntOrText,
     Bool,
     Int,
@@ -36,50 +38,52 @@ pub enum DeclaredKind {
     /// A text such as `1h30m`.
     Duration,
     List(Arc<Declared>, ListIdentity),
-    /// Texts to values.
+    /// A map from texts to values.
     Map(Arc<Declared>),
     Object(Arc<Object>),
-    /// What does not come as JSON: a value of the libraries, or of another expression.
+    /// A value that is not JSON: of a library, or the result of another expression.
     Typed(Type),
 }
 
-/// What makes two items of a list the same, which decides what `==` and `+` mean.
+/// What identifies the items of a list (`x-kubernetes-list-type`), which determines `==` and `+`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ListIdentity {
-    /// Their place.
+    /// Their position: an atomic list.
     #[default]
-    Place,
+    Position,
     /// Their value: the list is a set.
     Value,
-    /// These fields of theirs.
+    /// The values of these fields.
     Keys(Arc<[Box<str>]>),
 }
 
 /// An object with declared fields. Others are not visible.
 #[derive(Debug)]
 pub struct Object {
-    /// What type errors call it.
+    /// The name in type errors.
     pub name: String,
-    /// By the name that expressions use, see [`escape`].
-    pub fields: BTreeMap<Box<str>, Field>,
+    /// Fields by the name that expressions use, see [`escape`].
+    pub fields: BTreeMap<Box<str>, DeclaredField>,
 }
 
+/// A declared field of an object.
 #[derive(Clone, Debug)]
-pub struct Field {
+pub struct DeclaredField {
     /// The name in JSON.
     pub name: Box<str>,
     pub declared: Arc<Declared>,
 }
 
 impl Declared {
+    /// A type of values that are not null. The sizes are in the units of the fields.
     pub fn new(kind: DeclaredKind, size_max: u64, json_min: u64) -> Self {
         Self { kind, size_max, json_min, nullable: false }
     }
-    /// Anything at all.
+    /// Any value, of any size.
     pub fn dynamic() -> Self {
         Self::new(DeclaredKind::Dyn, u64::MAX, 1)
     }
-    /// What the checker sees of it.
+    /// The type for the type checker, without sizes.
     pub fn to_type(&self) -> Type {
         match &self.kind {
             DeclaredKind::Dyn | DeclaredKind::IntOrText => Type::Dyn,
@@ -98,18 +102,19 @@ impl Declared {
     }
 }
 
-/// Words of the grammar beside the reserved identifiers.
+/// Keywords of the grammar, in addition to the reserved identifiers.
 const KEYWORDS: [&str; 4] = ["true", "false", "null", "in"];
 
-/// Whether a word belongs to the grammar, so that nothing can have it as its name.
+/// Whether a word is a keyword or reserved, so that it cannot be a name.
 pub fn is_reserved(word: &str) -> bool {
     KEYWORDS.contains(&word) || RESERVED.contains(&word)
 }
 
-/// The name by which an expression reaches the JSON field `name`; `None` when there is no way.
+/// The name by which an expression selects the JSON field `name`; `None` when it cannot be
+/// selected.
 ///
-/// Words of the grammar and the characters `.`, `-`, `/` and `__` are written `__if__`, `__dot__`,
-/// `__dash__`, `__slash__`, `__underscores__`.
+/// Keywords and the characters `.`, `-`, `/` and `__` are escaped as `__if__`, `__dot__`,
+/// `__dash__`, `__slash__`, `__underscores__`, like in Kubernetes.
 pub fn escape(name: &str) -> Option<String> {
     if name.is_empty() || name.starts_with(|c: char| c.is_ascii_digit()) {
         return None;

@@ -7,22 +7,24 @@ use serde_json::Value as Json;
 
 use crate::declared::ListIdentity;
 use crate::limits::{VALUE_DEPTH_MAX, WORK_MAX};
-use crate::value::{Failure, List, Map, Value, fail, no_such_overload};
+use crate::value::{EvalFailure, List, Map, Value, fail, no_such_overload};
 
-/// Work that costs do not count.
+/// Work that the cost model does not count.
 #[derive(Debug, Default)]
 pub(crate) struct Work(u64);
 
 impl Work {
+    /// Adds steps to the total.
+    ///
     /// # Errors
-    /// [`Failure::Cost`] when there has been too much.
-    pub fn add(&mut self, steps: u64) -> Result<(), Failure> {
+    /// [`EvalFailure::Cost`] when the total exceeds [`WORK_MAX`].
+    pub fn add(&mut self, steps: u64) -> Result<(), EvalFailure> {
         self.0 = self.0.saturating_add(steps);
-        if self.0 > WORK_MAX { Err(Failure::Cost) } else { Ok(()) }
+        if self.0 > WORK_MAX { Err(EvalFailure::Cost) } else { Ok(()) }
     }
 }
 
-/// Steps that one value is reckoned with.
+/// Steps that one value counts as.
 const STEPS: u64 = 50;
 
 pub(crate) fn equal(
@@ -30,7 +32,7 @@ pub(crate) fn equal(
     b: &Value<'_>,
     work: &mut Work,
     depth: usize,
-) -> Result<bool, Failure> {
+) -> Result<bool, EvalFailure> {
     work.add(STEPS)?;
     if depth > VALUE_DEPTH_MAX {
         return fail("values are nested too deep to be compared");
@@ -90,13 +92,13 @@ fn json_size(json: &Json) -> u64 {
     }
 }
 
-fn lists(a: &List<'_>, b: &List<'_>, work: &mut Work, depth: usize) -> Result<bool, Failure> {
+fn lists(a: &List<'_>, b: &List<'_>, work: &mut Work, depth: usize) -> Result<bool, EvalFailure> {
     if a.len() != b.len() {
         return Ok(false);
     }
     match a {
         List::Given { identity: ListIdentity::Value, .. } => {
-            let keys = |list: &List<'_>| -> Result<Option<HashSet<_>>, Failure> {
+            let keys = |list: &List<'_>| -> Result<Option<HashSet<_>>, EvalFailure> {
                 list.iter().map(|item| Ok(item?.key())).collect()
             };
             if let (Some(a), Some(b)) = (keys(a)?, keys(b)?) {
@@ -105,7 +107,7 @@ fn lists(a: &List<'_>, b: &List<'_>, work: &mut Work, depth: usize) -> Result<bo
             }
         }
         List::Given { identity: ListIdentity::Keys(names), .. } => {
-            return keyed(a, b, names, work, depth);
+            return equal_by_key(a, b, names, work, depth);
         }
         _ => {}
     }
@@ -117,7 +119,7 @@ fn lists(a: &List<'_>, b: &List<'_>, work: &mut Work, depth: usize) -> Result<bo
     Ok(true)
 }
 
-/// What makes an item of a list with keys the same as another one.
+/// The identity of an item in a list with keys.
 pub(crate) fn item_key(item: &Value<'_>, names: &[Box<str>]) -> Option<String> {
     let Value::Map(map) = item else {
         return None;
@@ -131,14 +133,14 @@ pub(crate) fn item_key(item: &Value<'_>, names: &[Box<str>]) -> Option<String> {
     Some(key)
 }
 
-/// Lists of items with keys are equal when each item has an equal one of its key.
-fn keyed(
+/// Lists of items with keys are equal when each item is equal to the one with the same key.
+fn equal_by_key(
     a: &List<'_>,
     b: &List<'_>,
     names: &[Box<str>],
     work: &mut Work,
     depth: usize,
-) -> Result<bool, Failure> {
+) -> Result<bool, EvalFailure> {
     let mut items = std::collections::HashMap::new();
     for item in a.iter() {
         let item = item?;
@@ -155,7 +157,7 @@ fn keyed(
     Ok(true)
 }
 
-fn maps(a: &Map<'_>, b: &Map<'_>, work: &mut Work, depth: usize) -> Result<bool, Failure> {
+fn maps(a: &Map<'_>, b: &Map<'_>, work: &mut Work, depth: usize) -> Result<bool, EvalFailure> {
     let keys = a.keys();
     if keys.len() != b.keys().len() {
         return Ok(false);
@@ -174,7 +176,7 @@ fn maps(a: &Map<'_>, b: &Map<'_>, work: &mut Work, depth: usize) -> Result<bool,
     Ok(true)
 }
 
-/// The order of two numbers; none for what is no number, and for NaN.
+/// The order of two numbers; `None` for other values and for NaN.
 fn numeric(a: &Value<'_>, b: &Value<'_>) -> Option<Ordering> {
     let whole = |value: &Value<'_>| match value {
         Value::Int(value) => Some(i128::from(*value)),
@@ -193,7 +195,7 @@ fn order_of_double(a: f64, b: i128) -> Option<Ordering> {
     if a.is_nan() {
         return None;
     }
-    // Beyond all integers the cast saturates, which keeps the order.
+    // Beyond all integers the cast saturates, which preserves the order.
     let fraction = a.fract().partial_cmp(&0.0).unwrap_or(Ordering::Equal);
     Some((a as i128).cmp(&b).then(fraction))
 }
@@ -206,7 +208,7 @@ pub(crate) fn has_order(value: &Value<'_>) -> bool {
 }
 
 /// The order of two values of types that have one.
-pub(crate) fn compare(a: &Value<'_>, b: &Value<'_>) -> Result<Ordering, Failure> {
+pub(crate) fn compare(a: &Value<'_>, b: &Value<'_>) -> Result<Ordering, EvalFailure> {
     Ok(match (a, b) {
         (Value::Int(_) | Value::Uint(_) | Value::Double(_), _) => {
             let is_nan = |value: &Value<'_>| matches!(value, Value::Double(d) if d.is_nan());

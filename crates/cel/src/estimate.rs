@@ -1,5 +1,5 @@
-//! What an expression costs at least and at most: the model of `cel-go/checker/cost.go` and of
-//! `k8s.io/apiserver/pkg/cel/library/cost.go`, with sizes from what is declared of the inputs.
+//! The minimum and maximum cost of an expression: the model of `cel-go/checker/cost.go` and of
+//! `k8s.io/apiserver/pkg/cel/library/cost.go`, with sizes from the declared types of the inputs.
 
 mod calls;
 mod lists;
@@ -8,14 +8,14 @@ mod sizes;
 use std::collections::HashMap;
 
 use self::sizes::declared_size;
-use crate::ast::{Expr, Fold, Id, Kind, operator};
+use crate::ast::{Expr, ExprKind, Fold, Id, operator};
 use crate::check::Checked;
 use crate::declared::{Declared, DeclaredKind};
 use crate::limits::{LIST_COST, MAP_COST, MESSAGE_COST};
 use crate::program::Input;
 use crate::types::{Library, Type};
 
-/// Cost units, or a size, at least and at most. `u64::MAX` is without bound.
+/// A minimum and a maximum, of cost units or of a size. `u64::MAX` is unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     pub min: u64,
@@ -45,7 +45,7 @@ impl Estimate {
     }
 }
 
-/// Sizes of what is in a list or map.
+/// Sizes of the parts of a list or map.
 #[derive(Clone, Copy, Debug)]
 struct Inside {
     is_list: bool,
@@ -53,23 +53,23 @@ struct Inside {
     value: Estimate,
 }
 
-/// Where in the declared types a part of an expression comes from.
+/// The declared type that a part of an expression comes from.
 #[derive(Clone, Copy, Debug, Default)]
 enum Origin<'a> {
-    /// From none.
+    /// No declared type.
     #[default]
     None,
     Declared(&'a Declared),
-    /// From one of which nothing is known.
+    /// An unknown declared type.
     Lost,
 }
 
-/// The key of a map, which is a text of unknown length. Upstream reckons with none.
+/// The key of a map, which is a text of unknown length. Upstream has no type for it.
 static KEY: Declared =
     Declared { kind: DeclaredKind::Text, size_max: 0, json_min: 2, nullable: false };
 
 #[derive(Clone, Copy)]
-enum Step<'s> {
+enum PathStep<'s> {
     Field(&'s str),
     Items,
     Keys,
@@ -107,8 +107,8 @@ pub(crate) fn estimate(expr: &Expr, checked: &Checked, inputs: &[Input]) -> Esti
 impl<'a> Estimator<'a> {
     fn cost(&mut self, expr: &'a Expr) -> Estimate {
         match &expr.kind {
-            Kind::Literal(_) => Estimate::default(),
-            Kind::Ident(name) => {
+            ExprKind::Literal(_) => Estimate::default(),
+            ExprKind::Ident(name) => {
                 let name = name.trim_start_matches('.');
                 let origin = self.local(name).map(|local| local.origin);
                 let input = || self.inputs.iter().find(|input| input.name == name);
@@ -120,9 +120,9 @@ impl<'a> Estimator<'a> {
                 self.set_origin(expr, origin);
                 Estimate::exactly(1)
             }
-            Kind::Select { operand, field, test } => self.select(expr, operand, field, *test),
-            Kind::Call { .. } => self.call(expr),
-            Kind::List(elements) => {
+            ExprKind::Select { operand, field, test } => self.select(expr, operand, field, *test),
+            ExprKind::Call { .. } => self.call(expr),
+            ExprKind::List(elements) => {
                 let mut sum = Estimate::exactly(LIST_COST);
                 let mut item = Estimate { min: u64::MAX, max: 0 };
                 for element in elements {
@@ -136,7 +136,7 @@ impl<'a> Estimator<'a> {
                 self.insides.insert(expr.id, Inside { is_list: true, key, value: item });
                 sum
             }
-            Kind::Map(entries) => {
+            ExprKind::Map(entries) => {
                 let mut sum = Estimate::exactly(MAP_COST);
                 let least = if entries.is_empty() { 0 } else { u64::MAX };
                 let mut key = Estimate { min: least, max: 0 };
@@ -149,12 +149,12 @@ impl<'a> Estimator<'a> {
                 self.insides.insert(expr.id, Inside { is_list: false, key, value });
                 sum
             }
-            Kind::Struct { fields, .. } => fields
+            ExprKind::Struct { fields, .. } => fields
                 .iter()
                 .map(|field| self.cost(&field.value))
                 .fold(Estimate::exactly(MESSAGE_COST), Estimate::plus),
-            Kind::Fold(fold) if fold.is_binding() => self.binding(expr, fold),
-            Kind::Fold(fold) => self.fold(expr, fold),
+            ExprKind::Fold(fold) if fold.is_binding() => self.binding(expr, fold),
+            ExprKind::Fold(fold) => self.fold(expr, fold),
         }
     }
 
@@ -171,7 +171,7 @@ impl<'a> Estimator<'a> {
     }
 
     fn origin(&self, expr: &Expr) -> Origin<'a> {
-        if let Kind::Ident(name) = &expr.kind
+        if let ExprKind::Ident(name) = &expr.kind
             && let Some(local) = self.local(name)
         {
             return local.origin;
@@ -179,9 +179,9 @@ impl<'a> Estimator<'a> {
         self.origins[expr.id as usize]
     }
 
-    /// Where a part of something comes from. A part of what comes from nowhere counts as the first
-    /// input: upstream cuts the first step off every path, whatever it is.
-    fn descend(&self, origin: Origin<'a>, step: Step<'_>) -> Origin<'a> {
+    /// The origin of a part of a value. A part of a value without an origin counts as the first
+    /// input, because upstream cuts the first step off every path.
+    fn descend(&self, origin: Origin<'a>, step: PathStep<'_>) -> Origin<'a> {
         let declared = match origin {
             Origin::Declared(declared) => declared,
             Origin::Lost => return Origin::Lost,
@@ -190,11 +190,11 @@ impl<'a> Estimator<'a> {
             }
         };
         let found = match (step, &declared.kind) {
-            (Step::Items, DeclaredKind::List(inner, _) | DeclaredKind::Map(inner)) => {
+            (PathStep::Items, DeclaredKind::List(inner, _) | DeclaredKind::Map(inner)) => {
                 Some(&**inner)
             }
-            (Step::Keys, DeclaredKind::Map(_)) => Some(&KEY),
-            (Step::Field(name), DeclaredKind::Object(object)) => {
+            (PathStep::Keys, DeclaredKind::Map(_)) => Some(&KEY),
+            (PathStep::Field(name), DeclaredKind::Object(object)) => {
                 object.fields.get(name).map(|field| &*field.declared)
             }
             _ => None,
@@ -217,13 +217,13 @@ impl<'a> Estimator<'a> {
         if matches!(self.kind(operand), Type::Map(_) | Type::Object(_) | Type::Message(_)) {
             sum = sum.plus(Estimate::exactly(1));
         }
-        let origin = self.descend(self.origin(operand), Step::Field(field));
+        let origin = self.descend(self.origin(operand), PathStep::Field(field));
         self.set_origin(expr, origin);
         sum
     }
 
     fn call(&mut self, expr: &'a Expr) -> Estimate {
-        let Kind::Call { function, target, args } = &expr.kind else {
+        let ExprKind::Call { function, target, args } = &expr.kind else {
             return Estimate::default();
         };
         let qualified = self.checked.qualified[expr.id as usize].as_deref();
@@ -252,7 +252,7 @@ impl<'a> Estimator<'a> {
             };
             if matches!(*overload, "index_list" | "index_map") {
                 result = self.inside(&args[0]).map(|inside| inside.value);
-                let origin = self.descend(self.origin(&args[0]), Step::Items);
+                let origin = self.descend(self.origin(&args[0]), PathStep::Items);
                 self.set_origin(expr, origin);
             }
             if result.is_none() {
@@ -303,19 +303,19 @@ impl<'a> Estimator<'a> {
             None => matches!(self.kind(&fold.range), Type::List(_)),
         };
         let origin = self.origin(&fold.range);
-        let push = |estimator: &mut Self, name: &'a str, step: Step<'_>, size| {
+        let push = |estimator: &mut Self, name: &'a str, step: PathStep<'_>, size| {
             let origin = estimator.descend(origin, step);
             estimator.locals.push(Local { name, origin, size, inside: None });
         };
         let (key, value) = (inside.map(|i| i.key), inside.map(|i| i.value));
         match &fold.second {
             Some(second) => {
-                let first = if is_list { Step::Positions } else { Step::Keys };
+                let first = if is_list { PathStep::Positions } else { PathStep::Keys };
                 push(self, &fold.variable, first, key);
-                push(self, second, Step::Items, value);
+                push(self, second, PathStep::Items, value);
             }
-            None if is_list => push(self, &fold.variable, Step::Items, value),
-            None => push(self, &fold.variable, Step::Keys, key),
+            None if is_list => push(self, &fold.variable, PathStep::Items, value),
+            None => push(self, &fold.variable, PathStep::Keys, key),
         }
         let each = self.cost(&fold.condition).plus(self.cost(&fold.step));
         self.locals.truncate(outer);
@@ -324,12 +324,12 @@ impl<'a> Estimator<'a> {
         let times = self.size_or_unknown(&fold.range);
         sum = sum.plus(times.times(each));
         match &fold.init.kind {
-            Kind::Literal(_) => {
+            ExprKind::Literal(_) => {
                 if let Some(size) = self.size(&fold.init) {
                     self.sizes.insert(expr.id, size);
                 }
             }
-            Kind::List(_) | Kind::Map(_) => {
+            ExprKind::List(_) | ExprKind::Map(_) => {
                 self.sizes.insert(expr.id, times);
                 if let Some(inside) = self.inside(&fold.step) {
                     self.insides.insert(expr.id, inside);
@@ -346,7 +346,7 @@ fn compares_at_once(library: Library) -> bool {
     !matches!(library, Library::Format | Library::Url)
 }
 
-/// Whether an operator looks at texts from both sides.
+/// Whether an operator compares texts.
 fn compares(overload: &str) -> bool {
     const ORDERS: [&str; 4] = ["less_", "less_equals_", "greater_", "greater_equals_"];
     let ordered = |suffix: &str| {
@@ -355,7 +355,7 @@ fn compares(overload: &str) -> bool {
     matches!(overload, "equals" | "not_equals") || ordered("string") || ordered("bytes")
 }
 
-/// Whether a function is an operator of its own rules.
+/// Whether a function is an operator with its own cost rules.
 fn is_junction(function: &str) -> bool {
     matches!(function, operator::AND | operator::OR)
 }

@@ -1,8 +1,8 @@
 //! Evaluation of checked expressions, within a cost limit.
 //!
-//! Costs are those of upstream. Two of its ways show in them: a chain of selections is one thing
-//! (an attribute), whose branches in a conditional cost one unit less; and what consists of
-//! constants is computed once and free.
+//! Costs are those of cel-go, with two peculiarities: a chain of selections is one attribute, whose
+//! branches in a conditional cost one unit less; and an expression of constants is computed once,
+//! without cost.
 
 mod attributes;
 mod folds;
@@ -14,33 +14,41 @@ use regex::Regex;
 
 use self::attributes::has_base_cost;
 use self::folds::is_accumulator;
-use crate::ast::{Element, Entry, Expr, Field, Id, Kind, Literal, operator};
+use crate::ast::{Element, Expr, ExprKind, Id, Literal, MapEntry, MessageField, operator};
 use crate::equality::Work;
 use crate::library;
 use crate::limits::{LIST_COST, MAP_COST, MESSAGE_COST};
-use crate::message::{self, Message};
+use crate::message::{self, MessageValue};
 use crate::pattern;
 use crate::program::Program;
 use crate::runtime_cost;
-use crate::value::{Failure, Key, List, Made, Map, Outcome, Value, fail, no_such_overload};
+use crate::value::{
+    EvalFailure, EvalResult, List, Made, Map, MapKey, Value, fail, no_such_overload,
+};
 
-/// Patterns that one evaluation keeps compiled.
+/// Compiled patterns that one evaluation caches.
 const PATTERNS_MAX: usize = 64;
 
 pub(crate) struct Evaluator<'a> {
     program: &'a Program,
-    /// Names and what they stand for, innermost last.
-    scopes: Vec<(&'a str, Outcome<'a>)>,
+    /// Names and their values, innermost last.
+    scopes: Vec<(&'a str, EvalResult<'a>)>,
     pub cost: u64,
     limit: u64,
     pub work: Work,
-    constants: HashMap<Id, Outcome<'a>>,
-    sets: HashMap<Id, Rc<Option<HashSet<Key>>>>,
+    constants: HashMap<Id, EvalResult<'a>>,
+    sets: HashMap<Id, Rc<Option<HashSet<MapKey>>>>,
     patterns: HashMap<Box<str>, Rc<Regex>>,
 }
 
 impl<'a> Evaluator<'a> {
-    pub fn new(program: &'a Program, variables: Vec<(&'a str, Outcome<'a>)>, limit: u64) -> Self {
+    /// An evaluation of `program` with the values of its inputs, which fails after `limit` cost
+    /// units.
+    pub fn new(
+        program: &'a Program,
+        variables: Vec<(&'a str, EvalResult<'a>)>,
+        limit: u64,
+    ) -> Self {
         Self {
             program,
             scopes: variables,
@@ -53,47 +61,53 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    fn charge(&mut self, units: u64) -> Result<(), Failure> {
+    fn charge(&mut self, units: u64) -> Result<(), EvalFailure> {
         self.cost = self.cost.saturating_add(units);
-        if self.cost > self.limit { Err(Failure::Cost) } else { Ok(()) }
+        if self.cost > self.limit { Err(EvalFailure::Cost) } else { Ok(()) }
     }
 
-    pub fn expr(&mut self, expr: &'a Expr) -> Outcome<'a> {
+    /// The value of an expression of the program.
+    ///
+    /// # Errors
+    /// The expression fails on these values, or the limit is exceeded.
+    pub fn expr(&mut self, expr: &'a Expr) -> EvalResult<'a> {
         if self.program.is_constant(expr.id) {
             return self.constant(expr);
         }
         match &expr.kind {
-            Kind::Literal(literal) => Ok(literal_value(literal)),
-            Kind::Ident(name) => self.ident(name),
-            Kind::Select { operand, field, test } => self.select(expr, operand, field, *test),
-            Kind::Call { function, target, args } => {
+            ExprKind::Literal(literal) => Ok(literal_value(literal)),
+            ExprKind::Ident(name) => self.ident(name),
+            ExprKind::Select { operand, field, test } => self.select(expr, operand, field, *test),
+            ExprKind::Call { function, target, args } => {
                 self.call(expr, function, target.as_deref(), args)
             }
-            Kind::List(elements) => self.list(elements),
-            Kind::Map(entries) => self.map(entries),
-            Kind::Struct { name, fields } => self.message(name, fields),
-            Kind::Fold(fold) => self.fold(fold),
+            ExprKind::List(elements) => self.list(elements),
+            ExprKind::Map(entries) => self.map(entries),
+            ExprKind::Struct { name, fields } => self.message(name, fields),
+            ExprKind::Fold(fold) => self.fold(fold),
         }
     }
 
-    /// Computed once, and free.
-    fn constant(&mut self, expr: &'a Expr) -> Outcome<'a> {
+    /// The value of a constant expression, which is computed once and has no cost.
+    fn constant(&mut self, expr: &'a Expr) -> EvalResult<'a> {
         if let Some(known) = self.constants.get(&expr.id) {
             return known.clone();
         }
         let cost = self.cost;
         let value = match &expr.kind {
-            Kind::Literal(literal) => Ok(literal_value(literal)),
-            Kind::List(elements) => self.list(elements),
-            Kind::Map(entries) => self.map(entries),
-            Kind::Call { args, .. } if self.program.overload(expr.id) == "in_list" => {
-                // Nothing is in an empty list.
+            ExprKind::Literal(literal) => Ok(literal_value(literal)),
+            ExprKind::List(elements) => self.list(elements),
+            ExprKind::Map(entries) => self.map(entries),
+            ExprKind::Call { args, .. } if self.program.overload(expr.id) == "in_list" => {
+                // An empty list contains no value.
                 let _ = args;
                 Ok(Value::Bool(false))
             }
-            Kind::Call { function, args, .. } => self.convert(function, args),
-            Kind::Ident(name) => named_type(name),
-            Kind::Select { .. } => named_type(self.program.qualified(expr.id).unwrap_or_default()),
+            ExprKind::Call { function, args, .. } => self.convert(function, args),
+            ExprKind::Ident(name) => named_type(name),
+            ExprKind::Select { .. } => {
+                named_type(self.program.qualified(expr.id).unwrap_or_default())
+            }
             _ => no_such_overload(),
         };
         self.cost = cost;
@@ -101,12 +115,12 @@ impl<'a> Evaluator<'a> {
         value
     }
 
-    fn convert(&mut self, function: &str, args: &'a [Expr]) -> Outcome<'a> {
+    fn convert(&mut self, function: &str, args: &'a [Expr]) -> EvalResult<'a> {
         let value = self.expr(&args[0])?;
         library::call(self, function, vec![value])
     }
 
-    fn ident(&mut self, name: &str) -> Outcome<'a> {
+    fn ident(&mut self, name: &str) -> EvalResult<'a> {
         self.charge(1)?;
         let name = name.trim_start_matches('.');
         match self.scopes.iter().rev().find(|(known, _)| *known == name) {
@@ -121,13 +135,13 @@ impl<'a> Evaluator<'a> {
         function: &'a str,
         target: Option<&'a Expr>,
         args: &'a [Expr],
-    ) -> Outcome<'a> {
+    ) -> EvalResult<'a> {
         match function {
             operator::AND => return self.junction(args, false),
             operator::OR => return self.junction(args, true),
             operator::CONDITIONAL => return self.conditional(args),
             operator::OPTIONAL_SELECT => {
-                if let Kind::Literal(Literal::Text(field)) = &args[1].kind {
+                if let ExprKind::Literal(Literal::Text(field)) = &args[1].kind {
                     return self.optional_select(&args[0], field);
                 }
             }
@@ -155,13 +169,14 @@ impl<'a> Evaluator<'a> {
         function: &'a str,
         target: Option<&'a Expr>,
         args: &'a [Expr],
-    ) -> Outcome<'a> {
+    ) -> EvalResult<'a> {
         let (function, target) = match self.program.qualified(expr.id) {
             Some(name) => (name, None),
             None => (function.trim_start_matches('.'), target),
         };
-        // Up to two arguments are evaluated, and paid, before the first error counts. Of more, none is
-        // looked at after an error, and the call is paid only when all have been.
+        // Up to two arguments are evaluated and charged before the first error counts. With more
+        // arguments, none is evaluated after an error, and the call is charged only when all
+        // succeeded.
         let count = args.len() + usize::from(target.is_some());
         let mut values = Vec::with_capacity(count);
         let mut failure = None;
@@ -180,7 +195,7 @@ impl<'a> Evaluator<'a> {
         if let Some(failure) = failure {
             let overload = self.program.overload(expr.id);
             if let Some(text) = runtime_cost::internal_failure(overload, &values) {
-                return Err(Failure::Internal(text.to_owned()));
+                return Err(EvalFailure::Internal(text.to_owned()));
             }
             self.charge(runtime_cost::call(function, overload, &values, None))?;
             return Err(failure);
@@ -188,7 +203,7 @@ impl<'a> Evaluator<'a> {
         self.invoke(expr.id, function, values)
     }
 
-    fn invoke(&mut self, id: Id, function: &str, values: Vec<Value<'a>>) -> Outcome<'a> {
+    fn invoke(&mut self, id: Id, function: &str, values: Vec<Value<'a>>) -> EvalResult<'a> {
         let overload = self.program.overload(id);
         for value in &values {
             self.measure(value)?;
@@ -203,15 +218,15 @@ impl<'a> Evaluator<'a> {
         library::call(self, function, values)
     }
 
-    /// Sizes of texts are found by counting.
-    fn measure(&mut self, value: &Value<'a>) -> Result<(), Failure> {
+    /// Adds the work of counting the characters of a text.
+    fn measure(&mut self, value: &Value<'a>) -> Result<(), EvalFailure> {
         match value {
             Value::Text(text) => self.work.add(text.len() as u64 / 16),
             _ => Ok(()),
         }
     }
 
-    fn junction(&mut self, args: &'a [Expr], decisive: bool) -> Outcome<'a> {
+    fn junction(&mut self, args: &'a [Expr], decisive: bool) -> EvalResult<'a> {
         let mut failure = None;
         for arg in args {
             match self.expr(arg) {
@@ -220,7 +235,7 @@ impl<'a> Evaluator<'a> {
                 Err(failure) if failure.is_final() => return Err(failure),
                 Err(error) => failure = failure.or(Some(error)),
                 Ok(_) => {
-                    let error = Failure::Error("no such overload".to_owned());
+                    let error = EvalFailure::Error("no such overload".to_owned());
                     failure = failure.or(Some(error));
                 }
             }
@@ -228,7 +243,7 @@ impl<'a> Evaluator<'a> {
         failure.map_or(Ok(Value::Bool(!decisive)), Err)
     }
 
-    fn conditional(&mut self, args: &'a [Expr]) -> Outcome<'a> {
+    fn conditional(&mut self, args: &'a [Expr]) -> EvalResult<'a> {
         let branch = match self.expr(&args[0])? {
             Value::Bool(true) => &args[1],
             Value::Bool(false) => &args[2],
@@ -241,7 +256,7 @@ impl<'a> Evaluator<'a> {
         value
     }
 
-    fn not_strictly_false(&mut self, arg: &'a Expr) -> Outcome<'a> {
+    fn not_strictly_false(&mut self, arg: &'a Expr) -> EvalResult<'a> {
         let value = self.expr(arg);
         self.charge(1)?;
         match value {
@@ -251,19 +266,19 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// `a.or(b)` and `a.orValue(b)`: `b` is looked at only when `a` is empty.
-    fn alternative(&mut self, target: &'a Expr, other: &'a Expr, keep: bool) -> Outcome<'a> {
+    /// `a.or(b)` and `a.orValue(b)`: `b` is evaluated only when `a` is empty.
+    fn alternative(&mut self, target: &'a Expr, other: &'a Expr, keep: bool) -> EvalResult<'a> {
         match self.expr(target)? {
             Value::Optional(Some(inner)) if keep => Ok(Value::Optional(Some(inner))),
             Value::Optional(Some(inner)) => Ok((*inner).clone()),
             Value::Optional(None) => self.expr(other),
-            // What is no optional stands for itself.
+            // A value that is no optional is its own result.
             value => Ok(value),
         }
     }
 
-    fn list(&mut self, elements: &'a [Element]) -> Outcome<'a> {
-        // Paid whether it can be made or not.
+    fn list(&mut self, elements: &'a [Element]) -> EvalResult<'a> {
+        // Charged whether it succeeds or not.
         self.charge(LIST_COST)?;
         let mut items = Vec::with_capacity(elements.len());
         for element in elements {
@@ -279,7 +294,7 @@ impl<'a> Evaluator<'a> {
         Ok(Value::list(items))
     }
 
-    fn map(&mut self, entries: &'a [Entry]) -> Outcome<'a> {
+    fn map(&mut self, entries: &'a [MapEntry]) -> EvalResult<'a> {
         self.charge(MAP_COST)?;
         let mut made = Made::default();
         for entry in entries {
@@ -297,9 +312,9 @@ impl<'a> Evaluator<'a> {
         Ok(Value::Map(Map::Made(Rc::new(made))))
     }
 
-    fn message(&mut self, name: &str, fields: &'a [Field]) -> Outcome<'a> {
+    fn message(&mut self, name: &str, fields: &'a [MessageField]) -> EvalResult<'a> {
         self.charge(MESSAGE_COST)?;
-        let mut message = Message::new(name);
+        let mut message = MessageValue::new(name);
         for field in fields {
             match (self.expr(&field.value)?, field.optional) {
                 (value, false) => message.set(&field.name, value),
@@ -316,8 +331,8 @@ impl<'a> Evaluator<'a> {
         Ok(Value::Message(Rc::new(message)))
     }
 
-    /// `x in [1, 2]`: the constants are put into a set once, and looking there is free.
-    fn member_of_constant(&mut self, expr: &'a Expr, args: &'a [Expr]) -> Outcome<'a> {
+    /// `x in [1, 2]`: the constants are put into a set once, and the lookup has no cost.
+    fn member_of_constant(&mut self, expr: &'a Expr, args: &'a [Expr]) -> EvalResult<'a> {
         let id = args[1].id;
         let set = match self.sets.get(&id) {
             Some(set) => set.clone(),
@@ -343,7 +358,10 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// A compiled pattern; those in the expression itself were compiled with it.
+    /// A compiled pattern; literal patterns were compiled with the expression.
+    ///
+    /// # Errors
+    /// The text is no pattern, or too large.
     pub fn pattern(&mut self, text: &str) -> Result<Rc<Regex>, regex::Error> {
         if let Some(known) = self.patterns.get(text) {
             return Ok(known.clone());
@@ -372,9 +390,9 @@ fn literal_value<'a>(literal: &Literal) -> Value<'a> {
     }
 }
 
-fn named_type<'a>(name: &str) -> Outcome<'a> {
+fn named_type<'a>(name: &str) -> EvalResult<'a> {
     let name = name.trim_start_matches('.');
-    match crate::check::named_type(name).or_else(|| message::named(name)) {
+    match crate::check::named_type(name).or_else(|| message::message_type(name)) {
         Some(named) => Ok(Value::Type(Rc::new(named))),
         None => fail(format!("no such attribute(s): {name}")),
     }

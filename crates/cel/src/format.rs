@@ -1,4 +1,4 @@
-//! Named formats of texts: `format.dns1123Label().validate(text)`.
+//! Named formats of text: `format.dns1123Label().validate(text)`.
 
 use std::sync::LazyLock;
 
@@ -7,39 +7,39 @@ use regex::Regex;
 
 use crate::library::url::Url;
 use crate::time::Timestamp;
-use crate::value::{Outcome, Value};
+use crate::value::{EvalResult, Value};
 
-/// A named format.
+/// A named format, such as `dns1123Label`.
 #[derive(Debug)]
-pub struct Format {
+pub struct NamedFormat {
     name: &'static str,
-    /// Characters of a pattern that would say the same; costs go by it.
+    /// Characters of an equivalent pattern, which determine the cost.
     pub(crate) pattern_size: u64,
     problems: fn(&str) -> Vec<String>,
 }
 
-static FORMATS: [Format; 13] = [
-    Format { name: "dns1123Label", pattern_size: 30, problems: names::dns1123_label },
-    Format { name: "dns1123Subdomain", pattern_size: 60, problems: names::dns1123_subdomain },
-    Format { name: "dns1035Label", pattern_size: 30, problems: names::dns1035_label },
-    Format { name: "qualifiedName", pattern_size: 60, problems: names::qualified_name },
-    Format {
+static FORMATS: [NamedFormat; 13] = [
+    NamedFormat { name: "dns1123Label", pattern_size: 30, problems: names::dns1123_label },
+    NamedFormat { name: "dns1123Subdomain", pattern_size: 60, problems: names::dns1123_subdomain },
+    NamedFormat { name: "dns1035Label", pattern_size: 30, problems: names::dns1035_label },
+    NamedFormat { name: "qualifiedName", pattern_size: 60, problems: names::qualified_name },
+    NamedFormat {
         name: "dns1123LabelPrefix",
         pattern_size: 30,
         problems: |text| NameRule::Dns1123Label.check_prefix(text),
     },
-    Format {
+    NamedFormat {
         name: "dns1123SubdomainPrefix",
         pattern_size: 60,
         problems: |text| NameRule::Dns1123Subdomain.check_prefix(text),
     },
-    Format {
+    NamedFormat {
         name: "dns1035LabelPrefix",
         pattern_size: 30,
         problems: |text| NameRule::Dns1035Label.check_prefix(text),
     },
-    Format { name: "labelValue", pattern_size: 40, problems: names::label_value },
-    Format {
+    NamedFormat { name: "labelValue", pattern_size: 40, problems: names::label_value },
+    NamedFormat {
         name: "uri",
         pattern_size: 1121,
         problems: |text| {
@@ -47,12 +47,12 @@ static FORMATS: [Format; 13] = [
             if Url::is_valid(text) { Vec::new() } else { vec![problem()] }
         },
     },
-    Format {
+    NamedFormat {
         name: "uuid",
         pattern_size: 66,
         problems: |text| unless(UUID.is_match(text), "does not match the UUID format"),
     },
-    Format {
+    NamedFormat {
         name: "byte",
         pattern_size: 81,
         problems: |text| {
@@ -61,12 +61,12 @@ static FORMATS: [Format; 13] = [
             unless(valid && !text.is_empty(), "invalid base64")
         },
     },
-    Format {
+    NamedFormat {
         name: "date",
         pattern_size: 138,
         problems: |text| unless(Timestamp::parse_date(text).is_some(), "invalid date"),
     },
-    Format {
+    NamedFormat {
         name: "datetime",
         pattern_size: 138,
         problems: |text| unless(Timestamp::parse_schema(text).is_some(), "invalid datetime"),
@@ -82,11 +82,11 @@ fn unless(valid: bool, problem: &str) -> Vec<String> {
     if valid { Vec::new() } else { vec![problem.to_owned()] }
 }
 
-fn find(name: &str) -> Option<&'static Format> {
+fn find(name: &str) -> Option<&'static NamedFormat> {
     FORMATS.iter().find(|format| format.name == name)
 }
 
-pub(crate) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
+pub(crate) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<EvalResult<'a>> {
     Some(Ok(match (function, args) {
         ("format.named", [Value::Text(name)]) => {
             Value::Optional(find(name).map(|format| std::rc::Rc::new(Value::Format(format))))

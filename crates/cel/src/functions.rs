@@ -1,6 +1,6 @@
-//! Which functions there are, and for which types.
+//! All functions and their overloads.
 //!
-//! Names of overloads are those of `cel-go` and Kubernetes: costs go by them.
+//! The names of overloads are those of `cel-go` and Kubernetes, because they determine costs.
 
 mod tables;
 
@@ -10,7 +10,7 @@ use std::sync::{Arc, LazyLock};
 use self::tables::{EXTENSIONS, KUBERNETES, OPERATORS, STANDARD};
 use crate::types::{Library, Type};
 
-/// One way to call a function.
+/// One signature of a function.
 #[derive(Debug)]
 pub(crate) struct Overload {
     pub id: &'static str,
@@ -18,7 +18,7 @@ pub(crate) struct Overload {
     pub member: bool,
     pub parameters: Vec<Type>,
     pub result: Type,
-    /// Type variables are numbered from 0 to this.
+    /// The number of type variables.
     pub variables: u32,
 }
 
@@ -36,7 +36,7 @@ static FUNCTIONS: LazyLock<HashMap<&'static str, Vec<Overload>>> = LazyLock::new
     functions
 });
 
-/// Reads a line of the tables.
+/// Parses a line of the tables.
 fn parse(line: &'static str) -> (&'static str, Overload) {
     let (head, result) = line.rsplit_once(") ").expect("a result follows the parameters");
     let (names, parameters) = head.split_once('(').expect("parameters are in parentheses");

@@ -5,43 +5,45 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map as Fields, Value as Json};
 
 use crate::limits::{JSON_BYTES_MAX, VALUE_DEPTH_MAX};
-use crate::message::Message;
+use crate::message::MessageValue;
 use crate::value::{List, Value};
 
 impl Value<'_> {
-    /// The value as JSON: messages and maps as objects, times and durations as texts, bytes in
-    /// base64. An optional is what it holds, or null.
+    /// The value as JSON: messages and maps are objects, times and durations are texts, bytes are
+    /// base64. An optional is its value, or null.
     ///
     /// # Errors
-    /// It has no such form, or is larger than any object may be.
+    /// The value has no JSON representation, or exceeds about 4 MiB or the nesting limit.
     pub fn to_json(&self) -> Result<Json, String> {
-        Writer { left: JSON_BYTES_MAX }.value(self, 0)
+        JsonWriter { left: JSON_BYTES_MAX }.value(self, 0)
     }
 }
 
-impl Message<'_> {
-    /// The object, whose parts must be named by the paths of their fields.
+impl MessageValue<'_> {
+    /// The object as JSON. The types of its parts must be named by the paths of their fields.
     ///
     /// # Errors
-    /// As [`Value::to_json`], and every part that has another name, in the words of Kubernetes.
+    /// Those of [`Value::to_json`], and each part with another type name, in the text of
+    /// kube-apiserver.
     pub fn to_object(&self) -> Result<Json, String> {
-        let object = Writer { left: JSON_BYTES_MAX }.message(self, 0)?;
-        // Not before: what could be written is known to be neither deep nor large.
+        let object = JsonWriter { left: JSON_BYTES_MAX }.message(self, 0)?;
+        // Only now: the conversion has proven that the value is neither deep nor large.
         self.check_names().map_err(|problem| format!("type mismatch: {problem}"))?;
         Ok(object)
     }
 }
 
-/// Doubles up to here that have no fraction are written as whole numbers, which they are to JSON.
+/// Doubles without a fraction are written as integers up to this size.
 const WHOLE_MAX: f64 = 9_007_199_254_740_991.0;
 
-/// Values share their parts, so that few of them can stand for very much JSON.
-struct Writer {
-    /// Bytes that may still be written, about.
+/// Converts a value to JSON within a size limit: values share their parts, so a small value can be
+/// very large JSON.
+struct JsonWriter {
+    /// Approximate number of bytes that may still be written.
     left: usize,
 }
 
-impl Writer {
+impl JsonWriter {
     fn take(&mut self, bytes: usize) -> Result<(), String> {
         self.left = self.left.checked_sub(bytes).ok_or("the value is too large")?;
         Ok(())
@@ -93,12 +95,15 @@ impl Writer {
             }
             Value::Message(message) => self.message(message, depth)?,
             other => {
-                return Err(format!("a value of type {} has no form in JSON", other.to_type()));
+                return Err(format!(
+                    "a value of type {} has no representation in JSON",
+                    other.to_type()
+                ));
             }
         })
     }
 
-    fn message(&mut self, message: &Message<'_>, depth: usize) -> Result<Json, String> {
+    fn message(&mut self, message: &MessageValue<'_>, depth: usize) -> Result<Json, String> {
         let mut fields = Fields::new();
         for (name, value) in message.fields() {
             fields.insert(self.text(name)?, self.value(value, depth + 1)?);

@@ -1,12 +1,12 @@
 //! Source text to tokens.
 
 use crate::ast::Literal;
-use crate::source::Problem;
+use crate::source::CompileProblem;
 
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Token {
     Literal(Literal),
-    /// Digits of an integer, which a sign may stand before.
+    /// Digits of an integer, which a sign may precede.
     Integer(u64),
     Ident(Box<str>),
     /// A field name in backticks, only after a dot.
@@ -27,7 +27,7 @@ const SYMBOLS: [&str; 26] = [
     "}", "+", "-", "*", "/", "%", "=", "|",
 ];
 
-pub(crate) fn tokens(source: &str) -> Result<Vec<Spanned>, Problem> {
+pub(crate) fn tokens(source: &str) -> Result<Vec<Spanned>, CompileProblem> {
     let mut lexer = Lexer { rest: source, at: 0 };
     let mut out = Vec::new();
     loop {
@@ -68,11 +68,11 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn problem(&self, message: impl Into<String>) -> Problem {
-        Problem { at: self.at, message: format!("Syntax error: {}", message.into()) }
+    fn problem(&self, message: impl Into<String>) -> CompileProblem {
+        CompileProblem { at: self.at, message: format!("Syntax error: {}", message.into()) }
     }
 
-    fn next(&mut self) -> Result<Token, Problem> {
+    fn next(&mut self) -> Result<Token, CompileProblem> {
         let Some(first) = self.rest.chars().next() else {
             return Ok(Token::End);
         };
@@ -111,7 +111,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn number(&mut self) -> Result<Token, Problem> {
+    fn number(&mut self) -> Result<Token, CompileProblem> {
         let bytes = self.rest.as_bytes();
         let digits = |mut end: usize, hex: bool| {
             let fits = |b: &u8| if hex { b.is_ascii_hexdigit() } else { b.is_ascii_digit() };
@@ -163,10 +163,12 @@ impl<'a> Lexer<'a> {
         known.then_some(prefix)
     }
 
-    fn quoted(&mut self, prefix: &str) -> Result<Token, Problem> {
-        let start = Problem { at: self.at, message: String::new() };
-        let fail =
-            |text: &str| Problem { message: format!("Syntax error: {text}"), ..start.clone() };
+    fn quoted(&mut self, prefix: &str) -> Result<Token, CompileProblem> {
+        let start = CompileProblem { at: self.at, message: String::new() };
+        let fail = |text: &str| CompileProblem {
+            message: format!("Syntax error: {text}"),
+            ..start.clone()
+        };
         let raw = prefix.contains(['r', 'R']);
         let bytes = prefix.contains(['b', 'B']);
         self.advance(prefix.len());
@@ -189,7 +191,8 @@ impl<'a> Lexer<'a> {
                 out.extend(c.encode_utf8(&mut [0; 4]).bytes());
             } else if raw {
                 out.push(b'\\');
-                // A raw text keeps its backslashes, and a quote after one does not end it.
+                // Backslashes in a raw text are literal, and a quote after one does not end the
+                // text.
                 if let Some(next) = self.rest.chars().next() {
                     out.extend(self.advance(next.len_utf8()).bytes());
                 }

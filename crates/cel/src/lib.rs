@@ -1,13 +1,14 @@
-//! The Common Expression Language as Kubernetes uses it in validation rules. Pure: no I/O, no clock.
+//! The Common Expression Language as Kubernetes uses it in validation rules. Pure: no I/O, no
+//! clock.
 //!
-//! [`Program::compile`] parses an expression and checks its types against what is declared of its
-//! inputs; [`Program::estimate`] says what evaluating it costs at most; [`Program::evaluate`]
-//! evaluates it over JSON, without copying it, within a cost limit. Messages and costs are those of
-//! `cel-go` and Kubernetes 1.36. Nothing a rule says can overflow the stack, run without end, or
-//! take memory without bound: see [`limits`].
+//! [`Program::compile`] parses an expression and checks its types against the declared types of its
+//! inputs. [`Program::estimate`] returns the maximum cost of an evaluation. [`Program::evaluate`]
+//! evaluates it over JSON, without a copy, within a cost limit. Messages and costs are those of
+//! `cel-go` and Kubernetes 1.36. No expression can overflow the stack, run without an end, or use
+//! unbounded memory: see [`limits`].
 //!
-//! What a rule means for an object, where it may stand and how it is reported, is not known here;
-//! `structural-schema` does that.
+//! The crate does not know the meaning of a rule for an object, where rules are allowed, or how
+//! they are reported; `structural-schema` does.
 
 mod ast;
 pub mod authorization;
@@ -42,7 +43,7 @@ pub use estimate::Estimate;
 pub use program::{EvalError, Given, Input, Program};
 pub use source::CompileError;
 pub use types::Type;
-pub use value::{Failure, Fields, List, Map, Outcome, Text, Value};
+pub use value::{EvalFailure, EvalResult, Fields, List, Map, Text, Value};
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,4 @@
-//! Functions, by what they are about.
+//! The functions, by subject.
 
 mod collections;
 mod convert;
@@ -17,17 +17,17 @@ use crate::eval::Evaluator;
 use crate::format;
 use crate::operators;
 use crate::types::Type;
-use crate::value::{Failure, NO_SUCH_OVERLOAD, Outcome, Value, fail, no_such_overload};
+use crate::value::{EvalFailure, EvalResult, NO_SUCH_OVERLOAD, Value, fail, no_such_overload};
 
 /// The result of a function on values; the receiver is the first.
 pub(crate) fn call<'a>(
     evaluator: &mut Evaluator<'a>,
     function: &str,
     args: Vec<Value<'a>>,
-) -> Outcome<'a> {
+) -> EvalResult<'a> {
     if let Some(result) = operators::call(evaluator, function, &args) {
         return match (result, args.first()) {
-            (Err(Failure::Error(error)), Some(first)) if error == NO_SUCH_OVERLOAD => {
+            (Err(EvalFailure::Error(error)), Some(first)) if error == NO_SUCH_OVERLOAD => {
                 operators::refuse(function, first)
             }
             (result, _) => result,
@@ -48,13 +48,13 @@ pub(crate) fn call<'a>(
         .or_else(|| format::call(function, args))
         .or_else(|| authorization::call(function, args));
     match result.unwrap_or_else(no_such_overload) {
-        Err(Failure::Error(error)) if error == NO_SUCH_OVERLOAD => refuse(function, args),
+        Err(EvalFailure::Error(error)) if error == NO_SUCH_OVERLOAD => refuse(function, args),
         other => other,
     }
 }
 
-/// Says that a function does not take these values.
-fn refuse<'a>(function: &str, args: &[Value<'a>]) -> Outcome<'a> {
+/// The error of a function that does not accept these values.
+fn refuse<'a>(function: &str, args: &[Value<'a>]) -> EvalResult<'a> {
     match function {
         _ if matches!(args, [Value::Cidr(..), Value::Text(_)]) => no_such_overload(),
         "contains" | "startsWith" | "endsWith" | "matches" | "find" | "findAll" => {
@@ -72,7 +72,7 @@ fn refuse<'a>(function: &str, args: &[Value<'a>]) -> Outcome<'a> {
     }
 }
 
-fn optionals<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
+fn optionals<'a>(function: &str, args: &[Value<'a>]) -> Option<EvalResult<'a>> {
     Some(match (function, args) {
         ("optional.of", [value]) => Ok(Value::some(value.clone())),
         ("optional.none", []) => Ok(Value::Optional(None)),

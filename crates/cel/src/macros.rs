@@ -1,12 +1,12 @@
-//! Macros: calls that stand for other expressions.
+//! Macros: calls that expand to other expressions.
 //!
-//! The expansions are those of `cel-go`, node for node: costs are counted on them.
+//! The expansions are those of `cel-go`, node for node, because costs depend on them.
 
-use crate::ast::{ACCUMULATOR, Element, Expr, Fold, Kind, Literal, operator};
+use crate::ast::{ACCUMULATOR, Element, Expr, ExprKind, Fold, Literal, operator};
 use crate::build::Builder;
-use crate::source::Problem;
+use crate::source::CompileProblem;
 
-type Built = Result<Expr, Problem>;
+type Built = Result<Expr, CompileProblem>;
 
 /// A call without a receiver: `has(a.b)`, or a function.
 pub(crate) fn global(build: &mut Builder, at: u32, name: &str, mut args: Vec<Expr>) -> Built {
@@ -15,10 +15,13 @@ pub(crate) fn global(build: &mut Builder, at: u32, name: &str, mut args: Vec<Exp
     }
     let arg = args.remove(0);
     match arg.kind {
-        Kind::Select { operand, field, test: false } => {
-            build.node(at, Kind::Select { operand, field, test: true })
+        ExprKind::Select { operand, field, test: false } => {
+            build.node(at, ExprKind::Select { operand, field, test: true })
         }
-        _ => Err(Problem { at: arg.at, message: "invalid argument to has() macro".to_owned() }),
+        _ => Err(CompileProblem {
+            at: arg.at,
+            message: "invalid argument to has() macro".to_owned(),
+        }),
     }
 }
 
@@ -35,42 +38,42 @@ pub(crate) fn member(
         ("all" | "exists" | "exists_one" | "existsOne", 3) => {
             quantifier(build, at, target, name, args, true)
         }
-        ("map", 2 | 3) | ("filter", 2) => mapped(build, at, target, name, args),
+        ("map", 2 | 3) | ("filter", 2) => expand_map(build, at, target, name, args),
         ("transformList" | "transformMap", 3 | 4) | ("transformMapEntry", 3 | 4) => {
-            transformed(build, at, target, name, args)
+            expand_transform(build, at, target, name, args)
         }
-        ("sortBy", 2) => sorted_by(build, at, target, args),
+        ("sortBy", 2) => expand_sort_by(build, at, target, args),
         ("optMap" | "optFlatMap", 2) => optional(build, at, target, name, args),
         _ => build.member(at, target, name, args),
     }
 }
 
-/// What is said of an argument that names no variable.
+/// The error for an argument that names no variable.
 const NO_NAME: &str = "argument must be a simple name";
-/// The same, of `map`, `filter` and `sortBy`.
+/// The same for `map`, `filter` and `sortBy`.
 const NO_IDENTIFIER: &str = "argument is not an identifier";
-/// A variable that may not be declared: upstream's accumulator was called so.
+/// A variable that cannot be declared: the former name of upstream's accumulator.
 const ACCUMULATOR_BEFORE: &str = "__result__";
 
-/// Takes the first argument, which names a variable; `refusal` is said when it does not.
-fn variable(args: &mut Vec<Expr>, refusal: &str) -> Result<Box<str>, Problem> {
+/// Removes the first argument, which names a variable; `refusal` is the error when it does not.
+fn variable(args: &mut Vec<Expr>, refusal: &str) -> Result<Box<str>, CompileProblem> {
     let first = args.remove(0);
     let message = match first.kind {
-        Kind::Ident(name) if &*name == ACCUMULATOR_BEFORE => {
+        ExprKind::Ident(name) if &*name == ACCUMULATOR_BEFORE => {
             "iteration variable overwrites accumulator variable"
         }
-        Kind::Ident(name) if !name.starts_with('.') => return Ok(name),
+        ExprKind::Ident(name) if !name.starts_with('.') => return Ok(name),
         _ => refusal,
     };
-    Err(Problem { at: first.at, message: message.to_owned() })
+    Err(CompileProblem { at: first.at, message: message.to_owned() })
 }
 
-fn variables(args: &mut Vec<Expr>) -> Result<(Box<str>, Box<str>), Problem> {
+fn variables(args: &mut Vec<Expr>) -> Result<(Box<str>, Box<str>), CompileProblem> {
     let first = variable(args, NO_NAME)?;
     let at = args[0].at;
     let second = variable(args, NO_NAME)?;
     if first == second {
-        return Err(Problem { at, message: format!("duplicate variable name: {first}") });
+        return Err(CompileProblem { at, message: format!("duplicate variable name: {first}") });
     }
     Ok((first, second))
 }
@@ -100,7 +103,7 @@ impl Loop {
             step: self.step,
             result,
         };
-        build.node(at, Kind::Fold(Box::new(fold)))
+        build.node(at, ExprKind::Fold(Box::new(fold)))
     }
 }
 
@@ -154,25 +157,25 @@ fn quantifier(
     Loop { range, variable, second, init, condition, step }.build(build, at, result)
 }
 
-fn mapped(build: &mut Builder, at: u32, range: Expr, name: &str, mut args: Vec<Expr>) -> Built {
+fn expand_map(build: &mut Builder, at: u32, range: Expr, name: &str, mut args: Vec<Expr>) -> Built {
     let variable = variable(&mut args, NO_IDENTIFIER)?;
     let last = args.pop().expect("two or three arguments");
     let (filter, item) = match name {
         "filter" => (Some(last), build.ident(at, &variable)?),
         _ => (args.pop(), last),
     };
-    let init = build.node(at, Kind::List(Vec::new()))?;
-    let step = appended(build, at, item)?;
+    let init = build.node(at, ExprKind::List(Vec::new()))?;
+    let step = append_step(build, at, item)?;
     finish(build, at, Unfinished { range, variable, second: None, filter, init, step })
 }
 
-fn appended(build: &mut Builder, at: u32, value: Expr) -> Built {
+fn append_step(build: &mut Builder, at: u32, value: Expr) -> Built {
     let so_far = accumulator(build, at)?;
-    let one = build.node(at, Kind::List(vec![Element { value, optional: false }]))?;
+    let one = build.node(at, ExprKind::List(vec![Element { value, optional: false }]))?;
     build.call(at, operator::ADD, vec![so_far, one])
 }
 
-fn transformed(
+fn expand_transform(
     build: &mut Builder,
     at: u32,
     range: Expr,
@@ -183,20 +186,20 @@ fn transformed(
     let value = args.pop().expect("three or four arguments");
     let filter = args.pop();
     let (init, step) = if name == "transformList" {
-        (build.node(at, Kind::List(Vec::new()))?, appended(build, at, value)?)
+        (build.node(at, ExprKind::List(Vec::new()))?, append_step(build, at, value)?)
     } else {
         let mut parts = vec![accumulator(build, at)?];
         if name == "transformMap" {
             parts.push(build.ident(at, &variable)?);
         }
         parts.push(value);
-        let init = build.node(at, Kind::Map(Vec::new()))?;
+        let init = build.node(at, ExprKind::Map(Vec::new()))?;
         (init, build.call(at, operator::MAP_INSERT, parts)?)
     };
     finish(build, at, Unfinished { range, variable, second: Some(second), filter, init, step })
 }
 
-/// A loop over everything, that skips what the filter does not let through.
+/// A loop over all items that skips those that do not pass the filter.
 struct Unfinished {
     range: Expr,
     variable: Box<str>,
@@ -217,7 +220,7 @@ fn finish(build: &mut Builder, at: u32, parts: Unfinished) -> Built {
     Loop { range, variable, second, init, condition, step }.build(build, at, result)
 }
 
-/// `optMap` and `optFlatMap`: the value gets a name inside, when there is one.
+/// `optMap` and `optFlatMap`: the value of the optional, if it has one, gets a name.
 fn optional(build: &mut Builder, at: u32, target: Expr, name: &str, mut args: Vec<Expr>) -> Built {
     let refusal = format!("{name}() variable name must be a simple identifier");
     let accumulator = variable(&mut args, &refusal)?;
@@ -236,7 +239,7 @@ fn optional(build: &mut Builder, at: u32, target: Expr, name: &str, mut args: Ve
 /// `result` with a name for the value of `init`.
 fn bound(build: &mut Builder, at: u32, name: Box<str>, init: Expr, result: Expr) -> Built {
     let fold = Fold {
-        range: build.node(at, Kind::List(Vec::new()))?,
+        range: build.node(at, ExprKind::List(Vec::new()))?,
         variable: "#unused".into(),
         second: None,
         init,
@@ -245,19 +248,19 @@ fn bound(build: &mut Builder, at: u32, name: Box<str>, init: Expr, result: Expr)
         accumulator: name,
         result,
     };
-    build.node(at, Kind::Fold(Box::new(fold)))
+    build.node(at, ExprKind::Fold(Box::new(fold)))
 }
 
-/// `sortBy`: the keys of all items are made first.
-fn sorted_by(build: &mut Builder, at: u32, target: Expr, args: Vec<Expr>) -> Built {
+/// `sortBy`: the keys of all items are computed first.
+fn expand_sort_by(build: &mut Builder, at: u32, target: Expr, args: Vec<Expr>) -> Built {
     const INPUT: &str = "@__sortBy_input__";
-    if matches!(target.kind, Kind::Literal(_) | Kind::Map(_) | Kind::Struct { .. }) {
+    if matches!(target.kind, ExprKind::Literal(_) | ExprKind::Map(_) | ExprKind::Struct { .. }) {
         let message = "sortBy can only be applied to a list, identifier, comprehension, call or \
                        select expression";
-        return Err(Problem { at: target.at, message: message.to_owned() });
+        return Err(CompileProblem { at: target.at, message: message.to_owned() });
     }
     let input = build.ident(at, INPUT)?;
-    let keys = mapped(build, at, input, "map", args)?;
+    let keys = expand_map(build, at, input, "map", args)?;
     let input = build.ident(at, INPUT)?;
     let sorted = build.member(at, input, "@sortByAssociatedKeys", vec![keys])?;
     bound(build, at, INPUT.into(), target, sorted)

@@ -1,49 +1,49 @@
-//! Messages, which expressions of mutations make: objects, named by the path of their field
-//! (`Object`, `Object.spec`), and operations of a JSON patch (`JSONPatch`).
+//! Messages, which expressions of mutations produce: objects, whose types are named by the path of
+//! their field (`Object`, `Object.spec`), and operations of a JSON patch (`JSONPatch`).
 //!
-//! Nothing is declared of the fields of objects. Whether an object fits its kind is found out where
-//! it is applied.
+//! The fields of objects have no declared types. An object is validated against its kind where it
+//! is applied.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::types::Type;
-use crate::value::{Failure, List, Map, Value, fail};
+use crate::value::{EvalFailure, List, Map, Value, fail};
 
-/// The type of an object as a whole. Those of its fields begin with it.
+/// The type name of a whole object. The type names of its fields begin with it.
 pub const OBJECT: &str = "Object";
-/// The type of an operation of a JSON patch.
+/// The type name of an operation of a JSON patch.
 pub const JSON_PATCH: &str = "JSONPatch";
 
-/// Which types and functions expressions know beside their inputs.
+/// The types and functions that expressions can use, in addition to their inputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Vocabulary {
-    /// Those of every expression.
+    /// The types and functions of every expression.
     Rules,
-    /// Messages and the functions for them as well.
+    /// Messages and their functions in addition.
     Mutations,
 }
 
-/// A message that an expression made.
+/// A message that an expression produced.
 #[derive(Clone, Debug)]
-pub struct Message<'a> {
+pub struct MessageValue<'a> {
     name: Arc<str>,
     fields: BTreeMap<Box<str>, Value<'a>>,
 }
 
-/// The type of this name, if it is one of a message.
-pub(crate) fn named(name: &str) -> Option<Type> {
+/// The message type of this name, if there is one.
+pub(crate) fn message_type(name: &str) -> Option<Type> {
     let path =
         name.strip_prefix(OBJECT).is_some_and(|rest| rest.is_empty() || rest.starts_with('.'));
     (path || name == JSON_PATCH).then(|| Type::Message(name.into()))
 }
 
-/// Whether only [`Vocabulary::Mutations`] has the function.
+/// Whether only [`Vocabulary::Mutations`] has this function.
 pub(crate) fn is_function(name: &str) -> bool {
     name.starts_with("jsonpatch.")
 }
 
-/// What a field of a message may hold.
+/// The type of a field of a message.
 pub(crate) fn field_type(message: &str, field: &str) -> Type {
     match (message, field) {
         (JSON_PATCH, "op" | "path" | "from") => Type::Text,
@@ -53,7 +53,7 @@ pub(crate) fn field_type(message: &str, field: &str) -> Type {
     }
 }
 
-impl<'a> Message<'a> {
+impl<'a> MessageValue<'a> {
     pub(crate) fn new(name: &str) -> Self {
         Self { name: name.into(), fields: BTreeMap::new() }
     }
@@ -66,17 +66,18 @@ impl<'a> Message<'a> {
         self.fields.remove(field);
     }
 
+    /// The type name, such as `Object.spec`.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Fields that are set, by their names in JSON.
+    /// The fields that are set, by their JSON names.
     pub fn fields(&self) -> &BTreeMap<Box<str>, Value<'a>> {
         &self.fields
     }
 
-    /// What the checker could not see of dynamic values.
-    pub(crate) fn check(&self) -> Result<(), Failure> {
+    /// Checks the types of dynamic values, which the type checker does not know.
+    pub(crate) fn check(&self) -> Result<(), EvalFailure> {
         if &*self.name != JSON_PATCH {
             return Ok(());
         }
@@ -95,11 +96,12 @@ impl<'a> Message<'a> {
         Ok(())
     }
 
-    /// Whether the objects inside are named by the paths of their fields, as in
-    /// `Object{spec: Object.spec{}}`. Items of lists and values of maps are named as the list or map.
+    /// Checks that the types of nested objects are named by the paths of their fields, as in
+    /// `Object{spec: Object.spec{}}`. Items of lists and values of maps have the type name of the
+    /// list or map.
     ///
     /// # Errors
-    /// Every name that is another, a line each, in the words of Kubernetes.
+    /// One line per wrong name, in the text of kube-apiserver.
     pub(crate) fn check_names(&self) -> Result<(), String> {
         let mut problems = Vec::new();
         self.find_misnamed(&self.name, &mut problems);
@@ -133,7 +135,7 @@ fn find_misnamed(value: &Value<'_>, path: &str, problems: &mut Vec<String>) {
     }
 }
 
-/// What Go calls a value that is no text.
+/// The Go type of a value that is no text.
 fn go_type(value: &Value<'_>) -> &'static str {
     match value {
         Value::Null => "structpb.NullValue",

@@ -1,18 +1,18 @@
 //! Source text to expressions, by recursive descent.
 //!
-//! Hostile input cannot exhaust the stack: nesting is counted on the way down, and every node knows
-//! its height, so that long chains such as `a + a + …` are refused as well.
+//! Hostile input cannot exhaust the stack: the parser counts nesting, and every node has its
+//! height, so that long chains such as `a + a + …` are refused, too.
 
 mod primary;
 
-use crate::ast::{Expr, Kind, Literal, operator};
+use crate::ast::{Expr, ExprKind, Literal, operator};
 use crate::build::Builder;
 use crate::lexer::{Spanned, Token, tokens};
 use crate::limits::{NESTING_MAX, SOURCE_CHARS_MAX};
 use crate::macros;
-use crate::source::Problem;
+use crate::source::CompileProblem;
 
-/// Identifiers that the grammar keeps for itself.
+/// Identifiers that the grammar reserves.
 pub(crate) const RESERVED: [&str; 17] = [
     "as",
     "break",
@@ -32,7 +32,7 @@ pub(crate) const RESERVED: [&str; 17] = [
     "void",
     "while",
 ];
-/// Binary operators by how tightly they bind, loosest first. `||` and `&&` come before these.
+/// Binary operators by precedence, lowest first. `||` and `&&` have a lower one.
 const BINARY: [&[(&str, &str)]; 3] = [
     &[
         ("<", operator::LESS),
@@ -47,30 +47,30 @@ const BINARY: [&[(&str, &str)]; 3] = [
     &[("*", operator::MULTIPLY), ("/", operator::DIVIDE), ("%", operator::MODULO)],
 ];
 
-/// The expression, and how many ids its nodes use.
-pub(crate) fn parse(source: &str) -> Result<(Expr, u32), Problem> {
+/// Parses a source. Returns the expression, and the number of ids that its nodes use.
+pub(crate) fn parse(source: &str) -> Result<(Expr, u32), CompileProblem> {
     let size = source.chars().count();
     if size > SOURCE_CHARS_MAX {
         let message = format!(
             "expression code point size exceeds limit: size: {size}, limit {SOURCE_CHARS_MAX}"
         );
-        return Err(Problem { at: 0, message });
+        return Err(CompileProblem { at: 0, message });
     }
     let mut parser =
-        Parser { tokens: tokens(source)?, next: 0, depth: 0, build: Builder::default() };
+        ExprParser { tokens: tokens(source)?, next: 0, depth: 0, build: Builder::default() };
     let expr = parser.expression()?;
     parser.expect_end()?;
     Ok((expr, parser.build.ids))
 }
 
-struct Parser {
+struct ExprParser {
     tokens: Vec<Spanned>,
     next: usize,
     depth: usize,
     build: Builder,
 }
 
-impl Parser {
+impl ExprParser {
     fn peek(&self) -> &Token {
         &self.tokens[self.next].token
     }
@@ -81,7 +81,7 @@ impl Parser {
 
     fn take(&mut self) -> Spanned {
         let token = self.tokens[self.next].clone();
-        // The last token is the end, which stays.
+        // The last token is the end, which is never consumed.
         self.next = (self.next + 1).min(self.tokens.len() - 1);
         token
     }
@@ -94,18 +94,18 @@ impl Parser {
         found
     }
 
-    fn expect(&mut self, symbol: &str) -> Result<(), Problem> {
+    fn expect(&mut self, symbol: &str) -> Result<(), CompileProblem> {
         if self.accept(symbol) { Ok(()) } else { Err(self.unexpected(&format!("'{symbol}'"))) }
     }
 
-    fn expect_end(&mut self) -> Result<(), Problem> {
+    fn expect_end(&mut self) -> Result<(), CompileProblem> {
         match self.peek() {
             Token::End => Ok(()),
             _ => Err(self.unexpected("<EOF>")),
         }
     }
 
-    fn unexpected(&self, wanted: &str) -> Problem {
+    fn unexpected(&self, expected: &str) -> CompileProblem {
         let found = match self.peek() {
             Token::End => "<EOF>".to_owned(),
             Token::Symbol(symbol) => (*symbol).to_owned(),
@@ -113,15 +113,15 @@ impl Parser {
             Token::Ident(name) | Token::Quoted(name) => name.to_string(),
             Token::Literal(_) => "literal".to_owned(),
         };
-        let message = format!("Syntax error: mismatched input '{found}' expecting {wanted}");
-        Problem { at: self.at(), message }
+        let message = format!("Syntax error: mismatched input '{found}' expecting {expected}");
+        CompileProblem { at: self.at(), message }
     }
 
-    fn expression(&mut self) -> Result<Expr, Problem> {
+    fn expression(&mut self) -> Result<Expr, CompileProblem> {
         self.depth += 1;
         if self.depth > NESTING_MAX {
             let message = format!("expression recursion limit exceeded: {NESTING_MAX}");
-            return Err(Problem { at: self.at(), message });
+            return Err(CompileProblem { at: self.at(), message });
         }
         let condition = self.junction("||", operator::OR)?;
         let at = self.at();
@@ -138,7 +138,7 @@ impl Parser {
     }
 
     /// Terms joined by `||` or `&&`, as a balanced tree: a thousand terms are ten levels.
-    fn junction(&mut self, symbol: &str, function: &str) -> Result<Expr, Problem> {
+    fn junction(&mut self, symbol: &str, function: &str) -> Result<Expr, CompileProblem> {
         let mut terms = Vec::new();
         let mut places = Vec::new();
         loop {
@@ -158,7 +158,7 @@ impl Parser {
         mut terms: Vec<Expr>,
         places: &[u32],
         function: &str,
-    ) -> Result<Expr, Problem> {
+    ) -> Result<Expr, CompileProblem> {
         if terms.len() == 1 {
             return Ok(terms.remove(0));
         }
@@ -169,7 +169,7 @@ impl Parser {
         self.build.call(places[middle - 1], function, vec![left, right])
     }
 
-    fn binary(&mut self, level: usize) -> Result<Expr, Problem> {
+    fn binary(&mut self, level: usize) -> Result<Expr, CompileProblem> {
         let Some(operators) = BINARY.get(level) else {
             return self.unary();
         };
@@ -188,12 +188,12 @@ impl Parser {
         }
     }
 
-    fn unary(&mut self) -> Result<Expr, Problem> {
+    fn unary(&mut self) -> Result<Expr, CompileProblem> {
         let at = self.at();
         for (symbol, function) in [("!", operator::NOT), ("-", operator::NEGATE)] {
             let mut count = 0;
             while matches!(self.peek(), Token::Symbol(found) if *found == symbol) {
-                // A sign right before a number belongs to it.
+                // A sign directly before a number belongs to the number.
                 if symbol == "-" && count == 0 && self.sign_of_number() {
                     break;
                 }
@@ -202,7 +202,7 @@ impl Parser {
             }
             if count > 0 {
                 let operand = self.member()?;
-                // Two of them are none.
+                // Two signs cancel each other out.
                 return match count % 2 {
                     0 => Ok(operand),
                     _ => self.build.call(at, function, vec![operand]),
@@ -217,7 +217,7 @@ impl Parser {
         matches!(after, Some(Token::Integer(_) | Token::Literal(Literal::Double(_))))
     }
 
-    fn member(&mut self) -> Result<Expr, Problem> {
+    fn member(&mut self) -> Result<Expr, CompileProblem> {
         let mut expr = self.primary()?;
         loop {
             let at = self.at();
@@ -236,15 +236,15 @@ impl Parser {
         }
     }
 
-    fn field(&mut self, operand: Expr, at: u32, optional: bool) -> Result<Expr, Problem> {
+    fn field(&mut self, operand: Expr, at: u32, optional: bool) -> Result<Expr, CompileProblem> {
         let name_at = self.at();
         let (name, quoted) = match self.take().token {
             Token::Ident(name) => (name, false),
             Token::Quoted(name) => (name, true),
-            // `in` is a word of the grammar, but no field can have this name unescaped.
+            // `in` is a keyword, so no field can have this name unescaped.
             _ => {
                 self.next = self.next.saturating_sub(1);
-                return Err(Problem { at: name_at, ..self.unexpected("an identifier") });
+                return Err(CompileProblem { at: name_at, ..self.unexpected("an identifier") });
             }
         };
         if optional {
@@ -256,11 +256,11 @@ impl Parser {
             let args = self.arguments()?;
             return macros::member(&mut self.build, open_at, operand, &name, args);
         }
-        let kind = Kind::Select { operand: Box::new(operand), field: name, test: false };
+        let kind = ExprKind::Select { operand: Box::new(operand), field: name, test: false };
         self.build.node(at, kind)
     }
 
-    fn arguments(&mut self) -> Result<Vec<Expr>, Problem> {
+    fn arguments(&mut self) -> Result<Vec<Expr>, CompileProblem> {
         let mut args = Vec::new();
         if self.accept(")") {
             return Ok(args);

@@ -8,12 +8,13 @@ use crate::limits::{PATTERN_BYTES_COMPUTED_MAX, PATTERN_BYTES_MAX};
 /// Compiles a pattern written for Go's `regexp`.
 ///
 /// # Errors
-/// It is no pattern, or a larger one than is ever needed.
+/// The text is no pattern, or its compiled size exceeds 1 MiB. Report it to the author of the
+/// pattern.
 pub fn compile(pattern: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(&translate(pattern)).size_limit(PATTERN_BYTES_MAX).build()
 }
 
-/// Compiles a pattern that came out of an expression, and may be one of very many.
+/// Compiles a pattern that an expression computed, with a lower limit, because there may be many.
 pub(crate) fn compile_computed(pattern: &str) -> Result<Regex, regex::Error> {
     RegexBuilder::new(&translate(pattern)).size_limit(PATTERN_BYTES_COMPUTED_MAX).build()
 }

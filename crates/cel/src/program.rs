@@ -1,4 +1,4 @@
-//! Expressions made ready, and what evaluating them gives.
+//! Compiled expressions and their evaluation.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use regex::Regex;
 use serde_json::Value as Json;
 
-use crate::ast::{Expr, Id, Kind, Literal, operator};
+use crate::ast::{Expr, ExprKind, Id, Literal, operator};
 use crate::check::{Checked, Variable, check, validate};
 use crate::declared::Declared;
 use crate::estimate::{self, Estimate};
@@ -14,11 +14,11 @@ use crate::eval::Evaluator;
 use crate::message::{self, Vocabulary};
 use crate::parser::parse;
 use crate::pattern;
-use crate::source::{CompileError, Problem};
+use crate::source::{CompileError, CompileProblem};
 use crate::types::Type;
-use crate::value::{Failure, Outcome, Value};
+use crate::value::{EvalFailure, EvalResult, Value};
 
-/// Functions that, applied to a constant, are a constant.
+/// Functions whose result for a constant is a constant.
 const CONVERSIONS: [&str; 10] =
     ["bool", "bytes", "double", "duration", "dyn", "int", "string", "timestamp", "type", "uint"];
 
@@ -27,11 +27,11 @@ const CONVERSIONS: [&str; 10] =
 pub struct Input {
     pub name: &'static str,
     pub declared: Arc<Declared>,
-    /// The value may be absent, which the expression has to reckon with.
+    /// Whether the value may be absent. The expression then sees it as an optional.
     pub optional: bool,
 }
 
-/// A checked expression. Immutable, and shared between threads.
+/// A compiled expression. Immutable, so that threads can share it.
 #[derive(Debug)]
 pub struct Program {
     expr: Expr,
@@ -44,18 +44,18 @@ pub struct Program {
 /// The value of an input.
 #[derive(Clone, Debug)]
 pub enum Given<'a> {
-    /// Of the type that is declared.
+    /// JSON of the declared type.
     Json(&'a Json),
-    /// Whatever is declared of it.
+    /// A value, whatever type is declared.
     Value(Value<'a>),
 }
 
 /// Why an evaluation has no result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum EvalError {
-    /// The expression fails on these values; upstream's words.
+    /// The expression fails on these values; the text is that of cel-go.
     Failed(String),
-    /// It would have cost more than it may.
+    /// The evaluation exceeded its cost limit.
     TooCostly,
 }
 
@@ -74,15 +74,15 @@ impl Program {
     /// Parses and checks `source`, which may use the names of `inputs`.
     ///
     /// # Errors
-    /// Everything that is wrong with it, with positions.
+    /// All problems of the source, with positions. Report them to the author of the expression.
     pub fn compile(source: &str, inputs: &[Input]) -> Result<Self, CompileError> {
         Self::compile_with(source, inputs, Vocabulary::Rules)
     }
 
-    /// As [`Program::compile`], with the types and functions of `vocabulary`.
+    /// Like [`Program::compile`], with the types and functions of `vocabulary`.
     ///
     /// # Errors
-    /// Everything that is wrong with it, with positions.
+    /// All problems of the source, with positions.
     pub fn compile_with(
         source: &str,
         inputs: &[Input],
@@ -131,18 +131,18 @@ impl Program {
         &self.checked.types[self.expr.id as usize]
     }
 
-    /// Whether the expression uses the name.
+    /// Whether the expression uses the name `name`, of an input or of a variable of its own.
     pub fn uses(&self, name: &str) -> bool {
         fn mentions(expr: &Expr, name: &str) -> bool {
             match &expr.kind {
-                Kind::Ident(found) => found.trim_start_matches('.') == name,
+                ExprKind::Ident(found) => found.trim_start_matches('.') == name,
                 _ => expr.children().into_iter().any(|child| mentions(child, name)),
             }
         }
         mentions(&self.expr, name)
     }
 
-    /// Nodes one below the other: what evaluation takes of the stack goes by it.
+    /// The depth of the expression, to which the stack that an evaluation needs is proportional.
     pub fn height(&self) -> usize {
         usize::from(self.expr.height)
     }
@@ -151,14 +151,14 @@ impl Program {
     /// another way.
     pub fn selected_fields(&self, name: &str) -> Option<Vec<&str>> {
         fn collect<'e>(expr: &'e Expr, name: &str, out: &mut Vec<&'e str>) -> bool {
-            if let Kind::Select { operand, field, .. } = &expr.kind
-                && matches!(&operand.kind, Kind::Ident(found) if &**found == name)
+            if let ExprKind::Select { operand, field, .. } = &expr.kind
+                && matches!(&operand.kind, ExprKind::Ident(found) if &**found == name)
             {
                 out.push(field);
                 return true;
             }
             match &expr.kind {
-                Kind::Ident(found) => found.trim_start_matches('.') != name,
+                ExprKind::Ident(found) => found.trim_start_matches('.') != name,
                 _ => expr.children().into_iter().all(|child| collect(child, name, out)),
             }
         }
@@ -170,13 +170,16 @@ impl Program {
         self.inputs.iter().any(|input| input.name == name)
     }
 
-    /// What an evaluation costs at least and at most, by the sizes that are declared.
+    /// The minimum and maximum cost units of an evaluation, by the declared sizes of the inputs.
     pub fn estimate(&self) -> Estimate {
         estimate::estimate(&self.expr, &self.checked, &self.inputs)
     }
 
-    /// The result, and what it cost. `values` are those of the inputs, in their order; absent ones
-    /// must be optional. Ends soon after the cost is over `limit`.
+    /// The result and its cost units. `values` are those of the inputs, in their order; absent ones
+    /// must be optional. The evaluation ends soon after the cost exceeds `limit`.
+    ///
+    /// # Errors
+    /// The expression fails on these values, or exceeds the limit.
     pub fn evaluate<'a>(
         &'a self,
         values: &[Option<&'a Json>],
@@ -193,8 +196,11 @@ impl Program {
         self.run(variables.collect(), limit)
     }
 
-    /// As [`Program::evaluate`], with the values of the inputs by their names. One that is not given
-    /// fails where it is used.
+    /// Like [`Program::evaluate`], with the values of the inputs by their names. The use of an
+    /// input without a value fails.
+    ///
+    /// # Errors
+    /// The expression fails on these values, or exceeds the limit.
     pub fn evaluate_given<'a>(
         &'a self,
         given: &dyn Fn(&str) -> Option<Given<'a>>,
@@ -212,13 +218,13 @@ impl Program {
 
     fn run<'a>(
         &'a self,
-        variables: Vec<(&'a str, Outcome<'a>)>,
+        variables: Vec<(&'a str, EvalResult<'a>)>,
         limit: u64,
     ) -> (Result<Value<'a>, EvalError>, u64) {
         let mut evaluator = Evaluator::new(self, variables, limit);
         let result = evaluator.expr(&self.expr).map_err(|failure| match failure {
-            Failure::Error(text) | Failure::Internal(text) => EvalError::Failed(text),
-            Failure::Cost => EvalError::TooCostly,
+            EvalFailure::Error(text) | EvalFailure::Internal(text) => EvalError::Failed(text),
+            EvalFailure::Cost => EvalError::TooCostly,
         });
         (result, evaluator.cost)
     }
@@ -227,7 +233,7 @@ impl Program {
         self.constants.get(id as usize).copied().unwrap_or(false)
     }
 
-    /// The one overload that a call can mean; empty when there are several.
+    /// The only overload that a call can use; empty when there are several.
     pub(crate) fn overload(&self, id: Id) -> &'static str {
         match self.checked.overloads[id as usize].as_slice() {
             [only] => only,
@@ -249,26 +255,28 @@ impl Program {
         }
         let is = |out: &[bool], expr: &Expr| out[expr.id as usize];
         let constant = match &expr.kind {
-            Kind::Literal(_) => true,
-            Kind::List(elements) => {
+            ExprKind::Literal(_) => true,
+            ExprKind::List(elements) => {
                 elements.iter().all(|element| !element.optional && is(out, &element.value))
             }
-            Kind::Map(entries) => entries
+            ExprKind::Map(entries) => entries
                 .iter()
                 .all(|entry| !entry.optional && is(out, &entry.key) && is(out, &entry.value)),
-            Kind::Call { function, target: None, args } => match args.as_slice() {
+            ExprKind::Call { function, target: None, args } => match args.as_slice() {
                 [arg] => CONVERSIONS.contains(&&**function) && is(out, arg),
                 [_, list] if &**function == operator::IN => {
-                    matches!(&list.kind, Kind::List(items) if items.is_empty())
+                    matches!(&list.kind, ExprKind::List(items) if items.is_empty())
                         && self.overload(expr.id) == "in_list"
                 }
                 _ => false,
             },
-            Kind::Ident(_) => {
+            ExprKind::Ident(_) => {
                 matches!(self.checked.types[expr.id as usize], Type::Type(_))
-                    && matches!(&expr.kind, Kind::Ident(name) if self.names_type(name))
+                    && matches!(&expr.kind, ExprKind::Ident(name) if self.names_type(name))
             }
-            Kind::Select { .. } => self.qualified(expr.id).is_some_and(|name| !self.is_input(name)),
+            ExprKind::Select { .. } => {
+                self.qualified(expr.id).is_some_and(|name| !self.is_input(name))
+            }
             _ => false,
         };
         out[expr.id as usize] = constant;
@@ -276,25 +284,26 @@ impl Program {
 
     fn names_type(&self, name: &str) -> bool {
         let is_input = self.inputs.iter().any(|input| input.name == name);
-        !is_input && (crate::check::named_type(name).is_some() || message::named(name).is_some())
+        !is_input
+            && (crate::check::named_type(name).is_some() || message::message_type(name).is_some())
     }
 
-    /// Constants that can have no value, and the patterns among them.
+    /// Finds constants whose evaluation fails, and compiles the constant patterns.
     fn check_constants(
         &self,
         expr: &Expr,
         patterns: &mut HashMap<Box<str>, Regex>,
-        problems: &mut Vec<Problem>,
+        problems: &mut Vec<CompileProblem>,
         failure: &mut Option<String>,
     ) {
         for child in expr.children() {
             self.check_constants(child, patterns, problems, failure);
         }
-        let Kind::Call { function, target, args } = &expr.kind else {
+        let ExprKind::Call { function, target, args } = &expr.kind else {
             return;
         };
         let literal = |at: usize| match args.get(at).map(|arg| (&arg.kind, arg.at)) {
-            Some((Kind::Literal(Literal::Text(text)), at)) => Some((text, at)),
+            Some((ExprKind::Literal(Literal::Text(text)), at)) => Some((text, at)),
             _ => None,
         };
         match &**function {
@@ -309,20 +318,21 @@ impl Program {
                     }
                     Err(_) if &**function == "matches" => {
                         let message = "invalid matches argument".to_owned();
-                        problems.push(Problem { at, message });
+                        problems.push(CompileProblem { at, message });
                     }
                     Err(_) => {}
                 }
             }
-            // In the words of upstream where a literal is wrong, and of its planner elsewhere.
+            // The text is that of cel-go's checker for a wrong literal, and of its planner
+            // otherwise.
             name if self.is_constant(expr.id) && CONVERSIONS.contains(&name) => {
                 let mut evaluator = Evaluator::new(self, Vec::new(), u64::MAX);
-                if let Err(Failure::Error(error)) = evaluator.expr(expr) {
-                    let arg = args.first().filter(|arg| matches!(arg.kind, Kind::Literal(_)));
+                if let Err(EvalFailure::Error(error)) = evaluator.expr(expr) {
+                    let arg = args.first().filter(|arg| matches!(arg.kind, ExprKind::Literal(_)));
                     match (name, arg.map(|arg| arg.at)) {
                         ("duration" | "timestamp", Some(at)) => {
                             let message = format!("invalid {name} argument");
-                            problems.push(Problem { at, message });
+                            problems.push(CompileProblem { at, message });
                         }
                         _ => *failure = failure.take().or(Some(error)),
                     }

@@ -1,4 +1,4 @@
-//! What calls cost when they are evaluated: the model of `cel-go/interpreter/runtimecost.go` and of
+//! The cost of calls during evaluation: the model of `cel-go/interpreter/runtimecost.go` and of
 //! `k8s.io/apiserver/pkg/cel/library/cost.go`.
 
 mod lists;
@@ -8,7 +8,7 @@ pub(crate) use self::lists::internal_failure;
 use crate::limits::{AUTHORIZATION_CHECK_COST, CHARACTER_COST, PATTERN_COST};
 use crate::value::Value;
 
-/// Cost units of looking at `size` characters `factor` times.
+/// Cost units of reading `size` characters `factor` times.
 pub(crate) fn characters(size: u64, factor: f64) -> u64 {
     (size as f64 * factor * CHARACTER_COST).ceil() as u64
 }
@@ -19,7 +19,7 @@ fn pattern(text: u64, pattern: u64) -> u64 {
 }
 
 /// Cost units of one call, without its arguments. `overload` is empty when the types were not known
-/// before.
+/// at compile time.
 pub(crate) fn call(
     function: &str,
     overload: &str,

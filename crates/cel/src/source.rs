@@ -1,46 +1,46 @@
-//! Where in an expression something is wrong, shown the way CEL tools show it.
+//! Problems of an expression with their positions, shown like CEL tools do.
 
 use std::fmt;
 
 use crate::limits::ERRORS_MAX;
 
-/// What is wrong at one place of an expression.
+/// A problem at one position of an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// Characters before the place.
+pub struct CompileProblem {
+    /// Characters before the position.
     pub at: u32,
     pub message: String,
 }
 
-/// Everything that keeps an expression from being compiled. Displays as upstream does: a line with
-/// the position for each problem, the source line, and a mark below it.
+/// All reasons why an expression cannot be compiled. `Display` is that of cel-go: for each problem
+/// a line with the position, the source line, and a mark below it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CompileError {
     source: String,
-    problems: Vec<Problem>,
-    /// What a constant part failed with, when nothing else is wrong.
+    problems: Vec<CompileProblem>,
+    /// The failure of a constant part, when nothing else is wrong.
     constant: Option<String>,
-    /// Inputs that the expression uses, as far as its types are right.
+    /// Inputs that the expression uses, if its types are right.
     uses: Vec<&'static str>,
 }
 
 impl std::error::Error for CompileError {}
 
 impl CompileError {
-    pub(crate) fn new(source: &str, mut problems: Vec<Problem>) -> Self {
+    pub(crate) fn new(source: &str, mut problems: Vec<CompileProblem>) -> Self {
         problems.sort_by_key(|problem| problem.at);
         Self { source: source.to_owned(), problems, constant: None, uses: Vec::new() }
     }
-    /// A constant part has no value.
+    /// The evaluation of a constant part failed.
     pub(crate) fn constant(source: &str, error: String, uses: Vec<&'static str>) -> Self {
         Self { source: source.to_owned(), problems: Vec::new(), constant: Some(error), uses }
     }
-    /// Whether the expression uses the input, when that could be found out.
+    /// Whether the expression uses the input; false when that is not known.
     pub fn uses(&self, name: &str) -> bool {
         self.uses.contains(&name)
     }
-    /// The problems in the order of their places.
-    pub fn problems(&self) -> &[Problem] {
+    /// The problems in the order of their positions.
+    pub fn problems(&self) -> &[CompileProblem] {
         &self.problems
     }
 }

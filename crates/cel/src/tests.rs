@@ -1,5 +1,5 @@
-//! What expressions mean, cost and are refused for. Costs and texts are those of Kubernetes 1.36.3's
-//! own libraries.
+//! Results, costs and errors of expressions. Costs and texts are those of the libraries of
+//! Kubernetes 1.36.3.
 
 mod compile;
 mod compose;
@@ -16,7 +16,7 @@ use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
-use crate::declared::{Field, ListIdentity, Object};
+use crate::declared::{DeclaredField, ListIdentity, Object};
 use crate::{Declared, DeclaredKind, Input, Program, Value};
 
 const TEXT_MAX: u64 = crate::limits::REQUEST_BYTES - 2;
@@ -34,11 +34,11 @@ fn list(item: Arc<Declared>, size_max: u64, identity: ListIdentity) -> Arc<Decla
 }
 
 fn object(name: &str, fields: Vec<(&str, Arc<Declared>)>) -> Arc<Declared> {
-    let fields: BTreeMap<Box<str>, Field> = fields
+    let fields: BTreeMap<Box<str>, DeclaredField> = fields
         .into_iter()
         .map(|(name, declared)| {
             let escaped = crate::escape(name).unwrap();
-            (escaped.into(), Field { name: name.into(), declared })
+            (escaped.into(), DeclaredField { name: name.into(), declared })
         })
         .collect();
     let object = Object { name: name.to_owned(), fields };
@@ -68,8 +68,8 @@ fn declared() -> Arc<Declared> {
             ("b", scalar(DeclaredKind::Bool)),
             ("s", text(80)),
             ("t", text(TEXT_MAX)),
-            ("l", list(text(40), 10, ListIdentity::Place)),
-            ("n", list(scalar(DeclaredKind::Int), 1_572_863, ListIdentity::Place)),
+            ("l", list(text(40), 10, ListIdentity::Position)),
+            ("n", list(scalar(DeclaredKind::Int), 1_572_863, ListIdentity::Position)),
             ("st", list(text(TEXT_MAX), 1_048_575, ListIdentity::Value)),
             ("ml", list(entry, 314_572, ListIdentity::Keys(Arc::new([Box::from("k")])))),
             ("m", named(DeclaredKind::Map(text(TEXT_MAX)), 393_215)),

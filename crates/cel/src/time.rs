@@ -1,4 +1,4 @@
-//! Points in time and lengths of time, within the ranges that CEL gives them.
+//! Timestamps and durations, within the ranges of CEL.
 
 use std::fmt;
 
@@ -10,7 +10,7 @@ const SECOND: i64 = 1_000_000_000;
 /// The years 1 to 9999, in seconds since 1970.
 const SECONDS: std::ops::RangeInclusive<i64> = -62_135_596_800..=253_402_300_799;
 
-/// Digits behind the point that can matter: an hour has 3.6e12 nanoseconds.
+/// Digits behind the decimal point that can matter: an hour has 3.6e12 nanoseconds.
 const FRACTION_DIGITS_MAX: usize = 18;
 
 /// A point in time: nanoseconds since 1970.
@@ -28,7 +28,7 @@ impl Timestamp {
         let seconds = i64::try_from(nanos.div_euclid(i128::from(SECOND))).ok()?;
         SECONDS.contains(&seconds).then_some(Self(nanos))
     }
-    /// A civil time, so many seconds east of Greenwich.
+    /// A civil time, with its offset in seconds east of UTC.
     fn from_civil(civil: DateTime, offset: i64) -> Option<Self> {
         let since = civil.duration_since(EPOCH).as_nanos();
         Self::checked(since - i128::from(offset) * i128::from(SECOND))
@@ -37,11 +37,12 @@ impl Timestamp {
     pub(crate) fn from_seconds(seconds: i64) -> Option<Self> {
         Self::checked(i128::from(seconds) * i128::from(SECOND))
     }
-    /// RFC 3339, as `timestamp()` takes it.
+    /// RFC 3339, as `timestamp()` accepts it.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Self::read(text, false)
     }
-    /// What schemas call a date-time: the letters may be small, and a minute may have 61 seconds.
+    /// The format `date-time` of schemas: letters may be lower case, and a minute may have 61
+    /// seconds.
     pub(crate) fn parse_schema(text: &str) -> Option<Self> {
         Self::read(text, true)
     }
@@ -99,7 +100,7 @@ impl Timestamp {
         i64::try_from(self.0 - other.0).ok().map(Duration)
     }
     fn utc(self) -> DateTime {
-        // Every point in time has one: both reach from the year 1 to 9999.
+        // Every timestamp has one: both ranges are the years 1 to 9999.
         EPOCH.saturating_add(SignedDuration::from_nanos_i128(self.0))
     }
     /// Civil time in a zone: UTC, `+02:00`, or a name such as `Europe/Berlin`.
@@ -111,7 +112,7 @@ impl Timestamp {
                 None => {
                     let zone = TimeZone::get(text).ok()?;
                     let time = jiff::Timestamp::from_second(self.seconds());
-                    // The last day that there is has the offset of the day before.
+                    // The last day of the range has the offset of the day before.
                     let time = time.unwrap_or(jiff::Timestamp::MAX);
                     i64::from(zone.to_offset(time).seconds())
                 }
@@ -121,7 +122,7 @@ impl Timestamp {
     }
 }
 
-/// Nanoseconds of the digits behind a point; more than nine do not count.
+/// Nanoseconds of the digits behind a decimal point; digits after the ninth are ignored.
 fn nanos_of(digits: &str) -> Option<i32> {
     const DIGITS: usize = 9;
     if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
@@ -130,7 +131,7 @@ fn nanos_of(digits: &str) -> Option<i32> {
     format!("{:0<DIGITS$}", &digits[..digits.len().min(DIGITS)]).parse().ok()
 }
 
-/// RFC 3339 in UTC, with as many digits behind the point as there are.
+/// RFC 3339 in UTC, with all digits behind the decimal point.
 impl fmt::Display for Timestamp {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}Z", self.utc())
@@ -148,7 +149,7 @@ fn offset(text: &str) -> Option<i32> {
 }
 
 impl Duration {
-    /// A duration as Go writes it: `1h30m`, `-1.5s`, `0`.
+    /// A duration in Go's format: `1h30m`, `-1.5s`, `0`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (negative, mut rest) = match text.strip_prefix('-') {
             Some(rest) => (true, rest),
@@ -173,7 +174,7 @@ impl Duration {
             let unit = i128::from(unit_nanos(unit)?);
             let whole: i128 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
             total = total.checked_add(whole.checked_mul(unit)?)?;
-            // No unit is finer than a nanosecond, so further digits do not count.
+            // No unit is finer than a nanosecond, so further digits are ignored.
             let digits = &fraction[..fraction.len().min(FRACTION_DIGITS_MAX)];
             if !digits.is_empty() {
                 let scale = 10i128.pow(digits.len() as u32);
@@ -185,7 +186,7 @@ impl Duration {
         i64::try_from(total).ok().map(Self)
     }
 
-    /// What schemas call a duration: also `3 days` and the like.
+    /// The format `duration` of schemas, which also allows `3 days` and the like.
     pub(crate) fn parse_schema(text: &str) -> Option<Self> {
         if let Some(duration) = Self::parse(text) {
             return Some(duration);

@@ -8,9 +8,9 @@ use crate::declared::Object;
 /// A type, as the checker knows it.
 #[derive(Clone, Debug)]
 pub enum Type {
-    /// Anything; checked when it is evaluated.
+    /// Any type; checked during evaluation.
     Dyn,
-    /// What has been reported already; fits everything.
+    /// The type of a part with a reported error; compatible with every type.
     Error,
     Null,
     Bool,
@@ -32,7 +32,7 @@ pub enum Type {
     Library(Library),
     /// A message by its name, see [`message`](crate::message).
     Message(Arc<str>),
-    /// What is not known yet. Never part of a checked expression.
+    /// A type variable. Never part of a checked expression.
     Variable(u32),
 }
 
@@ -45,8 +45,8 @@ pub enum Library {
     Cidr,
     Format,
     Semver,
-    /// Who asks, and what to ask of them. No value here is of this type or of the next four, but an
-    /// expression may name their functions.
+    /// The authorizer. Values of this type and the next four exist only where an
+    /// [`crate::authorization::Authority`] is given, but every expression may name their functions.
     Authorizer,
     PathCheck,
     GroupCheck,
@@ -55,7 +55,7 @@ pub enum Library {
 }
 
 impl Library {
-    /// The name that type errors say.
+    /// The name in type errors.
     pub fn name(self) -> &'static str {
         match self {
             Self::Quantity => "kubernetes.Quantity",
@@ -83,7 +83,7 @@ impl Type {
     pub(crate) fn optional(of: Self) -> Self {
         Self::Optional(Arc::new(of))
     }
-    /// The name that values know: without parameters.
+    /// The name without parameters, as `type(x)` returns it.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Dyn | Self::Variable(_) => "dyn",
@@ -109,7 +109,7 @@ impl Type {
     pub(crate) fn is_dyn(&self) -> bool {
         matches!(self, Self::Dyn | Self::Error)
     }
-    /// The types that this one is made of.
+    /// The type parameters.
     pub(crate) fn parameters(&self) -> Vec<&Self> {
         match self {
             Self::List(inner) | Self::Optional(inner) | Self::Type(inner) => vec![inner],
@@ -117,7 +117,7 @@ impl Type {
             _ => Vec::new(),
         }
     }
-    /// The same type of other parameters.
+    /// The same type with other parameters.
     pub(crate) fn with_parameters(&self, change: &mut dyn FnMut(&Self) -> Self) -> Self {
         match self {
             Self::List(inner) => Self::list(change(inner)),
@@ -127,7 +127,7 @@ impl Type {
             other => other.clone(),
         }
     }
-    /// The same outermost type, whatever its parameters are.
+    /// Whether the outermost types are the same, without their parameters.
     pub(crate) fn same_kind(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Object(a), Self::Object(b)) => Arc::ptr_eq(a, b),

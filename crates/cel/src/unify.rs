@@ -1,22 +1,23 @@
-//! Whether types fit, and what that says of the types not known yet.
+//! Unification of types.
 
 use crate::types::Type;
 
-/// What has been found out about type variables.
+/// The types that are bound to type variables.
 #[derive(Debug, Default)]
 pub(crate) struct Bindings {
-    /// By the number of the variable.
+    /// Indexed by the number of the variable.
     known: Vec<Option<Type>>,
-    /// What was known before each change, so that a trial that fails leaves nothing behind.
+    /// The value before each change, so that a failed attempt can be undone.
     trail: Vec<(u32, Option<Type>)>,
 }
 
 impl Bindings {
+    /// A new type variable.
     pub fn fresh(&mut self) -> Type {
         Type::Variable(self.reserve(1))
     }
 
-    /// `count` fresh variables; the number of the first.
+    /// Adds `count` new variables and returns the number of the first.
     pub fn reserve(&mut self, count: u32) -> u32 {
         let first = self.known.len();
         self.known.resize(first + count as usize, None);
@@ -32,7 +33,7 @@ impl Bindings {
         self.trail.push((name, before));
     }
 
-    /// `given` with all that is known put in. What is not known stays a variable, or becomes `dyn`.
+    /// `given` with its bound variables replaced. Unbound variables stay, or become `dyn`.
     pub fn resolve(&self, given: &Type, unknown_is_dyn: bool) -> Type {
         match given {
             Type::Variable(name) => match self.find(*name) {
@@ -44,11 +45,11 @@ impl Bindings {
         }
     }
 
-    /// Whether all of one list fit the other. Learns from it only then.
-    pub fn assign_all(&mut self, given: &[Type], wanted: &[Type]) -> bool {
+    /// Whether all types of one list are assignable to the other. Binds variables only then.
+    pub fn assign_all(&mut self, given: &[Type], expected: &[Type]) -> bool {
         self.trail.clear();
-        let fits = given.len() == wanted.len()
-            && given.iter().zip(wanted).all(|(given, wanted)| self.fits(given, wanted));
+        let fits = given.len() == expected.len()
+            && given.iter().zip(expected).all(|(given, expected)| self.fits(given, expected));
         if !fits {
             for (name, before) in self.trail.drain(..).rev() {
                 self.known[name as usize] = before;
@@ -57,6 +58,7 @@ impl Bindings {
         fits
     }
 
+    /// Whether `b` is assignable to `a`. Binds variables only then.
     pub fn assign(&mut self, a: &Type, b: &Type) -> bool {
         self.assign_all(std::slice::from_ref(a), std::slice::from_ref(b))
     }
@@ -94,7 +96,8 @@ impl Bindings {
         }
     }
 
-    /// Whether the variable can stand for `given`, and whether something was known of it before.
+    /// Binds the variable to `given`. Returns whether that is possible, and whether it was bound
+    /// before.
     fn bind(&mut self, given: &Type, name: u32) -> (bool, bool) {
         if *given == Type::Variable(name) {
             return (true, true);
@@ -130,12 +133,12 @@ impl Bindings {
     }
 }
 
-/// The one of two fitting types that says less.
+/// The more general one of two compatible types.
 pub(crate) fn most_general<'a>(a: &'a Type, b: &'a Type) -> &'a Type {
-    if says_less_or_same(a, b) { a } else { b }
+    if is_as_general(a, b) { a } else { b }
 }
 
-fn says_less_or_same(a: &Type, b: &Type) -> bool {
+fn is_as_general(a: &Type, b: &Type) -> bool {
     if matches!(a, Type::Dyn | Type::Variable(_)) {
         return true;
     }
@@ -143,6 +146,5 @@ fn says_less_or_same(a: &Type, b: &Type) -> bool {
         return false;
     }
     let parameters = || a.parameters().into_iter().zip(b.parameters());
-    a.same_kind(b)
-        && (matches!(a, Type::Type(_)) || parameters().all(|(a, b)| says_less_or_same(a, b)))
+    a.same_kind(b) && (matches!(a, Type::Type(_)) || parameters().all(|(a, b)| is_as_general(a, b)))
 }

@@ -1,4 +1,4 @@
-//! Values. JSON is looked at where it stands, and converted one step at a time.
+//! Values. JSON is read in place, and converted one step at a time.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -10,42 +10,43 @@ use serde_json::Value as Json;
 
 use crate::authorization::Authorization;
 use crate::declared::{Declared, DeclaredKind, ListIdentity, Object};
-use crate::format::Format;
-use crate::library::semver::Version;
+use crate::format::NamedFormat;
+use crate::library::semver::SemanticVersion;
 use crate::library::url::Url;
-use crate::message::Message;
+use crate::message::MessageValue;
 use crate::time::{Duration, Timestamp};
 use crate::types::Type;
 
 /// Why an evaluation has no value.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// What `&&` and `||` may absorb.
+pub enum EvalFailure {
+    /// An error that `&&` and `||` may absorb.
     Error(String),
-    /// The cost limit, which nothing absorbs.
+    /// The cost limit was exceeded; nothing absorbs it.
     Cost,
-    /// What upstream's interpreter fails on by itself, which nothing absorbs either.
+    /// A failure of upstream's interpreter itself; nothing absorbs it either.
     Internal(String),
 }
 
-impl Failure {
+impl EvalFailure {
     /// Whether the evaluation as a whole ends.
     pub(crate) fn is_final(&self) -> bool {
         !matches!(self, Self::Error(_))
     }
 }
 
-pub type Outcome<'a> = Result<Value<'a>, Failure>;
+/// The result of an evaluation.
+pub type EvalResult<'a> = Result<Value<'a>, EvalFailure>;
 
-/// An error of the expression, in the words of upstream.
-pub(crate) fn fail<T>(message: impl Into<String>) -> Result<T, Failure> {
-    Err(Failure::Error(message.into()))
+/// An error of the expression, with the text of cel-go.
+pub(crate) fn fail<T>(message: impl Into<String>) -> Result<T, EvalFailure> {
+    Err(EvalFailure::Error(message.into()))
 }
 
-/// What is said of values that an operator or function does not take.
+/// The error for values that an operator or function does not accept.
 pub(crate) const NO_SUCH_OVERLOAD: &str = "no such overload";
 
-pub(crate) fn no_such_overload<T>() -> Result<T, Failure> {
+pub(crate) fn no_such_overload<T>() -> Result<T, EvalFailure> {
     fail(NO_SUCH_OVERLOAD)
 }
 
@@ -70,15 +71,16 @@ pub enum Value<'a> {
     Ip(IpAddr),
     /// An address and the bits of its network.
     Cidr(IpAddr, u8),
-    Format(&'static Format),
-    Semver(Rc<Version>),
-    /// Who asks, what is asked, or the answer.
+    Format(&'static NamedFormat),
+    Semver(Rc<SemanticVersion>),
+    /// An authorizer, a query, or a decision.
     Authorization(Rc<Authorization<'a>>),
-    Message(Rc<Message<'a>>),
-    /// A value of no declared type. Only good for being compared.
+    Message(Rc<MessageValue<'a>>),
+    /// A value without a declared type, which can only be compared.
     Opaque(&'a Json),
 }
 
+/// A text, borrowed from an input or produced by the expression.
 #[derive(Clone, Debug)]
 pub enum Text<'a> {
     Given(&'a str),
@@ -95,12 +97,14 @@ impl std::ops::Deref for Text<'_> {
     }
 }
 
+/// A list, borrowed from an input or produced by the expression.
 #[derive(Clone, Debug)]
 pub enum List<'a> {
     Given { items: &'a [Json], declared: &'a Declared, identity: &'a ListIdentity },
     Made(Rc<Vec<Value<'a>>>),
 }
 
+/// A map or object, borrowed from an input or produced by the expression.
 #[derive(Clone, Debug)]
 pub enum Map<'a> {
     /// An object with declared fields.
@@ -108,21 +112,25 @@ pub enum Map<'a> {
         fields: &'a serde_json::Map<String, Json>,
         object: &'a Object,
     },
-    /// Texts to values of one type.
+    /// A map from texts to values of one type.
     Given {
         fields: &'a serde_json::Map<String, Json>,
         declared: &'a Declared,
     },
     Made(Rc<Made<'a>>),
-    /// Fields that are computed when they are asked for.
+    /// Fields that are computed at their first use.
     Computed(Rc<dyn Fields<'a> + 'a>),
 }
 
-/// An object whose fields have no value before they are asked for.
+/// An object whose fields are computed when they are used.
 pub trait Fields<'a> {
+    /// The names of all fields.
     fn names(&self) -> Vec<&'a str>;
-    /// `None` when there is no such field.
-    fn field(&self, name: &str) -> Option<Outcome<'a>>;
+    /// The value of a field; `None` when there is no such field.
+    ///
+    /// # Errors
+    /// The computation of the field failed.
+    fn field(&self, name: &str) -> Option<EvalResult<'a>>;
 }
 
 impl std::fmt::Debug for dyn Fields<'_> + '_ {
@@ -131,23 +139,24 @@ impl std::fmt::Debug for dyn Fields<'_> + '_ {
     }
 }
 
-/// A map that an expression made.
+/// A map that an expression produced.
 #[derive(Clone, Default)]
 pub struct Made<'a> {
     entries: Vec<(Value<'a>, Value<'a>)>,
-    index: HashMap<Key, usize>,
+    index: HashMap<MapKey, usize>,
 }
 
-/// The index says nothing more, and has no order.
+/// Without the index, which is redundant and has no order.
 impl fmt::Debug for Made<'_> {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         formatter.debug_map().entries(self.entries.iter().map(|(key, value)| (key, value))).finish()
     }
 }
 
-/// A value that can be a key, or found in a set of constants. Numbers that are equal are the same.
+/// A value as the key of a map, or as a member of a set of constants. Equal numbers are the same
+/// key.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Key {
+pub(crate) enum MapKey {
     Bool(bool),
     Whole(i128),
     /// The bits of a double that is no whole number.
@@ -157,8 +166,8 @@ pub(crate) enum Key {
 }
 
 impl<'a> Made<'a> {
-    /// Adds an entry; false when there is one with this key already. What no key can be looked up by
-    /// counts as an entry all the same.
+    /// Adds an entry; false when the key exists already. A value that cannot be a key is still
+    /// added as an entry.
     pub(crate) fn insert(&mut self, key: Value<'a>, value: Value<'a>) -> bool {
         let Some(name) = key.key() else {
             self.entries.push((key, value));
@@ -174,7 +183,7 @@ impl<'a> Made<'a> {
     pub(crate) fn entries(&self) -> &[(Value<'a>, Value<'a>)] {
         &self.entries
     }
-    fn get(&self, key: &Key) -> Option<&Value<'a>> {
+    fn get(&self, key: &MapKey) -> Option<&Value<'a>> {
         self.index.get(key).map(|&at| &self.entries[at].1)
     }
 }
@@ -195,9 +204,9 @@ impl<'a> Value<'a> {
         Self::Optional(Some(Rc::new(value)))
     }
 
-    /// What `json` is as a value of the declared type.
-    pub(crate) fn from_json(json: &'a Json, declared: &'a Declared) -> Outcome<'a> {
-        let invalid = |wanted: &str| fail(format!("invalid data, expected {wanted}"));
+    /// Converts `json` to a value of the declared type.
+    pub(crate) fn from_json(json: &'a Json, declared: &'a Declared) -> EvalResult<'a> {
+        let invalid = |expected: &str| fail(format!("invalid data, expected {expected}"));
         Ok(match (&declared.kind, json) {
             (DeclaredKind::Dyn, _) => return Ok(Self::dynamic(json)),
             (DeclaredKind::Typed(_), _) => return invalid("a value that is no JSON"),
@@ -264,7 +273,7 @@ impl<'a> Value<'a> {
         })
     }
 
-    /// What `json` is when nothing is declared of it.
+    /// Converts `json` without a declared type.
     pub fn dynamic(json: &'a Json) -> Self {
         match json {
             Json::Null => Self::Null,
@@ -278,31 +287,31 @@ impl<'a> Value<'a> {
             Json::Array(items) => Self::List(List::Given {
                 items,
                 declared: &DYNAMIC,
-                identity: &ListIdentity::Place,
+                identity: &ListIdentity::Position,
             }),
             Json::Object(fields) => Self::Map(Map::Given { fields, declared: &DYNAMIC }),
         }
     }
 
-    /// What it is as a key of a map.
-    pub(crate) fn key(&self) -> Option<Key> {
-        /// Doubles up to here that have no fraction are whole numbers exactly.
+    /// The value as a key of a map; `None` when it cannot be one.
+    pub(crate) fn key(&self) -> Option<MapKey> {
+        /// Doubles without a fraction up to this size are exact integers.
         const WHOLE_MAX: f64 = 1e18;
         Some(match self {
-            Self::Null => Key::Null,
-            Self::Bool(value) => Key::Bool(*value),
-            Self::Int(value) => Key::Whole(i128::from(*value)),
-            Self::Uint(value) => Key::Whole(i128::from(*value)),
+            Self::Null => MapKey::Null,
+            Self::Bool(value) => MapKey::Bool(*value),
+            Self::Int(value) => MapKey::Whole(i128::from(*value)),
+            Self::Uint(value) => MapKey::Whole(i128::from(*value)),
             Self::Double(value) if value.fract() == 0.0 && value.abs() <= WHOLE_MAX => {
-                Key::Whole(*value as i128)
+                MapKey::Whole(*value as i128)
             }
-            Self::Double(value) => Key::Fraction(value.to_bits()),
-            Self::Text(text) => Key::Text((**text).into()),
+            Self::Double(value) => MapKey::Fraction(value.to_bits()),
+            Self::Text(text) => MapKey::Text((**text).into()),
             _ => return None,
         })
     }
 
-    /// The type as `type(x)` gives it.
+    /// The type as `type(x)` returns it.
     pub(crate) fn to_type(&self) -> Type {
         use crate::types::Library;
         match self {
@@ -337,7 +346,8 @@ impl<'a> Value<'a> {
         }
     }
 
-    /// Characters, bytes, elements or entries; 1 for what has no parts. What costs are counted by.
+    /// The size that costs depend on: characters, bytes, elements or entries; 1 for a value without
+    /// parts.
     pub(crate) fn size(&self) -> u64 {
         match self {
             Self::Text(text) => text.chars().count() as u64,
@@ -356,16 +366,18 @@ impl<'a> Value<'a> {
 }
 
 impl<'a> List<'a> {
+    /// The number of items.
     pub fn len(&self) -> usize {
         match self {
             Self::Given { items, .. } => items.len(),
             Self::Made(items) => items.len(),
         }
     }
+    /// Whether [`Self::len`] is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    pub(crate) fn get(&self, index: usize) -> Option<Outcome<'a>> {
+    pub(crate) fn get(&self, index: usize) -> Option<EvalResult<'a>> {
         match self {
             Self::Given { items, declared, .. } => {
                 Some(Value::from_json(items.get(index)?, declared))
@@ -373,13 +385,13 @@ impl<'a> List<'a> {
             Self::Made(items) => items.get(index).cloned().map(Ok),
         }
     }
-    pub(crate) fn iter(&self) -> impl Iterator<Item = Outcome<'a>> + '_ {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = EvalResult<'a>> + '_ {
         (0..self.len()).filter_map(|index| self.get(index))
     }
 }
 
 impl<'a> Map<'a> {
-    /// Entries; fields of an object count whether they are declared or not.
+    /// The number of entries. All fields of an object count, declared or not.
     pub fn len(&self) -> usize {
         match self {
             Self::Object { fields, .. } | Self::Given { fields, .. } => fields.len(),
@@ -387,32 +399,33 @@ impl<'a> Map<'a> {
             Self::Computed(fields) => fields.names().len(),
         }
     }
+    /// Whether [`Self::len`] is 0.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
     /// The value of the declared field `name`, under its escaped name.
-    pub(crate) fn field(&self, name: &str) -> Option<Outcome<'a>> {
+    pub(crate) fn field(&self, name: &str) -> Option<EvalResult<'a>> {
         match self {
             Self::Object { fields, object } => {
                 let field = object.fields.get(name)?;
-                // A null is the same as a field that is not there.
+                // A null is the same as an absent field.
                 let json = fields.get(&*field.name).filter(|json| !json.is_null())?;
                 Some(Value::from_json(json, &field.declared))
             }
             Self::Given { fields, declared } => Some(Value::from_json(fields.get(name)?, declared)),
-            Self::Made(made) => made.get(&Key::Text(name.into())).cloned().map(Ok),
+            Self::Made(made) => made.get(&MapKey::Text(name.into())).cloned().map(Ok),
             Self::Computed(fields) => fields.field(name),
         }
     }
-    /// The value of a key that need be no text.
-    pub(crate) fn get(&self, key: &Value<'_>) -> Option<Outcome<'a>> {
+    /// The value of a key of any type.
+    pub(crate) fn get(&self, key: &Value<'_>) -> Option<EvalResult<'a>> {
         match (self, key) {
             (Self::Made(made), key) => made.get(&key.key()?).cloned().map(Ok),
             (_, Value::Text(name)) => self.field(name),
             _ => None,
         }
     }
-    /// The keys: those of objects are the escaped names of declared fields that are there.
+    /// The keys. Those of an object are the escaped names of its present declared fields.
     pub(crate) fn keys(&self) -> Vec<Value<'a>> {
         match self {
             Self::Object { fields, object } => {

@@ -1,25 +1,25 @@
-//! The API `/v3` as the commands use it: collections, resources by id or name, actions.
+//! A client of the API `/v3` for the commands: collections, resources by id or name, actions.
 
 use std::path::Path;
 
 use http::{Method, StatusCode};
 use serde_json::Value;
 
-use crate::config::{self, Config, Context, Login};
+use crate::config::{self, Config, Login, LoginContext};
 use crate::denied::{Denied, Verb};
 use crate::error::{CliError, Failure};
 use crate::http::Http;
 use crate::similar;
 use crate::tls::Trust;
 
-/// Pages of a list that are followed.
+/// Maximum number of pages of a list.
 const PAGES_MAX: usize = 1_000;
 
-/// Objects of a list that are taken.
+/// Maximum number of objects of a list.
 const ITEMS_MAX: usize = 500_000;
 /// Objects on a page of a Kubernetes list.
 const KUBE_PAGE_SIZE: usize = 500;
-/// In place of a remembered login: a token and the authority of its server.
+/// Used in place of a stored login: a token and the authority of its server.
 const TOKEN_VARIABLE: &str = "DROVER_TOKEN";
 const CA_FILE_VARIABLE: &str = "DROVER_CA_FILE";
 
@@ -27,11 +27,11 @@ const CA_FILE_VARIABLE: &str = "DROVER_CA_FILE";
 pub struct Api {
     http: Http,
     name: String,
-    context: Context,
+    context: LoginContext,
 }
 
 impl Api {
-    /// With the login named, else the current one; `DROVER_TOKEN` takes the place of both.
+    /// Opens a client with the named login, else the current one. `DROVER_TOKEN` overrides both.
     pub fn open(server: Option<&str>) -> Result<Self, CliError> {
         let config = config::load(&config::path()?)?;
         let token = std::env::var(TOKEN_VARIABLE).unwrap_or_default();
@@ -59,11 +59,11 @@ impl Api {
         };
         let login = Login { token, ca_cert, ..Login::default() };
         let chosen = known.cloned().unwrap_or_default();
-        Self::new(&url, Context { server: url.clone(), login, ..chosen })
+        Self::new(&url, LoginContext { server: url.clone(), login, ..chosen })
     }
 
-    /// `name`: of the context.
-    pub fn new(name: &str, context: Context) -> Result<Self, CliError> {
+    /// A client with the login of `context`, which is called `name`.
+    pub fn new(name: &str, context: LoginContext) -> Result<Self, CliError> {
         let trust = match context.login.ca_cert.as_str() {
             "" => Trust::System,
             pem => Trust::Authority(pem.to_owned()),
@@ -72,7 +72,7 @@ impl Api {
         Ok(Self { http, name: name.to_owned(), context })
     }
 
-    /// The same login on a connection of its own.
+    /// A second client with the same login and a connection of its own.
     pub fn another(&self) -> Self {
         Self { http: self.http.another(), name: self.name.clone(), context: self.context.clone() }
     }
@@ -84,14 +84,15 @@ impl Api {
     pub fn name(&self) -> &str {
         &self.name
     }
-    pub fn context(&self) -> &Context {
+    pub fn context(&self) -> &LoginContext {
         &self.context
     }
     pub fn login(&self) -> &Login {
         &self.context.login
     }
 
-    /// One request; null for an empty answer. `what` names the object in errors.
+    /// Sends one request and returns the response body; null for an empty body. `what` names the
+    /// object in errors.
     pub async fn call(
         &self,
         method: Method,
@@ -100,30 +101,32 @@ impl Api {
         what: &str,
     ) -> Result<Value, CliError> {
         let verb = Verb::of(&method, path);
-        let answer = self.http.send(method, path, body.map(Value::to_string)).await?;
-        if !answer.status.is_success() {
-            let refused: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-            let mut error = self.refusal(answer.status, &refused, what);
+        let response = self.http.send(method, path, body.map(Value::to_string)).await?;
+        if !response.status.is_success() {
+            let refused: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+            let mut error = self.refusal(response.status, &refused, what);
             if error.failure == Failure::Forbidden {
                 error.denied = Some(Box::new(Denied::new(self.another(), verb, path, body)));
             }
             return Err(error);
         }
-        if answer.body.is_empty() {
+        if response.body.is_empty() {
             return Ok(Value::Null);
         }
-        serde_json::from_slice(&answer.body).map_err(|_| self.odd(what, "is no JSON"))
+        serde_json::from_slice(&response.body)
+            .map_err(|_| self.unexpected_response(what, "is not JSON"))
     }
 
-    /// An answer that a server of ours does not give.
-    fn odd(&self, what: &str, why: &str) -> CliError {
-        CliError::new(Failure::Other, format!("{what}: the answer of {} {why}", self.url()))
-            .hint("check that the URL is that of a Drover server, not of a page before it")
+    /// The error for a response that a Drover server does not send.
+    fn unexpected_response(&self, what: &str, why: &str) -> CliError {
+        CliError::new(Failure::Other, format!("{what}: the response of {} {why}", self.url()))
+            .hint("check that the URL is that of a Drover server, and that no proxy in front of it responds instead")
     }
 
     fn refusal(&self, status: StatusCode, body: &Value, what: &str) -> CliError {
-        let said = body["message"].as_str().filter(|text| !text.is_empty());
-        let said = said.map_or_else(|| format!("the server answered {status}"), str::to_owned);
+        let message = body["message"].as_str().filter(|text| !text.is_empty());
+        let message =
+            message.map_or_else(|| format!("the server responded with {status}"), str::to_owned);
         let failure = match status {
             StatusCode::UNAUTHORIZED => Failure::Unauthenticated,
             StatusCode::FORBIDDEN => Failure::Forbidden,
@@ -134,40 +137,40 @@ impl Api {
             StatusCode::GATEWAY_TIMEOUT => Failure::Timeout,
             _ => Failure::Other,
         };
-        let error = CliError::new(failure, format!("{what}: {}", self.with_own_name(&said)));
+        let error = CliError::new(failure, format!("{what}: {}", self.with_own_name(&message)));
         match failure {
             Failure::Unauthenticated => error.hint(format!("run \"drover login {}\"", self.url())),
-            Failure::Invalid => error.hint("correct what is named and try again"),
+            Failure::Invalid => error.hint("correct the named field and try again"),
             Failure::NotFound => error.hint("check the name or id"),
-            Failure::Conflict => error.hint("choose another name, or change the one that is there"),
+            Failure::Conflict => error.hint("choose another name, or change the existing object"),
             Failure::Timeout => error.hint("try again"),
-            Failure::Other if status.is_server_error() => error.hint("look into the server's log"),
+            Failure::Other if status.is_server_error() => error.hint("check the server's log"),
             Failure::Unreachable => error.hint("try again; \"drover cluster ls\" shows the states"),
             _ => error,
         }
     }
 
-    /// The server's words with the caller's login name in place of their id.
-    fn with_own_name(&self, said: &str) -> String {
+    /// A message of the server, with the caller's login name in place of the id.
+    fn with_own_name(&self, message: &str) -> String {
         let Login { user, username, .. } = self.login();
         match user.is_empty() || username.is_empty() {
-            true => said.to_owned(),
-            false => said.replace(&format!("\"{user}\""), &format!("\"{username}\"")),
+            true => message.to_owned(),
+            false => message.replace(&format!("\"{user}\""), &format!("\"{username}\"")),
         }
     }
 
-    /// Text that is not JSON, such as a manifest.
+    /// Gets text that is not JSON, such as a manifest.
     pub async fn text(&self, path: &str, what: &str) -> Result<String, CliError> {
-        let answer = self.http.send(Method::GET, path, None).await?;
-        if !answer.status.is_success() {
-            let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-            return Err(self.refusal(answer.status, &body, what));
+        let response = self.http.send(Method::GET, path, None).await?;
+        if !response.status.is_success() {
+            let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+            return Err(self.refusal(response.status, &body, what));
         }
-        String::from_utf8(answer.body.to_vec())
-            .map_err(|_| CliError::new(Failure::Other, format!("{what}: the answer is not text")))
+        String::from_utf8(response.body.to_vec())
+            .map_err(|_| CliError::new(Failure::Other, format!("{what}: the response is not text")))
     }
 
-    /// All resources of a collection, page by page.
+    /// Lists all resources of a collection, page by page.
     pub async fn list(&self, plural: &str, query: &[(&str, &str)]) -> Result<Vec<Value>, CliError> {
         let query: Vec<String> =
             query.iter().map(|(key, value)| format!("{key}={}", encode(value))).collect();
@@ -180,7 +183,7 @@ impl Api {
         for _ in 0..PAGES_MAX {
             let mut page = self.call(Method::GET, &path, None, &what).await?;
             let Value::Array(items) = page["data"].take() else {
-                return Err(self.odd(&what, "is no list"));
+                return Err(self.unexpected_response(&what, "is not a list"));
             };
             all.extend(items);
             if all.len() > ITEMS_MAX {
@@ -195,7 +198,7 @@ impl Api {
         Err(CliError::new(Failure::Other, format!("{what}: more than {PAGES_MAX} pages")))
     }
 
-    /// All objects of a Kubernetes collection, such as
+    /// Lists all objects of a Kubernetes collection, such as
     /// `/k8s/clusters/local/api/v1/namespaces`, page by page.
     pub async fn list_kube(&self, collection: &str, what: &str) -> Result<Vec<Value>, CliError> {
         let mut all = Vec::new();
@@ -204,7 +207,7 @@ impl Api {
             let path = format!("{collection}?limit={KUBE_PAGE_SIZE}{from}");
             let mut page = self.call(Method::GET, &path, None, what).await?;
             let Value::Array(items) = page["items"].take() else {
-                return Err(self.odd(what, "is no list"));
+                return Err(self.unexpected_response(what, "is not a list"));
             };
             all.extend(items);
             match text(&page["metadata"], "continue") {
@@ -222,7 +225,7 @@ impl Api {
         let path = format!("/v3/{plural}/{}", encode(id));
         self.call(Method::GET, &path, None, what).await
     }
-    /// Changes the fields that are given.
+    /// Changes the given fields.
     pub async fn update(
         &self,
         plural: &str,
@@ -249,49 +252,49 @@ impl Api {
         self.call(Method::POST, &path, Some(body), what).await
     }
 
-    /// The one resource with this id or name.
-    pub async fn resolve(&self, kind: &Named<'_>, name: &str) -> Result<Value, CliError> {
+    /// Finds the one resource with this id or name.
+    pub async fn resolve(&self, kind: &NamedType<'_>, name: &str) -> Result<Value, CliError> {
         let what = format!("{} \"{name}\"", kind.singular);
         match self.get(kind.plural, name, &what).await {
             Ok(found) => return Ok(found),
-            // Without the right to read what does not exist, one is told 403.
+            // For objects that do not exist, a caller without the right to read them gets 403.
             Err(error) if matches!(error.failure, Failure::NotFound | Failure::Forbidden) => {}
             Err(error) => return Err(error),
         }
         let mut query = vec![(kind.name_field, name)];
         query.extend(kind.inside);
         let mut found = self.list(kind.plural, &query).await?;
-        // Types without such a filter list all.
-        found.retain(|item| query.iter().all(|(field, wanted)| text(item, field) == *wanted));
+        // Types without this filter return all objects.
+        found.retain(|item| query.iter().all(|(field, expected)| text(item, field) == *expected));
         if !found.is_empty() {
-            return one_of(kind.singular, name, found);
+            return only_match(kind.singular, name, found);
         }
         let known = self.list(kind.plural, &kind.inside.into_iter().collect::<Vec<_>>()).await;
-        Err(none_of(kind, name, &known.unwrap_or_default()))
+        Err(not_found_error(kind, name, &known.unwrap_or_default()))
     }
 }
 
-/// A type whose resources people name.
-pub struct Named<'a> {
+/// A type whose resources users name on the command line.
+pub struct NamedType<'a> {
     pub singular: &'a str,
     pub plural: &'a str,
-    /// Field that people call the name.
+    /// The field that users call the name.
     pub name_field: &'a str,
-    /// A further filter.
+    /// An additional filter: field and value.
     pub inside: Option<(&'a str, &'a str)>,
 }
 
-pub const CLUSTER: Named<'_> =
-    Named { singular: "cluster", plural: "clusters", name_field: "name", inside: None };
-pub const PROJECT: Named<'_> =
-    Named { singular: "project", plural: "projects", name_field: "name", inside: None };
-pub const USER: Named<'_> =
-    Named { singular: "user", plural: "users", name_field: "username", inside: None };
-pub const ROLE: Named<'_> =
-    Named { singular: "role", plural: "roletemplates", name_field: "name", inside: None };
+pub const CLUSTER: NamedType<'_> =
+    NamedType { singular: "cluster", plural: "clusters", name_field: "name", inside: None };
+pub const PROJECT: NamedType<'_> =
+    NamedType { singular: "project", plural: "projects", name_field: "name", inside: None };
+pub const USER: NamedType<'_> =
+    NamedType { singular: "user", plural: "users", name_field: "username", inside: None };
+pub const ROLE: NamedType<'_> =
+    NamedType { singular: "role", plural: "roletemplates", name_field: "name", inside: None };
 
-/// Exactly one, or an error that lists the ids.
-fn one_of(singular: &str, name: &str, mut found: Vec<Value>) -> Result<Value, CliError> {
+/// The only one of `found`, or an error that lists the ids.
+fn only_match(singular: &str, name: &str, mut found: Vec<Value>) -> Result<Value, CliError> {
     if found.len() == 1 {
         return Ok(found.remove(0));
     }
@@ -301,8 +304,8 @@ fn one_of(singular: &str, name: &str, mut found: Vec<Value>) -> Result<Value, Cl
         .hint(format!("use one of the ids: {}", ids.join(", "))))
 }
 
-/// That none of the known objects has the name or id, and which was probably meant.
-fn none_of(kind: &Named<'_>, name: &str, known: &[Value]) -> CliError {
+/// The error that none of the known objects has the name or id, with the closest name.
+fn not_found_error(kind: &NamedType<'_>, name: &str, known: &[Value]) -> CliError {
     let singular = kind.singular;
     let names = known.iter().map(|item| text(item, kind.name_field));
     let meant = similar::closest(name, names.chain(known.iter().map(id)));
@@ -319,7 +322,8 @@ fn none_of(kind: &Named<'_>, name: &str, known: &[Value]) -> CliError {
     )
 }
 
-/// Path and query of a URL; servers may know themselves by another host than we do.
+/// Path and query of a URL. The host is dropped: a server may use another name for itself than this
+/// client.
 pub fn path_of(url: &str) -> String {
     url.parse::<http::Uri>()
         .ok()
@@ -327,7 +331,7 @@ pub fn path_of(url: &str) -> String {
         .unwrap_or_else(|| url.to_owned())
 }
 
-/// Percent-encodes what may not stand in a path segment or query value.
+/// Percent-encodes a path segment or query value.
 pub fn encode(text: &str) -> String {
     let mut out = String::new();
     for byte in text.bytes() {
@@ -340,11 +344,11 @@ pub fn encode(text: &str) -> String {
     out
 }
 
-/// The PEM text of a certificate authority.
+/// Reads the PEM text of a certificate authority.
 pub fn read_authority(file: &Path) -> Result<String, CliError> {
     std::fs::read_to_string(file).map_err(|error| {
         let text = format!("reading the certificate authority \"{}\": {error}", file.display());
-        CliError::new(Failure::Other, text).hint("give a PEM file that you can read")
+        CliError::new(Failure::Other, text).hint("give a readable PEM file")
     })
 }
 
@@ -356,7 +360,7 @@ pub fn id(resource: &Value) -> &str {
     }
 }
 
-/// What people call an object, which is also what commands take.
+/// The name that users call an object, which commands also accept.
 pub fn name(resource: &Value) -> &str {
     [text(resource, "username"), text(resource, "name")]
         .into_iter()
@@ -378,30 +382,30 @@ mod tests {
     #[test]
     fn an_ambiguous_name_is_an_error_that_lists_the_ids() {
         let found = vec![json!({"id": "c-1"}), json!({"id": "c-2"})];
-        let error = one_of("cluster", "x", found).unwrap_err();
+        let error = only_match("cluster", "x", found).unwrap_err();
         assert_eq!(error.failure, Failure::Conflict);
         assert_eq!(error.hint.as_deref(), Some("use one of the ids: c-1, c-2"));
         assert_eq!(error.failure, Failure::Conflict);
-        assert_eq!(one_of("cluster", "x", vec![json!({"id": "c-1"})]).unwrap()["id"], "c-1");
+        assert_eq!(only_match("cluster", "x", vec![json!({"id": "c-1"})]).unwrap()["id"], "c-1");
     }
 
     #[test]
     fn mistyped_object_name_suggests_the_closest_one_the_caller_may_see() {
         let known = [json!({"id": "c-1", "name": "demo"}), json!({"id": "c-2", "name": "north"})];
-        let error = none_of(&CLUSTER, "dmeo", &known);
+        let error = not_found_error(&CLUSTER, "dmeo", &known);
         assert_eq!(error.failure, Failure::NotFound);
         let hint = "did you mean \"demo\"? \"drover cluster ls\" shows those you may see";
         assert_eq!(error.hint.as_deref(), Some(hint));
-        let hint = none_of(&CLUSTER, "elsewhere", &known).hint.unwrap();
+        let hint = not_found_error(&CLUSTER, "unrelated", &known).hint.unwrap();
         assert_eq!(hint, "\"drover cluster ls\" shows those you may see");
         // Roles have ids that people type.
         let roles = [json!({"id": "cluster-member", "name": "Cluster Member"})];
-        let hint = none_of(&ROLE, "cluster-membr", &roles).hint.unwrap();
+        let hint = not_found_error(&ROLE, "cluster-membr", &roles).hint.unwrap();
         assert!(hint.starts_with("did you mean \"cluster-member\"?"), "{hint}");
     }
 
     #[test]
-    fn a_url_of_another_host_is_followed_on_ours() {
+    fn path_of_drops_the_host_of_a_url() {
         assert_eq!(path_of("https://other:1/v3/x?marker=a%20b"), "/v3/x?marker=a%20b");
         assert_eq!(path_of("/v3/x"), "/v3/x");
     }

@@ -1,4 +1,4 @@
-//! A small apply: creates the documents of a manifest, or merges them into what is there.
+//! A minimal apply: creates the objects of a manifest, or merges them into the existing ones.
 
 use std::time::Duration;
 
@@ -10,11 +10,11 @@ use tokio::time::{Instant, sleep};
 
 use crate::error::{CliError, Failure};
 
-/// Rights and namespaces need a moment until they hold everywhere in a cluster.
+/// Wait for a cluster to observe new rights and namespaces.
 const SETTLE_WITHIN: Duration = Duration::from_secs(10);
-/// Between two attempts meanwhile.
+/// Pause between two attempts during that wait.
 const RETRY_EVERY: Duration = Duration::from_millis(200);
-/// What to do when a cluster does not answer.
+/// What to do when a cluster does not respond.
 pub const UNREACHABLE_HINT: &str = "check that the cluster runs and that this machine reaches the \
                                     server named in the kubeconfig";
 /// The largest manifest, in documents.
@@ -41,7 +41,7 @@ pub fn documents(manifest: &str) -> Result<Vec<Value>, CliError> {
     Ok(documents)
 }
 
-/// What others need comes first; the sort keeps the order otherwise.
+/// Dependencies come first; the sort is stable.
 fn rank(document: &Value) -> u8 {
     match document["kind"].as_str().unwrap_or_default() {
         "Namespace" => 0,
@@ -60,9 +60,9 @@ pub fn title(document: &Value) -> String {
     format!("{}/{}", text(&document["kind"]).to_lowercase(), text(&document["metadata"]["name"]))
 }
 
-/// Creates the document, or merges it into the object that is there.
+/// Creates the object of a document, or merges the document into the existing object.
 ///
-/// Tries again for a few seconds while the cluster has yet to notice what came before.
+/// Retries for a few seconds, until the cluster has observed the objects before it.
 pub async fn apply(client: &kube::Client, document: &Value) -> Result<(), CliError> {
     let deadline = Instant::now() + SETTLE_WITHIN;
     loop {
@@ -106,7 +106,7 @@ async fn api_of(
     })
 }
 
-/// Well-known kinds without asking the cluster; others by discovery.
+/// Returns well-known kinds without a request; others by discovery.
 async fn resource_of(
     client: &kube::Client,
     gvk: &GroupVersionKind,
@@ -135,11 +135,11 @@ async fn resource_of(
     Ok((resource, capabilities.scope))
 }
 
-/// Refusals that pass by themselves when something was created a moment ago.
+/// Whether the error is temporary after a recent creation.
 fn is_settling(error: &kube::Error) -> bool {
     match error {
         kube::Error::Api(status) => match status.code {
-            // The namespace is not there yet, or still goes from an earlier time.
+            // The namespace does not exist yet, or is still being deleted.
             404 => status.message.contains("namespaces"),
             403 => status.message.contains("being terminated"),
             409 | 429 | 500 | 503 | 504 => true,
@@ -149,14 +149,14 @@ fn is_settling(error: &kube::Error) -> bool {
     }
 }
 
-/// Says what the cluster refused and what to do about it.
+/// The error for a request that the cluster refused, with what to do about it.
 pub fn refusal(what: &str, error: &kube::Error) -> CliError {
     match error {
         kube::Error::Api(status) => {
             let message = format!("{what}: {}", status.message);
             match status.code {
                 401 => CliError::new(Failure::Unauthenticated, message)
-                    .hint("the credentials in the kubeconfig do not hold; renew them"),
+                    .hint("the credentials in the kubeconfig are not valid; renew them"),
                 403 => CliError::new(Failure::Forbidden, message).hint(
                     "use a kubeconfig whose user may create namespaces and cluster roles, such as \
                      a cluster administrator's",

@@ -1,4 +1,4 @@
-//! What can be typed.
+//! The command line.
 
 mod access;
 mod cluster;
@@ -21,7 +21,7 @@ pub use cluster::{
 };
 pub use login::{ContextCommand, LoginArgs, VersionArgs};
 pub use node::{DrainArgs, NodeChangeArgs, NodeCommand, NodesArgs};
-pub use project::{Member, NamespaceCommand, ProjectArg, ProjectCommand};
+pub use project::{NamespaceCommand, ProjectArg, ProjectCommand, ProjectMember};
 pub use resource::{ApplyArgs, AuditArgs, InspectArgs, PsArgs, WaitCommandArgs};
 
 use crate::completion;
@@ -30,7 +30,7 @@ use crate::output::Template;
 /// The commands; the binary flattens them into its own.
 #[derive(Clone, Debug, Subcommand)]
 pub enum CliArgs {
-    /// Log in to a server and remember the login
+    /// Log in to a server and store the login
     Login(LoginArgs),
     /// End the login and forget it
     Logout(ServerArgs),
@@ -77,11 +77,11 @@ pub enum CliArgs {
     Settings(SettingsCommand),
     /// Show the audit log: logins, refusals, requests to the server and to clusters
     Audit(AuditArgs),
-    /// Show objects of any type as the server has them
+    /// Show objects of any type as the server returns them
     Inspect(InspectArgs),
     /// Create or change objects as files describe them
     Apply(ApplyArgs),
-    /// Wait until something holds of an object
+    /// Wait until an object has a state or condition
     Wait(WaitCommandArgs),
     /// Print a short-lived credential for kubectl
     #[command(hide = true)]
@@ -94,7 +94,7 @@ pub enum CliArgs {
     },
 }
 
-/// Shells that completion scripts are made for.
+/// Shells with a completion script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Shell {
     Bash,
@@ -104,39 +104,39 @@ pub enum Shell {
 
 /// Encodings of data on stdout.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub enum Format {
+pub enum OutputFormat {
     #[default]
     Table,
     /// A table with more columns.
     Wide,
     Json,
     Yaml,
-    /// The name of each object, as commands take it.
+    /// The name of each object, as commands accept it.
     Name,
-    /// The id of each object; what `--quiet` means.
+    /// The id of each object; also `--quiet`.
     Id,
-    /// What a template makes of the JSON. It is parsed once and lives as long as the process.
+    /// The JSON rendered by a template. It is parsed once and lives as long as the process.
     JsonPath(&'static Template),
 }
 
-impl Format {
-    /// Values that can be typed, with their meaning.
+impl OutputFormat {
+    /// Accepted values, with their meaning.
     pub const OFFERED: [(&str, &str); 6] = [
         ("table", "aligned columns"),
         ("wide", "more columns"),
-        ("json", "as the server has it"),
-        ("yaml", "as the server has it"),
+        ("json", "as the server returns it"),
+        ("yaml", "as the server returns it"),
         ("name", "names only, one a line"),
-        ("jsonpath=", "what a template makes of the JSON, such as {[*].name}"),
+        ("jsonpath=", "the JSON rendered by a template, such as {[*].name}"),
     ];
 
-    /// Whether users read it in columns.
+    /// Whether it is a table.
     pub fn is_table(self) -> bool {
         matches!(self, Self::Table | Self::Wide)
     }
 }
 
-impl FromStr for Format {
+impl FromStr for OutputFormat {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -154,7 +154,7 @@ impl FromStr for Format {
     }
 }
 
-/// Which server to talk to.
+/// Which server to use.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ServerArgs {
     /// Login to use, by its name or the URL of its server [default: the current one]
@@ -168,7 +168,7 @@ impl ServerArgs {
     }
 }
 
-/// Which server, and how to show what it answers.
+/// Which server, and how to show its response.
 #[derive(Args, Clone, Debug, Default)]
 pub struct OutputArgs {
     #[command(flatten)]
@@ -178,7 +178,7 @@ pub struct OutputArgs {
         short, long, default_value = "table", hide_default_value = true, value_name = "FORMAT",
         add = completion::formats()
     )]
-    pub output: Format,
+    pub output: OutputFormat,
 }
 
 /// How to show a list.
@@ -189,19 +189,19 @@ pub struct ListArgs {
     /// Print ids only, one a line
     #[arg(short, long, conflicts_with = "output")]
     pub quiet: bool,
-    /// Go on after the list, and print what changes
+    /// Continue after the list, and print changes
     #[arg(short, long)]
     pub watch: bool,
 }
 
 impl ListArgs {
     /// The format of the list: ids alone with `--quiet`.
-    pub fn format(&self) -> Format {
-        if self.quiet { Format::Id } else { self.output.output }
+    pub fn format(&self) -> OutputFormat {
+        if self.quiet { OutputFormat::Id } else { self.output.output }
     }
 }
 
-/// Which cluster; the context's when left out.
+/// Which cluster; the context's if omitted.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ClusterArg {
     /// Name or id of the cluster [default: the context's]
@@ -215,18 +215,18 @@ impl ClusterArg {
     }
 }
 
-/// Whether to wait for what a command started.
+/// Whether to wait for the operation that a command started.
 #[derive(Args, Clone, Debug)]
 pub struct WaitArgs {
     /// Wait until it is active
     #[arg(long)]
     pub wait: bool,
-    /// Give up waiting after this long; what was started goes on
+    /// Stop waiting after this long; the operation continues
     #[arg(long, value_parser = duration, default_value = "5m", value_name = "TIME")]
     pub timeout: Duration,
 }
 
-/// For an argument that catches users who are named without `--user`.
+/// Value parser of a hidden argument, for a user that is named without `--user`.
 fn user_without_flag(name: &str) -> Result<String, String> {
     Err(format!("the user is named with a flag: --user {name}"))
 }

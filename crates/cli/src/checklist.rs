@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use crate::output;
 
-/// Steps that come true one after the other.
+/// Steps that complete one after the other.
 pub struct Checklist<W> {
     out: W,
     live: bool,
@@ -19,7 +19,7 @@ impl Checklist<std::io::Stderr> {
         let live = out.is_terminal();
         Self::new(out, live)
     }
-    /// Shows nothing to who is not at a terminal.
+    /// Shows nothing unless stderr is a terminal.
     pub fn on_terminal() -> Self {
         let list = Self::on_stderr();
         Self { quiet: !list.live, ..list }
@@ -27,8 +27,8 @@ impl Checklist<std::io::Stderr> {
 }
 
 impl<W: Write> Checklist<W> {
-    /// `live`: the current line is drawn at once and redrawn; otherwise lines come when they are
-    /// final, and details as they change.
+    /// `live`: the current line is drawn at once and redrawn. Otherwise lines are written when they
+    /// are final, and details when they change.
     pub fn new(out: W, live: bool) -> Self {
         Self { out, live, quiet: false, current: None }
     }
@@ -40,7 +40,7 @@ impl<W: Write> Checklist<W> {
             self.draw(&format!("… {step}"), false);
         }
     }
-    /// Says how the current step stands. The same again is not shown twice.
+    /// Shows the progress of the current step. An unchanged detail is not repeated.
     pub fn detail(&mut self, detail: &str) {
         let Some((step, _, last)) = &mut self.current else { return };
         if detail.is_empty() || last == detail {
@@ -50,18 +50,18 @@ impl<W: Write> Checklist<W> {
         let line = format!("… {step}: {detail}");
         self.draw(&line, !self.live);
     }
-    /// The current step came true.
+    /// Completes the current step.
     pub fn done(&mut self, result: &str) {
         if let Some((step, since, _)) = self.current.take() {
             let result = if result.is_empty() { String::new() } else { format!(": {result}") };
-            let line = format!("✓ {step}{result}{}", took(since.elapsed()));
+            let line = format!("✓ {step}{result}{}", elapsed_text(since.elapsed()));
             self.draw(&line, true);
         }
     }
-    /// The current step will not come true.
+    /// Marks the current step as failed.
     pub fn fail(&mut self) {
         if let Some((step, since, _)) = self.current.take() {
-            let line = format!("✗ {step}{}", took(since.elapsed()));
+            let line = format!("✗ {step}{}", elapsed_text(since.elapsed()));
             self.draw(&line, true);
         }
     }
@@ -70,7 +70,7 @@ impl<W: Write> Checklist<W> {
         self.current.as_ref().map_or("", |(step, ..)| step)
     }
 
-    /// Whoever reads stderr may be gone; the work goes on.
+    /// Stderr may have no reader; a failed write is only logged.
     fn draw(&mut self, line: &str, end: bool) {
         if self.quiet {
             return;
@@ -84,8 +84,8 @@ impl<W: Write> Checklist<W> {
     }
 }
 
-/// Shown from half a second on.
-fn took(elapsed: Duration) -> String {
+/// The elapsed time for a line; empty below half a second.
+fn elapsed_text(elapsed: Duration) -> String {
     if elapsed < Duration::from_millis(500) {
         return String::new();
     }

@@ -1,4 +1,4 @@
-//! What each command does.
+//! Runs each command.
 
 mod apply;
 mod audit;
@@ -14,11 +14,11 @@ mod login;
 pub(crate) mod namespace;
 pub(crate) mod node;
 mod password;
-pub(crate) mod place;
 pub(crate) mod project;
 mod ps;
 mod remove;
 pub(crate) mod role;
+pub(crate) mod scope;
 mod settings;
 pub(crate) mod token;
 pub(crate) mod user;
@@ -33,7 +33,7 @@ use crate::completion;
 use crate::error::CliError;
 use crate::output;
 
-/// What people type for this program.
+/// The name by which users call this program.
 const PROGRAM: &str = "drover";
 
 pub async fn run(args: CliArgs) -> Result<ExitCode, CliError> {

@@ -1,8 +1,8 @@
-//! What a shell offers while a word is typed: commands, flags, and names that the server knows.
+//! Shell completion: commands, flags, and names of objects on the server.
 //!
-//! The scripts of `drover completion` run this program with the line that is typed, and
-//! [`answer_shell`] answers in place of a command. Nothing is ever said on stderr, which would stand
-//! in the middle of that line: who is not logged in, or whose server is slow, is offered no names.
+//! The scripts of `drover completion` run this program with the typed line, and [`complete_line`]
+//! responds in place of a command. It never writes to stderr, which would appear in the middle of
+//! that line: without a login, or with a slow server, no names are offered.
 
 use std::ffi::OsStr;
 use std::future::Future;
@@ -12,9 +12,9 @@ use clap_complete::engine::{ArgValueCompleter, CompletionCandidate};
 use clap_complete::env::{Bash, CompleteEnv, EnvCompleter, Fish, Zsh};
 use serde_json::Value;
 
-use crate::api::{self, Api, Named, text};
-use crate::args::{Format, Shell};
-use crate::commands::{kubectl, namespace, node, place};
+use crate::api::{self, Api, NamedType, text};
+use crate::args::{OutputFormat, Shell};
+use crate::commands::{kubectl, namespace, node, scope};
 use crate::config;
 use crate::error::{CliError, Failure};
 use crate::output;
@@ -22,18 +22,18 @@ use crate::types::Type;
 
 /// Names the shell for which this program completes a line; set by the scripts.
 const VARIABLE: &str = "DROVER_COMPLETE";
-/// A shell stands still for so long at most.
+/// Longest time for which completion blocks the shell.
 const WAIT_MAX: Duration = Duration::from_secs(2);
-/// Names that are offered; who has more types a letter first.
+/// Maximum number of offered names; with more, the user types a letter first.
 const OFFERED_MAX: usize = 500;
 
-/// When a shell asks, answers it and ends the process; else does nothing. To be called before
-/// anything is printed and before other threads are started.
-pub fn answer_shell(program: fn() -> clap::Command) {
+/// If a shell requests completions, prints them and ends the process; otherwise does nothing. Must
+/// be called before anything is printed and before other threads are started.
+pub fn complete_line(program: fn() -> clap::Command) {
     CompleteEnv::with_factory(program).var(VARIABLE).complete();
 }
 
-/// The script by which a shell asks the program called `name`.
+/// The script with which a shell requests completions from the program called `name`.
 pub fn script(shell: Shell, name: &str) -> Result<String, CliError> {
     let shell: &dyn EnvCompleter = match shell {
         Shell::Bash => &Bash,
@@ -47,7 +47,7 @@ pub fn script(shell: Shell, name: &str) -> Result<String, CliError> {
     Ok(String::from_utf8_lossy(&script).into_owned())
 }
 
-/// Names of remembered logins.
+/// Names of stored logins.
 pub fn logins() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
         let config = config::path().and_then(|path| config::load(&path)).unwrap_or_default();
@@ -61,31 +61,31 @@ pub fn formats() -> ArgValueCompleter {
     ArgValueCompleter::new(|typed: &OsStr| {
         let pair = |(name, help): (&str, &str)| (name.to_owned(), help.to_owned());
         let typed = typed.to_string_lossy();
-        let offers = Format::OFFERED.map(pair).into_iter();
-        let going_on = offers.filter(|(name, _)| name.starts_with(&*typed));
-        going_on
+        let offers = OutputFormat::OFFERED.map(pair).into_iter();
+        let matching = offers.filter(|(name, _)| name.starts_with(&*typed));
+        matching
             .map(|(name, help)| CompletionCandidate::new(name).help(Some(help.into())))
             .collect()
     })
 }
 
 pub fn clusters() -> ArgValueCompleter {
-    offer(async |api, _| named(&api, &api::CLUSTER, "state").await)
+    offer(async |api, _| offer_names(&api, &api::CLUSTER, "state").await)
 }
 
-/// Of the cluster on the line, the context's, or all.
+/// Projects of the cluster on the line, else the context's, else all.
 pub fn projects() -> ArgValueCompleter {
     offer(async |api, line| {
-        let cluster = place::chosen_cluster(&api, line.flag("--cluster")).await?;
+        let cluster = scope::chosen_cluster(&api, line.flag("--cluster")).await?;
         let inside = cluster.as_ref().map(|cluster| ("clusterId", api::id(cluster)));
-        named(&api, &Named { inside, ..api::PROJECT }, "id").await
+        offer_names(&api, &NamedType { inside, ..api::PROJECT }, "id").await
     })
 }
 
-/// Of the cluster on the line, or the context's.
+/// Namespaces of the cluster on the line, else the context's.
 pub fn namespaces() -> ArgValueCompleter {
     offer(async |api, line| {
-        let cluster = place::cluster(&api, line.flag("--cluster")).await?;
+        let cluster = scope::cluster(&api, line.flag("--cluster")).await?;
         let found = api.list_kube(&namespace::path(&cluster), "listing namespaces").await?;
         Ok(pairs(&found, |one| (text(&one["metadata"], "name"), text(&one["status"], "phase"))))
     })
@@ -94,28 +94,28 @@ pub fn namespaces() -> ArgValueCompleter {
 /// Names of the nodes of the cluster on the line.
 pub fn nodes() -> ArgValueCompleter {
     offer(async |api, line| {
-        let cluster = place::cluster(&api, line.flag("--cluster")).await?;
+        let cluster = scope::cluster(&api, line.flag("--cluster")).await?;
         let found = api.list_kube(&node::path(&cluster), "listing nodes").await?;
         Ok(pairs(&found, |one| (text(&one["metadata"], "name"), "")))
     })
 }
 
 pub fn users() -> ArgValueCompleter {
-    offer(async |api, _| named(&api, &api::USER, "name").await)
+    offer(async |api, _| offer_names(&api, &api::USER, "name").await)
 }
 
-/// Ids of role templates: their names have blanks.
+/// Ids of role templates, because their names contain spaces.
 pub fn roles() -> ArgValueCompleter {
-    offer(async |api, _| listed(&api, api::ROLE.plural, "id", "name").await)
+    offer(async |api, _| offer_field(&api, api::ROLE.plural, "id", "name").await)
 }
 
 /// Ids of the caller's tokens.
 pub fn tokens() -> ArgValueCompleter {
-    offer(async |api, _| listed(&api, "tokens", "id", "description").await)
+    offer(async |api, _| offer_field(&api, "tokens", "id", "description").await)
 }
 
 pub fn settings() -> ArgValueCompleter {
-    offer(async |api, _| listed(&api, "settings", "id", "value").await)
+    offer(async |api, _| offer_field(&api, "settings", "id", "value").await)
 }
 
 /// Types that have objects.
@@ -127,52 +127,58 @@ pub fn types() -> ArgValueCompleter {
     })
 }
 
-/// Names of objects of the type that stands before them, as in `inspect TYPE NAME`.
+/// Names of objects of the type before them, as in `inspect TYPE NAME`.
 pub fn objects() -> ArgValueCompleter {
     offer(async |api, line| {
         let Some(kind) = line.after(&["inspect", "wait"]) else { return Ok(Vec::new()) };
         let kind = Type::find(&api, kind).await?;
         let name =
             if kind.fields.contains_key(kind.name_field()) { kind.name_field() } else { "id" };
-        listed(&api, &kind.plural, name, "state").await
+        offer_field(&api, &kind.plural, name, "state").await
     })
 }
 
-/// What kubectl itself offers for what it is given, in the cluster on the line or the context's.
+/// The completions of kubectl itself for its arguments, in the cluster on the line or the
+/// context's.
 pub fn kubectl() -> ArgValueCompleter {
     offer(async |_, line| {
         let (cluster, server) = (line.flag("--cluster"), line.flag("--server"));
-        kubectl::completions(cluster, server, &line.of_kubectl()).await
+        kubectl::completions(cluster, server, &line.kubectl_words()).await
     })
 }
 
-/// What is offered and what is said beside it.
+/// Offered words, each with its description.
 type Offers = Vec<(String, String)>;
 
-/// Asks the server of the line.
-fn offer<F>(ask: impl Fn(Api, Line) -> F + Send + Sync + 'static) -> ArgValueCompleter
+/// A completer that queries the server of the line.
+fn offer<F>(query: impl Fn(Api, Line) -> F + Send + Sync + 'static) -> ArgValueCompleter
 where
     F: Future<Output = Result<Offers, CliError>>,
 {
     ArgValueCompleter::new(move |typed: &OsStr| {
-        let line = Line::typed();
+        let line = Line::from_args();
         let Ok(api) = Api::open(line.flag("--server")) else { return Vec::new() };
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let Ok(runtime) = runtime else { return Vec::new() };
         let offers =
-            runtime.block_on(async { tokio::time::timeout(WAIT_MAX, ask(api, line)).await });
+            runtime.block_on(async { tokio::time::timeout(WAIT_MAX, query(api, line)).await });
         candidates(typed, offers.ok().and_then(Result::ok).unwrap_or_default())
     })
 }
 
-async fn named(api: &Api, kind: &Named<'_>, help: &str) -> Result<Offers, CliError> {
+async fn offer_names(api: &Api, kind: &NamedType<'_>, help: &str) -> Result<Offers, CliError> {
     let query: Vec<_> = kind.inside.into_iter().collect();
     let found = api.list(kind.plural, &query).await?;
     Ok(pairs(&found, |one| (text(one, kind.name_field), text(one, help))))
 }
 
-async fn listed(api: &Api, plural: &str, name_field: &str, help: &str) -> Result<Offers, CliError> {
-    named(api, &Named { singular: "", plural, name_field, inside: None }, help).await
+async fn offer_field(
+    api: &Api,
+    plural: &str,
+    name_field: &str,
+    help: &str,
+) -> Result<Offers, CliError> {
+    offer_names(api, &NamedType { singular: "", plural, name_field, inside: None }, help).await
 }
 
 fn pairs<'a>(found: &'a [Value], pair: impl Fn(&'a Value) -> (&'a str, &'a str)) -> Offers {
@@ -180,7 +186,7 @@ fn pairs<'a>(found: &'a [Value], pair: impl Fn(&'a Value) -> (&'a str, &'a str))
     pairs.map(|(name, help)| (name.to_owned(), help.to_owned())).collect()
 }
 
-/// Those that go on from what is typed, in order.
+/// The offers that begin with the typed word, sorted.
 fn candidates(
     typed: &OsStr,
     offers: impl IntoIterator<Item = (String, String)>,
@@ -200,23 +206,24 @@ fn candidates(
     offers.into_iter().take(OFFERED_MAX).map(candidate).collect()
 }
 
-/// Whether a shell takes it as it stands. What others named must never be more than a word.
+/// Whether a shell reads it as one word without quotes. A name from another user must never be more
+/// than one word.
 fn is_one_word(name: &str) -> bool {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-._/:".contains(c);
     !name.is_empty() && name.chars().all(plain)
 }
 
-/// The words of the line that is typed.
+/// The words of the typed line.
 struct Line(Vec<String>);
 
 impl Line {
-    /// What the script hands over after `--`.
-    fn typed() -> Self {
+    /// The words that the script passes after `--`.
+    fn from_args() -> Self {
         let words = std::env::args_os().skip_while(|word| word != "--").skip(1);
         Self(words.map(|word| word.to_string_lossy().into_owned()).collect())
     }
 
-    /// The value of a flag, in either form. Bash makes a word of `=`.
+    /// The value of a flag, in either syntax. Bash splits `=` into a word.
     fn flag(&self, flag: &str) -> Option<&str> {
         let at = self.0.iter().position(|word| word.starts_with(flag))?;
         let value = match self.0[at][flag.len()..].strip_prefix('=') {
@@ -229,9 +236,9 @@ impl Line {
         value.filter(|value| !value.is_empty())
     }
 
-    /// What kubectl is given: all from its first word that is not for us, and before that the command
-    /// of ours that is one of kubectl's.
-    fn of_kubectl(&self) -> Vec<String> {
+    /// The arguments of kubectl: all words after Drover's own flags, preceded by the command of
+    /// Drover if it is also one of kubectl's.
+    fn kubectl_words(&self) -> Vec<String> {
         let runs_kubectl = |word: &String| kubectl::COMMANDS.contains(&word.as_str());
         let Some(at) = self.0.iter().position(runs_kubectl) else { return Vec::new() };
         let mut rest = &self.0[at + 1..];
@@ -246,8 +253,8 @@ impl Line {
         own.into_iter().chain(rest).cloned().collect()
     }
 
-    /// The first word after one of the commands that is neither a flag nor the value of one. All of
-    /// their flags have values.
+    /// The first word after one of the commands that is neither a flag nor the value of one. All
+    /// flags of these commands have values.
     fn after(&self, commands: &[&str]) -> Option<&str> {
         let at = self.0.iter().position(|word| commands.contains(&word.as_str()))?;
         let mut words = self.0[at + 1..].iter().map(String::as_str).filter(|word| *word != "=");
@@ -270,7 +277,7 @@ mod tests {
     }
 
     #[test]
-    fn a_flag_is_found_in_every_form_that_shells_give() {
+    fn a_flag_is_found_in_every_syntax_that_shells_pass() {
         for words in
             ["drover ps --cluster prod x", "drover --cluster=prod", "drover --cluster = prod"]
         {
@@ -287,14 +294,14 @@ mod tests {
             assert_eq!(line(words).after(&["wait", "inspect"]), Some("project"), "{words}");
         }
         for words in ["kubectl get p", "kubectl --cluster a --server=b get p", "kubectl get p"] {
-            assert_eq!(line(words).of_kubectl(), ["get", "p"], "{words}");
+            assert_eq!(line(words).kubectl_words(), ["get", "p"], "{words}");
         }
-        assert!(line("kubectl --cluster").of_kubectl().is_empty());
-        assert_eq!(line("drover logs --cluster a web").of_kubectl(), ["logs", "web"]);
+        assert!(line("kubectl --cluster").kubectl_words().is_empty());
+        assert_eq!(line("drover logs --cluster a web").kubectl_words(), ["logs", "web"]);
     }
 
     #[test]
-    fn what_others_named_is_offered_only_where_it_is_one_plain_word() {
+    fn names_of_other_users_are_offered_only_if_they_are_one_plain_word() {
         let offers = ["prod-eu", "prod us", "prod;rm", "$(reboot)", "--force", "prod.1", "other"]
             .map(|name| (name.to_owned(), "two\nlines".to_owned()));
         let found = candidates(OsStr::new("prod"), offers);

@@ -1,5 +1,5 @@
-//! What is remembered between commands: `$HOME/.drover/config.json`, readable by its owner only.
-//! A context is a login with the cluster and project that commands use when they are given none.
+//! The configuration that is stored between commands: `$HOME/.drover/config.json`, readable by its
+//! owner only. A context is a login with the cluster and project that commands use by default.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -13,41 +13,41 @@ use crate::error::{CliError, Failure};
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Config {
-    /// Name of the context that is used when none is named.
+    /// Name of the context that commands use by default.
     pub current: String,
-    pub contexts: BTreeMap<String, Context>,
+    pub contexts: BTreeMap<String, LoginContext>,
 }
 
-/// A login on a server, and what commands are about when they are not told.
+/// A login on a server, and the default cluster and project of commands.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Context {
-    /// URL as [`normal_url`] makes it.
+pub struct LoginContext {
+    /// URL, normalised by [`normal_url`].
     pub server: String,
     #[serde(flatten)]
     pub login: Login,
-    #[serde(skip_serializing_if = "Chosen::is_none")]
-    pub cluster: Chosen,
-    #[serde(skip_serializing_if = "Chosen::is_none")]
-    pub project: Chosen,
+    #[serde(skip_serializing_if = "Selection::is_none")]
+    pub cluster: Selection,
+    #[serde(skip_serializing_if = "Selection::is_none")]
+    pub project: Selection,
 }
 
-/// An object that was chosen, or none: names are for people, ids are what stays.
+/// A selected object, or none. The name is for display; the id is stable.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Chosen {
-    /// Empty when none was chosen.
+pub struct Selection {
+    /// Empty if none is selected.
     pub id: String,
     pub name: String,
 }
 
-impl Chosen {
+impl Selection {
     pub fn is_none(&self) -> bool {
         self.id.is_empty()
     }
 }
 
-/// What proves who one is, and whom to believe.
+/// The credentials of a user, and the certificate authority to trust.
 #[derive(Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Login {
@@ -57,10 +57,10 @@ pub struct Login {
     /// User id.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub user: String,
-    /// What the user logs in with; empty in files of earlier versions.
+    /// The login name; empty in files of earlier versions.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub username: String,
-    /// PEM of the authority to trust; empty: those of the system.
+    /// PEM of the authority to trust; empty: the system's authorities.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub ca_cert: String,
 }
@@ -72,9 +72,9 @@ impl std::fmt::Debug for Login {
 }
 
 impl Config {
-    /// The context with a login to use: `server` by its name or the URL of its server, else the
-    /// current one.
-    pub fn select(&self, server: Option<&str>) -> Result<(&str, &Context), CliError> {
+    /// Selects the context: by `server`, the name of a login or the URL of its server, else the
+    /// current one. Only contexts with a token count.
+    pub fn select(&self, server: Option<&str>) -> Result<(&str, &LoginContext), CliError> {
         let Some(server) = server else {
             if self.current.is_empty() {
                 return Err(CliError::new(Failure::Unauthenticated, "not logged in to any server")
@@ -106,7 +106,7 @@ impl Config {
         }
     }
 
-    /// Name for a login on `url` that was given none: the one it has already, else host and port.
+    /// Default name for a login on `url`: that of the existing login there, else host and port.
     pub fn name_for(&self, url: &str) -> String {
         let known = |name: &&String| self.contexts[*name].server == url;
         let current = Some(&self.current).filter(|name| self.contexts.contains_key(*name));
@@ -114,13 +114,13 @@ impl Config {
         found.cloned().unwrap_or_else(|| url.trim_start_matches("https://").to_owned())
     }
 
-    /// PEM of the authority that is trusted for `url`.
+    /// PEM of the trusted authority for `url`.
     pub fn authority(&self, url: &str) -> Option<String> {
         let mut of_server = self.contexts.values().filter(|context| context.server == url);
         of_server.find(|c| !c.login.ca_cert.is_empty()).map(|c| c.login.ca_cert.clone())
     }
 
-    /// Forgets the login `name`. The authority of its server stays trusted.
+    /// Deletes the login `name`. The authority of its server stays trusted.
     pub fn forget(&mut self, name: &str) {
         if let Some(context) = self.contexts.get_mut(name) {
             context.login.token.clear();
@@ -138,8 +138,8 @@ impl Config {
 
 fn logged_in<'a>(
     name: &str,
-    found: Option<(&'a String, &'a Context)>,
-) -> Result<(&'a str, &'a Context), CliError> {
+    found: Option<(&'a String, &'a LoginContext)>,
+) -> Result<(&'a str, &'a LoginContext), CliError> {
     match found {
         Some((name, context)) if !context.login.token.is_empty() => Ok((name, context)),
         found => {
@@ -152,7 +152,7 @@ fn logged_in<'a>(
     }
 }
 
-/// Scheme and authority, https by default, without a slash at the end.
+/// Normalises a server URL: scheme and authority, https by default, without a trailing slash.
 pub fn normal_url(text: &str) -> Result<String, CliError> {
     let wrong = |why: &str| {
         CliError::usage(format!("\"{text}\" is not the URL of a server: {why}"))
@@ -170,7 +170,7 @@ pub fn normal_url(text: &str) -> Result<String, CliError> {
     Ok(format!("https://{}", authority.as_str().to_ascii_lowercase()))
 }
 
-/// The folder of everything that is remembered.
+/// The folder of the stored configuration and credentials.
 pub fn folder() -> Result<PathBuf, CliError> {
     match std::env::var_os("HOME").filter(|home| !home.is_empty()) {
         Some(home) => Ok(Path::new(&home).join(".drover")),
@@ -179,12 +179,12 @@ pub fn folder() -> Result<PathBuf, CliError> {
     }
 }
 
-/// Where the configuration lives.
+/// The path of the configuration file.
 pub fn path() -> Result<PathBuf, CliError> {
     Ok(folder()?.join("config.json"))
 }
 
-/// An absent file is an empty configuration.
+/// Loads the configuration. An absent file is an empty configuration.
 pub fn load(path: &Path) -> Result<Config, CliError> {
     let text = match std::fs::read_to_string(path) {
         Ok(text) => text,
@@ -206,7 +206,7 @@ pub fn save(path: &Path, config: &Config) -> Result<(), CliError> {
     replace(path, &text)
 }
 
-/// Replaces a file as a whole, so that a reader never sees half of it. Mode 0600, folder 0700.
+/// Replaces a file atomically, so that a reader never sees a part of it. Mode 0600, folder 0700.
 pub fn replace(path: &Path, text: &str) -> Result<(), CliError> {
     use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
     let failed = |error: std::io::Error| {
@@ -214,7 +214,7 @@ pub fn replace(path: &Path, text: &str) -> Result<(), CliError> {
     };
     let folder = path.parent().unwrap_or(Path::new("."));
     std::fs::DirBuilder::new().recursive(true).mode(0o700).create(folder).map_err(failed)?;
-    // Temporary files are made with mode 0600.
+    // Temporary files are created with mode 0600.
     let mut file = tempfile::NamedTempFile::new_in(folder).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
     file.as_file().set_permissions(std::fs::Permissions::from_mode(0o600)).map_err(failed)?;

@@ -1,5 +1,5 @@
-//! What a refused request needed, and who can give it: the roles that allow it and the owners of the
-//! cluster, as far as the server shows them to the caller.
+//! Explains a forbidden request: the roles that would allow it, and the owners of the cluster who
+//! can grant them, as far as the caller may see them.
 
 use std::collections::HashSet;
 
@@ -9,21 +9,21 @@ use serde_json::Value;
 
 use crate::api::{Api, encode, id, text};
 
-/// The role that may give others roles in its cluster.
+/// The role that may grant roles in its cluster.
 const OWNER: &str = "cluster-owner";
-/// Owners that are named.
+/// Maximum number of owners in a message.
 const OWNERS_SHOWN_MAX: usize = 3;
-/// Roles that are named.
+/// Maximum number of roles in a message.
 const ROLES_SHOWN_MAX: usize = 3;
 const CLUSTER_PATH: &str = "/k8s/clusters/";
 
-/// What a request does, in the words of Kubernetes' RBAC.
+/// The verb of a request in Kubernetes' RBAC.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Verb(&'static str);
 
 impl Verb {
     pub fn of(method: &Method, path: &str) -> Self {
-        let has_name = Target::of(path).is_some_and(|target| target.has_name);
+        let has_name = RequestTarget::of(path).is_some_and(|target| target.has_name);
         Self(match method.as_str() {
             "GET" if has_name => "get",
             "GET" => "list",
@@ -37,12 +37,12 @@ impl Verb {
     }
 }
 
-/// A request that was refused for want of a right.
+/// A request that was refused with 403.
 pub struct Denied {
     api: Api,
     verb: Verb,
     path: String,
-    /// Id of the cluster that it was about.
+    /// Id of its cluster.
     cluster: Option<String>,
 }
 
@@ -57,8 +57,8 @@ impl Denied {
         Self { api, verb, path: path.to_owned(), cluster: cluster_of(path, body) }
     }
 
-    /// A sentence for the caller: which role allows it, and who can give it. Says less where the server
-    /// does not show the caller more.
+    /// A sentence for the caller: which role allows the request, and who can grant it. Falls back
+    /// to a general sentence if the caller may not see the cluster.
     pub async fn explain(&self) -> String {
         let general = "an administrator can do it, or give you a role that allows it; \"drover whoami\" \
                        shows the roles you have";
@@ -67,7 +67,7 @@ impl Denied {
         let found = self.api.call(Method::GET, &path, None, "the cluster").await;
         let Ok(found) = found else { return general.to_owned() };
         let (templates, owners) = tokio::join!(self.templates(), self.owners(cluster));
-        let roles = Target::of(&self.path)
+        let roles = RequestTarget::of(&self.path)
             .map(|target| roles_that_allow(&templates, self.verb, &target))
             .unwrap_or_default();
         sentence(text(&found, "name"), &roles, &owners, self.user())
@@ -82,13 +82,13 @@ impl Denied {
         self.api.list("roletemplates", &[]).await.unwrap_or_default()
     }
 
-    /// Names of those who own the cluster.
+    /// Login names of the owners of the cluster.
     async fn owners(&self, cluster: &str) -> Vec<String> {
         let filter = [("clusterId", cluster), ("roleTemplateId", OWNER)];
         let bindings = self.api.another().list("clusterroletemplatebindings", &filter).await;
         let mut names = Vec::new();
         for binding in bindings.unwrap_or_default().iter().take(OWNERS_SHOWN_MAX) {
-            // Everybody may look up what others are called.
+            // All users may read the login names of others.
             let principal = format!("{LOCAL_PRINCIPAL}{}", text(binding, "userId"));
             let path = format!("/v3/principals/{}", encode(&principal));
             let found = self.api.another().call(Method::GET, &path, None, "an owner").await;
@@ -119,8 +119,8 @@ fn sentence(cluster: &str, roles: &[&str], owners: &[String], user: &str) -> Str
     }
 }
 
-/// The cluster that a request is about, by its path or body. Ids of projects begin with that of their
-/// cluster.
+/// The id of the cluster of a request, from its path or body. The id of a project begins with that
+/// of its cluster.
 fn cluster_of(path: &str, body: Option<&Value>) -> Option<String> {
     let path = path.split('?').next().unwrap_or_default();
     let in_cluster = path.strip_prefix(CLUSTER_PATH).and_then(|rest| rest.split('/').next());
@@ -134,15 +134,15 @@ fn cluster_of(path: &str, body: Option<&Value>) -> Option<String> {
     Some(found.to_owned()).filter(|id| !id.is_empty())
 }
 
-/// What a path leads to.
+/// The resource that a path addresses.
 #[derive(Debug, PartialEq, Eq)]
-struct Target<'a> {
+struct RequestTarget<'a> {
     group: &'a str,
     resource: &'a str,
     has_name: bool,
 }
 
-impl<'a> Target<'a> {
+impl<'a> RequestTarget<'a> {
     fn of(path: &'a str) -> Option<Self> {
         let path = path.split('?').next().unwrap_or_default();
         if let Some(rest) = path.strip_prefix("/v3/") {
@@ -165,9 +165,13 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Ids of the roles whose rules cover the request; those that allow everything only when there are no
+/// Ids of the roles whose rules cover the request; roles that allow everything only if there are no
 /// others.
-fn roles_that_allow<'a>(templates: &'a [Value], verb: Verb, target: &Target<'_>) -> Vec<&'a str> {
+fn roles_that_allow<'a>(
+    templates: &'a [Value],
+    verb: Verb,
+    target: &RequestTarget<'_>,
+) -> Vec<&'a str> {
     let mut allowing: Vec<&Value> =
         templates.iter().filter(|role| allows(role, templates, verb, target)).collect();
     let is_everything = |role: &&Value| {
@@ -181,8 +185,8 @@ fn roles_that_allow<'a>(templates: &'a [Value], verb: Verb, target: &Target<'_>)
     allowing.into_iter().map(id).take(ROLES_SHOWN_MAX).collect()
 }
 
-/// With what a role takes from others.
-fn allows(role: &Value, templates: &[Value], verb: Verb, target: &Target<'_>) -> bool {
+/// Whether a role or one that it inherits covers the request.
+fn allows(role: &Value, templates: &[Value], verb: Verb, target: &RequestTarget<'_>) -> bool {
     let (mut seen, mut open) = (HashSet::new(), vec![role]);
     while let Some(role) = open.pop() {
         if !seen.insert(id(role)) {
@@ -218,7 +222,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_request_is_read_in_the_words_of_rbac() {
+    fn a_request_is_mapped_to_verb_group_and_resource() {
         for (method, path, verb, group, resource) in [
             (Method::GET, "/k8s/clusters/c-1/api/v1/namespaces", "list", "", "namespaces"),
             (Method::DELETE, "/k8s/clusters/c-1/api/v1/namespaces/a", "delete", "", "namespaces"),
@@ -239,11 +243,11 @@ mod tests {
                 "users",
             ),
         ] {
-            let target = Target::of(path).unwrap();
+            let target = RequestTarget::of(path).unwrap();
             assert_eq!((target.group, target.resource), (group, resource), "{path}");
             assert_eq!(Verb::of(&method, path), Verb(verb), "{method} {path}");
         }
-        assert_eq!(Target::of("/k8s/clusters/c-1"), None);
+        assert_eq!(RequestTarget::of("/k8s/clusters/c-1"), None);
     }
 
     #[test]
@@ -267,15 +271,15 @@ mod tests {
             json!({"id": "more", "rules": [], "roleTemplateIds": ["pods", "more"]}),
         ];
         let roles = |verb: &'static str, resource: &'static str| {
-            let target = Target { group: "", resource, has_name: false };
+            let target = RequestTarget { group: "", resource, has_name: false };
             roles_that_allow(&templates, Verb(verb), &target)
         };
         assert_eq!(roles("list", "pods"), ["pods", "more"]);
         assert_eq!(roles("delete", "pods"), ["cluster-owner"]);
         assert_eq!(roles("list", "secrets"), ["cluster-owner"]);
-        let said = sentence("north", &["pods", "more"], &["admin".to_owned()], "maria");
+        let text = sentence("north", &["pods", "more"], &["admin".to_owned()], "maria");
         assert_eq!(
-            said,
+            text,
             "in cluster \"north\" one of the roles pods, more allows it; its owners (admin) and \
              administrators can give it: drover role grant pods --user maria --cluster north"
         );

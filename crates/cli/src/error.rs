@@ -1,29 +1,29 @@
-//! What can go wrong, by exit code.
+//! Failures, by exit code.
 
 use std::fmt;
 
 use crate::denied::Denied;
 
-/// Kinds of failure. Scripts switch on the exit code, so a code never changes its meaning.
+/// Kinds of failure. Scripts depend on the exit code, so a code never changes its meaning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Nothing more particular.
+    /// No more specific kind applies.
     Other,
-    /// The command line makes no sense.
+    /// The command line is invalid.
     Usage,
-    /// Not logged in, or the login does not hold any more.
+    /// Not logged in, or the login is not valid any more.
     Unauthenticated,
-    /// Logged in, and not allowed.
+    /// Logged in, but not authorized.
     Forbidden,
     /// No such object.
     NotFound,
     /// The name is taken, or names several objects.
     Conflict,
-    /// The server took the request for invalid.
+    /// The server rejected the request as invalid.
     Invalid,
-    /// The server or the cluster does not answer.
+    /// The server or the cluster does not respond.
     Unreachable,
-    /// It did not come true in time.
+    /// The timeout expired.
     Timeout,
 }
 
@@ -37,8 +37,8 @@ impl Failure {
         (Self::NotFound, "no such object"),
         (Self::Conflict, "the name is taken or ambiguous"),
         (Self::Invalid, "the server refused the input"),
-        (Self::Unreachable, "the server or the cluster does not answer"),
-        (Self::Timeout, "it did not come true in time"),
+        (Self::Unreachable, "the server or the cluster does not respond"),
+        (Self::Timeout, "timed out"),
     ];
 
     pub fn exit_code(self) -> u8 {
@@ -56,14 +56,14 @@ impl Failure {
     }
 }
 
-/// A failure as the person reads it: what was attempted on what, and what to do next.
+/// A failure as the user reads it: what was attempted on which object, and what to do next.
 #[derive(Debug)]
 pub struct CliError {
     pub failure: Failure,
     pub message: String,
     /// What to do next.
     pub hint: Option<String>,
-    /// What the caller has no right to, to find out who can give it.
+    /// The forbidden request, to find out who can grant the right.
     pub denied: Option<Box<Denied>>,
 }
 
@@ -75,7 +75,7 @@ impl CliError {
         self.hint = Some(hint.into());
         self
     }
-    /// Says first during which step it happened.
+    /// Prefixes the message with the step during which it happened.
     pub fn during(mut self, step: &str) -> Self {
         self.message = format!("{step}: {}", self.message);
         self

@@ -1,4 +1,4 @@
-//! HTTPS to one server: one kept connection, JSON bodies, limits.
+//! HTTPS to one server: one reused connection, JSON bodies, limits.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,14 +17,14 @@ use tokio_rustls::TlsConnector;
 use crate::error::{CliError, Failure};
 use crate::tls::{self, Trust};
 
-/// Wait for a connection and its TLS handshake.
-const CONNECT_WITHIN: Duration = Duration::from_secs(10);
-/// Wait for a whole answer.
-const ANSWER_WITHIN: Duration = Duration::from_secs(60);
-/// The largest answer.
-const ANSWER_SIZE_MAX: usize = 256 * 1024 * 1024;
+/// Timeout of a connection and its TLS handshake.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a request and its whole response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
+/// The largest response body, in bytes.
+const RESPONSE_SIZE_MAX: usize = 256 * 1024 * 1024;
 
-/// Why there is no answer.
+/// Why a request got no response.
 #[derive(Debug, thiserror::Error)]
 pub enum HttpError {
     #[error("connecting to \"{0}\": {1}")]
@@ -32,17 +32,17 @@ pub enum HttpError {
     /// The server's certificate is not accepted.
     #[error("the certificate of \"{0}\" is not trusted: {1}")]
     Untrusted(String, String),
-    #[error("no answer from \"{0}\" within {1} s")]
+    #[error("no response from \"{0}\" within {1} s")]
     Timeout(String, u64),
-    #[error("talking to \"{0}\": {1}")]
-    Exchange(String, String),
+    #[error("sending a request to \"{0}\": {1}")]
+    Transport(String, String),
 }
 
 impl From<HttpError> for CliError {
     fn from(error: HttpError) -> Self {
         let hint = match &error {
             HttpError::Untrusted(url, _) => {
-                format!("run \"drover login {url}\" to look at its certificate authority again")
+                format!("run \"drover login {url}\" to check its certificate authority again")
             }
             _ => "check that the server runs and that the URL is right".to_owned(),
         };
@@ -50,8 +50,8 @@ impl From<HttpError> for CliError {
     }
 }
 
-/// An answer with its body read.
-pub struct Answer {
+/// A response with its whole body.
+pub struct HttpResponse {
     pub status: StatusCode,
     pub body: Bytes,
 }
@@ -66,11 +66,11 @@ pub struct Http {
     tls: Arc<ClientConfig>,
     /// `name:key`; empty to send none.
     token: String,
-    kept: Mutex<Option<SendRequest<Full<Bytes>>>>,
+    idle: Mutex<Option<SendRequest<Full<Bytes>>>>,
 }
 
 impl Http {
-    /// `url` as [`crate::config::normal_url`] makes it.
+    /// `url`: normalised by [`crate::config::normal_url`].
     pub fn new(url: &str, trust: &Trust, token: &str) -> Result<Self, CliError> {
         let uri: http::Uri = url
             .parse()
@@ -85,14 +85,14 @@ impl Http {
             port: authority.port_u16().unwrap_or(443),
             tls: tls::client_config(trust)?,
             token: token.to_owned(),
-            kept: Mutex::new(None),
+            idle: Mutex::new(None),
         })
     }
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// The same client with a connection of its own: requests of one wait for each other.
+    /// A second client with a connection of its own. Requests of one client wait for each other.
     pub fn another(&self) -> Self {
         Self {
             url: self.url.clone(),
@@ -101,12 +101,12 @@ impl Http {
             port: self.port,
             tls: self.tls.clone(),
             token: self.token.clone(),
-            kept: Mutex::new(None),
+            idle: Mutex::new(None),
         }
     }
 
-    /// Sends one request. What only reads goes over a kept connection, and once more over a new one when
-    /// that turns out dead; what was written and not answered might be written twice.
+    /// Sends one request. Safe methods reuse the idle connection, and retry once over a new one if
+    /// it is dead. Other methods are never retried, because the request could take effect twice.
     ///
     /// `path` begins with a slash. `body` is JSON, with PATCH a merge patch.
     pub async fn send(
@@ -114,26 +114,26 @@ impl Http {
         method: Method,
         path: &str,
         body: Option<String>,
-    ) -> Result<Answer, HttpError> {
-        let exchange = async {
-            let mut kept = self.kept.lock().await;
+    ) -> Result<HttpResponse, HttpError> {
+        let round_trip = async {
+            let mut idle = self.idle.lock().await;
             let request = || self.request(&method, path, body.as_deref());
             if method.is_safe()
-                && let Some(mut sender) = kept.take()
+                && let Some(mut sender) = idle.take()
                 && sender.ready().await.is_ok()
-                && let Ok(answer) = self.exchange(&mut sender, request()).await
+                && let Ok(response) = self.round_trip(&mut sender, request()).await
             {
-                *kept = Some(sender);
-                return Ok(answer);
+                *idle = Some(sender);
+                return Ok(response);
             }
             let mut sender = self.connect().await?;
-            let answer = self.exchange(&mut sender, request()).await?;
-            *kept = Some(sender);
-            Ok(answer)
+            let response = self.round_trip(&mut sender, request()).await?;
+            *idle = Some(sender);
+            Ok(response)
         };
-        match tokio::time::timeout(ANSWER_WITHIN, exchange).await {
+        match tokio::time::timeout(RESPONSE_TIMEOUT, round_trip).await {
             Ok(result) => result,
-            Err(_) => Err(HttpError::Timeout(self.url.clone(), ANSWER_WITHIN.as_secs())),
+            Err(_) => Err(HttpError::Timeout(self.url.clone(), RESPONSE_TIMEOUT.as_secs())),
         }
     }
 
@@ -161,34 +161,34 @@ impl Http {
         request.body(body).expect("paths are built of encoded segments")
     }
 
-    async fn exchange(
+    async fn round_trip(
         &self,
         sender: &mut SendRequest<Full<Bytes>>,
         request: Request<Full<Bytes>>,
-    ) -> Result<Answer, HttpError> {
+    ) -> Result<HttpResponse, HttpError> {
         let failed = |error: &dyn std::fmt::Display| {
-            HttpError::Exchange(self.url.clone(), error.to_string())
+            HttpError::Transport(self.url.clone(), error.to_string())
         };
         let response = sender.send_request(request).await.map_err(|error| failed(&error))?;
         let status = response.status();
-        let body = Limited::new(response.into_body(), ANSWER_SIZE_MAX).collect().await;
+        let body = Limited::new(response.into_body(), RESPONSE_SIZE_MAX).collect().await;
         let body = body.map_err(|error| failed(&error))?.to_bytes();
-        Ok(Answer { status, body })
+        Ok(HttpResponse { status, body })
     }
 
     async fn connect(&self) -> Result<SendRequest<Full<Bytes>>, HttpError> {
-        match tokio::time::timeout(CONNECT_WITHIN, self.connect_patiently()).await {
+        match tokio::time::timeout(CONNECT_TIMEOUT, self.open_connection()).await {
             Ok(result) => result,
-            Err(_) => Err(HttpError::Timeout(self.url.clone(), CONNECT_WITHIN.as_secs())),
+            Err(_) => Err(HttpError::Timeout(self.url.clone(), CONNECT_TIMEOUT.as_secs())),
         }
     }
 
-    async fn connect_patiently(&self) -> Result<SendRequest<Full<Bytes>>, HttpError> {
+    async fn open_connection(&self) -> Result<SendRequest<Full<Bytes>>, HttpError> {
         let failed = |error| HttpError::Connect(self.url.clone(), error);
         let stream = TcpStream::connect((self.host.as_str(), self.port)).await.map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
         let name = ServerName::try_from(self.host.clone())
-            .map_err(|error| HttpError::Exchange(self.url.clone(), error.to_string()))?;
+            .map_err(|error| HttpError::Transport(self.url.clone(), error.to_string()))?;
         let connector = TlsConnector::from(self.tls.clone());
         let stream = connector.connect(name, stream).await.map_err(|error| {
             let cause = error.get_ref().and_then(|e| e.downcast_ref::<rustls::Error>());
@@ -201,7 +201,7 @@ impl Http {
         })?;
         let (sender, connection) = handshake(TokioIo::new(stream))
             .await
-            .map_err(|error| HttpError::Exchange(self.url.clone(), error.to_string()))?;
+            .map_err(|error| HttpError::Transport(self.url.clone(), error.to_string()))?;
         tokio::spawn(connection);
         Ok(sender)
     }

@@ -1,4 +1,4 @@
-//! Data on stdout: tables for people, other encodings for programs ([`Format`]).
+//! Data on stdout: tables for users, other encodings for programs ([`OutputFormat`]).
 
 mod grid;
 mod template;
@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use serde_json::Value;
 
 use crate::api;
-use crate::args::Format;
+use crate::args::OutputFormat;
 use crate::error::{CliError, Failure};
 use grid::{Cell, Grid};
 pub use template::Template;
 
-/// A column: its heading and what it shows of a resource.
-pub struct Column {
+/// A column: its heading, and the function that formats its cell for a resource.
+pub struct TableColumn {
     pub heading: &'static str,
     pub cell: fn(&Value, Timestamp) -> String,
 }
@@ -23,67 +23,73 @@ pub struct Column {
 /// The columns of a list.
 #[derive(Clone, Copy)]
 pub struct Columns {
-    pub always: &'static [Column],
-    /// What `-o wide` adds.
-    pub wide: &'static [Column],
+    pub always: &'static [TableColumn],
+    /// The columns that `-o wide` adds.
+    pub wide: &'static [TableColumn],
 }
 
-impl From<&'static [Column]> for Columns {
-    fn from(always: &'static [Column]) -> Self {
+impl From<&'static [TableColumn]> for Columns {
+    fn from(always: &'static [TableColumn]) -> Self {
         Self { always, wide: &[] }
     }
 }
 
 impl Columns {
-    fn of(self, format: Format) -> impl Iterator<Item = &'static Column> {
-        let wide = if format == Format::Wide { self.wide } else { &[] };
+    fn of(self, format: OutputFormat) -> impl Iterator<Item = &'static TableColumn> {
+        let wide = if format == OutputFormat::Wide { self.wide } else { &[] };
         self.always.iter().chain(wide)
     }
 }
 
 /// Prints resources in the requested format.
-pub fn list(format: Format, columns: impl Into<Columns>, items: &[Value]) -> Result<(), CliError> {
+pub fn list(
+    format: OutputFormat,
+    columns: impl Into<Columns>,
+    items: &[Value],
+) -> Result<(), CliError> {
     match format {
-        Format::Json | Format::Yaml => write(&document(format, &Value::from(items.to_vec()))?),
-        Format::JsonPath(template) => print(&template.render(&Value::from(items.to_vec()))),
+        OutputFormat::Json | OutputFormat::Yaml => {
+            write(&document(format, &Value::from(items.to_vec()))?)
+        }
+        OutputFormat::JsonPath(template) => print(&template.render(&Value::from(items.to_vec()))),
         _ => Printer::new(format, columns.into()).print(items).map(drop),
     }
 }
 
 /// Prints one resource; as a table, one line per row of `rows`.
-pub fn one(format: Format, rows: &[Column], item: &Value) -> Result<(), CliError> {
+pub fn one(format: OutputFormat, rows: &[TableColumn], item: &Value) -> Result<(), CliError> {
     match format {
-        Format::Table | Format::Wide => {
+        OutputFormat::Table | OutputFormat::Wide => {
             write(&details_grid(rows, item, Timestamp::now()).lay_out(is_coloured()))
         }
-        Format::Name => print(api::name(item)),
-        Format::Id => print(api::id(item)),
-        Format::Json | Format::Yaml => write(&document(format, item)?),
-        Format::JsonPath(template) => print(&template.render(item)),
+        OutputFormat::Name => print(api::name(item)),
+        OutputFormat::Id => print(api::id(item)),
+        OutputFormat::Json | OutputFormat::Yaml => write(&document(format, item)?),
+        OutputFormat::JsonPath(template) => print(&template.render(item)),
     }
 }
 
-/// Prints resources bit by bit: each one is a row, a line or a document of its own.
+/// Prints resources incrementally: each one is a row, a line or a document of its own.
 pub struct Printer {
-    format: Format,
+    format: OutputFormat,
     columns: Columns,
-    /// Has the widths of all rows so far.
+    /// Holds the column widths of all rows so far.
     grid: Grid,
-    /// Nothing has been printed yet.
+    /// Whether nothing has been printed yet.
     is_new: bool,
 }
 
 impl Printer {
-    pub fn new(format: Format, columns: Columns) -> Self {
+    pub fn new(format: OutputFormat, columns: Columns) -> Self {
         Self { format, columns, grid: Grid::default(), is_new: true }
     }
 
-    /// Whether somebody still reads stdout.
+    /// Prints `items`. Returns whether stdout still has a reader.
     pub fn print(&mut self, items: &[Value]) -> Result<bool, CliError> {
         let is_new = std::mem::take(&mut self.is_new);
         let mut lines = Vec::new();
         match self.format {
-            Format::Table | Format::Wide => {
+            OutputFormat::Table | OutputFormat::Wide => {
                 if is_new {
                     self.grid.add_row(self.columns.of(self.format).map(|c| Cell::new(c.heading)));
                 }
@@ -93,25 +99,25 @@ impl Printer {
                 }
                 lines.push(self.grid.lay_out(is_coloured()));
             }
-            Format::Name => lines.extend(items.iter().map(|item| harmless(api::name(item)))),
-            Format::Id => lines.extend(items.iter().map(|item| harmless(api::id(item)))),
-            Format::Json => lines.extend(items.iter().map(Value::to_string)),
-            Format::Yaml => {
+            OutputFormat::Name => lines.extend(items.iter().map(|item| harmless(api::name(item)))),
+            OutputFormat::Id => lines.extend(items.iter().map(|item| harmless(api::id(item)))),
+            OutputFormat::Json => lines.extend(items.iter().map(Value::to_string)),
+            OutputFormat::Yaml => {
                 for item in items {
                     lines.push(format!("---\n{}", document(self.format, item)?.trim_end()));
                 }
             }
-            Format::JsonPath(template) => {
+            OutputFormat::JsonPath(template) => {
                 lines.extend(items.iter().map(|item| harmless(&template.render(item))));
             }
         }
         try_write(&lines.join("\n"))
     }
 
-    /// What of a resource is shown, without what changes by itself.
-    pub fn shown(&self, item: &Value) -> Value {
+    /// The displayed values of a resource, without columns that change while the object does not.
+    pub fn displayed_value(&self, item: &Value) -> Value {
         match self.format {
-            Format::Table | Format::Wide => {
+            OutputFormat::Table | OutputFormat::Wide => {
                 let lasting = self.columns.of(self.format).filter(|c| c.heading != AGE_HEADING);
                 lasting.map(|column| (column.cell)(item, Timestamp::UNIX_EPOCH)).collect()
             }
@@ -123,17 +129,17 @@ impl Printer {
 /// Heading of columns whose cells change while the object does not.
 const AGE_HEADING: &str = "AGE";
 
-/// Prints text of a server: what could steer the terminal is escaped.
+/// Prints text from a server. Control characters for the terminal are escaped.
 pub fn print(text: &str) -> Result<(), CliError> {
     write(&harmless(text))
 }
 
-/// Writes to stdout as it is. A reader that has gone is no failure.
+/// Writes to stdout unchanged. A closed reader is not an error.
 pub fn write(text: &str) -> Result<(), CliError> {
     try_write(text).map(drop)
 }
 
-/// As [`write`]; returns whether somebody still reads.
+/// Like [`write`]; returns whether stdout still has a reader.
 fn try_write(text: &str) -> Result<bool, CliError> {
     let mut out = std::io::stdout().lock();
     let newline = if text.ends_with('\n') || text.is_empty() { "" } else { "\n" };
@@ -144,7 +150,8 @@ fn try_write(text: &str) -> Result<bool, CliError> {
     }
 }
 
-/// Whether stdout shows colours: a terminal does, unless `NO_COLOR` has a value or `TERM` is `dumb`.
+/// Whether stdout shows colours: true for a terminal, unless `NO_COLOR` has a value or `TERM` is
+/// `dumb`.
 fn is_coloured() -> bool {
     let is_set = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
     std::io::stdout().is_terminal()
@@ -152,47 +159,47 @@ fn is_coloured() -> bool {
         && is_set("TERM").is_none_or(|term| term != "dumb")
 }
 
-/// Says something to the person: on stderr, with what could steer the terminal escaped. Nobody may
-/// be reading.
-pub fn tell(text: &str) {
+/// Writes a message for the user to stderr, with control characters for the terminal escaped. A
+/// failed write is only logged: stderr may have no reader.
+pub fn notify(text: &str) {
     let mut out = std::io::stderr().lock();
     if let Err(error) = writeln!(out, "{}", harmless(text)) {
         tracing::debug!(%error, "writing to stderr");
     }
 }
 
-/// [`tell`] with the arguments of `format!`.
-macro_rules! tell {
-    ($($text:tt)*) => { $crate::output::tell(&format!($($text)*)) };
+/// [`notify`] with the arguments of `format!`.
+macro_rules! notify {
+    ($($text:tt)*) => { $crate::output::notify(&format!($($text)*)) };
 }
 
-/// Prints the id of an object that was made, or all of it where a form for programs was asked for.
-pub fn made(format: Format, item: &Value) -> Result<(), CliError> {
+/// Prints a created object: its id, or the whole object if a machine-readable format was requested.
+pub fn print_created(format: OutputFormat, item: &Value) -> Result<(), CliError> {
     match format.is_table() {
         true => print(api::id(item)),
         false => one(format, &[], item),
     }
 }
 
-fn document(format: Format, value: &Value) -> Result<String, CliError> {
+fn document(format: OutputFormat, value: &Value) -> Result<String, CliError> {
     let failed = |error: &dyn std::fmt::Display| {
         CliError::new(Failure::Other, format!("formatting the output: {error}"))
     };
     match format {
-        Format::Yaml => serde_saphyr::to_string(value).map_err(|error| failed(&error)),
+        OutputFormat::Yaml => serde_saphyr::to_string(value).map_err(|error| failed(&error)),
         _ => serde_json::to_string_pretty(value).map_err(|error| failed(&error)),
     }
 }
 
-/// The cell of a table. One line: a name with a line break must not look like a row of its own.
-fn cell(column: &Column, item: &Value, now: Timestamp) -> Cell {
+/// The cell of a table. It has one line: a name with a line break must not look like a second row.
+fn cell(column: &TableColumn, item: &Value, now: Timestamp) -> Cell {
     let text = or_dash(harmless(&(column.cell)(item, now)).replace('\n', "\\n"));
     Cell { text, is_state: column.heading == "STATE" }
 }
 
 /// The table of `items`, without colours; an empty one still has its headings.
 #[cfg(test)]
-pub fn table(columns: &[Column], items: &[Value], now: Timestamp) -> String {
+pub fn table(columns: &[TableColumn], items: &[Value], now: Timestamp) -> String {
     let mut grid = Grid::default();
     grid.add_row(columns.iter().map(|column| Cell::new(column.heading)));
     for item in items {
@@ -203,11 +210,11 @@ pub fn table(columns: &[Column], items: &[Value], now: Timestamp) -> String {
 
 /// Headings on the left, values on the right, without colours.
 #[cfg(test)]
-pub fn details(rows: &[Column], item: &Value, now: Timestamp) -> String {
+pub fn details(rows: &[TableColumn], item: &Value, now: Timestamp) -> String {
     details_grid(rows, item, now).lay_out(false)
 }
 
-fn details_grid(rows: &[Column], item: &Value, now: Timestamp) -> Grid {
+fn details_grid(rows: &[TableColumn], item: &Value, now: Timestamp) -> Grid {
     let mut grid = Grid::default();
     for row in rows {
         let text = harmless(&(row.cell)(item, now));
@@ -223,8 +230,8 @@ fn or_dash(text: String) -> String {
     if text.is_empty() { "-".to_owned() } else { text }
 }
 
-/// Escapes what could steer a terminal or turn the order of what is read: what others wrote is
-/// only ever shown. Line breaks stay.
+/// Escapes control characters for the terminal, and characters that change the direction of text:
+/// text from other users is displayed, never interpreted. Line breaks stay.
 pub fn harmless(text: &str) -> String {
     let steers = |c: char| {
         c.is_control() && c != '\n'
@@ -241,7 +248,7 @@ pub fn harmless(text: &str) -> String {
     out
 }
 
-/// How long ago an RFC 3339 time was, in one or two units; empty when it is none.
+/// How long ago an RFC 3339 time was, in one unit; empty if it is not a time.
 pub fn age(created: &str, now: Timestamp) -> String {
     let Ok(created) = created.parse::<Timestamp>() else { return String::new() };
     let seconds = now.duration_since(created).as_secs().max(0);

@@ -1,4 +1,4 @@
-//! Questions to the person at the terminal. Without a terminal there is nobody to ask.
+//! Prompts at the terminal. Without a terminal, each prompt is a usage error.
 
 use std::io::{BufRead, IsTerminal, Read, Write};
 use std::process::{Command, Stdio};
@@ -9,40 +9,40 @@ use crate::output;
 /// Longest secret on stdin, in bytes.
 const SECRET_SIZE_MAX: u64 = 64 * 1024;
 
-/// Whether somebody can be asked.
+/// Whether a user can be prompted: stdin and stderr are terminals.
 pub fn is_interactive() -> bool {
     std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
 }
 
-/// Asks for a line. `instead`: what to give when nobody can be asked.
+/// Prompts for a line. `instead`: the argument that the error suggests when there is no terminal.
 pub fn line(question: &str, instead: &str) -> Result<String, CliError> {
     if !is_interactive() {
-        return Err(CliError::usage(format!("there is no terminal to ask for the {question}"))
+        return Err(CliError::usage(format!("there is no terminal to prompt for the {question}"))
             .hint(format!("give {instead}")));
     }
     eprint!("{}: ", output::harmless(question));
     std::io::stderr().flush()?;
-    let mut answer = String::new();
-    if std::io::stdin().lock().read_line(&mut answer)? == 0 {
+    let mut input = String::new();
+    if std::io::stdin().lock().read_line(&mut input)? == 0 {
         return Err(CliError::new(Failure::Other, format!("no {question} was given")));
     }
-    Ok(answer.trim_end_matches(['\r', '\n']).to_owned())
+    Ok(input.trim_end_matches(['\r', '\n']).to_owned())
 }
 
-/// As [`line`], without showing what is typed.
+/// Like [`line`], without echoing the input.
 pub fn secret(question: &str, instead: &str) -> Result<String, CliError> {
     if !is_interactive() {
         return line(question, instead);
     }
     let quiet = Echo::off();
-    let answer = line(question, instead);
+    let input = line(question, instead);
     drop(quiet);
     eprintln!();
-    answer
+    input
 }
 
-/// A secret given as a value, on stdin, or asked for, in this order.
-pub fn given_or_asked(
+/// Reads a secret: the given value, else stdin, else a prompt.
+pub fn read_secret(
     given: Option<String>,
     on_stdin: bool,
     question: &str,
@@ -55,7 +55,7 @@ pub fn given_or_asked(
     }
 }
 
-/// A secret that is new: as [`given_or_asked`], but asked for twice, since nobody sees what is typed.
+/// Reads a new secret: like [`read_secret`], but prompts twice, because the input is not echoed.
 pub fn new_secret(
     given: Option<String>,
     on_stdin: bool,
@@ -63,7 +63,7 @@ pub fn new_secret(
     instead: &str,
 ) -> Result<String, CliError> {
     if given.is_some() || on_stdin {
-        return given_or_asked(given, on_stdin, question, instead);
+        return read_secret(given, on_stdin, question, instead);
     }
     let typed = secret(question, instead)?;
     if secret(&format!("{question}, again"), instead)? == typed {
@@ -85,18 +85,18 @@ pub fn secret_on_stdin(what: &str) -> Result<String, CliError> {
     Ok(secret.to_owned())
 }
 
-/// Asks yes or no; anything but yes is no.
+/// Prompts for yes or no; anything but yes is no.
 pub fn confirm(question: &str, instead: &str) -> Result<bool, CliError> {
-    let answer = line(&format!("{question} [y/N]"), instead).map_err(|mut error| {
+    let input = line(&format!("{question} [y/N]"), instead).map_err(|mut error| {
         if error.failure == Failure::Usage {
-            error.message = format!("there is no terminal to ask: {question}");
+            error.message = format!("there is no terminal for the question: {question}");
         }
         error
     })?;
-    Ok(matches!(answer.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
+    Ok(matches!(input.trim().to_ascii_lowercase().as_str(), "y" | "yes"))
 }
 
-/// The terminal does not show what is typed until this is dropped.
+/// The terminal does not echo input until this is dropped.
 struct Echo;
 
 impl Echo {
@@ -104,11 +104,11 @@ impl Echo {
         Self::stty("-echo");
         Self
     }
-    /// A terminal without stty shows the input: a pity, not a failure.
+    /// Without stty the terminal echoes the input: a warning, not an error.
     fn stty(mode: &str) {
         let status = Command::new("stty").arg(mode).stderr(Stdio::null()).status();
         if !status.is_ok_and(|status| status.success()) && mode == "-echo" {
-            tell!("warning: what you type will be shown");
+            notify!("warning: what you type will be shown");
         }
     }
 }

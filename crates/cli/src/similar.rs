@@ -1,10 +1,10 @@
-//! The known name that was probably meant by one that is unknown. The one place that decides this, for
-//! objects, types and settings alike.
+//! Suggests the known name that an unknown one probably means. Objects, types and settings all use
+//! this.
 
 /// A third of the letters may be wrong, but never more than this.
 const WRONG_LETTERS_MAX: usize = 3;
 
-/// The closest of the known names, whatever its case; none when all are too far away. Two letters
+/// The closest of the known names, whatever its case; none if all differ too much. Two letters
 /// in the wrong order count as one mistake.
 pub fn closest<'a>(typed: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let typed = typed.to_lowercase();

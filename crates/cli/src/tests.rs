@@ -1,4 +1,4 @@
-//! Command lines, tables, exit codes, what is remembered.
+//! Command lines, tables, exit codes, stored logins.
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use jiff::Timestamp;
@@ -6,7 +6,7 @@ use serde_json::json;
 
 use crate::args::{CliArgs, ClusterCommand};
 use crate::commands;
-use crate::config::{Chosen, Context, Login};
+use crate::config::{Login, LoginContext, Selection};
 use crate::error::Failure;
 use crate::output::{age, details, table};
 
@@ -77,7 +77,7 @@ fn a_removal_is_followed_longer_than_the_server_waits_for_the_cluster() {
 }
 
 #[test]
-fn kubectl_is_given_its_arguments_untouched() {
+fn kubectl_gets_its_arguments_unchanged() {
     let args = parse("drover kubectl --cluster c get pods -A -o json --server x").unwrap();
     let CliArgs::Kubectl(args) = args else { panic!("{args:?}") };
     assert_eq!(args.cluster.name(), Some("c"));
@@ -85,7 +85,7 @@ fn kubectl_is_given_its_arguments_untouched() {
 }
 
 #[test]
-fn commands_of_kubectl_are_given_what_follows_our_own_flags() {
+fn commands_of_kubectl_get_the_words_after_drovers_own_flags() {
     for word in ["logs", "exec", "events"] {
         let args = parse(&format!("drover {word} --cluster c web -n a --cluster x -- sh")).unwrap();
         let (CliArgs::Logs(args) | CliArgs::Exec(args) | CliArgs::Events(args)) = args else {
@@ -217,7 +217,7 @@ fn control_characters_in_names_do_not_reach_the_terminal() {
 }
 
 #[test]
-fn answers_of_the_wrong_form_are_shown_as_nothing() {
+fn malformed_objects_are_shown_as_empty_cells() {
     for odd in [json!(null), json!(7), json!([]), json!({"name": 7, "id": {}, "conditions": "x"})] {
         for columns in [
             commands::cluster::COLUMNS,
@@ -241,10 +241,10 @@ fn contexts_are_shown_without_their_tokens() {
         username: "ann".into(),
         ca_cert: "PEM".into(),
     };
-    let cluster = Chosen { id: "c-1".into(), name: "north".into() };
+    let cluster = Selection { id: "c-1".into(), name: "north".into() };
     let context =
-        Context { server: "https://a".into(), login, cluster, project: Chosen::default() };
-    let shown = commands::context::shown("prod", &context, true);
+        LoginContext { server: "https://a".into(), login, cluster, project: Selection::default() };
+    let shown = commands::context::context_json("prod", &context, true);
     assert!(!shown.to_string().contains("t:k"), "{shown}");
     insta::assert_snapshot!(table(commands::context::COLUMNS, &[shown], now()), @"
     CURRENT   NAME   SERVER      USER   CLUSTER   PROJECT

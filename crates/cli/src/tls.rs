@@ -1,4 +1,5 @@
-//! Whom to trust: the system's authorities, a given one, or for one look nobody in particular.
+//! Which certificates to trust: the system's authorities', those of one given authority, or any, to
+//! learn a server's authority.
 
 use std::sync::Arc;
 
@@ -18,8 +19,8 @@ pub enum Trust {
     System,
     /// Only this one, PEM.
     Authority(String),
-    /// Any. Only to learn which authority the server has; nothing secret may be sent.
-    Anyone,
+    /// Any. Only to learn which authority the server has; no secret may be sent over it.
+    AnyCertificate,
 }
 
 /// The TLS settings for `trust`.
@@ -31,9 +32,9 @@ pub fn client_config(trust: &Trust) -> Result<Arc<ClientConfig>, CliError> {
     let config = match trust {
         Trust::System => builder.with_root_certificates(system_roots()),
         Trust::Authority(pem) => builder.with_root_certificates(roots_of(pem)?),
-        Trust::Anyone => {
-            builder.dangerous().with_custom_certificate_verifier(Arc::new(Anyone(provider())))
-        }
+        Trust::AnyCertificate => builder
+            .dangerous()
+            .with_custom_certificate_verifier(Arc::new(AnyCertificate(provider()))),
     };
     let mut config = config.with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
@@ -59,23 +60,23 @@ fn roots_of(pem: &str) -> Result<RootCertStore, CliError> {
         roots.add(certificate).map_err(|error| wrong(error.to_string()))?;
     }
     if roots.is_empty() {
-        return Err(wrong("no certificate in PEM form found".to_owned()));
+        return Err(wrong("no PEM certificate found".to_owned()));
     }
     Ok(roots)
 }
 
-/// SHA-256 of the PEM text with one newline at its end, in hexadecimal: what agents are given as
-/// `--ca-checksum`.
+/// SHA-256 of the PEM text with one newline at its end, in hexadecimal: the `--ca-checksum` of
+/// agents.
 pub fn fingerprint(pem: &str) -> String {
     let text = format!("{}\n", pem.trim_end());
     Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Accepts any certificate, while the handshake itself is still checked.
+/// Accepts any certificate. The signatures of the handshake are still verified.
 #[derive(Debug)]
-struct Anyone(Arc<CryptoProvider>);
+struct AnyCertificate(Arc<CryptoProvider>);
 
-impl ServerCertVerifier for Anyone {
+impl ServerCertVerifier for AnyCertificate {
     fn verify_server_cert(
         &self,
         _: &CertificateDer<'_>,

@@ -2,17 +2,17 @@
 
 use serde_json::{Map, Value};
 
-use crate::api::{self, Api, Named};
+use crate::api::{self, Api, NamedType};
 use crate::error::{CliError, Failure};
 use crate::similar;
 
-/// Types that are named to who mistyped one.
+/// Types that are suggested for a mistyped one.
 const SUGGESTIONS_MAX: usize = 6;
 
 /// A type with a collection.
 #[derive(Clone, Debug)]
 pub struct Type {
-    /// As it stands in `type` of an object.
+    /// The value of `type` in objects.
     pub id: String,
     pub plural: String,
     /// Schema of each field.
@@ -20,7 +20,7 @@ pub struct Type {
 }
 
 impl Type {
-    /// The type with this id or plural, in any case.
+    /// Finds the type with this id or plural, in any case.
     pub async fn find(api: &Api, name: &str) -> Result<Self, CliError> {
         let path = format!("/v3/schemas/{}", api::encode(name));
         let what = format!("type \"{name}\"");
@@ -28,7 +28,7 @@ impl Type {
             Ok(schema) => schema,
             Err(error) if error.failure == Failure::NotFound => {
                 let schemas = api.list("schemas", &[]).await?;
-                return Err(unknown(name, &schemas));
+                return Err(unknown_type_error(name, &schemas));
             }
             Err(error) => return Err(error),
         };
@@ -38,7 +38,7 @@ impl Type {
         })
     }
 
-    /// None for types that are only parts of others.
+    /// The type of a schema; none for types that are only parts of other types.
     pub fn of_schema(schema: &Value) -> Option<Self> {
         let collection = schema["links"]["collection"].as_str()?;
         let plural = api::path_of(collection).trim_end_matches('/').rsplit('/').next()?.to_owned();
@@ -46,14 +46,14 @@ impl Type {
         Some(Self { id: schema["id"].as_str()?.to_owned(), plural, fields })
     }
 
-    /// The field that people call the name.
+    /// The field that users call the name.
     pub fn name_field(&self) -> &'static str {
         if self.fields.contains_key("username") { "username" } else { "name" }
     }
 
-    pub fn named(&self) -> Named<'_> {
+    pub fn as_named(&self) -> NamedType<'_> {
         let name_field = self.name_field();
-        Named { singular: &self.id, plural: &self.plural, name_field, inside: None }
+        NamedType { singular: &self.id, plural: &self.plural, name_field, inside: None }
     }
 
     /// The type whose id a field holds.
@@ -61,20 +61,20 @@ impl Type {
         self.fields.get(field)?["type"].as_str()?.strip_prefix("reference[")?.strip_suffix(']')
     }
 
-    /// What may be done with a field: `create`, `update`, `writeOnly`.
+    /// Whether the schema allows an operation on a field: `create`, `update`, `writeOnly`.
     pub fn allows(&self, field: &str, what: &str) -> bool {
         self.fields.get(field).is_some_and(|schema| schema[what] == true)
     }
 }
 
-/// Types that most commands are about, named to who typed one that is like none.
+/// Types of most commands, suggested when a mistyped one is similar to none.
 const COMMON: &str = "cluster, node, project, user, roleTemplate and setting";
 
-fn unknown(name: &str, schemas: &[Value]) -> CliError {
-    let wanted = name.to_lowercase();
+fn unknown_type_error(name: &str, schemas: &[Value]) -> CliError {
+    let lower = name.to_lowercase();
     let with_objects = schemas.iter().filter(|schema| schema["links"]["collection"].is_string());
     let ids: Vec<&str> = with_objects.filter_map(|schema| schema["id"].as_str()).collect();
-    let containing = ids.iter().copied().filter(|id| id.to_lowercase().contains(&wanted));
+    let containing = ids.iter().copied().filter(|id| id.to_lowercase().contains(&lower));
     let containing: Vec<&str> = containing.take(SUGGESTIONS_MAX).collect();
     let hint = match (similar::closest(name, ids.iter().copied()), containing.as_slice()) {
         (Some(meant), _) => format!("did you mean \"{meant}\"?"),
@@ -117,7 +117,7 @@ mod tests {
         let schema = |id: &str| json!({"id": id, "links": {"collection": "x"}});
         let part = json!({"id": "clusterSpec", "links": {}});
         let schemas = [schema("cluster"), schema("clusterAlert"), schema("user"), part];
-        let hint = |name: &str| unknown(name, &schemas).hint.unwrap();
+        let hint = |name: &str| unknown_type_error(name, &schemas).hint.unwrap();
         for typed in ["clster", "clutser", "Clusters"] {
             assert_eq!(hint(typed), "did you mean \"cluster\"?", "{typed}");
         }

@@ -1,4 +1,4 @@
-//! All clusters: their endpoints and the way to them.
+//! All clusters: their endpoints and the connections to them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -16,62 +16,65 @@ use crate::dialer::{Dialer, Routes};
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::error::AccessError;
 use crate::pool::{Pool, Sharing};
-use crate::reading::{Kind, Reader, bounded};
+use crate::reading::{ResponseKind, ResponseReader, bound_response};
 
-/// What the last attempt to connect to an API server told.
+/// The result of the last attempt to connect to a cluster's API server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Reachability {
-    /// Nobody tried since the endpoint was set.
+    /// No attempt since the endpoint was set.
     #[default]
     Unknown,
     Reachable,
     Unreachable {
+        /// For users.
         reason: String,
     },
 }
 
-/// The way to all downstream clusters. Cheap to clone; all clones are one.
+/// Access to all downstream clusters. Cheap to clone; all clones share their state.
 ///
-/// Clusters are independent: each has its own connections and limits, and one that is dead or slow
-/// delays nobody who asks for another.
+/// Clusters are independent: each has its own connections and limits, and a dead or slow cluster
+/// delays no request to another.
 #[derive(Clone)]
 pub struct ClusterAccess {
-    inner: Arc<Inner>,
+    inner: Arc<AccessState>,
 }
 
-struct Inner {
+struct AccessState {
     dialer: Arc<dyn Dialer>,
-    clusters: Mutex<HashMap<ClusterId, Cluster>>,
+    clusters: Mutex<HashMap<ClusterId, ClusterEntry>>,
 }
 
 #[derive(Default)]
-struct Cluster {
+struct ClusterEntry {
     pool: Option<Arc<Pool>>,
     state: watch::Sender<Reachability>,
     conduct: Option<Arc<Conduct>>,
 }
 
 impl ClusterAccess {
-    /// Reaches clusters directly or through `sessions`, as their endpoints say.
+    /// Dials clusters directly or through `sessions`, depending on their endpoints. No cluster is
+    /// known yet.
     pub fn new(sessions: Arc<Sessions>) -> Self {
         Self::with_dialer(Arc::new(Routes::new(sessions)))
     }
 
+    /// Dials clusters with `dialer`, for tests.
     pub fn with_dialer(dialer: Arc<dyn Dialer>) -> Self {
-        Self { inner: Arc::new(Inner { dialer, clusters: Mutex::default() }) }
+        Self { inner: Arc::new(AccessState { dialer, clusters: Mutex::default() }) }
     }
 
-    /// Makes a cluster known, or changes it. Call it for every report of its agent: when only the
-    /// token is new, open streams go on and the next request uses it; otherwise connections are
+    /// Sets the endpoint of a cluster. Call it for every report of its agent: when only the token
+    /// is new, open streams continue and the next request uses it; otherwise the connections are
     /// closed.
     ///
     /// # Errors
-    /// The endpoint is malformed. What was known before stays.
+    /// The endpoint is malformed. The previous endpoint stays.
     pub fn set_endpoint(&self, cluster: &str, endpoint: Endpoint) -> Result<(), EndpointError> {
         let mut clusters = self.inner.clusters.lock();
         let entry = clusters.entry(cluster.into()).or_default();
         if let Some(pool) = &entry.pool
-            && pool.endpoint().is_same_place(&endpoint)
+            && pool.endpoint().has_same_address(&endpoint)
         {
             return pool.set_token(&endpoint);
         }
@@ -84,7 +87,7 @@ impl ClusterAccess {
         Ok(())
     }
 
-    /// Forgets a cluster and its credential, and cuts everything that is open to it.
+    /// Removes a cluster and its credential, and cuts all connections to it.
     pub fn forget(&self, cluster: &str) {
         let removed = self.inner.clusters.lock().remove(cluster);
         if let Some(pool) = removed.and_then(|cluster| cluster.pool) {
@@ -92,7 +95,7 @@ impl ClusterAccess {
         }
     }
 
-    /// Whether an endpoint is known. Says nothing about whether it answers.
+    /// Whether the cluster has an endpoint. It need not be reachable.
     pub fn knows(&self, cluster: &str) -> bool {
         self.pool(cluster).is_ok()
     }
@@ -106,12 +109,12 @@ impl ClusterAccess {
     /// Sends a request to the cluster's API server under the cluster's own credential.
     ///
     /// `request` has a path (and query) as its URI and only headers that may go downstream;
-    /// `Authorization` and `Host` are written here. Bodies stream both ways; dropping the future or
-    /// the answer's body cancels the request downstream. It is sent again only if no connection
-    /// took it.
+    /// `Authorization` and `Host` are set here. Bodies stream in both directions; dropping the
+    /// future or the response body cancels the request downstream. It is sent again only if no
+    /// connection accepted it.
     ///
     /// # Errors
-    /// See [`AccessError`]; an answer of the API server, whatever its status, is no error.
+    /// See [`AccessError`]. A response of the API server is no error, whatever its status.
     pub async fn send(
         &self,
         cluster: &str,
@@ -120,16 +123,17 @@ impl ClusterAccess {
         self.send_over(cluster, request, Sharing::Shared).await
     }
 
-    /// As [`Self::send`], for a request of somebody whose answer may be long: unless it is a watch it has a connection to
-    /// itself when one is free. One that changes nothing is sent again also when its connection ended without an answer.
+    /// Like [`Self::send`], for a user's request, whose response may be long: unless it is a watch,
+    /// it gets a connection of its own when one is free. A request that changes nothing is also
+    /// sent again when its connection ends without a response.
     pub(crate) async fn forward(
         &self,
         cluster: &str,
         request: Request<Body>,
     ) -> Result<Response<Body>, AccessError> {
-        let sharing = match Kind::of(request.method(), request.uri()) {
-            Kind::Watch => Sharing::Shared,
-            Kind::List { .. } | Kind::Object => Sharing::Alone,
+        let sharing = match ResponseKind::of(request.method(), request.uri()) {
+            ResponseKind::Watch => Sharing::Shared,
+            ResponseKind::List { .. } | ResponseKind::Object => Sharing::Alone,
         };
         self.send_over(cluster, request, sharing).await
     }
@@ -146,16 +150,17 @@ impl ClusterAccess {
         pool.send(request, sharing).await
     }
 
-    /// As [`Self::send`], for a response that this server reads itself: it is bounded.
+    /// Like [`Self::send`], for a response that this server reads itself: its size and time are
+    /// bounded.
     pub(crate) async fn read(
         &self,
         cluster: &str,
-        reader: Reader,
+        reader: ResponseReader,
         request: Request<Body>,
     ) -> Result<Response<Body>, AccessError> {
         let conduct = self.conduct(cluster)?;
-        let kind = Kind::of(request.method(), request.uri());
-        bounded(&conduct, reader, kind, self.send(cluster, request)).await
+        let kind = ResponseKind::of(request.method(), request.uri());
+        bound_response(&conduct, reader, kind, self.send(cluster, request)).await
     }
 
     /// How a known cluster behaves.
@@ -167,51 +172,52 @@ impl ClusterAccess {
         Ok(entry.conduct.get_or_insert_with(new).clone())
     }
 
-    /// Sends a request that asks for an upgrade, with `Connection` and `Upgrade` set by the caller,
-    /// on a connection of its own. If the answer is 101 take the byte stream with
-    /// `hyper::upgrade::on`.
+    /// Sends an upgrade request, with `Connection` and `Upgrade` set by the caller, on a connection
+    /// of its own. If the response is 101, get the byte stream from `hyper::upgrade::on`.
     ///
-    /// Keep [`UpgradeAnswer::held`] as long as the stream; end it when [`UpgradeAnswer::cut`]
-    /// fires.
+    /// Hold [`UpgradeResponse::held`] until the stream ends, and end the stream when
+    /// [`UpgradeResponse::cut`] fires.
     ///
     /// # Errors
-    /// As [`Self::send`].
+    /// Those of [`Self::send`].
     pub async fn upgrade(
         &self,
         cluster: &str,
         request: Request<Body>,
-    ) -> Result<UpgradeAnswer, AccessError> {
+    ) -> Result<UpgradeResponse, AccessError> {
         let pool = self.pool(cluster)?;
         let (response, held) = pool.upgrade(request).await?;
-        Ok(UpgradeAnswer { response, held, cut: pool.cut_token() })
+        Ok(UpgradeResponse { response, held, cut: pool.cut_token() })
     }
 
     /// A client for controllers, under the cluster's own credential and over the same connections.
     ///
-    /// It can be made before the cluster is known and outlives changes of its endpoint; calls fail
-    /// with an [`AccessError`] as long as there is none. Must be called inside a Tokio runtime.
+    /// It can be built before the cluster has an endpoint, and stays valid when the endpoint
+    /// changes. Calls fail with an [`AccessError`] while there is no endpoint. Must be called
+    /// inside a Tokio runtime.
     pub fn kube_client(&self, cluster: &str) -> kube::Client {
         crate::client::kube_client(self.clone(), cluster.into())
     }
 
-    /// Follows what connecting to the API server last told. For whether the agent is there, watch
-    /// the tunnel's sessions.
+    /// Watches the result of the last attempt to connect to the API server. Whether the agent is
+    /// connected is reported by the tunnel's sessions.
     pub fn watch_reachability(&self, cluster: &str) -> watch::Receiver<Reachability> {
         let mut clusters = self.inner.clusters.lock();
         clusters.entry(cluster.into()).or_default().state.subscribe()
     }
 
-    /// Connections kept to a cluster at this moment.
+    /// The number of open connections to a cluster that requests can use.
     pub fn connection_count(&self, cluster: &str) -> usize {
         self.pool(cluster).map(|pool| pool.connection_count()).unwrap_or_default()
     }
 }
 
-/// The answer to an upgrade request.
-pub struct UpgradeAnswer {
+/// The response to an upgrade request.
+pub struct UpgradeResponse {
+    /// Need not be 101.
     pub response: Response<Incoming>,
-    /// The place among the cluster's upgrades, given back on drop.
+    /// The slot among the cluster's upgrades; dropping it frees the slot.
     pub held: OwnedSemaphorePermit,
-    /// Fires when the cluster is forgotten or its endpoint changes.
+    /// Fires when the cluster is removed or its endpoint changes.
     pub cut: CancellationToken,
 }

@@ -1,19 +1,19 @@
-//! `kube` clients over our connections.
+//! `kube` clients over the connections of this crate.
 
 use http::Request;
 use tunnel::ClusterId;
 
 use crate::access::ClusterAccess;
 use crate::body::wrap;
-use crate::reading::Reader;
+use crate::reading::ResponseReader;
 
-/// Relative names in requests have a namespace of their own in every call that we make.
+/// The namespace of requests that name none. Every call names its own.
 const DEFAULT_NAMESPACE: &str = "default";
 
 pub(crate) fn kube_client(access: ClusterAccess, cluster: ClusterId) -> kube::Client {
     let service = tower::service_fn(move |request: Request<kube::client::Body>| {
         let (access, cluster) = (access.clone(), cluster.clone());
-        async move { access.read(&cluster, Reader::Server, request.map(wrap)).await }
+        async move { access.read(&cluster, ResponseReader::Server, request.map(wrap)).await }
     });
     kube::Client::new(service, DEFAULT_NAMESPACE)
 }

@@ -1,8 +1,9 @@
-//! How a cluster behaves towards this server: what it may send of responses that the server itself reads, and what
-//! becomes of one that sends more.
+//! The conduct of a cluster: how much it may send in responses that this server reads itself, and
+//! the penalty for sending more.
 //!
-//! A cluster belongs to somebody else. One that floods is refused for a while, alone: nothing is asked of it, its
-//! reachability says why, and each further time lasts longer. The streaming proxy goes on: it buffers nothing.
+//! A cluster is not trusted. A cluster that floods the server is suspended, without effect on
+//! others: the server sends it no requests for a while, its reachability reports why, and each
+//! further suspension is longer. The streaming proxy continues, because it buffers nothing.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,17 +18,18 @@ use tunnel::ClusterId;
 use crate::access::Reachability;
 use crate::error::AccessError;
 use crate::limits::{
-    BACK_OFF_FIRST, BACK_OFF_FORGET, BACK_OFF_MAX, BUFFERED_FOR_PEOPLE_MAX, BUFFERED_MAX,
+    BACK_OFF_FIRST, BACK_OFF_FORGET, BACK_OFF_MAX, BUFFERED_FOR_USERS_MAX, BUFFERED_MAX,
     BUFFERED_PER_CLUSTER_MAX, LIST_BYTES_MAX, LISTS_MAX, VOLUME_AT_ONCE, VOLUME_PER_SECOND,
 };
-use crate::reading::Reader;
+use crate::reading::ResponseReader;
 
 /// Bytes of all clusters' responses that are buffered now.
 static BUFFERED: AtomicUsize = AtomicUsize::new(0);
-/// Responses that were broken off because a limit was reached, and requests not sent because of an earlier one.
+/// Responses that were aborted at a limit, and requests that were not sent during a suspension.
 static REJECTED: AtomicU64 = AtomicU64::new(0);
 
-/// How often a limit of downstream responses rejected something since the process began.
+/// The number of downstream responses that were aborted at a limit, and of requests that were not
+/// sent during a suspension, since the process started.
 pub fn rejected() -> u64 {
     REJECTED.load(Ordering::Relaxed)
 }
@@ -36,12 +38,13 @@ pub(crate) fn count_rejected() {
     REJECTED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// See the module. One for each cluster; it outlives changes of the endpoint, which the cluster's agent makes.
+/// See the module. There is one per cluster. It outlives changes of the endpoint, because the
+/// cluster's agent controls the endpoint.
 pub(crate) struct Conduct {
     cluster: ClusterId,
     state: watch::Sender<Reachability>,
     buffered: AtomicUsize,
-    buffered_for_people: AtomicUsize,
+    buffered_for_users: AtomicUsize,
     record: Mutex<Record>,
 }
 
@@ -64,14 +67,14 @@ struct Offence {
 
 impl Conduct {
     pub(crate) fn new(cluster: ClusterId, state: watch::Sender<Reachability>) -> Arc<Self> {
-        let (buffered, buffered_for_people) = (AtomicUsize::new(0), AtomicUsize::new(0));
-        Arc::new(Self { cluster, state, buffered, buffered_for_people, record: Mutex::default() })
+        let (buffered, buffered_for_users) = (AtomicUsize::new(0), AtomicUsize::new(0));
+        Arc::new(Self { cluster, state, buffered, buffered_for_users, record: Mutex::default() })
     }
 
-    /// Whether the cluster may be asked.
+    /// Checks that the cluster is not suspended.
     ///
     /// # Errors
-    /// [`AccessError::Misbehaved`]: not yet.
+    /// [`AccessError::Misbehaved`] during a suspension.
     pub(crate) fn check(&self) -> Result<(), AccessError> {
         let now = Instant::now();
         let offence = self.record.lock().last.clone().filter(|offence| offence.until > now);
@@ -81,13 +84,13 @@ impl Conduct {
         Err(AccessError::Misbehaved { reason, retry_seconds })
     }
 
-    /// Refuses the cluster for a while.
+    /// Suspends the cluster for a while.
     pub(crate) fn offend(&self, reason: &str) {
         let now = Instant::now();
         let mut record = self.record.lock();
         let last = record.last.as_ref();
         if last.is_some_and(|last| last.until > now) {
-            // Requests that were under way together are one offence.
+            // Concurrent requests are one offence.
             return;
         }
         if last.is_some_and(|last| now - last.at > BACK_OFF_FORGET) {
@@ -101,12 +104,12 @@ impl Conduct {
             cluster = %self.cluster,
             reason,
             seconds = wait.as_secs(),
-            "a cluster is not asked for a while"
+            "a cluster gets no requests for a while"
         );
         self.state.send_replace(Reachability::Unreachable { reason: reason.to_owned() });
     }
 
-    /// Counts what the cluster has sent. False when it is more than it may.
+    /// Counts bytes that the cluster has sent. False when they exceed its volume.
     pub(crate) fn add_volume(&self, bytes: usize) -> bool {
         let now = Instant::now();
         let time = |bytes: f64| Duration::from_secs_f64(bytes / VOLUME_PER_SECOND as f64);
@@ -116,7 +119,8 @@ impl Conduct {
         full_at - now <= time(VOLUME_AT_ONCE as f64)
     }
 
-    /// Counts bytes of a page of a list; the first page begins anew. False when the list is too long.
+    /// Counts bytes of a page of a list; the first page resets the count. False when the list is
+    /// too long.
     pub(crate) fn add_page(&self, path: &str, is_first: bool, bytes: usize) -> bool {
         let mut record = self.record.lock();
         if record.lists.len() >= LISTS_MAX && !record.lists.contains_key(path) {
@@ -127,30 +131,30 @@ impl Conduct {
         *so_far <= LIST_BYTES_MAX
     }
 
-    pub(crate) fn buffer(self: &Arc<Self>, reader: Reader) -> Buffered {
+    pub(crate) fn buffer(self: &Arc<Self>, reader: ResponseReader) -> Buffered {
         Buffered { conduct: self.clone(), reader, bytes: 0 }
     }
 
-    fn buffered(&self, reader: Reader) -> (&AtomicUsize, usize) {
+    fn buffer_of(&self, reader: ResponseReader) -> (&AtomicUsize, usize) {
         match reader {
-            Reader::Server => (&self.buffered, BUFFERED_PER_CLUSTER_MAX),
-            Reader::Person => (&self.buffered_for_people, BUFFERED_FOR_PEOPLE_MAX),
+            ResponseReader::Server => (&self.buffered, BUFFERED_PER_CLUSTER_MAX),
+            ResponseReader::User => (&self.buffered_for_users, BUFFERED_FOR_USERS_MAX),
         }
     }
 }
 
-/// Bytes that are buffered for one response, given back on drop.
+/// The bytes that are buffered for one response; dropping it releases them.
 pub(crate) struct Buffered {
     conduct: Arc<Conduct>,
-    reader: Reader,
+    reader: ResponseReader,
     bytes: usize,
 }
 
 impl Buffered {
-    /// Takes room for more. False when there is none.
+    /// Reserves more bytes. False at a limit.
     pub(crate) fn grow(&mut self, bytes: usize) -> bool {
         self.bytes += bytes;
-        let (buffered, bytes_max) = self.conduct.buffered(self.reader);
+        let (buffered, bytes_max) = self.conduct.buffer_of(self.reader);
         let own = buffered.fetch_add(bytes, Ordering::Relaxed) + bytes;
         let all = BUFFERED.fetch_add(bytes, Ordering::Relaxed) + bytes;
         own <= bytes_max && all <= BUFFERED_MAX
@@ -159,7 +163,7 @@ impl Buffered {
 
 impl Drop for Buffered {
     fn drop(&mut self) {
-        self.conduct.buffered(self.reader).0.fetch_sub(self.bytes, Ordering::Relaxed);
+        self.conduct.buffer_of(self.reader).0.fetch_sub(self.bytes, Ordering::Relaxed);
         BUFFERED.fetch_sub(self.bytes, Ordering::Relaxed);
     }
 }

@@ -1,7 +1,7 @@
 //! A byte stream that can be ended from outside.
 //!
-//! Cutting below TLS and HTTP is the one way that ends every user of a connection, whatever task it
-//! lives in.
+//! Cutting below TLS and HTTP is the only way that ends every use of a connection, whatever task it
+//! runs in.
 
 use std::io;
 use std::pin::Pin;
@@ -48,7 +48,7 @@ impl AsyncWrite for Cuttable {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        // The reading side is always waiting too, and is the one that the cut wakes.
+        // The reader is always waiting too, and the cut wakes the reader.
         if self.is_cut {
             return Poll::Ready(Err(io::ErrorKind::ConnectionAborted.into()));
         }

@@ -1,4 +1,4 @@
-//! How a byte stream to an API server comes about.
+//! How a byte stream to an API server is opened.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,12 @@ use crate::error::AccessError;
 
 /// Opens byte streams to API servers.
 pub trait Dialer: Send + Sync + 'static {
-    /// Opens one within `timeout`. Dropping the future gives up.
+    /// Opens a byte stream to `endpoint` of `cluster` within `timeout`. Dropping the future cancels
+    /// it.
     ///
     /// # Errors
     /// [`AccessError::NotConnected`], [`AccessError::Unreachable`], [`AccessError::TimedOut`] or
-    /// [`AccessError::Saturated`].
+    /// [`AccessError::Saturated`]. The pool passes them to its callers.
     fn dial<'a>(
         &'a self,
         cluster: &'a str,
@@ -25,12 +26,13 @@ pub trait Dialer: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Box<dyn Io>, AccessError>>;
 }
 
-/// What [`crate::ClusterAccess`] uses: the route that the endpoint names.
+/// The dialer of [`crate::ClusterAccess`], which uses the [`Route`] of the endpoint.
 pub struct Routes {
     sessions: Arc<Sessions>,
 }
 
 impl Routes {
+    /// Dials tunnel routes through `sessions`.
     pub fn new(sessions: Arc<Sessions>) -> Self {
         Self { sessions }
     }

@@ -1,4 +1,4 @@
-//! Where a cluster's API server is, and what it takes to be let in.
+//! The address of a cluster's API server, and the credential for it.
 
 use std::fmt;
 
@@ -7,16 +7,17 @@ use tunnel::Address;
 
 use crate::limits::CA_MAX_BYTES;
 
-/// The bearer token of a downstream cluster. Never printed.
+/// The bearer token for a downstream cluster. `Debug` does not show it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct BearerToken(String);
 
 impl BearerToken {
+    /// Any text; [`crate::ClusterAccess::set_endpoint`] checks it.
     pub fn new(token: impl Into<String>) -> Self {
         Self(token.into())
     }
 
-    /// None when the token cannot stand in a header.
+    /// `None` when the token cannot be a header value.
     pub(crate) fn header(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(&format!("Bearer {}", self.0)).ok()?;
         value.set_sensitive(true);
@@ -35,16 +36,16 @@ impl fmt::Debug for BearerToken {
 pub enum Route {
     /// Plain TCP from this server.
     Direct,
-    /// A stream of the cluster's agent.
+    /// A stream through the cluster's agent.
     Tunnel,
 }
 
-/// One cluster's API server.
+/// How one cluster's API server is reached, and with which credential.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// As the side that dials resolves it: the agent, or this server.
+    /// Resolved by the side that dials: the agent, or this server.
     pub address: Address,
-    /// The CA that signed the API server's certificate, PEM. Nothing else is trusted.
+    /// The CA of the API server's certificate, in PEM, at most 256 KiB. No other CA is trusted.
     pub ca_pem: String,
     /// The name in that certificate, when it is not the address's host.
     pub server_name: Option<String>,
@@ -64,8 +65,8 @@ pub enum EndpointError {
 }
 
 impl Endpoint {
-    /// Everything but the token, which may change under open connections.
-    pub(crate) fn is_same_place(&self, other: &Self) -> bool {
+    /// Whether everything but the token is equal. The token may change while connections are open.
+    pub(crate) fn has_same_address(&self, other: &Self) -> bool {
         self.address == other.address
             && self.ca_pem == other.ca_pem
             && self.server_name == other.server_name

@@ -1,11 +1,12 @@
-//! Why a downstream cluster could not be used, and how a Kubernetes client is told.
+//! Why a downstream cluster could not be used, and the `Status` that a Kubernetes client gets.
 
 use api_meta::status::Status;
 
-/// Why a request did not get an answer from the cluster. The texts go to callers: no secrets.
+/// Why a request got no response from the cluster. The texts are sent to callers, so they hold no
+/// secrets.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum AccessError {
-    /// No endpoint is known: no such cluster, or its agent has not reported yet.
+    /// No endpoint is known: the cluster does not exist, or its agent has not reported yet.
     #[error("cluster \"{cluster}\" has no known API endpoint")]
     Unknown { cluster: String },
     /// Wait for it with [`crate::ClusterAccess::watch_reachability`] or the tunnel's own watch.
@@ -15,20 +16,22 @@ pub enum AccessError {
     Unreachable { detail: String },
     #[error("no connection to the cluster's API server could be set up: {detail}")]
     Setup { detail: String },
-    #[error("the cluster's API server did not answer in time")]
+    #[error("the cluster's API server did not respond in time")]
     TimedOut,
-    #[error("too many requests to this cluster are under way")]
+    #[error("too many requests to this cluster are in progress")]
     Saturated,
-    /// It went beyond a limit of what the server reads from a cluster, and is not asked for a while.
-    #[error("{reason}; the cluster is asked again in {retry_seconds} s")]
+    /// The cluster exceeded a limit of what the server reads from it, and gets no requests for a
+    /// while.
+    #[error("{reason}; the server sends requests to the cluster again in {retry_seconds} s")]
     Misbehaved { reason: String, retry_seconds: u64 },
-    /// The connection broke between request and answer: it may have taken effect.
+    /// The connection failed between request and response. The request may have taken effect.
     #[error("the connection to the cluster's API server was lost: {detail}")]
     Lost { detail: String },
 }
 
 impl AccessError {
-    /// The answer of an API server that stands in for the cluster, with what to do about it.
+    /// The `Status` that the client gets in place of a response of the cluster, with what to do
+    /// about it.
     pub fn to_status(&self) -> Status {
         let bad_gateway = |message: String| Status::new(502, "BadGateway", message);
         match self {

@@ -1,12 +1,12 @@
 //! The only owner of connections to downstream clusters, and the authentication proxy over them.
 //!
-//! [`ClusterAccess`] knows, per cluster, the [`Endpoint`] of its API server and how to get there:
-//! through the agent's tunnel or directly. It keeps connections, puts in the cluster's credential,
-//! and hands out `kube` clients for controllers. [`proxy`] serves people: it forwards their
-//! requests with the identity that we resolved. Credentials go in here and never come out. What clusters send is
-//! bounded where this server reads it ([`conduct`]).
+//! [`ClusterAccess`] holds, per cluster, the [`Endpoint`] of its API server and the route to it:
+//! through the agent's tunnel or directly. It pools connections, adds the cluster's credential, and
+//! builds `kube` clients for controllers. [`proxy`] serves users: it forwards their requests with
+//! the identity that the server resolved. Credentials are never returned. The responses that this
+//! server reads itself are bounded ([`conduct`]).
 //!
-//! It does not decide who may do what, and knows no kind of object: both come from the caller.
+//! The crate decides no rights and knows no kind: the caller supplies both.
 
 pub mod access;
 pub mod body;
@@ -30,5 +30,5 @@ pub use body::{Body, BoxError};
 pub use dialer::{Dialer, Routes};
 pub use endpoint::{BearerToken, Endpoint, EndpointError, Route};
 pub use error::AccessError;
-pub use proxy::{AccessResolver, Caller, Identity, Impersonation, Proxy, Resolved};
+pub use proxy::{AccessResolver, DownstreamIdentity, Impersonation, Proxy, ProxyCaller, Resolved};
 pub use tunnel::{Address, ClusterId};

@@ -2,81 +2,93 @@
 
 use std::time::Duration;
 
-/// Until a byte stream to the API server is open, through the tunnel or directly.
+/// Time to open a byte stream to the API server, through the tunnel or directly.
 pub const DIAL_TIME_MAX: Duration = Duration::from_secs(10);
-/// TLS and HTTP/2 set-up on an open stream.
+/// Time of the TLS and HTTP/2 setup on an open stream.
 pub const SETUP_TIME_MAX: Duration = Duration::from_secs(10);
-/// Until an upgrade is answered: an `exec` may wait for its kubelet.
+/// Time until the response to an upgrade: an `exec` may wait for its kubelet.
 pub const UPGRADE_TIME_MAX: Duration = Duration::from_secs(60);
 
-/// Requests under way per cluster, watches included. Above, callers get 429 at once.
+/// Concurrent requests per cluster, watches included. Further ones get 429 at once.
 pub const REQUESTS_PER_CLUSTER_MAX: usize = 2048;
 /// Upgraded streams (`exec`, `attach`, `port-forward`) per cluster. Each has its own connection.
 pub const UPGRADES_PER_CLUSTER_MAX: usize = 512;
-/// Requests on one HTTP/2 connection. Kubernetes API servers allow 100 by default; beyond, requests
-/// would wait inside the connection where nobody sees them.
+/// Requests on one HTTP/2 connection. Kubernetes API servers allow 100 by default; further
+/// requests would wait inside the connection, where they are not observed.
 pub const STREAMS_PER_CONNECTION_MAX: usize = 90;
-/// HTTP/1.1 connections per cluster. Beyond, requests share HTTP/2 ones, or are refused where the API server offers none.
+/// HTTP/1.1 connections per cluster. Further requests share HTTP/2 connections, or are refused if
+/// the API server does not offer HTTP/2.
 pub const HTTP1_CONNECTIONS_MAX: usize = 256;
 
-/// An unused connection is closed after this long.
+/// Time after which an unused HTTP/2 connection is closed.
 pub const IDLE_MAX: Duration = Duration::from_secs(90);
-/// One of HTTP/1.1 earlier, because such a connection cannot tell that it is about to close: API servers close them
-/// after 90 s without a request, some load balancers after 60.
+/// The same for HTTP/1.1. It is shorter, because HTTP/1.1 does not announce a close: API servers
+/// close unused connections after 90 s, some load balancers after 60 s.
 pub const EXCLUSIVE_IDLE_MAX: Duration = Duration::from_secs(45);
-/// HTTP/2 pings on connections in use: notices a downstream that is dead behind a living agent.
+/// Interval of HTTP/2 pings on connections in use, which detect a dead API server behind a live
+/// agent.
 pub const PING_INTERVAL: Duration = Duration::from_secs(10);
+/// Time until the reply to a ping; then the connection is closed.
 pub const PING_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Unread bytes of one response.
 pub const STREAM_WINDOW_BYTES: u32 = 1 << 20;
-/// More than all streams of a connection can leave unread together, so that readers that stand
-/// still do not stop the others.
+/// More than all streams of a connection can leave unread together, so that stalled readers do not
+/// stop the others.
 pub const CONNECTION_WINDOW_BYTES: u32 = 128 << 20;
 const _: () = assert!(
     STREAM_WINDOW_BYTES as usize * STREAMS_PER_CONNECTION_MAX < CONNECTION_WINDOW_BYTES as usize
 );
-/// Response headers.
+/// Size of the response headers.
 pub const HEADERS_MAX_BYTES: u32 = 64 * 1024;
 /// Response header lines over HTTP/1.1.
 pub const HEADER_LINES_MAX: usize = 128;
 
-/// A response that the server reads itself, of one object: etcd takes 1.5 MiB, and JSON of it is longer.
+/// A response with one object that the server reads itself. etcd stores at most 1.5 MiB per object,
+/// and JSON is larger.
 pub const OBJECT_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// A page of a list that the server reads itself: 200 nodes of 40 KiB, since controllers ask for so many at a time.
+/// A page of a list that the server reads itself: 200 nodes of 40 KiB. Controllers request 200
+/// objects per page.
 pub const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// A list that is read for a person, without pages.
-pub const LIST_BYTES_FOR_PERSON_MAX: usize = 32 * 1024 * 1024;
+/// A list that is read for a user, without pages.
+pub const LIST_BYTES_FOR_USER_MAX: usize = 32 * 1024 * 1024;
 /// All pages of a list together: 5,000 nodes of 50 KiB.
 pub const LIST_BYTES_MAX: u64 = 256 * 1024 * 1024;
-/// Lists that are counted page by page at once.
+/// Lists of one cluster whose pages are counted at the same time.
 pub const LISTS_MAX: usize = 64;
-/// One line of a watch: the largest object, and what the event says around it.
+/// One line of a watch: the largest object and the event around it.
 pub const WATCH_LINE_BYTES_MAX: usize = 3 * 1024 * 1024;
-/// Until a response that the server reads itself has begun.
+/// Time until a response that the server reads itself has begun.
 pub const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
-/// Until it has been read.
+/// Time until such a response has been read.
 pub const READ_TIME_MAX: Duration = Duration::from_secs(60);
-/// Until a watch is begun anew; API servers end them after ten minutes at most.
+/// Time after which a watch is restarted. API servers end watches after ten minutes at most.
 pub const WATCH_TIME_MAX: Duration = Duration::from_secs(900);
-/// Bytes of responses that are buffered to be read: for the server and for people, per cluster, and in all.
+/// Bytes of responses that are buffered for the server itself, per cluster.
 pub const BUFFERED_PER_CLUSTER_MAX: usize = 16 * 1024 * 1024;
-pub const BUFFERED_FOR_PEOPLE_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of responses that are buffered for users, per cluster.
+pub const BUFFERED_FOR_USERS_MAX: usize = 64 * 1024 * 1024;
+/// Bytes of responses that are buffered in all.
 pub const BUFFERED_MAX: usize = 256 * 1024 * 1024;
-/// Bytes that a cluster may send at once of what the server reads itself, and what it may send per second after that.
-/// A cluster of 5,000 nodes sends 300 MiB when it connects, and 1 MiB per second then.
+/// Bytes that a cluster may send in a burst, in responses that the server reads itself. A cluster
+/// of 5,000 nodes sends 300 MiB when it connects.
 pub const VOLUME_AT_ONCE: u64 = 512 * 1024 * 1024;
+/// Bytes that a cluster may send per second after the burst. A cluster of 5,000 nodes sends 1 MiB
+/// per second.
 pub const VOLUME_PER_SECOND: u64 = 8 * 1024 * 1024;
-/// How long a cluster is not asked that has gone beyond one of these limits; it doubles with each further time,
+/// First suspension of a cluster that has exceeded one of these limits. It doubles with each
+/// further one.
 pub const BACK_OFF_FIRST: Duration = Duration::from_secs(30);
+/// Longest suspension.
 pub const BACK_OFF_MAX: Duration = Duration::from_secs(600);
-/// until there was none for so long.
+/// Time without an offence after which the suspension starts at [`BACK_OFF_FIRST`] again.
 pub const BACK_OFF_FORGET: Duration = Duration::from_secs(3600);
 
-/// The body of a write that is checked before it goes into the cluster, and how long it may take to come. API servers
-/// take as much.
+/// The body of a write that is checked before it is sent to the cluster. API servers accept as
+/// much.
 pub const CHECKED_WRITE_BYTES_MAX: usize = 3 * 1024 * 1024;
+/// Time to receive the body of such a write.
 pub const CHECKED_WRITE_TIME_MAX: Duration = Duration::from_secs(30);
 
-/// A CA bundle. The largest seen in the field is some 20 certificates.
+/// Size of a CA bundle. The largest known ones have about 20 certificates.
 pub const CA_MAX_BYTES: usize = 256 * 1024;

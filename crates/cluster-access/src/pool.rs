@@ -1,9 +1,11 @@
 //! The connections to one cluster.
 //!
-//! The server's own requests and all watches share a few HTTP/2 connections. People's other requests have HTTP/1.1 ones
-//! to themselves, kept between requests: an answer that is long or that nobody reads delays no other, and the stream of
-//! the tunnel that carries it has a window already. While none is free they go over HTTP/2 at once, and another HTTP/1.1
-//! one is prepared; an API server without HTTP/2 gets a bounded number of them. Each upgrade has a connection of its own.
+//! The server's own requests and all watches share a few HTTP/2 connections. Each other request of
+//! a user has an HTTP/1.1 connection of its own, which is reused between requests: a response that
+//! is long or not read delays no other, and its tunnel stream already has a window. While no
+//! HTTP/1.1 connection is free, requests use HTTP/2 at once, and another HTTP/1.1 connection is
+//! prepared. An API server without HTTP/2 gets a bounded number of them. Each upgrade has a
+//! connection of its own.
 
 mod exclusive;
 
@@ -42,26 +44,25 @@ use crate::limits::{
 use crate::tls::Tls;
 use exclusive::Exclusive;
 
-/// Times a request is sent anew because a kept connection turned out to be closed before it was
-/// taken.
+/// Attempts to send a request when pooled connections turn out to be closed before they accept it.
 const SENDS_MAX: usize = 3;
 
 /// One cluster's endpoint and the connections to it. Dropping it closes them all.
 pub(crate) struct Pool {
     cluster: ClusterId,
     endpoint: Endpoint,
-    /// Replaced when the cluster's token rotates; open connections go on.
+    /// Replaced when the cluster's token is rotated; open connections continue.
     authorization: RwLock<HeaderValue>,
     tls: Tls,
     dialer: Arc<dyn Dialer>,
     connections: Mutex<Connections>,
-    /// Only one connection is being made at a time; the others wait and then share it, or its
+    /// Only one connection is set up at a time; other requests wait, and then share it or its
     /// failure.
     connecting: tokio::sync::Mutex<()>,
     requests: Arc<Semaphore>,
     upgrades: Arc<Semaphore>,
     http1_open: Arc<Semaphore>,
-    /// An HTTP/1.1 connection is being made for later.
+    /// An HTTP/1.1 connection is being set up for later requests.
     is_preparing: AtomicBool,
     host: HeaderValue,
     state: watch::Sender<Reachability>,
@@ -71,25 +72,25 @@ pub(crate) struct Pool {
 
 #[derive(Default)]
 struct Connections {
-    http2: Vec<Arc<Shared>>,
+    http2: Vec<Arc<SharedConnection>>,
     http1: Vec<Exclusive>,
     failure: Option<(Instant, AccessError)>,
     is_swept: bool,
 }
 
 /// An HTTP/2 connection.
-struct Shared {
+struct SharedConnection {
     sender: http2::SendRequest<Body>,
     open: AtomicUsize,
     used: Mutex<Instant>,
 }
 
-/// Which connection a request gets when there is a choice.
+/// Which kind of connection a request gets, if possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sharing {
-    /// One that others use at the same time.
+    /// A connection that other requests use at the same time.
     Shared,
-    /// One that it has to itself.
+    /// A connection of its own.
     Alone,
 }
 
@@ -99,10 +100,10 @@ enum Line {
     Exclusive(Exclusive),
 }
 
-/// A place on an HTTP/2 connection, given back on drop.
-struct Lease(Arc<Shared>);
+/// A slot on an HTTP/2 connection; dropping it frees the slot.
+struct Lease(Arc<SharedConnection>);
 
-impl Shared {
+impl SharedConnection {
     fn lease(self: &Arc<Self>) -> Option<Lease> {
         let before = self.open.fetch_add(1, Ordering::Relaxed);
         let lease = Lease(self.clone());
@@ -121,8 +122,8 @@ fn setup_error(error: impl std::fmt::Display) -> AccessError {
     AccessError::Setup { detail: error.to_string() }
 }
 
-/// The whole chain: hyper's own texts say little.
-fn lost(error: &dyn std::error::Error) -> AccessError {
+/// The error with all its sources, because hyper's own texts say little.
+fn lost_connection(error: &dyn std::error::Error) -> AccessError {
     let mut detail = error.to_string();
     let mut source = error.source();
     while let Some(error) = source {
@@ -178,8 +179,8 @@ impl Pool {
         self.cut.cancel();
     }
 
-    /// Sends a request whose URI is a path. The credential is put in here; the body streams both
-    /// ways.
+    /// Sends a request with a URI of [`Self::target`]. The credential is added here; bodies stream
+    /// in both directions.
     pub(crate) async fn send(
         self: &Arc<Self>,
         mut request: Request<Body>,
@@ -210,11 +211,11 @@ impl Pool {
         *request.version_mut() = Version::HTTP_2;
         request.headers_mut().remove(header::HOST);
         let response = lease.0.sender.clone().try_send_request(request).await;
-        let response = response.map_err(unsent)?;
+        let response = response.map_err(to_unsent)?;
         Ok(response.map(|body| wrap(Held { body, _held: lease })))
     }
 
-    /// The absolute form, from which HTTP/2 makes its pseudo-headers.
+    /// The absolute URI, from which HTTP/2 derives its pseudo-headers.
     pub(crate) fn target(&self, path_and_query: &str) -> Result<Uri, AccessError> {
         Uri::builder()
             .scheme("https")
@@ -225,18 +226,18 @@ impl Pool {
     }
 
     async fn checkout(self: &Arc<Self>, sharing: Sharing) -> Result<Line, AccessError> {
-        let asked = Instant::now();
-        if let Some(line) = self.kept(sharing) {
+        let requested_at = Instant::now();
+        if let Some(line) = self.reuse(sharing) {
             return Ok(line);
         }
-        let _turn = self.connecting.lock().await;
-        if let Some(line) = self.kept(sharing) {
+        let _connecting = self.connecting.lock().await;
+        if let Some(line) = self.reuse(sharing) {
             return Ok(line);
         }
         if let Some((at, error)) = &self.connections.lock().failure
-            && *at >= asked
+            && *at >= requested_at
         {
-            // Somebody tried while we waited for our turn.
+            // Another request tried to connect while this one waited.
             return Err(error.clone());
         }
         let connected = self.connect().await;
@@ -257,7 +258,7 @@ impl Pool {
         });
     }
 
-    fn kept(self: &Arc<Self>, sharing: Sharing) -> Option<Line> {
+    fn reuse(self: &Arc<Self>, sharing: Sharing) -> Option<Line> {
         let mut connections = self.connections.lock();
         connections.http2.retain(|shared| !shared.sender.is_closed());
         connections.http1.retain(Exclusive::is_fresh);
@@ -266,7 +267,7 @@ impl Pool {
         {
             return Some(Line::Exclusive(line));
         }
-        if let Some(lease) = connections.http2.iter().find_map(Shared::lease) {
+        if let Some(lease) = connections.http2.iter().find_map(SharedConnection::lease) {
             if sharing == Sharing::Alone {
                 self.prepare();
             }
@@ -275,7 +276,8 @@ impl Pool {
         connections.http1.pop().map(Line::Exclusive)
     }
 
-    /// Makes an HTTP/1.1 connection for requests to come, unless one is being made or there are enough.
+    /// Sets up an HTTP/1.1 connection for later requests, unless one is being set up or the limit
+    /// is reached.
     fn prepare(self: &Arc<Self>) {
         let Ok(permit) = self.http1_open.clone().try_acquire_owned() else { return };
         if self.is_preparing.swap(true, Ordering::Relaxed) {
@@ -285,15 +287,15 @@ impl Pool {
         tokio::spawn(async move {
             let opened = async { pool.begin_http1(pool.tls(&pool.tls.upgrades).await?).await };
             match opened.await {
-                Ok(sender) => pool.keep(Exclusive::new(sender, permit)),
-                // Requests go over HTTP/2 then, and tell what is wrong with the cluster.
+                Ok(sender) => pool.store(Exclusive::new(sender, permit)),
+                // Requests then use HTTP/2, and report what is wrong with the cluster.
                 Err(error) => tracing::debug!(cluster = %pool.cluster, %error, "no HTTP/1.1"),
             }
             pool.is_preparing.store(false, Ordering::Relaxed);
         });
     }
 
-    fn keep(self: &Arc<Self>, line: Exclusive) {
+    fn store(self: &Arc<Self>, line: Exclusive) {
         self.connections.lock().http1.push(line);
         self.sweep_later();
     }
@@ -332,8 +334,8 @@ impl Pool {
             .map_err(setup_error)?;
         self.drive(connection);
         let open = AtomicUsize::new(0);
-        let shared = Arc::new(Shared { sender, open, used: Mutex::new(Instant::now()) });
-        let lease = shared.lease().expect("nobody else knows this connection yet");
+        let shared = Arc::new(SharedConnection { sender, open, used: Mutex::new(Instant::now()) });
+        let lease = shared.lease().expect("no other request uses this connection yet");
         self.connections.lock().http2.push(shared);
         self.sweep_later();
         Ok(Line::Shared(lease))
@@ -365,7 +367,7 @@ impl Pool {
         });
     }
 
-    /// Sends an upgrade request on a connection of its own. The answer need not be 101.
+    /// Sends an upgrade request on a connection of its own. The response need not be 101.
     pub(crate) async fn upgrade(
         &self,
         mut request: Request<Body>,
@@ -379,17 +381,17 @@ impl Pool {
         let mut sender = self.begin_http1(io).await?;
         match tokio::time::timeout(UPGRADE_TIME_MAX, sender.send_request(request)).await {
             Ok(Ok(response)) => Ok((response, permit)),
-            Ok(Err(error)) => Err(lost(&error)),
+            Ok(Err(error)) => Err(lost_connection(&error)),
             Err(_) => Err(AccessError::TimedOut),
         }
     }
 
-    /// Ends with this pool: cut streams of its upgrades with this.
+    /// Fires when this pool is closed; the streams of its upgrades must end then.
     pub(crate) fn cut_token(&self) -> CancellationToken {
         self.cut.clone()
     }
 
-    /// Makes sure that idle connections are looked for while there are any.
+    /// Makes sure that idle connections are swept while there are connections.
     fn sweep_later(self: &Arc<Self>) {
         if std::mem::replace(&mut self.connections.lock().is_swept, true) {
             return;
@@ -406,7 +408,7 @@ impl Pool {
         });
     }
 
-    /// Closes what has not been used for [`IDLE_MAX`]. True when nothing is left to look at.
+    /// Closes connections that were not used for [`IDLE_MAX`]. True when no connection is left.
     fn sweep(&self) -> bool {
         let mut connections = self.connections.lock();
         connections.http2.retain(|shared| {
@@ -418,7 +420,7 @@ impl Pool {
         !connections.is_swept
     }
 
-    /// Kept connections, for tests and the doctor.
+    /// The number of pooled connections, for tests and diagnostics.
     pub(crate) fn connection_count(&self) -> usize {
         let connections = self.connections.lock();
         connections.http2.len() + connections.http1.len()
@@ -427,17 +429,17 @@ impl Pool {
 
 type SendOutcome = Result<Response<Body>, (Option<Request<Body>>, AccessError)>;
 
-/// A request that the connection did not take may be sent again.
-fn unsent(mut error: TrySendError<Request<Body>>) -> (Option<Request<Body>>, AccessError) {
+/// The request, if the connection did not accept it, so that it can be sent again.
+fn to_unsent(mut error: TrySendError<Request<Body>>) -> (Option<Request<Body>>, AccessError) {
     let message = error.take_message();
-    (message, lost(error.error()))
+    (message, lost_connection(error.error()))
 }
 
 fn hold<T: Send + Unpin + 'static>(body: Body, held: T) -> Body {
     wrap(Held { body, _held: held })
 }
 
-/// A body that keeps something until it is through or dropped.
+/// A body that holds a value until it has ended or is dropped.
 struct Held<B, T> {
     body: B,
     _held: T,

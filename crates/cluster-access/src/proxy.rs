@@ -1,21 +1,21 @@
 //! The authentication proxy: `/k8s/clusters/<id>/…` to that cluster's API server, under the
-//! identity that we resolved.
+//! identity that the server resolved.
 //!
-//! What goes downstream is built from nothing: a header is there because [`headers`] lists it or
-//! because [`identity`] wrote it. No header of the client can name who it is, in whatever spelling,
-//! position or protocol; its own `Impersonate-*` is a request to us ([`impersonation`]), granted or
-//! refused, never ignored and never passed on. Bodies and watches stream; upgrades are relayed as
-//! bytes ([`upgrade`]).
+//! The downstream request is built from an empty one: a header is in it because [`headers`] lists
+//! it or because [`identity`] wrote it. No header of the client can set the identity, in any
+//! spelling, position or protocol. The client's own `Impersonate-*` headers are a request to this
+//! proxy ([`impersonation`]), which grants or refuses it, never ignores it and never passes it on.
+//! Bodies and watches stream; upgrades are relayed as bytes ([`upgrade`]).
 //!
-//! Who somebody is and whom they may impersonate is the [`AccessResolver`]'s business; what they
-//! may do is the downstream API server's.
+//! The [`AccessResolver`] decides who the caller is and whom they may impersonate; the downstream
+//! API server decides what they may do.
 
-mod answer;
 mod headers;
 pub mod identity;
 pub mod impersonation;
 mod path;
 mod preview;
+mod respond;
 mod revocation;
 mod upgrade;
 
@@ -29,54 +29,60 @@ use tokio_util::sync::CancellationToken;
 
 use crate::access::ClusterAccess;
 use crate::body::{Body, BoxError, wrap};
-use crate::reading::{Kind, Reader, bounded};
+use crate::reading::{ResponseKind, ResponseReader, bound_response};
 use headers::{filter_response, request_headers};
-pub use identity::{Caller, Identity};
+pub use identity::{DownstreamIdentity, ProxyCaller};
 use identity::{GROUP_AUTHENTICATED, write_identity};
 pub use impersonation::{Attributes, Impersonation};
 use path::ClusterPath;
 pub use preview::{CheckedWrite, WriteCheck};
 use revocation::{Revocable, Revocation};
 pub use upgrade::Relay;
-use upgrade::Wanted;
+use upgrade::RequestedUpgrade;
 
-/// An identity as it is to be written, and what ends its open streams.
+/// A resolved identity, and the token that ends its open streams.
 #[derive(Clone, Debug)]
 pub struct Resolved {
-    pub identity: Identity,
-    /// Cancelled when what this identity rests on (a role, a membership) is gone.
+    pub identity: DownstreamIdentity,
+    /// Cancelled when a role or membership that this identity depends on is removed.
     pub revoked: CancellationToken,
 }
 
-/// Knows who people are in a cluster, and whom they may be. Asked for each request, so a change
-/// holds on the next one.
+/// Resolves the identity of callers in a cluster, and decides whom they may impersonate. It is
+/// called for each request, so a change takes effect with the next one.
 ///
 /// Refusals are the `Status` that the client gets.
 pub trait AccessResolver: Send + Sync + 'static {
     /// The caller's full identity in `cluster`, role groups included.
     ///
-    /// Also the place to refuse an unknown cluster, or one that the caller may not know about
-    /// (404).
+    /// # Errors
+    /// The refusal: 404 for an unknown cluster and for one that the caller must not know about.
     fn resolve<'a>(
         &'a self,
         cluster: &'a str,
-        caller: &'a Caller,
+        caller: &'a ProxyCaller,
     ) -> BoxFuture<'a, Result<Resolved, Status>>;
 
-    /// Whether the caller may impersonate one thing: the verb `impersonate` on `what`.
+    /// Whether the caller has the verb `impersonate` on `what`.
+    ///
+    /// # Errors
+    /// The rights could not be evaluated; the client gets the `Status`.
     fn may_impersonate<'a>(
         &'a self,
         cluster: &'a str,
-        caller: &'a Caller,
+        caller: &'a ProxyCaller,
         what: &'a Attributes,
     ) -> BoxFuture<'a, Result<bool, Status>>;
 
-    /// The full identity of whom the caller asked to be and may be, role groups included.
+    /// The full identity that the caller requested and may impersonate, role groups included.
+    ///
+    /// # Errors
+    /// The identity could not be resolved; the client gets the `Status`.
     fn resolve_impersonated<'a>(
         &'a self,
         cluster: &'a str,
-        caller: &'a Caller,
-        wanted: &'a Impersonation,
+        caller: &'a ProxyCaller,
+        requested: &'a Impersonation,
     ) -> BoxFuture<'a, Result<Resolved, Status>>;
 }
 
@@ -85,19 +91,21 @@ pub trait AccessResolver: Send + Sync + 'static {
 pub struct Proxy {
     access: ClusterAccess,
     resolver: Arc<dyn AccessResolver>,
-    /// Groups that only we give; a client that asks to be in one is refused.
+    /// Groups that only the resolver grants; a client that requests one is refused.
     reserved_group_prefix: Arc<str>,
     write_checks: Arc<[Arc<dyn WriteCheck>]>,
 }
 
-/// Who a request is made as, and what that rests on: for an impersonated identity also the caller's
-/// own access, which gives the right to it.
+/// The identity of a request, and the tokens that end it: for an impersonated identity also that of
+/// the caller's own access, which grants the right to impersonate.
 struct AccessOf {
-    identity: Identity,
+    identity: DownstreamIdentity,
     rests_on: Vec<CancellationToken>,
 }
 
 impl Proxy {
+    /// A proxy over `access`. Clients cannot impersonate groups that begin with
+    /// `reserved_group_prefix`; an empty prefix reserves none.
     pub fn new(
         access: ClusterAccess,
         resolver: Arc<dyn AccessResolver>,
@@ -107,18 +115,19 @@ impl Proxy {
         Self { access, resolver, reserved_group_prefix, write_checks: Arc::default() }
     }
 
-    /// Has writes checked before they go into a cluster.
+    /// Sets the checks that run before a write is sent to a cluster. They replace earlier ones.
     #[must_use]
     pub fn checking(self, write_checks: impl IntoIterator<Item = Arc<dyn WriteCheck>>) -> Self {
         Self { write_checks: write_checks.into_iter().collect(), ..self }
     }
 
-    /// Serves one request below `/k8s/clusters/`. Never fails: what goes wrong is a `Status`.
+    /// Serves one request below `/k8s/clusters/`. Never fails: errors are a `Status` in the
+    /// response.
     ///
-    /// `request` comes from hyper's server, HTTP/1.1 or HTTP/2, whose upgrade rides in its
-    /// extensions; for WebSockets over HTTP/2 the server must have `enable_connect_protocol` set.
-    /// Cancelling `caller.revoked` ends the request and every stream that it opened, at once.
-    pub async fn handle<B>(&self, caller: Caller, request: Request<B>) -> Response<Body>
+    /// `request` comes from hyper's server, HTTP/1.1 or HTTP/2, with the upgrade in its extensions;
+    /// for WebSockets over HTTP/2 the server must have `enable_connect_protocol` set. Cancelling
+    /// `caller.revoked` ends the request and every stream that it opened, at once.
+    pub async fn handle<B>(&self, caller: ProxyCaller, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
@@ -126,37 +135,37 @@ impl Proxy {
         let is_discovery = path::is_discovery(request.uri());
         match self.forward(caller, request.map(wrap)).await {
             Ok(response) => response,
-            Err(status) if is_discovery && status.code == 403 => answer::text(&status),
-            Err(status) => answer::status(&status),
+            Err(status) if is_discovery && status.code == 403 => respond::text(&status),
+            Err(status) => respond::status(&status),
         }
     }
 
-    /// As [`Self::handle`], for a response that this server reads itself on behalf of the caller: its size and its
-    /// time are bounded.
-    pub async fn read<B>(&self, caller: Caller, request: Request<B>) -> Response<Body>
+    /// Like [`Self::handle`], for a response that this server reads itself on behalf of the caller:
+    /// its size and time are bounded (32 MiB for a list, 8 MiB for an object).
+    pub async fn read<B>(&self, caller: ProxyCaller, request: Request<B>) -> Response<Body>
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
         B::Error: Into<BoxError>,
     {
         let bounds = ClusterPath::parse(request.uri()).ok().and_then(|path| {
             let conduct = self.access.conduct(path.cluster).ok()?;
-            Some((conduct, Kind::of(request.method(), &path.target.parse().ok()?)))
+            Some((conduct, ResponseKind::of(request.method(), &path.target.parse().ok()?)))
         });
-        // Without a known cluster nothing is sent to one.
+        // No request is sent to an unknown cluster.
         let Some((conduct, kind)) = bounds else { return self.handle(caller, request).await };
         let sending = async { Ok(self.handle(caller, request).await) };
-        let read = bounded(&conduct, Reader::Person, kind, sending).await;
-        read.unwrap_or_else(|error| answer::status(&error.to_status()))
+        let read = bound_response(&conduct, ResponseReader::User, kind, sending).await;
+        read.unwrap_or_else(|error| respond::status(&error.to_status()))
     }
 
     async fn forward(
         &self,
-        caller: Caller,
+        caller: ProxyCaller,
         mut request: Request<Body>,
     ) -> Result<Response<Body>, Status> {
         let path = ClusterPath::parse(request.uri())?;
-        let wanted = upgrade::wanted(&request);
-        if wanted.is_none() && matches!(*request.method(), Method::CONNECT | Method::TRACE) {
+        let upgrade = upgrade::requested_upgrade(&request);
+        if upgrade.is_none() && matches!(*request.method(), Method::CONNECT | Method::TRACE) {
             return Err(Status::method_not_allowed());
         }
         let resolved = self.resolve(path.cluster, &caller, request.headers()).await?;
@@ -170,7 +179,7 @@ impl Proxy {
         let rests_on = resolved.rests_on.into_iter().chain([caller.revoked]);
         let revocation = Revocation::new(rests_on);
         let cluster = path.cluster.to_owned();
-        let answered = async {
+        let response = async {
             for check in self.write_checks.iter() {
                 if check.concerns(downstream.method(), downstream.uri().path()) {
                     let body = std::mem::replace(request.body_mut(), crate::body::empty());
@@ -180,16 +189,16 @@ impl Proxy {
                             .await?;
                 }
             }
-            match wanted {
-                Some(wanted) => {
-                    self.upgrade(&cluster, wanted, &mut request, downstream, &revocation).await
+            match upgrade {
+                Some(upgrade) => {
+                    self.upgrade(&cluster, upgrade, &mut request, downstream, &revocation).await
                 }
                 None => self.send(&cluster, request, downstream, &revocation).await,
             }
         };
         tokio::select! {
-            answered = answered => answered,
-            () = revocation.revoked() => Err(Status::unauthorized()),
+            response = response => response,
+            () = revocation.wait_until_revoked() => Err(Status::unauthorized()),
         }
     }
 
@@ -206,7 +215,7 @@ impl Proxy {
         let response = self.access.forward(cluster, downstream).await;
         let response = response.map_err(|error| error.to_status())?;
         if response.status() == http::StatusCode::UNAUTHORIZED && !is_proxied {
-            return Err(answer::credential_refused());
+            return Err(respond::credential_refused());
         }
         let (mut parts, body) = response.into_parts();
         parts.headers = filter_response(cluster, &parts.headers);
@@ -220,40 +229,40 @@ impl Proxy {
     async fn upgrade(
         &self,
         cluster: &str,
-        wanted: Wanted,
+        upgrade: RequestedUpgrade,
         request: &mut Request<Body>,
         mut downstream: Request<()>,
         revocation: &Revocation,
     ) -> Result<Response<Body>, Status> {
-        wanted.write_headers(&mut downstream);
+        upgrade.write_headers(&mut downstream);
         let client = hyper::upgrade::on(request);
         let downstream = downstream.map(|()| crate::body::empty());
-        let answer = self.access.upgrade(cluster, downstream).await;
-        let answer = answer.map_err(|error| error.to_status())?;
-        Ok(wanted.finish(cluster, client, answer, revocation))
+        let response = self.access.upgrade(cluster, downstream).await;
+        let response = response.map_err(|error| error.to_status())?;
+        Ok(upgrade.finish(cluster, client, response, revocation))
     }
 
-    /// Who the request is made as: the caller, or whom it may impersonate.
+    /// The identity of the request: the caller's, or the one that the caller may impersonate.
     async fn resolve(
         &self,
         cluster: &str,
-        caller: &Caller,
+        caller: &ProxyCaller,
         headers: &HeaderMap,
     ) -> Result<AccessOf, Status> {
         let own = self.resolver.resolve(cluster, caller).await?;
-        let Some(mut wanted) = Impersonation::from_headers(headers)? else {
+        let Some(mut requested) = Impersonation::from_headers(headers)? else {
             return Ok(AccessOf { identity: own.identity, rests_on: vec![own.revoked] });
         };
-        wanted.check_groups(caller, &self.reserved_group_prefix)?;
-        for attributes in wanted.attributes() {
+        requested.check_groups(caller, &self.reserved_group_prefix)?;
+        for attributes in requested.attributes() {
             if !self.resolver.may_impersonate(cluster, caller, &attributes).await? {
-                return Err(attributes.denied(&caller.user));
+                return Err(attributes.to_refusal(&caller.user));
             }
         }
-        wanted.add_implied_groups();
-        let mut resolved = self.resolver.resolve_impersonated(cluster, caller, &wanted).await?;
+        requested.add_implied_groups();
+        let mut resolved = self.resolver.resolve_impersonated(cluster, caller, &requested).await?;
         let groups = &mut resolved.identity.groups;
-        if wanted.user != identity::USER_ANONYMOUS
+        if requested.user != identity::USER_ANONYMOUS
             && !groups.iter().any(|group| group == GROUP_AUTHENTICATED)
         {
             groups.push(GROUP_AUTHENTICATED.to_owned());

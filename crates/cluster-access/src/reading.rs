@@ -1,6 +1,6 @@
-//! Requests whose responses this server reads itself: those of controllers, and those of the management API's views for
-//! people. Each response has a limit of size and a deadline, and counts towards what its cluster may send
-//! ([`crate::conduct`]).
+//! Requests whose responses this server reads itself: those of controllers, and those of the
+//! management API's views for users. Each response has a size limit and a deadline, and counts
+//! towards the volume of its cluster ([`crate::conduct`]).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -16,25 +16,26 @@ use crate::body::{Body, BoxError, wrap};
 use crate::conduct::{Buffered, Conduct, count_rejected};
 use crate::error::AccessError;
 use crate::limits::{
-    HEAD_TIME_MAX, LIST_BYTES_FOR_PERSON_MAX, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, READ_TIME_MAX,
+    HEAD_TIME_MAX, LIST_BYTES_FOR_USER_MAX, OBJECT_BYTES_MAX, PAGE_BYTES_MAX, READ_TIME_MAX,
     WATCH_LINE_BYTES_MAX, WATCH_TIME_MAX,
 };
 
-/// For whom a response is read.
+/// Who reads a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Reader {
-    /// The server itself, which asks for pages: whatever is larger is an offence of the cluster.
+pub(crate) enum ResponseReader {
+    /// The server itself, which requests pages: a larger response is an offence of the cluster.
     Server,
-    /// A person, who may ask for more than can be had. That fails, and costs the cluster nothing.
-    Person,
+    /// A user, who may request more than the limit. Such a request fails without an effect on the
+    /// cluster.
+    User,
 }
 
-/// What is asked for.
+/// The kind of response that a request gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    /// Lines without an end.
+pub(crate) enum ResponseKind {
+    /// An endless stream of lines: a watch, or followed logs.
     Watch,
-    /// Objects of one kind, or a page of them.
+    /// A list, or a page of one.
     List {
         path: String,
         is_first: bool,
@@ -42,13 +43,13 @@ pub(crate) enum Kind {
     Object,
 }
 
-/// Why a response was broken off.
+/// Why a response was aborted.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the cluster's API server {0}")]
 pub(crate) struct Excess(String);
 
-impl Kind {
-    /// By what Kubernetes' paths mean.
+impl ResponseKind {
+    /// Derives the kind from the method and path of a Kubernetes API.
     pub(crate) fn of(method: &Method, uri: &Uri) -> Self {
         let query = uri.query().unwrap_or_default();
         let value = |name: &str| {
@@ -73,7 +74,7 @@ impl Kind {
     }
 }
 
-/// Whether a path names all objects of a kind, in a namespace or in all.
+/// Whether a path names all objects of a resource, in one namespace or in all.
 fn is_collection(path: &str) -> bool {
     let parts: Vec<&str> = path.split('/').skip(1).collect();
     let rest = match *parts.as_slice() {
@@ -83,24 +84,24 @@ fn is_collection(path: &str) -> bool {
     matches!(rest, [_] | ["namespaces", _, _])
 }
 
-/// The response of `sending`, bounded.
+/// The response of `sending`, bounded in size and time.
 ///
 /// # Errors
-/// As `sending`; [`AccessError::Misbehaved`] and [`AccessError::TimedOut`].
-pub(crate) async fn bounded(
+/// Those of `sending`, [`AccessError::Misbehaved`] and [`AccessError::TimedOut`].
+pub(crate) async fn bound_response(
     conduct: &Arc<Conduct>,
-    reader: Reader,
-    kind: Kind,
+    reader: ResponseReader,
+    kind: ResponseKind,
     sending: impl Future<Output = Result<Response<Body>, AccessError>>,
 ) -> Result<Response<Body>, AccessError> {
-    if reader == Reader::Server {
+    if reader == ResponseReader::Server {
         conduct.check()?;
     }
     let end = Instant::now() + kind.time_max();
     let response = tokio::time::timeout(HEAD_TIME_MAX, sending).await;
     let response = response.map_err(|_| AccessError::TimedOut)??;
-    if reader == Reader::Server && response.status().is_redirection() {
-        let excess = Excess("answered with a redirect, which is not followed".to_owned());
+    if reader == ResponseReader::Server && response.status().is_redirection() {
+        let excess = Excess("responded with a redirect, which is not followed".to_owned());
         conduct.offend(&excess.to_string());
         return conduct.check().map(|()| response);
     }
@@ -119,28 +120,28 @@ pub(crate) async fn bounded(
     }))
 }
 
-/// The body of a response that is read here.
+/// The body of a response that this server reads itself.
 struct Bounded {
     body: Body,
     conduct: Arc<Conduct>,
     buffered: Buffered,
-    reader: Reader,
-    kind: Kind,
-    /// So far; of a watch, since the last line began.
+    reader: ResponseReader,
+    kind: ResponseKind,
+    /// Bytes so far; of a watch, since the last line began.
     bytes: usize,
     end: Pin<Box<Sleep>>,
     is_over: bool,
 }
 
 impl Bounded {
-    /// Counts what came.
+    /// Counts received bytes.
     fn count(&mut self, data: &Bytes) -> Result<(), Excess> {
         self.bytes += data.len();
         if !self.conduct.add_volume(data.len()) {
             return Err(self.offence("sends more bytes than the server reads from one cluster"));
         }
         match &self.kind {
-            Kind::Watch => {
+            ResponseKind::Watch => {
                 if let Some(end) = data.iter().rposition(|byte| *byte == b'\n') {
                     self.bytes = data.len() - end - 1;
                 }
@@ -151,17 +152,17 @@ impl Bounded {
                 }
                 return Ok(());
             }
-            Kind::List { path, is_first } => {
+            ResponseKind::List { path, is_first } => {
                 let is_first = *is_first && self.bytes == data.len();
-                if self.reader == Reader::Server
+                if self.reader == ResponseReader::Server
                     && !self.conduct.add_page(path, is_first, data.len())
                 {
                     let text = format!("sent a list without an end at \"{path}\"");
                     return Err(self.offence(&text));
                 }
                 let size_max = match self.reader {
-                    Reader::Server => PAGE_BYTES_MAX,
-                    Reader::Person => LIST_BYTES_FOR_PERSON_MAX,
+                    ResponseReader::Server => PAGE_BYTES_MAX,
+                    ResponseReader::User => LIST_BYTES_FOR_USER_MAX,
                 };
                 if self.bytes > size_max {
                     let text = format!(
@@ -170,7 +171,7 @@ impl Bounded {
                     return Err(self.offence(&text));
                 }
             }
-            Kind::Object => {
+            ResponseKind::Object => {
                 if self.bytes > OBJECT_BYTES_MAX {
                     let text = format!("sent a response of over {OBJECT_BYTES_MAX} bytes");
                     return Err(self.offence(&text));
@@ -185,7 +186,7 @@ impl Bounded {
 
     fn offence(&self, text: &str) -> Excess {
         let excess = Excess(text.to_owned());
-        if self.reader == Reader::Server {
+        if self.reader == ResponseReader::Server {
             self.conduct.offend(&excess.to_string());
         }
         excess
@@ -194,7 +195,7 @@ impl Bounded {
     fn break_off(&mut self, excess: Excess) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         count_rejected();
         self.is_over = true;
-        // Ends the request downstream, and what it holds.
+        // Ends the request downstream and frees what it holds.
         self.body = crate::body::empty();
         Poll::Ready(Some(Err(excess.into())))
     }
@@ -213,8 +214,8 @@ impl http_body::Body for Bounded {
             return Poll::Ready(None);
         }
         if this.end.as_mut().poll(cx).is_ready() {
-            if this.kind == Kind::Watch {
-                // Who watches begins anew, as when the API server ends it.
+            if this.kind == ResponseKind::Watch {
+                // The watcher restarts the watch, as when the API server ends it.
                 this.is_over = true;
                 this.body = crate::body::empty();
                 return Poll::Ready(None);

@@ -1,4 +1,4 @@
-//! Against a recording downstream: a real TLS server that notes what reaches it.
+//! Against a recording downstream: a real TLS server that records its requests.
 
 mod connections;
 mod downstream;

@@ -10,8 +10,8 @@ use rustls_pki_types::{CertificateDer, ServerName};
 
 use crate::endpoint::{Endpoint, EndpointError};
 
-/// Sessions kept for resumption, per cluster: there are a thousand clusters and few connections
-/// each.
+/// TLS sessions stored for resumption, per cluster: there are a thousand clusters with few
+/// connections each.
 const RESUMPTIONS: usize = 4;
 
 /// Settings for both kinds of connections to an endpoint.

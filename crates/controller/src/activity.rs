@@ -12,20 +12,22 @@ use serde::Serialize;
 use crate::key::Key;
 use crate::queue::Queue;
 
-/// Keys remembered per controller; beyond it the oldest answers are forgotten.
+/// Keys remembered per controller; beyond it the results with the oldest run are dropped.
 pub const REMEMBERED_MAX: usize = 10_000;
 
 /// The last run for one key.
 #[derive(Clone, Debug, Serialize)]
 pub struct LastRun {
+    /// End of the run.
     pub at: Timestamp,
     pub took: Duration,
     /// `done`, `requeue`, `waiting`, `terminal`, `error`, `panic` or `timeout`.
     pub outcome: &'static str,
-    /// What it waits for or what went wrong.
+    /// What the controller waits for, or the error. Empty for `done` and `requeue`.
     pub message: String,
-    /// Failures in a row.
+    /// Consecutive failures, this run included.
     pub failures: u32,
+    /// Runs for this key since it was last dropped from the record.
     pub runs: u64,
 }
 
@@ -36,12 +38,13 @@ pub struct Counters {
     pub errors: AtomicU64,
     pub panics: AtomicU64,
     pub timeouts: AtomicU64,
-    /// Time spent in runs.
+    /// Time spent in runs, in microseconds. Concurrent runs add up.
     pub busy_micros: AtomicU64,
 }
 
-/// What one controller did.
+/// What one controller did: its counters, its queue, and the last run of each key.
 pub struct Activity {
+    /// The controller's [`crate::Reconcile::name`].
     pub name: &'static str,
     pub counters: Counters,
     queue: Arc<Queue>,
@@ -53,12 +56,16 @@ impl Activity {
         Self { name, counters: Counters::default(), queue, last: Mutex::default() }
     }
 
+    /// The last run for `key`; `None` before the first, and when the record dropped it
+    /// ([`REMEMBERED_MAX`]).
     pub fn last_run(&self, key: &Key) -> Option<LastRun> {
         self.last.lock().get(key).cloned()
     }
+    /// Keys that are queued now; see [`Queue::depth`].
     pub fn queue_depth(&self) -> usize {
         self.queue.depth()
     }
+    /// Keys that are reconciled now; see [`Queue::running`].
     pub fn running(&self) -> usize {
         self.queue.running()
     }
@@ -93,14 +100,14 @@ impl Activity {
     }
 }
 
-/// A controller and the cluster it runs for.
+/// The scope of a controller (the cluster's id, empty for management controllers) and its activity.
 pub type Scoped = (String, Arc<Activity>);
 
 /// The activities of all controllers in the process, for `/debug` and metrics. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Controllers(Arc<RwLock<Vec<Scoped>>>);
 
-/// A controller that is listed until this is dropped.
+/// The listing of a controller in [`Controllers`]; dropping it ends the listing.
 pub(crate) struct Listed {
     controllers: Controllers,
     activity: Arc<Activity>,
@@ -122,7 +129,7 @@ impl Controllers {
     pub fn all(&self) -> Vec<Scoped> {
         self.0.read().clone()
     }
-    /// What every controller last did for `key`.
+    /// The last run of every controller for `key`, as (scope, controller name, run).
     pub fn last_runs(&self, key: &Key) -> Vec<(String, &'static str, LastRun)> {
         let all = self.0.read();
         let runs = all.iter().filter_map(|(scope, activity)| {

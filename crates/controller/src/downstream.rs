@@ -1,4 +1,5 @@
-//! One set of controllers per connected downstream cluster, started on connect, ended on loss.
+//! One set of controllers per connected downstream cluster, started on connect and stopped when the
+//! connection is lost.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,18 +13,20 @@ use crate::activity::Controllers;
 use crate::reflector::Reflectors;
 use crate::scope::DownstreamScope;
 
-/// Objects in a page of a list from a downstream cluster: few enough that their size can be bounded.
+/// Objects in a page of a list from a downstream cluster: few enough that their size can be
+/// bounded.
 pub const PAGE_OBJECTS: u32 = 200;
 
 /// A controller that runs once per connected cluster.
 pub trait DownstreamController: Send + Sync + 'static {
+    /// Kebab case; names the controller in logs.
     fn name(&self) -> &'static str;
-    /// Runs until `scope.stop`. It is dropped at its next await then, so whatever it does must be
-    /// safe to leave half done.
+    /// Runs the controller until `scope.stop` fires. The future is then dropped at its next await,
+    /// so every step must be safe to interrupt.
     fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()>;
 }
 
-/// The sets that run now.
+/// The controllers of every connected cluster, as one set per cluster.
 pub struct DownstreamSets {
     members: Vec<Arc<dyn DownstreamController>>,
     controllers: Controllers,
@@ -32,6 +35,8 @@ pub struct DownstreamSets {
 }
 
 impl DownstreamSets {
+    /// Builds the sets without starting any. `members` run in each cluster and are listed in
+    /// `controllers`; `stop` stops all sets.
     pub fn new(
         members: Vec<Arc<dyn DownstreamController>>,
         controllers: Controllers,
@@ -40,7 +45,7 @@ impl DownstreamSets {
         Self { members, controllers, stop, running: Mutex::default() }
     }
 
-    /// Starts the set of a cluster; one that runs already is ended and replaced. Must be called
+    /// Starts the set of a cluster. A set that already runs is stopped and replaced. Must be called
     /// inside a tokio runtime.
     pub fn start(&self, cluster: &str, client: &Client) {
         let stop = self.stop.child_token();
@@ -51,7 +56,7 @@ impl DownstreamSets {
             controllers: self.controllers.clone(),
             stop: stop.clone(),
         };
-        // The old guard is dropped here, which ends the old set.
+        // The old guard is dropped here, which stops the old set.
         self.running.lock().insert(cluster.to_owned(), stop.clone().drop_guard());
         for member in &self.members {
             let (name, cluster, stop) = (member.name(), cluster.to_owned(), stop.clone());
@@ -72,11 +77,13 @@ impl DownstreamSets {
         }
     }
 
-    /// Ends the set of a cluster. Harmless when none runs.
+    /// Stops the set of a cluster. Does nothing when none runs.
     pub fn stop(&self, cluster: &str) {
         self.running.lock().remove(cluster);
     }
 
+    /// Whether a set was started for the cluster and not stopped since. Its controllers may have
+    /// ended on their own.
     pub fn is_running(&self, cluster: &str) -> bool {
         self.running.lock().contains_key(cluster)
     }

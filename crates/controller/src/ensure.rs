@@ -1,4 +1,4 @@
-//! Idempotent changes: there afterwards, like this afterwards, gone afterwards.
+//! Idempotent writes: the object exists afterwards, has these fields, or is deleted.
 
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
 use kube::{Api, Resource, ResourceExt};
@@ -10,7 +10,7 @@ use std::fmt::Debug;
 use crate::error::{Attempt, ReconcileError, is_code};
 use crate::status::merge_difference;
 
-/// What any kind must be for these.
+/// The bounds on a kind that the functions of this module write.
 pub trait Object:
     Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Serialize + Send + Sync
 {
@@ -24,10 +24,11 @@ fn named<K: Object>(verb: &str, name: &str) -> String {
     format!("{verb} {} \"{name}\"", K::kind(&()).to_lowercase())
 }
 
-/// Creates the object unless one of that name is there. Answers whether it was created.
+/// Creates the object unless an object of this name exists. Returns whether it was created.
 ///
 /// # Errors
-/// The API refused for another reason than that it exists.
+/// The API refused the request for another reason than a conflict. Return the error from the
+/// reconcile, which is then retried.
 pub async fn created<K: Object>(api: &Api<K>, object: &K) -> Result<bool, ReconcileError> {
     match api.create(&PostParams::default(), object).await {
         Ok(_) => Ok(true),
@@ -36,30 +37,31 @@ pub async fn created<K: Object>(api: &Api<K>, object: &K) -> Result<bool, Reconc
     }
 }
 
-/// Creates the object, or makes the one of that name agree with it in every field it states. Fields
-/// it does not state stay. Answers whether anything changed.
+/// Creates the object, or patches the existing one so that every field that `object` sets has the
+/// same value. Other fields stay. Returns whether anything changed.
 ///
 /// # Errors
-/// The API refused.
+/// The API refused the request. Return the error from the reconcile, which is then retried.
 pub async fn like<K: Object>(api: &Api<K>, object: &K) -> Result<bool, ReconcileError> {
     let name = object.name_any();
     let current = api.get_opt(&name).await.attempt(|| named::<K>("read", &name))?;
     let Some(current) = current else { return created(api, object).await };
-    let wanted = to_value(object)?;
+    let desired = to_value(object)?;
     let current = to_value(&current)?;
-    let Some(patch) = missing(&wanted, &current) else { return Ok(false) };
+    let Some(patch) = missing(&desired, &current) else { return Ok(false) };
     let patched = api.patch(&name, &PatchParams::default(), &Patch::Merge(&patch)).await;
     patched.attempt(|| named::<K>("update", &name))?;
     Ok(true)
 }
 
-/// Deletes the object, its dependants in the background. Answers whether it is gone already.
+/// Deletes the object; its dependants are deleted in the background. Returns true when the object
+/// no longer exists, false while its deletion is pending (a finalizer).
 ///
 /// # Errors
-/// The API refused.
+/// The API refused the request. Return the error from the reconcile, which is then retried.
 pub async fn absent<K: Object>(api: &Api<K>, name: &str) -> Result<bool, ReconcileError> {
     match api.delete(name, &DeleteParams::background()).await {
-        Ok(answer) => Ok(answer.is_right()),
+        Ok(result) => Ok(result.is_right()),
         Err(error) if is_code(&error, 404) => Ok(true),
         Err(error) => Err(error).attempt(|| named::<K>("delete", name)),
     }
@@ -69,20 +71,21 @@ fn to_value(object: &impl Serialize) -> Result<Value, ReconcileError> {
     serde_json::to_value(object).map_err(|error| ReconcileError::other("encode object", error))
 }
 
-/// The merge patch that brings in what `wanted` states and `current` lacks. Pure.
-pub fn missing(wanted: &Value, current: &Value) -> Option<Value> {
+/// The merge patch that sets in `current` every field that `desired` sets; `None` when they agree
+/// already. Fields that only `current` has stay. Pure.
+pub fn missing(desired: &Value, current: &Value) -> Option<Value> {
     let mut merged = current.clone();
-    overlay(&mut merged, wanted);
+    overlay(&mut merged, desired);
     merge_difference(current, &merged)
 }
 
-fn overlay(onto: &mut Value, wanted: &Value) {
-    match (onto, wanted) {
-        (Value::Object(onto), Value::Object(wanted)) => {
-            for (key, value) in wanted {
+fn overlay(onto: &mut Value, desired: &Value) {
+    match (onto, desired) {
+        (Value::Object(onto), Value::Object(desired)) => {
+            for (key, value) in desired {
                 overlay(onto.entry(key.clone()).or_insert(Value::Null), value);
             }
         }
-        (onto, wanted) => *onto = wanted.clone(),
+        (onto, desired) => *onto = desired.clone(),
     }
 }

@@ -1,25 +1,26 @@
-//! Taking our finalizer off a management object.
+//! Removes Drover's finalizer from a management object.
 //!
-//! Finalizers are put on by admission at creation, so no controller needs the right to do that; and
-//! only ever on our own management objects, never on what users own.
+//! Admission adds finalizers at creation, so no controller needs the right to add them. Only
+//! management objects have them, never objects that users own.
 
 use kube::Client;
 use serde_json::{Value, json};
 
 use crate::error::{Attempt, ReconcileError, is_code};
-use crate::status::{Target, get, merge_patch};
+use crate::status::{StatusTarget, get, merge_patch};
 
-/// Tries before giving up on a busy object.
+/// Attempts to write an object that other writers keep changing.
 const WRITE_TRIES_MAX: usize = 10;
 
-/// Takes `finalizer` off the object; nothing else of it changes. Harmless when it is off already or
-/// the object is gone.
+/// Removes `finalizer` from the object; nothing else of it changes. Does nothing when the finalizer
+/// or the object does not exist.
 ///
 /// # Errors
-/// The API refused, or others kept being faster.
+/// The API refused the request, or other writers changed the object during each of 10 attempts.
+/// Return the error from the reconcile, which is then retried.
 pub async fn remove(
     client: &Client,
-    target: &Target,
+    target: &StatusTarget,
     finalizer: &str,
 ) -> Result<(), ReconcileError> {
     let attempt = || format!("remove finalizer \"{finalizer}\" of {}", target.path());
@@ -31,12 +32,12 @@ pub async fn remove(
         };
         let metadata = &object["metadata"];
         let present = metadata["finalizers"].as_array().cloned().unwrap_or_default();
-        let kept: Vec<&Value> = present.iter().filter(|name| *name != finalizer).collect();
-        if kept.len() == present.len() {
+        let remaining: Vec<&Value> = present.iter().filter(|name| *name != finalizer).collect();
+        if remaining.len() == present.len() {
             return Ok(());
         }
         let version = &metadata["resourceVersion"];
-        let patch = json!({"metadata": {"resourceVersion": version, "finalizers": kept}});
+        let patch = json!({"metadata": {"resourceVersion": version, "finalizers": remaining}});
         match merge_patch(client, target.path(), &patch).await {
             Ok(_) => return Ok(()),
             Err(error) if is_code(&error, 404) => return Ok(()),
@@ -44,5 +45,5 @@ pub async fn remove(
             Err(error) => return Err(error).attempt(attempt),
         }
     }
-    Err(ReconcileError::other(attempt(), "others kept changing the object"))
+    Err(ReconcileError::other(attempt(), "other writers changed the object during every attempt"))
 }

@@ -12,12 +12,15 @@ pub struct Key {
 }
 
 impl Key {
+    /// The key of an object in a namespace.
     pub fn namespaced(namespace: &str, name: &str) -> Self {
         Self { namespace: namespace.to_owned(), name: name.to_owned() }
     }
+    /// The key of a cluster-scoped object: its namespace is empty.
     pub fn cluster_scoped(name: &str) -> Self {
         Self::namespaced("", name)
     }
+    /// The key of this object. Fields that its metadata lacks are empty.
     pub fn of(object: &impl Resource) -> Self {
         let meta = object.meta();
         Self::namespaced(

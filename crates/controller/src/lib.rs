@@ -1,10 +1,11 @@
-//! What kube-rs lacks for our controllers. Knows no kind.
+//! The controller runtime that kube-rs lacks. It knows no kind.
 //!
-//! A controller is a [`Reconcile`] that a [`Runner`] drives: reflectors ([`reflector`]) say which keys
-//! changed, the [`queue`] orders them in lanes so that one slow cluster holds up no other, the runner
-//! catches errors and panics and remembers what was last done for each key ([`activity`]). What a
-//! controller found out it writes with [`status`], where each condition type has exactly one writer.
-//! [`scope`] starts and stops the controllers of one downstream cluster. Start at [`runner`].
+//! A controller is a [`Reconcile`] that a [`Runner`] drives: reflectors ([`reflector`]) report
+//! which keys changed, the [`queue`] orders them in lanes so that a slow cluster delays no other,
+//! the runner catches errors and panics and records the last run of each key ([`activity`]). A
+//! controller writes its results with [`status`], where each condition type has exactly one writer.
+//! [`downstream`] starts and stops the controllers of one cluster, [`scope`] is what they share.
+//! Start at [`runner`].
 
 pub mod activity;
 pub mod downstream;
@@ -27,7 +28,7 @@ pub use queue::Queue;
 pub use reflector::{Change, Metadata, Projection, Reflector, Reflectors, Whole};
 pub use runner::{Limits, Outcome, Reconcile, Runner};
 pub use scope::{DownstreamScope, ManagementScope};
-pub use status::{ConditionState, OwnedCondition, StatusPatch, Target, Truth};
+pub use status::{ConditionState, OwnedCondition, StatusPatch, StatusTarget, Truth};
 pub use with_condition::{ConditionReport, WithCondition};
 
 #[cfg(test)]

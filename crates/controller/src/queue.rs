@@ -1,8 +1,9 @@
 //! The queue of a controller: keys, each at most once, in lanes.
 //!
-//! A lane is what may be slow together (a cluster). Lanes take turns, and each runs few keys at a time,
-//! so a lane that hangs uses up its own share only. A key never runs twice at once: what comes while it
-//! runs makes it run again afterwards. Time is tokio's, so tests can hold it.
+//! A lane groups the keys that may be slow together (those of one cluster). Lanes are served round
+//! robin, and each runs few keys at a time, so a lane that hangs uses up its own share only. A key
+//! never runs twice at once: a key that is added while it runs is run again afterwards. Time is
+//! tokio's, so tests can pause it.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
@@ -13,27 +14,28 @@ use tokio::time::Instant;
 
 use crate::key::Key;
 
-/// Name of a lane; the empty one is as good as any.
+/// Name of a lane. The empty name is a lane like any other.
 pub type Lane = String;
 
-/// First wait after a failure; doubles with each further one.
+/// First wait after a failure; it doubles with each further one. A quarter of jitter is subtracted.
 pub const RETRY_DELAY_MIN: Duration = Duration::from_millis(100);
-/// Longest wait between tries.
+/// Longest wait between attempts.
 pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
 
-enum Place {
-    /// In its lane's line.
+/// Where a key is between being added and being finished.
+enum KeyPhase {
+    /// In the queue of its lane.
     Queued,
     /// Due at this time.
     Delayed(Instant, u64),
-    /// Being worked on; with the time at which to run again, when something came meanwhile.
+    /// Reconciled now; with the time of the next run when the key was added meanwhile.
     Running(Option<Instant>),
-    /// Not waiting for anything; remembered for its failures.
+    /// Not queued; the entry holds only the count of failures.
     Idle,
 }
 
-struct Entry {
-    place: Place,
+struct KeyEntry {
+    phase: KeyPhase,
     failures: u32,
 }
 
@@ -41,38 +43,42 @@ struct Entry {
 struct LaneState {
     line: VecDeque<Key>,
     running: usize,
-    /// In `State::turns`.
-    in_turn: bool,
+    /// Whether the lane is in `QueueState::ready`.
+    is_ready: bool,
 }
 
 #[derive(Default)]
-struct State {
-    entries: HashMap<Key, Entry>,
+struct QueueState {
+    entries: HashMap<Key, KeyEntry>,
     lanes: HashMap<Lane, LaneState>,
-    /// Lanes that may run something, in order.
-    turns: VecDeque<Lane>,
+    /// Lanes that have a queued key and may run it, in the order in which they are served.
+    ready: VecDeque<Lane>,
     delayed: BTreeMap<(Instant, u64), Key>,
+    /// Distinguishes delayed keys that are due at the same time.
     sequence: u64,
     running: usize,
 }
 
-/// The queue of one controller.
+/// The queue of one controller. All its methods but [`Queue::changed`] return at once.
 pub struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueueState>,
     wake: Notify,
     lane_of: Box<dyn Fn(&Key) -> Lane + Send + Sync>,
     running_max: usize,
     running_per_lane_max: usize,
 }
 
-/// What is next.
+/// What the caller of [`Queue::next`] does next.
 pub enum Next {
+    /// Reconcile this key, then call [`Queue::finished`].
     Run(Key),
-    /// Nothing now; something is due at this time, if any.
+    /// Nothing can run now. Call again at this time, if there is one, or after [`Queue::changed`].
     Wait(Option<Instant>),
 }
 
 impl Queue {
+    /// An empty queue that runs at most `running_max` keys at once, and at most
+    /// `running_per_lane_max` of each lane. `lane_of` must always return the same lane for a key.
     pub fn new(
         lane_of: impl Fn(&Key) -> Lane + Send + Sync + 'static,
         running_max: usize,
@@ -87,12 +93,12 @@ impl Queue {
         }
     }
 
-    /// Has `key` worked on as soon as its lane allows. Ends a wait after failures.
+    /// Queues `key` to run as soon as its lane allows. Ends the wait after a failure.
     pub fn add(&self, key: Key) {
         self.add_at(key, Instant::now());
     }
 
-    /// Has `key` worked on after `delay`, or earlier when it is due earlier already.
+    /// Queues `key` to run after `delay`, or earlier when it is already due earlier.
     pub fn add_after(&self, key: Key, delay: Duration) {
         self.add_at(key, Instant::now() + delay);
     }
@@ -104,33 +110,34 @@ impl Queue {
         self.wake.notify_one();
     }
 
-    /// Takes the next key to run; [`Queue::finished`] must follow.
+    /// Removes and returns the next key to run. The caller must call [`Queue::finished`] for it.
     pub fn next(&self) -> Next {
         let now = Instant::now();
         let mut state = self.state.lock();
         while let Some((&(at, sequence), _)) = state.delayed.first_key_value()
             && at <= now
         {
-            let key = state.delayed.remove(&(at, sequence)).expect("it was the first");
+            let key = state.delayed.remove(&(at, sequence)).expect("the first entry exists");
             let lane = (self.lane_of)(&key);
             state.enqueue(&lane, key, self.running_per_lane_max);
         }
         if state.running >= self.running_max {
             return Next::Wait(None);
         }
-        match state.take_turn(self.running_per_lane_max) {
+        match state.start_next(self.running_per_lane_max) {
             Some(key) => Next::Run(key),
             None => Next::Wait(state.delayed.first_key_value().map(|(&(at, _), _)| at)),
         }
     }
 
-    /// Waits until something was added or finished. May return early.
+    /// Waits until a key is added or finished. May return early. Cancel-safe, for one waiter.
     pub async fn changed(&self) {
         self.wake.notified().await;
     }
 
-    /// `key` has run. `again`: when to run it the next time; it runs earlier when something came
-    /// meanwhile.
+    /// Marks the run of `key` as finished and returns its consecutive failures, this run included.
+    /// The key runs again after `again`, after the retry delay when the run `failed`, or when it
+    /// was added meanwhile: whichever is earliest.
     pub fn finished(&self, key: &Key, again: Option<Duration>, failed: bool) -> u32 {
         let lane_name = (self.lane_of)(key);
         let mut state = self.state.lock();
@@ -139,11 +146,11 @@ impl Queue {
         let Some(entry) = state.entries.get_mut(key) else { return 0 };
         entry.failures = if failed { entry.failures + 1 } else { 0 };
         let failures = entry.failures;
-        let meanwhile = match entry.place {
-            Place::Running(meanwhile) => meanwhile,
+        let meanwhile = match entry.phase {
+            KeyPhase::Running(meanwhile) => meanwhile,
             _ => None,
         };
-        entry.place = Place::Idle;
+        entry.phase = KeyPhase::Idle;
         let retry = failed.then(|| retry_delay(failures));
         let after = match (again, retry) {
             (Some(again), Some(retry)) => Some(again.min(retry)),
@@ -165,36 +172,36 @@ impl Queue {
         failures
     }
 
-    /// Keys that wait for their turn now.
+    /// Keys that are due and queued, without those that are delayed or running.
     pub fn depth(&self) -> usize {
         self.state.lock().lanes.values().map(|lane| lane.line.len()).sum()
     }
-    /// Keys being worked on.
+    /// Keys that are running.
     pub fn running(&self) -> usize {
         self.state.lock().running
     }
 }
 
-impl State {
+impl QueueState {
     fn schedule(&mut self, lane: &str, key: Key, at: Instant, per_lane: usize) {
         let entry = self.entries.entry(key.clone());
-        let entry = entry.or_insert(Entry { place: Place::Idle, failures: 0 });
-        match entry.place {
-            Place::Queued => {}
-            Place::Running(meanwhile) => {
+        let entry = entry.or_insert(KeyEntry { phase: KeyPhase::Idle, failures: 0 });
+        match entry.phase {
+            KeyPhase::Queued => {}
+            KeyPhase::Running(meanwhile) => {
                 let at = meanwhile.map_or(at, |earlier| earlier.min(at));
-                entry.place = Place::Running(Some(at));
+                entry.phase = KeyPhase::Running(Some(at));
             }
-            Place::Delayed(due, _) if due <= at => {}
-            Place::Delayed(due, sequence) => {
+            KeyPhase::Delayed(due, _) if due <= at => {}
+            KeyPhase::Delayed(due, sequence) => {
                 self.delayed.remove(&(due, sequence));
-                self.place(lane, key, at, per_lane);
+                self.enqueue_at(lane, key, at, per_lane);
             }
-            Place::Idle => self.place(lane, key, at, per_lane),
+            KeyPhase::Idle => self.enqueue_at(lane, key, at, per_lane),
         }
     }
 
-    fn place(&mut self, lane: &str, key: Key, at: Instant, per_lane: usize) {
+    fn enqueue_at(&mut self, lane: &str, key: Key, at: Instant, per_lane: usize) {
         if at <= Instant::now() {
             self.enqueue(lane, key, per_lane);
             return;
@@ -202,39 +209,40 @@ impl State {
         self.sequence += 1;
         let sequence = self.sequence;
         if let Some(entry) = self.entries.get_mut(&key) {
-            entry.place = Place::Delayed(at, sequence);
+            entry.phase = KeyPhase::Delayed(at, sequence);
         }
         self.delayed.insert((at, sequence), key);
     }
 
     fn enqueue(&mut self, lane_name: &str, key: Key, per_lane: usize) {
         if let Some(entry) = self.entries.get_mut(&key) {
-            entry.place = Place::Queued;
+            entry.phase = KeyPhase::Queued;
         }
         let lane = self.lanes.entry(lane_name.to_owned()).or_default();
         lane.line.push_back(key);
-        if !lane.in_turn && lane.running < per_lane {
-            lane.in_turn = true;
-            self.turns.push_back(lane_name.to_owned());
+        if !lane.is_ready && lane.running < per_lane {
+            lane.is_ready = true;
+            self.ready.push_back(lane_name.to_owned());
         }
     }
 
-    fn take_turn(&mut self, per_lane: usize) -> Option<Key> {
-        let lane_name = self.turns.pop_front()?;
-        let lane = self.lanes.get_mut(&lane_name).expect("lanes in turn exist");
-        let key = lane.line.pop_front().expect("lanes in turn have something to run");
+    fn start_next(&mut self, per_lane: usize) -> Option<Key> {
+        let lane_name = self.ready.pop_front()?;
+        let lane = self.lanes.get_mut(&lane_name).expect("ready lanes exist");
+        let key = lane.line.pop_front().expect("ready lanes have a queued key");
         lane.running += 1;
-        lane.in_turn = !lane.line.is_empty() && lane.running < per_lane;
-        if lane.in_turn {
-            self.turns.push_back(lane_name);
+        lane.is_ready = !lane.line.is_empty() && lane.running < per_lane;
+        if lane.is_ready {
+            self.ready.push_back(lane_name);
         }
         self.running += 1;
         if let Some(entry) = self.entries.get_mut(&key) {
-            entry.place = Place::Running(None);
+            entry.phase = KeyPhase::Running(None);
         }
         Some(key)
     }
 
+    /// Frees a running slot of the lane.
     fn leave(&mut self, lane_name: &str, per_lane: usize) {
         let Some(lane) = self.lanes.get_mut(lane_name) else { return };
         lane.running -= 1;
@@ -242,15 +250,15 @@ impl State {
             if lane.running == 0 {
                 self.lanes.remove(lane_name);
             }
-        } else if !lane.in_turn && lane.running < per_lane {
-            lane.in_turn = true;
-            self.turns.push_back(lane_name.to_owned());
+        } else if !lane.is_ready && lane.running < per_lane {
+            lane.is_ready = true;
+            self.ready.push_back(lane_name.to_owned());
         }
     }
 }
 
-/// The wait after this many failures in a row, with a quarter of jitter taken from the clock's lowest
-/// digits: keys that failed together need not come back together.
+/// The wait after this many consecutive failures. Up to a quarter of it is subtracted as jitter
+/// from the lowest digits of the clock, so that keys that failed together are not retried together.
 fn retry_delay(failures: u32) -> Duration {
     let doubled = RETRY_DELAY_MIN.saturating_mul(1 << failures.saturating_sub(1).min(16));
     let delay = doubled.min(RETRY_DELAY_MAX);

@@ -1,8 +1,8 @@
-//! One watch per (scope, kind), shared by all who want to know.
+//! One watch per (scope, kind), shared by all subscribers.
 //!
-//! A parsed object costs about eleven times its bytes, so a [`Projection`] says what is kept of each:
-//! metadata, a few fields, or the whole. [`Reflectors`] hands out one [`Reflector`] per projection and
-//! ends its watch when the last holder drops it.
+//! A parsed object takes about eleven times its bytes, so a [`Projection`] selects what is cached
+//! of each: metadata, a few fields, or the whole object. [`Reflectors`] returns one [`Reflector`]
+//! per projection and ends its watch when the last holder drops it.
 
 use std::any::{Any, TypeId};
 use std::collections::{BTreeMap, HashMap};
@@ -23,26 +23,27 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::error::ReconcileError;
 use crate::key::Key;
 
-/// First wait after a watch broke.
+/// First wait after a watch failed.
 const RETRY_DELAY_MIN: Duration = Duration::from_millis(50);
-/// Tries without a growing wait while a kind is not served yet.
+/// Attempts without a growing wait while a kind is not served yet.
 const UNSERVED_QUICK_MAX: u32 = 60;
-/// Longest wait between tries to watch.
+/// Longest wait between attempts to watch.
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(20);
-/// So many in a row, in some ten seconds, are told to who runs this.
-const FAILURES_TOLD: u32 = 8;
+/// Consecutive failures, over about ten seconds, that are logged as a warning.
+const FAILURES_WARN: u32 = 8;
 
-/// What is watched and what is kept of it.
+/// The kind that is watched, and the part of each object that is cached.
 pub trait Projection: Send + Sync + 'static {
     /// The kind as it is decoded from the wire; may be a type that reads only some fields.
     type Object: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static;
-    /// What stays in memory. Its key is kept apart.
-    type Kept: Send + Sync + 'static;
+    /// The part that is cached. The object's key is stored separately.
+    type Projected: Send + Sync + 'static;
 
-    fn keep(object: Self::Object) -> Self::Kept;
+    /// Reduces an object to the part that is cached. Pure; runs once per change of an object.
+    fn project(object: Self::Object) -> Self::Projected;
 }
 
-/// Keeps whole objects, without managed fields. For kinds of which there are few.
+/// Caches whole objects, without managed fields. For kinds with few objects.
 pub struct Whole<K>(PhantomData<fn() -> K>);
 
 impl<K> Projection for Whole<K>
@@ -50,14 +51,14 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + Sync + 'static,
 {
     type Object = K;
-    type Kept = K;
-    fn keep(mut object: K) -> K {
+    type Projected = K;
+    fn project(mut object: K) -> K {
         object.meta_mut().managed_fields = None;
         object
     }
 }
 
-/// Keeps metadata only, and only metadata crosses the wire.
+/// Caches metadata, without managed fields. Only metadata is transferred (`PartialObjectMetadata`).
 pub struct Metadata<K>(PhantomData<fn() -> K>);
 
 impl<K> Projection for Metadata<K>
@@ -66,28 +67,29 @@ where
     PartialObjectMeta<K>: DeserializeOwned + Resource<DynamicType = ()>,
 {
     type Object = PartialObjectMeta<K>;
-    type Kept = kube::api::ObjectMeta;
-    fn keep(mut object: PartialObjectMeta<K>) -> kube::api::ObjectMeta {
+    type Projected = kube::api::ObjectMeta;
+    fn project(mut object: PartialObjectMeta<K>) -> kube::api::ObjectMeta {
         object.metadata.managed_fields = None;
         object.metadata
     }
 }
 
-/// One step of the watched set.
+/// One change of a watched set.
 pub enum Change<'a, T> {
-    /// The object is new, or differs from what was known.
+    /// The object is new (`old` is `None`), or has another resource version than before.
     Applied { key: &'a Key, new: &'a Arc<T>, old: Option<&'a Arc<T>> },
-    /// The object is gone.
+    /// The object was deleted.
     Deleted { key: &'a Key, old: &'a Arc<T> },
 }
 
 impl<T> Change<'_, T> {
+    /// The key of the object that changed.
     pub fn key(&self) -> &Key {
         match self {
             Self::Applied { key, .. } | Self::Deleted { key, .. } => key,
         }
     }
-    /// The object after the change, or before it when it is gone.
+    /// The object after the change, or its last state when it was deleted.
     pub fn object(&self) -> &Arc<T> {
         match self {
             Self::Applied { new, .. } => new,
@@ -98,20 +100,21 @@ impl<T> Change<'_, T> {
 
 type Listener<T> = Box<dyn Fn(&Change<'_, T>) -> bool + Send + Sync>;
 
-struct Entry<T> {
+struct CachedObject<T> {
     version: Box<str>,
     object: Arc<T>,
 }
 
-struct Inner<T> {
-    objects: BTreeMap<Key, Entry<T>>,
+struct ReflectorState<T> {
+    objects: BTreeMap<Key, CachedObject<T>>,
     listeners: Vec<Listener<T>>,
 }
 
-/// The current objects of one kind in one scope. Reads never wait for the network.
+/// The current objects of one kind in one scope, fed by a watch. Reads never wait for the network;
+/// they return the state of the last event and can lag behind the API server.
 pub struct Reflector<P: Projection> {
-    inner: RwLock<Inner<P::Kept>>,
-    /// Counts the changes; for those who wait for a state.
+    inner: RwLock<ReflectorState<P::Projected>>,
+    /// The number of changes; wakes [`Reflector::wait_for`].
     changes: watch::Sender<u64>,
     synced: watch::Sender<bool>,
     error: Mutex<Option<String>>,
@@ -121,7 +124,7 @@ pub struct Reflector<P: Projection> {
 impl<P: Projection> Default for Reflector<P> {
     fn default() -> Self {
         Self {
-            inner: RwLock::new(Inner { objects: BTreeMap::new(), listeners: Vec::new() }),
+            inner: RwLock::new(ReflectorState { objects: BTreeMap::new(), listeners: Vec::new() }),
             changes: watch::Sender::new(0),
             synced: watch::Sender::new(false),
             error: Mutex::new(None),
@@ -131,45 +134,51 @@ impl<P: Projection> Default for Reflector<P> {
 }
 
 impl<P: Projection> Reflector<P> {
-    pub fn get(&self, key: &Key) -> Option<Arc<P::Kept>> {
+    /// The object of this key, if it exists.
+    pub fn get(&self, key: &Key) -> Option<Arc<P::Projected>> {
         self.inner.read().objects.get(key).map(|entry| entry.object.clone())
     }
-    /// A cluster-scoped object.
-    pub fn named(&self, name: &str) -> Option<Arc<P::Kept>> {
+    /// The cluster-scoped object of this name, if it exists.
+    pub fn named(&self, name: &str) -> Option<Arc<P::Projected>> {
         self.get(&Key::cluster_scoped(name))
     }
-    /// All objects, by key. A snapshot.
-    pub fn all(&self) -> Vec<(Key, Arc<P::Kept>)> {
+    /// A snapshot of all objects, sorted by key.
+    pub fn all(&self) -> Vec<(Key, Arc<P::Projected>)> {
         let inner = self.inner.read();
         inner.objects.iter().map(|(key, entry)| (key.clone(), entry.object.clone())).collect()
     }
-    /// The objects of one namespace, by key. A snapshot.
-    pub fn in_namespace(&self, namespace: &str) -> Vec<(Key, Arc<P::Kept>)> {
+    /// A snapshot of the objects of one namespace, sorted by key.
+    pub fn in_namespace(&self, namespace: &str) -> Vec<(Key, Arc<P::Projected>)> {
         let inner = self.inner.read();
         let from = Key::namespaced(namespace, "");
         let range = inner.objects.range(from..).take_while(|(key, _)| key.namespace == namespace);
         range.map(|(key, entry)| (key.clone(), entry.object.clone())).collect()
     }
+    /// The number of objects.
     pub fn len(&self) -> usize {
         self.inner.read().objects.len()
     }
+    /// Whether there is no object. Also true before the first list; see [`Self::is_synced`].
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-    /// Calls `visit` with every object, without copying the set.
-    pub fn for_each(&self, mut visit: impl FnMut(&Key, &P::Kept)) {
+    /// Calls `visit` with every object, without copying the set. The set is locked meanwhile:
+    /// `visit` must return soon.
+    pub fn for_each(&self, mut visit: impl FnMut(&Key, &P::Projected)) {
         for (key, entry) in &self.inner.read().objects {
             visit(key, &entry.object);
         }
     }
 
-    /// Calls `listener` with every object there is, then with every change, in order and without loss.
+    /// Calls `listener` with every present object, then with every change, in order and without
+    /// loss.
     ///
-    /// It runs on the watch's own task with the set locked: it must return at once (note the key,
-    /// update an index) and must not read this reflector. It is dropped when it returns false.
+    /// The listener runs on the task of the watch with the set locked. It must return at once (note
+    /// the key, update an index) and must not read this reflector. It is dropped when it returns
+    /// false.
     pub fn subscribe(
         &self,
-        listener: impl Fn(&Change<'_, P::Kept>) -> bool + Send + Sync + 'static,
+        listener: impl Fn(&Change<'_, P::Projected>) -> bool + Send + Sync + 'static,
     ) {
         let mut inner = self.inner.write();
         for (key, entry) in &inner.objects {
@@ -180,11 +189,11 @@ impl<P: Projection> Reflector<P> {
         inner.listeners.push(Box::new(listener));
     }
 
-    /// Whether the whole set has been seen once.
+    /// Whether the first list is complete. It stays true while the watch is interrupted.
     pub fn is_synced(&self) -> bool {
         *self.synced.borrow()
     }
-    /// Waits until the whole set has been seen once. Cancel-safe.
+    /// Waits until the first list is complete, without a time limit. Cancel-safe.
     pub async fn synced(&self) {
         let mut synced = self.synced.subscribe();
         // The sender lives as long as `self`.
@@ -203,7 +212,8 @@ impl<P: Projection> Reflector<P> {
         })
         .await
     }
-    /// Waits until `found` gives something, looking again after every change. Cancel-safe.
+    /// Calls `found` now and after every change until it returns a value, without a time limit.
+    /// Cancel-safe.
     pub async fn wait_for<T>(&self, mut found: impl FnMut(&Self) -> Option<T>) -> T {
         let mut changes = self.changes.subscribe();
         loop {
@@ -214,14 +224,14 @@ impl<P: Projection> Reflector<P> {
             let _ = changes.changed().await;
         }
     }
-    /// Why the watch is not running, when it is not.
+    /// Why the watch is interrupted; `None` while it runs.
     pub fn last_error(&self) -> Option<String> {
         self.error.lock().clone()
     }
 
     fn apply(&self, object: P::Object) {
         let (key, version) = identify(&object);
-        let object = Arc::new(P::keep(object));
+        let object = Arc::new(P::project(object));
         let mut inner = self.inner.write();
         inner.put(key, version, object);
         drop(inner);
@@ -231,20 +241,20 @@ impl<P: Projection> Reflector<P> {
     fn delete(&self, key: &Key) {
         let mut inner = self.inner.write();
         if let Some(entry) = inner.objects.remove(key) {
-            inner.tell(&Change::Deleted { key, old: &entry.object });
+            inner.notify(&Change::Deleted { key, old: &entry.object });
         }
         drop(inner);
         self.changes.send_modify(|count| *count += 1);
     }
 
-    /// Makes the set what a list said, telling the differences only.
-    fn replace(&self, listed: BTreeMap<Key, (Box<str>, Arc<P::Kept>)>) {
+    /// Replaces the set with a list, and notifies the listeners of the differences.
+    fn replace(&self, listed: BTreeMap<Key, (Box<str>, Arc<P::Projected>)>) {
         let mut inner = self.inner.write();
         let known = inner.objects.keys();
-        let gone: Vec<Key> = known.filter(|key| !listed.contains_key(*key)).cloned().collect();
-        for key in &gone {
+        let deleted: Vec<Key> = known.filter(|key| !listed.contains_key(*key)).cloned().collect();
+        for key in &deleted {
             if let Some(entry) = inner.objects.remove(key) {
-                inner.tell(&Change::Deleted { key, old: &entry.object });
+                inner.notify(&Change::Deleted { key, old: &entry.object });
             }
         }
         for (key, (version, object)) in listed {
@@ -259,13 +269,14 @@ impl<P: Projection> Reflector<P> {
     }
 }
 
-impl<T> Inner<T> {
+impl<T> ReflectorState<T> {
     fn put(&mut self, key: Key, version: Box<str>, object: Arc<T>) {
-        let old = self.objects.insert(key.clone(), Entry { version, object: object.clone() });
+        let old =
+            self.objects.insert(key.clone(), CachedObject { version, object: object.clone() });
         let old = old.as_ref().map(|entry| &entry.object);
-        self.tell(&Change::Applied { key: &key, new: &object, old });
+        self.notify(&Change::Applied { key: &key, new: &object, old });
     }
-    fn tell(&mut self, change: &Change<'_, T>) {
+    fn notify(&mut self, change: &Change<'_, T>) {
         self.listeners.retain(|listener| listener(change));
     }
 }
@@ -275,15 +286,27 @@ fn identify(object: &impl Resource) -> (Key, Box<str>) {
     (Key::of(object), version.into_boxed_str())
 }
 
-/// How long to wait after this many failures in a row: doubling, with up to a quarter less so that
-/// many do not come back together.
+/// The wait after this many consecutive failures: it doubles, and up to a quarter is subtracted so
+/// that many watches are not retried together.
 fn retry_delay(failures: u32) -> Duration {
     let delay = RETRY_DELAY_MIN.saturating_mul(1 << failures.min(16)).min(RETRY_DELAY_MAX);
     let jitter = jiff::Timestamp::now().subsec_nanosecond().unsigned_abs() % 256;
     delay - delay * jitter / 1024
 }
 
-/// Whether the kind is not served. It may be in a moment: definitions come up with the server.
+/// Why a watch failed, in the words of the API.
+fn words_of(error: &watcher::Error) -> String {
+    use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
+    match error {
+        InitialListFailed(error) | WatchStartFailed(error) | WatchFailed(error) => {
+            crate::error::words_of(error)
+        }
+        other => other.to_string(),
+    }
+}
+
+/// Whether the kind is not served. It may be served soon: definitions are created as the server
+/// starts.
 fn is_unserved(error: &watcher::Error) -> bool {
     use watcher::Error::{InitialListFailed, WatchStartFailed};
     match error {
@@ -310,7 +333,7 @@ async fn drive<P: Projection>(
         };
         let (Some(event), Some(reflector)) = (event, reflector.upgrade()) else { return };
         let event = match event {
-            // Comes before each try to list and says nothing about its luck.
+            // Precedes each attempt to list, successful or not.
             Ok(Event::Init) => {
                 listed.clear();
                 continue;
@@ -322,7 +345,7 @@ async fn drive<P: Projection>(
             }
             Err(error) => {
                 tracing::debug!(kind = %P::Object::kind(&()), %error, "watch interrupted");
-                *reflector.error.lock() = Some(error.to_string());
+                *reflector.error.lock() = Some(words_of(&error));
                 reflector.changes.send_modify(|count| *count += 1);
                 drop(reflector);
                 if is_unserved(&error) && unserved < UNSERVED_QUICK_MAX {
@@ -330,9 +353,9 @@ async fn drive<P: Projection>(
                 } else {
                     failures += 1;
                 }
-                if failures == FAILURES_TOLD {
+                if failures == FAILURES_WARN {
                     let kind = P::Object::kind(&());
-                    tracing::warn!(%kind, %error, "a watch fails again and again: changes are not seen");
+                    tracing::warn!(%kind, %error, "a watch failed repeatedly: changes are not seen until it recovers");
                 }
                 tokio::select! {
                     () = stop.cancelled() => return,
@@ -345,7 +368,7 @@ async fn drive<P: Projection>(
             Event::Init => {}
             Event::InitApply(object) => {
                 let (key, version) = identify(&object);
-                listed.insert(key, (version, Arc::new(P::keep(object))));
+                listed.insert(key, (version, Arc::new(P::project(object))));
             }
             Event::InitDone => reflector.replace(std::mem::take(&mut listed)),
             Event::Apply(object) => reflector.apply(object),
@@ -354,7 +377,7 @@ async fn drive<P: Projection>(
     }
 }
 
-type Shared = Weak<dyn Any + Send + Sync>;
+type AnyReflector = Weak<dyn Any + Send + Sync>;
 
 /// The reflectors of one scope. Cheap to clone.
 #[derive(Clone)]
@@ -362,28 +385,30 @@ pub struct Reflectors {
     client: Client,
     stop: CancellationToken,
     page_size: Option<u32>,
-    known: Arc<Mutex<HashMap<(TypeId, String), Shared>>>,
+    known: Arc<Mutex<HashMap<(TypeId, String), AnyReflector>>>,
 }
 
 impl Reflectors {
-    /// `client` needs get, list and watch on what is asked for. All watches end with `stop`.
+    /// No watch runs until it is requested. `client` needs the rights to list and watch the kinds
+    /// that are requested. All watches end with `stop`.
     pub fn new(client: Client, stop: CancellationToken) -> Self {
         Self { client, stop, page_size: None, known: Arc::default() }
     }
 
-    /// Lists in pages of at most so many objects; by default 500. For servers that are not trusted with more memory.
+    /// Lists in pages of at most `objects` objects; the default is 500. It bounds the memory that a
+    /// response of an untrusted server can take.
     #[must_use]
     pub fn in_pages_of(self, objects: u32) -> Self {
         Self { page_size: Some(objects), ..self }
     }
 
-    /// The reflector of a projection over all namespaces; its watch begins with the first holder and
-    /// ends with the last. Must be called inside a tokio runtime.
+    /// The reflector of a projection over all namespaces. All holders share it: its watch starts
+    /// with the first and ends with the last. Must be called inside a tokio runtime.
     pub fn get<P: Projection>(&self) -> Arc<Reflector<P>> {
         self.selected::<P>("")
     }
 
-    /// As [`Self::get`], for the objects that match a label selector only.
+    /// Like [`Self::get`], but only for the objects that match a label selector.
     pub fn selected<P: Projection>(&self, labels: &str) -> Arc<Reflector<P>> {
         let mut known = self.known.lock();
         let slot = (TypeId::of::<P>(), labels.to_owned());

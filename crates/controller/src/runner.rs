@@ -1,4 +1,4 @@
-//! Drives one controller: takes keys from its queue, runs them with bounds, remembers the outcome.
+//! Drives one controller: takes keys from its queue, runs them with bounds, records the outcome.
 
 use std::panic::AssertUnwindSafe;
 use std::sync::{Arc, Weak};
@@ -19,28 +19,34 @@ use crate::reflector::{Change, Projection, Reflector};
 /// How a reconcile ended without an error.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// The world is as it should be; a change will say when it is not.
+    /// The desired state is reached. The next change of a watched object runs the key again.
     Done,
-    /// As `Done`, but look again after this time.
+    /// Like `Done`, and the key runs again after this time.
     RequeueAfter(Duration),
-    /// Nothing to do until something else happens; a watch will tell. For people: what is awaited.
+    /// The desired state depends on something else, and a watch reports its change. The text is
+    /// shown to users: what the controller waits for.
     WaitingFor(String),
-    /// Only a change of the spec helps. For people: why.
+    /// Only a change of the spec helps. The text is shown to users: why.
     Terminal(String),
 }
 
-/// A controller: makes the world agree with one object at a time.
+/// A controller: brings the actual state in line with one object at a time.
 pub trait Reconcile: Send + Sync + 'static {
     /// Kebab case; also the last part of its identity.
     fn name(&self) -> &'static str;
 
-    /// Looks at the world and moves it towards what the object of `key` asks for.
+    /// Observes the actual state and moves it towards the desired state of the object of `key`.
     ///
-    /// Must be idempotent and must not rely on having seen every change. The object may be gone.
+    /// Must be idempotent and must not rely on having seen every change. The object may not exist
+    /// any more. A run that exceeds [`Limits::run_time_max`] is dropped.
+    ///
+    /// # Errors
+    /// A step failed that a retry may cure. The key runs again after a delay that grows with each
+    /// failure.
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>>;
 
-    /// What may be slow together with `key`. By default its namespace, which for most of our kinds is
-    /// the cluster.
+    /// The lane of `key`, which groups the keys that may be slow together. By default the namespace
+    /// of the key, which for most of Drover's kinds is the cluster, or else its name.
     fn lane(&self, key: &Key) -> Lane {
         if key.namespace.is_empty() { key.name.clone() } else { key.namespace.clone() }
     }
@@ -49,11 +55,11 @@ pub trait Reconcile: Send + Sync + 'static {
 /// Bounds of one controller.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Keys worked on at once.
+    /// Keys that run at once.
     pub running_max: usize,
-    /// Of those, of one lane.
+    /// Keys of one lane that run at once.
     pub running_per_lane_max: usize,
-    /// Longest run; then it is dropped and tried again.
+    /// Longest run. A longer one is dropped and retried.
     pub run_time_max: Duration,
 }
 
@@ -72,10 +78,12 @@ pub struct Runner {
 }
 
 impl Runner {
+    /// A runner with the default [`Limits`]: 16 keys at once, 2 per lane, 60 s per run.
     pub fn new(reconciler: Arc<dyn Reconcile>) -> Self {
         Self::with_limits(reconciler, Limits::default())
     }
 
+    /// A runner with these limits. It runs nothing before [`Runner::run`].
     pub fn with_limits(reconciler: Arc<dyn Reconcile>, limits: Limits) -> Self {
         let lanes = reconciler.clone();
         let queue = Arc::new(Queue::new(
@@ -87,19 +95,21 @@ impl Runner {
         Self { reconciler, queue, activity, run_time_max: limits.run_time_max }
     }
 
-    /// Where keys can be added from elsewhere.
+    /// The queue, to add keys that do not come from a watch.
     pub fn queue(&self) -> &Arc<Queue> {
         &self.queue
     }
+    /// What the controller did so far.
     pub fn activity(&self) -> &Arc<Activity> {
         &self.activity
     }
 
-    /// Adds the keys that `map` makes of each change, beginning with all there is.
+    /// Queues the keys that `map` returns for each change, beginning with all present objects.
+    /// `map` runs under the lock of the reflector; see [`Reflector::subscribe`].
     pub fn watch<P: Projection, I: IntoIterator<Item = Key>>(
         &self,
         reflector: &Reflector<P>,
-        map: impl Fn(&Change<'_, P::Kept>) -> I + Send + Sync + 'static,
+        map: impl Fn(&Change<'_, P::Projected>) -> I + Send + Sync + 'static,
     ) {
         let queue: Weak<Queue> = Arc::downgrade(&self.queue);
         reflector.subscribe(move |change| {
@@ -114,7 +124,7 @@ impl Runner {
         &self,
         reflector: &Reflector<P>,
         delay: Duration,
-        map: impl Fn(&Change<'_, P::Kept>) -> I + Send + Sync + 'static,
+        map: impl Fn(&Change<'_, P::Projected>) -> I + Send + Sync + 'static,
     ) {
         let queue: Weak<Queue> = Arc::downgrade(&self.queue);
         reflector.subscribe(move |change| {
@@ -124,13 +134,13 @@ impl Runner {
         });
     }
 
-    /// As [`Self::watch`], with the object's own key.
+    /// Like [`Self::watch`], with the key of the changed object.
     pub fn watch_own<P: Projection>(&self, reflector: &Reflector<P>) {
         self.watch(reflector, |change| [change.key().clone()]);
     }
 
-    /// Adds the key of the object of `own` that has the name of a changed one of `others`, if there is one. Both are
-    /// cluster-scoped.
+    /// Queues, for each changed object of `others`, the object of `own` with the same name, if it
+    /// exists. Both kinds are cluster-scoped.
     pub fn watch_namesakes<P: Projection, Q: Projection>(
         &self,
         own: &Arc<Reflector<P>>,
@@ -143,8 +153,8 @@ impl Runner {
         });
     }
 
-    /// Runs until `stop`, or until it is dropped, and is listed in `controllers` under `scope` as long. Runs
-    /// under way are dropped then.
+    /// Runs the controller until `stop` fires or the future is dropped; active runs are dropped
+    /// then. The controller is listed in `controllers` under `scope` meanwhile.
     pub async fn run(self, scope: &str, controllers: &Controllers, stop: CancellationToken) {
         let _listed = controllers.list(scope, self.activity.clone());
         self.drain(&stop).await;
@@ -184,10 +194,12 @@ impl Runner {
             let run = AssertUnwindSafe(reconciler.reconcile(&key)).catch_unwind();
             let result = tokio::time::timeout(run_time_max, run).await;
             let (word, message, again, failed) = match result {
-                Ok(Ok(Ok(outcome))) => outcome.told(),
+                Ok(Ok(Ok(outcome))) => outcome.into_report(),
                 Ok(Ok(Err(error))) => ("error", error.chain(), None, true),
                 Ok(Err(panic)) => ("panic", panic_text(panic.as_ref()), None, true),
-                Err(_) => ("timeout", format!("gave up after {run_time_max:?}"), None, true),
+                Err(_) => {
+                    ("timeout", format!("the run was stopped after {run_time_max:?}"), None, true)
+                }
             };
             let failures = queue.finished(&key, again, failed);
             report(activity.name, &key, word, &message, failures);
@@ -197,7 +209,8 @@ impl Runner {
 }
 
 impl Outcome {
-    fn told(self) -> (&'static str, String, Option<Duration>, bool) {
+    /// The word of the outcome, its message, when to run again, and whether the run failed.
+    fn into_report(self) -> (&'static str, String, Option<Duration>, bool) {
         match self {
             Self::Done => ("done", String::new(), None, false),
             Self::RequeueAfter(delay) => ("requeue", String::new(), Some(delay), false),
@@ -207,14 +220,14 @@ impl Outcome {
     }
 }
 
-/// Failures in a row from which on a person should know.
+/// Consecutive failures that are logged as a warning.
 const FAILURES_WARN: u32 = 5;
 
 fn report(controller: &str, object: &Key, outcome: &str, message: &str, failures: u32) {
     if outcome == "panic" {
         tracing::error!(controller, %object, message, "reconcile panicked");
     } else if failures == FAILURES_WARN {
-        tracing::warn!(controller, %object, outcome, message, failures, "reconcile keeps failing");
+        tracing::warn!(controller, %object, outcome, message, failures, "reconcile failed repeatedly");
     } else {
         tracing::debug!(controller, %object, outcome, message, failures, "reconciled");
     }

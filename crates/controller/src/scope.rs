@@ -19,14 +19,15 @@ pub struct ManagementScope {
 }
 
 impl ManagementScope {
-    /// `client` is the identity that watches: get, list and watch only.
+    /// The scope of the management cluster. `client` is used for watches and needs only get, list
+    /// and watch; `stop` ends the watches.
     pub fn new(client: Client, stop: CancellationToken) -> Self {
         let reflectors = Reflectors::new(client, stop.clone());
         Self { reflectors, controllers: Controllers::default(), stop }
     }
 }
 
-/// One connected downstream cluster.
+/// What the controllers of one connected downstream cluster share.
 #[derive(Clone)]
 pub struct DownstreamScope {
     /// Id of the cluster.
@@ -35,20 +36,22 @@ pub struct DownstreamScope {
     pub client: Client,
     /// The shared watches of that cluster.
     pub reflectors: Reflectors,
+    /// Where controllers report what they do.
     pub controllers: Controllers,
-    /// Fires when the cluster is lost or goes.
+    /// Fires when the connection to the cluster is lost or the cluster is removed.
     pub stop: CancellationToken,
 }
 
 impl DownstreamScope {
-    /// A client that acts downstream as this user: see [`impersonate`].
+    /// A client that acts downstream as this user; see [`impersonate`].
     pub fn client_as(&self, user: &HeaderValue) -> Client {
         impersonate(&self.client, user)
     }
 }
 
-/// A client that acts as this user, by impersonation with the rights of `own`: for what is not among an agent's own
-/// rights. Audit logs of the cluster name both.
+/// A client that acts as `user` by impersonation, with the credentials of `own`: for requests that
+/// the agent itself has no right to. `own` needs the right to impersonate the user. Audit logs of
+/// the cluster name both.
 pub fn impersonate(own: &Client, user: &HeaderValue) -> Client {
     let (own, user) = (own.clone(), user.clone());
     let service = move |mut request: Request<kube::client::Body>| {

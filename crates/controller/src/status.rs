@@ -1,7 +1,8 @@
-//! How controllers write status: whole fields they own, and conditions through [`OwnedCondition`].
+//! How controllers write status: whole fields that they own, and conditions through
+//! [`OwnedCondition`].
 //!
-//! A write reads the object, changes what is owned, and sends only the difference, bound to the
-//! version that was read; when somebody else was faster it starts over. So writers of different
+//! A write reads the object, changes what the controller owns, and sends only the difference, with
+//! the resource version that was read. On a conflict it starts over. So writers of different
 //! conditions of one object never undo each other.
 
 use http::Request;
@@ -12,7 +13,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{Attempt, ReconcileError, is_code};
 
-/// Tries to write before giving up on a busy object.
+/// Attempts to write an object that other writers keep changing.
 const WRITE_TRIES_MAX: usize = 10;
 
 /// The right to write one condition type of one kind.
@@ -26,14 +27,17 @@ pub struct OwnedCondition {
 }
 
 impl OwnedCondition {
+    /// Declares the ownership of condition type `condition` of `kind`.
     pub const fn of(kind: &'static str, condition: &'static str) -> Self {
         Self { kind, condition }
     }
+    /// The condition type, such as `Ready`.
     pub fn condition(&self) -> &'static str {
         self.condition
     }
 }
 
+/// The status of a condition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Truth {
     True,
@@ -42,6 +46,7 @@ pub enum Truth {
 }
 
 impl Truth {
+    /// The status as conditions carry it: `True`, `False` or `Unknown`.
     pub fn word(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -51,35 +56,39 @@ impl Truth {
     }
 }
 
-/// What a condition is to say.
+/// The desired status, reason and message of a condition.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ConditionState {
     pub truth: Truth,
     /// One CamelCase word, or empty.
     pub reason: String,
+    /// For users; may be empty.
     pub message: String,
 }
 
 impl ConditionState {
+    /// `True`, without reason and message.
     pub fn yes() -> Self {
         Self { truth: Truth::True, reason: String::new(), message: String::new() }
     }
+    /// `False`, with a reason (one CamelCase word) and a message for users.
     pub fn no(reason: &str, message: impl Into<String>) -> Self {
         Self { truth: Truth::False, reason: reason.to_owned(), message: message.into() }
     }
+    /// `Unknown`, with a reason (one CamelCase word) and a message for users.
     pub fn unknown(reason: &str, message: impl Into<String>) -> Self {
         Self { truth: Truth::Unknown, reason: reason.to_owned(), message: message.into() }
     }
 }
 
-/// The object to write to.
+/// The object that a status or a finalizer is written to: its kind and its path in the API.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct StatusTarget {
     kind: String,
     path: String,
 }
 
-impl Target {
+impl StatusTarget {
     /// An object of kind `K`; `namespace` is empty for cluster-scoped kinds.
     pub fn of<K: Resource<DynamicType = ()>>(namespace: &str, name: &str) -> Self {
         let namespace = (!namespace.is_empty()).then_some(namespace);
@@ -94,48 +103,57 @@ impl Target {
 /// A change of status, to be written at once.
 #[derive(Clone, Debug, Default)]
 pub struct StatusPatch {
-    /// What each is to say; `None`: it is not to be there.
+    /// The desired state of each condition; `None` removes it.
     conditions: Vec<(OwnedCondition, Option<ConditionState>)>,
     fields: Map<String, Value>,
 }
 
 impl StatusPatch {
+    /// A patch that changes nothing.
     pub fn new() -> Self {
         Self::default()
     }
+    /// Sets the condition. Its transition time changes only when its status does.
     pub fn condition(mut self, owned: OwnedCondition, state: ConditionState) -> Self {
         self.conditions.push((owned, Some(state)));
         self
     }
-    /// Removes the condition, where it is.
+    /// Removes the condition if the object has it.
     pub fn without_condition(mut self, owned: OwnedCondition) -> Self {
         self.conditions.push((owned, None));
         self
     }
-    /// Makes `status.<field>` exactly `value`; null removes it. Not for `conditions`.
+    /// Sets `status.<field>` to exactly `value`; null removes it. Panics for `conditions`, which
+    /// are written with [`Self::condition`].
     pub fn field(mut self, field: &str, value: impl Into<Value>) -> Self {
         assert!(field != "conditions", "conditions are written through OwnedCondition");
         self.fields.insert(field.to_owned(), value.into());
         self
     }
 
-    /// Writes the change. Answers whether anything differed; writes nothing when nothing does.
+    /// Writes the change. Returns whether anything differed; sends no write when nothing did.
+    /// Panics when a condition was declared for another kind than that of `target`.
     ///
     /// # Errors
-    /// The object is gone, the API refused, or others kept being faster.
-    pub async fn write(&self, client: &Client, target: &Target) -> Result<bool, ReconcileError> {
+    /// The object does not exist, the API refused the request, or other writers changed the object
+    /// during each of 10 attempts. Return the error from the reconcile, which is then retried.
+    pub async fn write(
+        &self,
+        client: &Client,
+        target: &StatusTarget,
+    ) -> Result<bool, ReconcileError> {
         self.write_if(client, target, |_| true).await
     }
 
-    /// As [`Self::write`], when `allowed` agrees with the object as it is at the moment of writing.
-    /// Answers false when it does not.
+    /// Like [`Self::write`], but writes only if `allowed` returns true for the object in the
+    /// resource version that the write is bound to. Returns false otherwise.
     ///
     /// # Errors
-    /// As [`Self::write`].
+    /// Those of [`Self::write`].
     pub async fn write_if(
         &self,
         client: &Client,
-        target: &Target,
+        target: &StatusTarget,
         allowed: impl Fn(&Value) -> bool + Send,
     ) -> Result<bool, ReconcileError> {
         let attempt = || format!("write status of {}", target.path);
@@ -156,15 +174,19 @@ impl StatusPatch {
                 Err(error) => return Err(error).attempt(attempt),
             }
         }
-        Err(ReconcileError::other(attempt(), "others kept changing the object"))
+        Err(ReconcileError::other(
+            attempt(),
+            "other writers changed the object during every attempt",
+        ))
     }
 
-    /// The merge patch that makes `current` what is wanted; `None` when it is so already. Pure.
+    /// The merge patch that turns the status `current` into the desired one; `None` when they
+    /// agree. `now` is the time for changed conditions, see [`now`]. Pure.
     pub fn difference(&self, current: &Value, now: &str) -> Option<Value> {
         let empty = Value::Object(Map::new());
         let current = if current.is_object() { current } else { &empty };
-        let mut wanted = current.clone();
-        let map = wanted.as_object_mut().expect("it is an object");
+        let mut desired = current.clone();
+        let map = desired.as_object_mut().expect("it is an object");
         for (field, value) in &self.fields {
             if value.is_null() {
                 map.remove(field);
@@ -184,7 +206,7 @@ impl StatusPatch {
                 map.insert("conditions".to_owned(), Value::Array(list));
             }
         }
-        merge_difference(current, &wanted)
+        merge_difference(current, &desired)
     }
 }
 
@@ -237,7 +259,7 @@ pub fn merge_difference(old: &Value, new: &Value) -> Option<Value> {
     Some(Value::Object(patch))
 }
 
-/// The time as conditions carry it.
+/// The current time as conditions carry it: RFC 3339, UTC, in seconds.
 pub fn now() -> String {
     Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }

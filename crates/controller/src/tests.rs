@@ -28,7 +28,7 @@ fn queue() -> Queue {
     Queue::new(|key| key.namespace.clone(), 3, 1)
 }
 
-fn taken(queue: &Queue) -> Option<Key> {
+fn next_key(queue: &Queue) -> Option<Key> {
     match queue.next() {
         Next::Run(key) => Some(key),
         Next::Wait(_) => None,
@@ -36,56 +36,56 @@ fn taken(queue: &Queue) -> Option<Key> {
 }
 
 #[tokio::test]
-async fn a_key_never_runs_twice_at_once_and_runs_again_for_what_came_meanwhile() {
+async fn a_key_never_runs_twice_at_once_and_runs_again_when_it_was_added_meanwhile() {
     let queue = queue();
     queue.add(key("a", "1"));
     queue.add(key("a", "1"));
-    assert_eq!(taken(&queue), Some(key("a", "1")));
-    assert_eq!(taken(&queue), None);
+    assert_eq!(next_key(&queue), Some(key("a", "1")));
+    assert_eq!(next_key(&queue), None);
     queue.add(key("a", "1"));
-    assert_eq!(taken(&queue), None);
+    assert_eq!(next_key(&queue), None);
     queue.finished(&key("a", "1"), None, false);
-    assert_eq!(taken(&queue), Some(key("a", "1")));
+    assert_eq!(next_key(&queue), Some(key("a", "1")));
     queue.finished(&key("a", "1"), None, false);
-    assert_eq!(taken(&queue), None);
+    assert_eq!(next_key(&queue), None);
 }
 
 #[tokio::test]
-async fn a_lane_that_hangs_holds_up_no_other_lane() {
+async fn a_lane_that_hangs_delays_no_other_lane() {
     let queue = queue();
     for name in ["1", "2", "3", "4"] {
         queue.add(key("slow", name));
     }
     queue.add(key("quick", "1"));
     queue.add(key("quick", "2"));
-    assert_eq!(taken(&queue), Some(key("slow", "1")));
-    assert_eq!(taken(&queue), Some(key("quick", "1")));
-    assert_eq!(taken(&queue), None);
+    assert_eq!(next_key(&queue), Some(key("slow", "1")));
+    assert_eq!(next_key(&queue), Some(key("quick", "1")));
+    assert_eq!(next_key(&queue), None);
     queue.finished(&key("quick", "1"), None, false);
-    assert_eq!(taken(&queue), Some(key("quick", "2")));
+    assert_eq!(next_key(&queue), Some(key("quick", "2")));
 }
 
 #[tokio::test]
-async fn a_failed_key_comes_back_later_each_time_and_a_change_ends_the_wait() {
+async fn a_failed_key_is_retried_later_each_time_and_a_change_ends_the_wait() {
     let queue = queue();
     queue.add(key("a", "1"));
     let mut waited = Vec::new();
     for _ in 0..4 {
-        assert_eq!(taken(&queue), Some(key("a", "1")));
+        assert_eq!(next_key(&queue), Some(key("a", "1")));
         queue.finished(&key("a", "1"), None, true);
         let Next::Wait(Some(due)) = queue.next() else { panic!("must wait") };
         waited.push(due - tokio::time::Instant::now());
         queue.add(key("a", "1"));
     }
     assert!(waited.windows(2).all(|pair| pair[0] < pair[1]), "{waited:?}");
-    assert_eq!(taken(&queue), Some(key("a", "1")));
+    assert_eq!(next_key(&queue), Some(key("a", "1")));
     queue.finished(&key("a", "1"), None, false);
     assert!(matches!(queue.next(), Next::Wait(None)));
 }
 
 proptest! {
-    /// Whatever the order of additions and ends, every added key runs, none twice at once, and lane
-    /// and total bounds hold.
+    /// In any order of additions and ends, every added key runs, none runs twice at once, and the
+    /// bounds per lane and in total hold.
     #[test]
     fn every_key_runs_within_the_bounds(steps in proptest::collection::vec((0..4u8, 0..3u8, any::<bool>()), 1..200)) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
@@ -96,7 +96,7 @@ proptest! {
                 let added = key(&lane.to_string(), &name.to_string());
                 queue.add(added.clone());
                 owed.insert(added);
-                if let Some(key) = taken(&queue) {
+                if let Some(key) = next_key(&queue) {
                     owed.remove(&key);
                     assert!(running.insert(key), "ran twice at once");
                     assert!(running.len() <= 3);
@@ -111,7 +111,7 @@ proptest! {
             for key in running {
                 queue.finished(&key, None, false);
             }
-            while let Some(key) = taken(&queue) {
+            while let Some(key) = next_key(&queue) {
                 owed.remove(&key);
                 queue.finished(&key, None, false);
             }
@@ -190,19 +190,20 @@ fn a_status_field_becomes_exactly_what_was_written() {
     let patch = StatusPatch::new().field("capacity", json!({"cpu": "2"}));
     let difference = patch.difference(&current, "t").unwrap();
     assert_eq!(difference, json!({"capacity": {"cpu": "2", "gpu": null}}));
-    let gone = StatusPatch::new().field("capacity", Value::Null);
-    assert_eq!(gone.difference(&current, "t").unwrap(), json!({"capacity": null}));
+    let removed = StatusPatch::new().field("capacity", Value::Null);
+    assert_eq!(removed.difference(&current, "t").unwrap(), json!({"capacity": null}));
 }
 
 #[test]
-fn fields_that_are_not_stated_stay() {
+fn fields_that_are_not_set_stay() {
     let current = json!({"metadata": {"labels": {"a": "1", "b": "2"}}, "data": {"x": "1"}});
     assert_eq!(missing(&json!({"metadata": {"labels": {"a": "1"}}}), &current), None);
-    let wanted = json!({"metadata": {"labels": {"a": "3"}}});
-    assert_eq!(missing(&wanted, &current), Some(wanted));
+    let desired = json!({"metadata": {"labels": {"a": "3"}}});
+    assert_eq!(missing(&desired, &current), Some(desired));
 }
 
-/// Does by name: `panic`, `hang`, `fail` or well.
+/// A reconciler that acts by the name of the object: `panic`, `hang`, `fail`, `wait`, or else
+/// succeeds.
 #[derive(Default)]
 struct Moody {
     seen: Mutex<Vec<String>>,
@@ -217,7 +218,7 @@ impl Reconcile for Moody {
         async move {
             self.seen.lock().push(key.name.clone());
             match key.name.as_str() {
-                "panic" => panic!("as asked"),
+                "panic" => panic!("as requested"),
                 "hang" => std::future::pending().await,
                 "fail" if self.tries.fetch_add(1, Ordering::Relaxed) < 2 => {
                     Err(ReconcileError::other("do it", "not yet"))
@@ -231,7 +232,7 @@ impl Reconcile for Moody {
 }
 
 #[tokio::test]
-async fn panics_hangs_and_failures_stay_with_their_key_and_are_remembered() {
+async fn panics_hangs_and_failures_affect_only_their_key_and_are_recorded() {
     let moody = Arc::new(Moody::default());
     let limits = Limits { run_time_max: Duration::from_millis(50), ..Limits::default() };
     let runner = Runner::with_limits(moody.clone(), limits);

@@ -1,15 +1,15 @@
-//! A reconcile that reports in a condition of an object whether it succeeds: for what no object of its
-//! own stands for, such as roles in a downstream cluster.
+//! A reconcile that reports in a condition of an object whether it succeeds: for what no object of
+//! its own stands for, such as roles in a downstream cluster.
 
 use futures::future::BoxFuture;
 use kube::Client;
 use parking_lot::Mutex;
 
-use crate::error::{ReconcileError, is_code};
+use crate::error::{ReconcileError, is_code, words_of};
 use crate::key::Key;
 use crate::queue::Lane;
 use crate::runner::{Outcome, Reconcile};
-use crate::status::{ConditionState, OwnedCondition, StatusPatch, Target};
+use crate::status::{ConditionState, OwnedCondition, StatusPatch, StatusTarget};
 
 /// Failures in a row before one is reported that the next try may cure.
 const TRANSIENT_FAILURES_MAX: u32 = 2;
@@ -21,7 +21,7 @@ pub struct ConditionReport {
     pub condition: OwnedCondition,
     /// Writes the status of `target`.
     pub client: Client,
-    pub target: Target,
+    pub target: StatusTarget,
     /// What a user can do about a failure; follows the error in the message.
     pub next_step: String,
 }
@@ -61,11 +61,17 @@ impl Progress {
         if !is_refusal(error) && self.failures <= TRANSIENT_FAILURES_MAX {
             return None;
         }
-        Some(ConditionState::no(FAILED, format!("{}; {next_step}", error.chain())))
+        let cause = match error {
+            ReconcileError::Api { source, .. } => format!("{error}: {}", words_of(source)),
+            ReconcileError::Other { .. } => error.to_string(),
+        };
+        Some(ConditionState::no(FAILED, format!("{cause}; {next_step}")))
     }
 }
 
 impl<R: Reconcile> WithCondition<R> {
+    /// Reports every run of `reconcile` in the condition of `report`. One for each target: it
+    /// caches what it wrote.
     pub fn new(reconcile: R, report: ConditionReport) -> Self {
         Self { reconcile, report, progress: Mutex::default() }
     }

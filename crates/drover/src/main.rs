@@ -1,4 +1,4 @@
-//! The one binary: server, agent, simulator, demonstration, and the commands people type.
+//! The one binary: server, agent, simulator, demonstration, and the commands for users.
 
 mod up;
 
@@ -10,15 +10,16 @@ use clap::{CommandFactory, Parser};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
-/// Memory that is given back: the default allocator of glibc keeps what long-running servers free.
+/// mimalloc returns freed memory to the system; the default allocator of glibc does not in
+/// long-running servers.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// When set, the process ends with the one that started it, however that ends.
+/// If set, the process ends with its parent, even if that is killed.
 const DIE_WITH_PARENT: &str = "DROVER_DIE_WITH_PARENT";
-/// How long a thread for blocking work waits for more.
+/// Idle timeout of a thread for blocking work.
 const BLOCKING_THREAD_IDLE_MAX: Duration = Duration::from_secs(2);
-/// Exit code of a command line that cannot be understood, or settings that cannot be used.
+/// Exit code of an invalid command line or invalid settings.
 const EXIT_USAGE: u8 = 2;
 
 /// Every Kubernetes cluster you have, from one binary
@@ -31,11 +32,11 @@ const EXIT_USAGE: u8 = 2;
 )]
 struct Drover {
     #[command(subcommand)]
-    command: Command,
+    command: DroverCommand,
 }
 
 #[derive(clap::Subcommand)]
-enum Command {
+enum DroverCommand {
     /// Run the management server
     Server(server::ServerArgs),
     /// Move between storages
@@ -54,10 +55,11 @@ fn main() -> ExitCode {
     rustls::crypto::aws_lc_rs::default_provider()
         .install_default()
         .expect("nothing installed a TLS provider before main");
-    cli::answer_shell(Drover::command);
+    cli::complete_line(Drover::command);
     let command = Drover::parse().command;
-    if !matches!(command, Command::Cli(_)) {
-        // Huge pages round every kept piece up to 2 MiB. Where they cannot be turned off, they stay.
+    if !matches!(command, DroverCommand::Cli(_)) {
+        // Huge pages round every retained allocation up to 2 MiB. If they cannot be disabled, the
+        // process runs with them.
         let _ = nix::sys::prctl::set_thp_disable(true);
     }
     if let Err(error) = die_with_parent() {
@@ -65,22 +67,22 @@ fn main() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let result = match command {
-        Command::Server(args) => run_server(args),
-        Command::Storage(args) => {
+        DroverCommand::Server(args) => run_server(args),
+        DroverCommand::Storage(args) => {
             log("info");
             runtime().block_on(server::store::run(args))
         }
-        Command::Agent(args) => return agent::main(args),
-        Command::Sim(args) => {
+        DroverCommand::Agent(args) => return agent::main(args),
+        DroverCommand::Sim(args) => {
             log("info");
-            runtime().block_on(sim::run(args, ended_by_signal()))
+            runtime().block_on(sim::run(args, shutdown_signal()))
         }
-        Command::Up(args) => {
+        DroverCommand::Up(args) => {
             log("warn");
-            runtime().block_on(up::run(args, ended_by_signal()))
+            runtime().block_on(up::run(args, shutdown_signal()))
         }
-        Command::Cli(args) => {
-            // The commands say themselves what failed, and what to do.
+        DroverCommand::Cli(args) => {
+            // The commands report failures and hints themselves.
             log("warn,kube_client=off");
             return runtime().block_on(cli::run(*args));
         }
@@ -103,21 +105,22 @@ fn run_server(args: server::ServerArgs) -> anyhow::Result<()> {
         return Ok(());
     }
     log("info");
-    runtime().block_on(async { server::run(settings, ended_by_signal()).await })
+    runtime().block_on(async { server::run(settings, shutdown_signal()).await })
 }
 
 fn runtime() -> tokio::runtime::Runtime {
     tokio::runtime::Builder::new_multi_thread()
         .enable_all()
-        // A thread that hashed a password holds on to the memory of that for as long as it idles.
+        // An idle thread retains the memory of its last password hash.
         .thread_keep_alive(BLOCKING_THREAD_IDLE_MAX)
         .build()
         .expect("the system gives threads and an event queue")
 }
 
-/// Log lines go to standard error, with colours where that is a terminal; `DROVER_LOG` chooses which.
+/// Log lines go to standard error, with colours where that is a terminal; `DROVER_LOG` chooses
+/// which.
 fn log(default: &str) {
-    // Who watches tells itself when that goes wrong for long.
+    // Watchers report failures that last long themselves.
     let default = || EnvFilter::new(format!("{default},kube_runtime=error"));
     let filter = EnvFilter::try_from_env("DROVER_LOG").unwrap_or_else(|_| default());
     tracing_subscriber::fmt()
@@ -127,8 +130,9 @@ fn log(default: &str) {
         .init();
 }
 
-/// Fires at Ctrl-C and SIGTERM. Must be called inside the runtime or before it blocks.
-fn ended_by_signal() -> CancellationToken {
+/// Returns a token that Ctrl-C or SIGTERM cancels. Must be called inside the runtime or before it
+/// blocks.
+fn shutdown_signal() -> CancellationToken {
     let token = CancellationToken::new();
     let fired = token.clone();
     std::thread::spawn(move || {
@@ -153,6 +157,6 @@ fn die_with_parent() -> anyhow::Result<()> {
     }
     nix::sys::prctl::set_pdeathsig(nix::sys::signal::Signal::SIGKILL)?;
     // The parent may have ended before the line above.
-    anyhow::ensure!(nix::unistd::getppid().as_raw() != 1, "the parent process is gone");
+    anyhow::ensure!(nix::unistd::getppid().as_raw() != 1, "the parent process has ended");
     Ok(())
 }

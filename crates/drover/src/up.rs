@@ -1,7 +1,8 @@
-//! `drover up`: a server and one simulated cluster, imported as a person would import it.
+//! `drover up`: runs a server and one simulated cluster, imported as a user would import it.
 //!
-//! The server runs in this process; the simulator and the commands are this binary again, so what is shown is the real
-//! thing, the agent and its tunnel included. Everything ends with this process.
+//! The server runs in this process; the simulator and the commands are further processes of this
+//! binary, so that everything is real, including the agent and its tunnel. Everything ends with
+//! this process.
 
 mod commands;
 
@@ -21,26 +22,26 @@ use crate::DIE_WITH_PARENT;
 
 /// Name of the simulated cluster.
 const DEMO: &str = "demo";
-/// The simulator must be up within this.
+/// Timeout of the start of the simulator.
 const SIM_TIME_MAX: Duration = Duration::from_secs(20);
-/// The cluster must be active within this.
+/// Timeout until the cluster is active.
 const ACTIVE_TIME_MAX: Duration = Duration::from_secs(60);
-/// Pause between looks at a state.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Poll interval.
+const POLL_EVERY: Duration = Duration::from_millis(100);
 
 #[derive(Args, Debug)]
 pub struct UpArgs {
-    /// Folder of everything that is kept between runs
+    /// Folder for the data that stays between runs
     #[arg(long, default_value = "target/up", value_name = "DIR")]
     data_dir: PathBuf,
     /// Address and port of the server
     #[arg(long, default_value = "127.0.0.1:8443", value_name = "ADDR:PORT")]
     listen: String,
-    /// URL under which agents and people reach the server; its certificate gets the name. Other
-    /// machines need this, and --listen
+    /// URL under which agents and users reach the server; its certificate includes the name.
+    /// Required, with --listen, for access from other machines
     #[arg(long, value_name = "URL")]
     server_url: Option<String>,
-    /// Drop what an earlier run kept
+    /// Delete the data of earlier runs
     #[arg(long)]
     reset: bool,
     /// End with success as soon as the simulated cluster is active
@@ -51,13 +52,13 @@ pub struct UpArgs {
     nodes: u32,
 }
 
-/// What is kept beside the server's own data.
+/// The state that is stored beside the server's own data.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct DemoState {
     password: String,
-    /// The agent knows the server by its port.
+    /// The agent's configuration contains the server's port.
     listen: SocketAddr,
-    /// The simulated cluster's port; clients of it know it by that.
+    /// Address of the simulated cluster, which its kubeconfigs contain.
     sim_listen: Option<SocketAddr>,
 }
 
@@ -65,14 +66,14 @@ pub async fn run(args: UpArgs, shutdown: CancellationToken) -> anyhow::Result<()
     if args.reset && args.data_dir.exists() {
         ensure!(
             args.data_dir.join("up.json").exists(),
-            "\"{}\" is not a folder of drover up, so it is not dropped",
+            "\"{}\" is not a folder of drover up, so it is not deleted",
             args.data_dir.display()
         );
         std::fs::remove_dir_all(&args.data_dir)
-            .with_context(|| format!("cannot drop \"{}\"", args.data_dir.display()))?;
+            .with_context(|| format!("cannot delete \"{}\"", args.data_dir.display()))?;
     }
     std::fs::create_dir_all(&args.data_dir)
-        .with_context(|| format!("cannot make the folder \"{}\"", args.data_dir.display()))?;
+        .with_context(|| format!("cannot create the folder \"{}\"", args.data_dir.display()))?;
     let folder = args.data_dir.canonicalize()?;
     tokio::select! {
         result = demonstrate(&args, &folder, &shutdown) => result,
@@ -85,14 +86,15 @@ async fn demonstrate(
     folder: &Path,
     shutdown: &CancellationToken,
 ) -> anyhow::Result<()> {
-    let kept = Kept::read(folder)?;
-    let password = match &kept {
-        Some(kept) => kept.password.clone(),
+    let state = DemoState::read(folder)?;
+    let password = match &state {
+        Some(state) => state.password.clone(),
         None => identity::password::generate_password().expose().to_owned(),
     };
-    let listen = match &kept {
-        // A port that was chosen freely stays, because the agent knows it.
-        Some(kept) if args.listen.ends_with(":0") => kept.listen.to_string(),
+    let listen = match &state {
+        // A port that the system chose stays the same, because the agent's configuration contains
+        // it.
+        Some(state) if args.listen.ends_with(":0") => state.listen.to_string(),
         _ => args.listen.clone(),
     };
     let settings = ServerArgs {
@@ -105,17 +107,17 @@ async fn demonstrate(
     };
     let server = Server::start(settings.resolve()?).await?;
     eprintln!("server    {}", server.url);
-    let mut kept = Kept {
+    let mut state = DemoState {
         password,
         listen: server.address,
-        sim_listen: kept.and_then(|kept| kept.sim_listen),
+        sim_listen: state.and_then(|state| state.sim_listen),
     };
-    kept.write(folder)?;
+    state.write(folder)?;
 
-    let mut sim = start_sim(args, folder, kept.sim_listen)?;
+    let mut sim = start_sim(args, folder, state.sim_listen)?;
     let kubeconfig = folder.join("sim/admin.kubeconfig");
-    kept.sim_listen = Some(sim_address(folder, &mut sim).await?);
-    kept.write(folder)?;
+    state.sim_listen = Some(sim_address(folder, &mut sim).await?);
+    state.write(folder)?;
     eprintln!("simulator {} nodes", args.nodes);
 
     let home = folder.join("home");
@@ -123,7 +125,7 @@ async fn demonstrate(
     let ca = folder.join("server/ca.pem");
     let ca = ca.to_str().context("the data folder's path is not UTF-8")?;
     let login = ["login", &server.url, "--username", "admin", "--ca-file", ca];
-    drover(&home, &login, Some(&kept.password)).await?;
+    drover(&home, &login, Some(&state.password)).await?;
     let known = drover(&home, &["cluster", "get", DEMO, "-o", "json"], None).await;
     if known.is_err() {
         let kubeconfig = kubeconfig.to_str().context("the data folder's path is not UTF-8")?;
@@ -133,8 +135,8 @@ async fn demonstrate(
     wait_active(&home, &mut sim).await?;
     eprintln!("cluster   {DEMO} is active");
     if !args.check {
-        let logged_in = commands::log_in(&server.url, ca, &kept.password).await;
-        tell(&server.url, &kept.password, &logged_in);
+        let logged_in = commands::log_in(&server.url, ca, &state.password).await;
+        print_login(&server.url, &state.password, &logged_in);
         warn_of_address(&server.url);
         tokio::select! {
             () = shutdown.cancelled() => {}
@@ -147,16 +149,17 @@ async fn demonstrate(
     Ok(())
 }
 
-/// The image that the simulator really runs.
+/// The only image that the simulator executes.
 const AGENT_IMAGE: &str = sim::AGENT_IMAGE;
 
-/// `logged_in`: whether commands use the login by themselves, or why there is none.
-fn tell(url: &str, password: &str, logged_in: &anyhow::Result<bool>) {
+/// Prints the login and the next commands. `logged_in`: whether commands use the login by default,
+/// or why there is none.
+fn print_login(url: &str, password: &str, logged_in: &anyhow::Result<bool>) {
     println!("\n  {url}\n  user      admin\n  password  {password}\n");
     match logged_in {
         Ok(is_current) => {
             println!("The commands are logged in. Next, in another terminal:\n");
-            println!("{}", commands::next(*is_current));
+            println!("{}", commands::next_commands(*is_current));
         }
         Err(error) => {
             println!("The commands could not be logged in: {error:#}");
@@ -166,7 +169,8 @@ fn tell(url: &str, password: &str, logged_in: &anyhow::Result<bool>) {
     println!("Ctrl-C stops everything.");
 }
 
-/// Clusters that somebody imports from elsewhere would wait for their agents for ever.
+/// Warns that clusters on other machines cannot be imported: their agents could not reach the
+/// server.
 fn warn_of_address(url: &str) {
     if !url.starts_with("https://localhost:") {
         return;
@@ -184,7 +188,7 @@ fn start_sim(args: &UpArgs, folder: &Path, listen: Option<SocketAddr>) -> anyhow
     let listen = listen.map_or_else(|| "127.0.0.1:0".to_owned(), |listen| listen.to_string());
     let _ = std::fs::remove_file(folder.join("sim/server.json"));
     let log = std::fs::File::create(folder.join("sim.log"))?;
-    itself()?
+    own_command()?
         .args(["sim", "--listen", &listen, "--nodes", &args.nodes.to_string(), "--data-dir"])
         .arg(folder.join("sim"))
         .stdin(Stdio::null())
@@ -195,7 +199,7 @@ fn start_sim(args: &UpArgs, folder: &Path, listen: Option<SocketAddr>) -> anyhow
         .context("cannot start the simulator")
 }
 
-/// Waits until the simulator says where it is.
+/// Waits until the simulator has written its address.
 async fn sim_address(folder: &Path, sim: &mut Child) -> anyhow::Result<SocketAddr> {
     let wait = async {
         loop {
@@ -209,17 +213,17 @@ async fn sim_address(folder: &Path, sim: &mut Child) -> anyhow::Result<SocketAdd
                 let address = url.trim_start_matches("https://").replace("localhost", "127.0.0.1");
                 return address.parse().with_context(|| format!("unexpected URL \"{url}\""));
             }
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     };
     tokio::time::timeout(SIM_TIME_MAX, wait).await.context("the simulator did not come up")?
 }
 
-/// Runs this binary as a person would.
+/// Runs this binary as a user would.
 async fn drover(home: &Path, args: &[&str], password: Option<&str>) -> anyhow::Result<String> {
-    let mut command = itself()?;
+    let mut command = own_command()?;
     command.args(args).env("HOME", home).stdin(Stdio::null()).kill_on_drop(true);
-    // Those of the person are about other servers.
+    // The user's variables are for other servers.
     for variable in ["DROVER_SERVER", "DROVER_TOKEN", "DROVER_CLUSTER"] {
         command.env_remove(variable);
     }
@@ -249,21 +253,21 @@ async fn wait_active(home: &Path, sim: &mut Child) -> anyhow::Result<()> {
                 return Ok(());
             }
             last = format!("{} {}", cluster["state"], cluster["transitioningMessage"]);
-            tokio::time::sleep(LOOK_EVERY).await;
+            tokio::time::sleep(POLL_EVERY).await;
         }
     };
     let waited = tokio::time::timeout(ACTIVE_TIME_MAX, wait).await;
     waited.unwrap_or_else(|_| bail!("cluster \"{DEMO}\" did not become active: {last}"))
 }
 
-/// This program again, ending with this process.
-fn itself() -> anyhow::Result<Command> {
+/// A command that runs this program again and ends with this process.
+fn own_command() -> anyhow::Result<Command> {
     let mut command = Command::new(std::env::current_exe().context("cannot find this program")?);
     command.env(DIE_WITH_PARENT, "1");
     Ok(command)
 }
 
-impl Kept {
+impl DemoState {
     fn read(folder: &Path) -> anyhow::Result<Option<Self>> {
         match std::fs::read_to_string(folder.join("up.json")) {
             Ok(text) => Ok(Some(serde_json::from_str(&text).with_context(|| {

@@ -1,5 +1,5 @@
-//! The cluster agent as a process, run with what the import manifest says and nothing else: what a
-//! kubelet would do, without one.
+//! The cluster agent as a process, started with exactly the settings of the import manifest, like a
+//! kubelet would start it.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,14 +12,14 @@ use testbed::Process;
 use crate::manifest::{AGENT_NAMESPACE, Container};
 use crate::{Kubeconfig, Kubectl, programs};
 
-/// Where the agent looks for the pod's ServiceAccount files outside of a pod.
+/// Variable with the folder of the pod's ServiceAccount files, for an agent outside of a pod.
 const SERVICE_ACCOUNT_ENV: &str = "DROVER_SERVICEACCOUNT_DIR";
-/// Where it looks for the mounted credentials outside of a pod.
+/// Variable with the folder of the mounted credentials, for an agent outside of a pod.
 const CREDENTIALS_ENV: &str = "DROVER_CREDENTIALS_DIR";
-/// What kubelets give by default.
+/// The path that kubelets set by default.
 const TOKEN_DURATION: &str = "1h";
 
-/// The API that the agent finds in its cluster.
+/// The API server of the agent's cluster.
 #[derive(Clone, Debug)]
 pub struct Downstream {
     pub host: String,
@@ -28,7 +28,7 @@ pub struct Downstream {
 }
 
 impl Downstream {
-    /// The API server that a kubeconfig reaches.
+    /// The API server of a kubeconfig.
     ///
     /// # Errors
     /// Its URL has no port.
@@ -52,10 +52,10 @@ pub struct Agent {
 
 impl Agent {
     /// Starts the container of a manifest, whose objects have been applied: the token of its
-    /// ServiceAccount is asked for through `kubectl`.
+    /// ServiceAccount is requested through `kubectl`.
     ///
     /// # Errors
-    /// The binary is missing, or the cluster gives no token.
+    /// The binary is missing, or the cluster issues no token.
     pub fn start(container: &Container, cluster: &Downstream, kubectl: &Kubectl) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let command = Self::command(container, cluster, kubectl, folder.path())?;
@@ -104,14 +104,14 @@ impl Agent {
         Ok(command)
     }
 
-    /// Ends it as a crash would.
+    /// Kills it, like a crash.
     pub fn kill(&mut self) {
         self.process.end();
     }
 
-    /// Whether the process has not ended by itself.
+    /// Whether the process is still running.
     pub fn is_running(&mut self) -> bool {
-        self.process.ended().is_none()
+        self.process.exit_status().is_none()
     }
 
     #[must_use]

@@ -9,13 +9,13 @@ use flate2::read::GzDecoder;
 use serde_json::Value;
 use tar::Archive;
 
-/// Names another file than `target/image/drover-agent.tar`.
+/// Variable with another file than `target/image/drover-agent.tar`.
 pub const IMAGE_ENV: &str = "DROVER_AGENT_IMAGE_FILE";
 
-/// Where the image is.
+/// The path of the image.
 ///
 /// # Errors
-/// It is not there; the message has the command that builds it.
+/// It is missing; the message has the command that builds it.
 pub fn path() -> Result<PathBuf> {
     let path = match std::env::var_os(IMAGE_ENV) {
         Some(path) => PathBuf::from(path),
@@ -32,30 +32,30 @@ pub fn path() -> Result<PathBuf> {
     Ok(path)
 }
 
-/// The name under which runtimes keep the image.
+/// The name of the image in runtimes.
 ///
 /// # Errors
-/// The file is no image, or is missing.
+/// The file is not an image, or is missing.
 pub fn name() -> Result<String> {
     let index = json("index.json")?;
     let name = &index["manifests"][0]["annotations"]["io.containerd.image.name"];
     name.as_str().map(str::to_owned).with_context(|| format!("no name in {index}"))
 }
 
-/// What the image says of how it is run.
+/// The run configuration of the image.
 ///
 /// # Errors
-/// As [`name`].
+/// Like [`name`].
 pub fn config() -> Result<Value> {
     let docker = json("manifest.json")?;
     let config = docker[0]["Config"].as_str().context("no config")?;
     json(config)
 }
 
-/// Lays the image's file system out in `folder`.
+/// Unpacks the image's file system into `folder`.
 ///
 /// # Errors
-/// As [`name`], or the folder cannot be written.
+/// Like [`name`], or the folder cannot be written.
 pub fn unpack(folder: &Path) -> Result<()> {
     let docker = json("manifest.json")?;
     let layers = docker[0]["Layers"].as_array().context("no layers")?;
@@ -70,15 +70,15 @@ fn json(path: &str) -> Result<Value> {
     serde_json::from_slice(&read(path)?).with_context(|| format!("\"{path}\" in the image"))
 }
 
-fn read(wanted: &str) -> Result<Vec<u8>> {
+fn read(file: &str) -> Result<Vec<u8>> {
     let mut archive = Archive::new(File::open(path()?)?);
     for entry in archive.entries()? {
         let mut entry = entry?;
-        if entry.path()? == Path::new(wanted) {
+        if entry.path()? == Path::new(file) {
             let mut bytes = Vec::new();
             entry.read_to_end(&mut bytes)?;
             return Ok(bytes);
         }
     }
-    anyhow::bail!("the image holds no \"{wanted}\"")
+    anyhow::bail!("the image has no \"{file}\"")
 }

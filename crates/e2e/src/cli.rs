@@ -1,4 +1,4 @@
-//! The commands of `drover` as one person types them: with a home folder of their own.
+//! The commands of `drover` of one user: with a home folder of their own.
 
 use std::ffi::OsStr;
 use std::io::Write;
@@ -11,19 +11,19 @@ use tempfile::TempDir;
 use testbed::{Binaries, Process};
 
 use crate::server::ADMIN_PASSWORD;
-use crate::{Kubectl, Outcome, Server, programs};
+use crate::{Kubectl, ProgramOutput, Server, programs};
 
-/// One person's command line.
+/// One user's command line.
 #[derive(Debug)]
 pub struct Cli {
     home: TempDir,
 }
 
 impl Cli {
-    /// Somebody who is not logged in anywhere.
+    /// A user without any login.
     ///
     /// # Errors
-    /// No folder can be made.
+    /// No folder can be created.
     pub fn new() -> Result<Self> {
         Ok(Self { home: tempfile::tempdir()? })
     }
@@ -46,11 +46,11 @@ impl Cli {
         let mut login = cli.command(&["login", server.url(), "--username", user, "--ca-file"])?;
         login.arg(ca).env("DROVER_PASSWORD", password);
         let output = login.output().context("cannot start drover")?;
-        Outcome::of("drover login".to_owned(), output).succeeded()?;
+        ProgramOutput::of("drover login".to_owned(), output).succeeded()?;
         Ok(cli)
     }
 
-    /// The command, not yet run. Nothing of the caller's environment reaches it but what it needs.
+    /// The command, not yet run. It inherits only the variables that it needs.
     ///
     /// # Errors
     /// The binary is missing.
@@ -68,7 +68,7 @@ impl Cli {
         self.program(program, programs::drover()?.parent())
     }
 
-    /// With the real programs, and `folder`, in its path.
+    /// A command with the real programs, and `folder`, in its path.
     fn program(&self, program: impl AsRef<OsStr>, folder: Option<&Path>) -> Result<Command> {
         let others = std::env::var_os("PATH").unwrap_or_default();
         let real = Binaries::locate().folder().to_owned();
@@ -81,12 +81,12 @@ impl Cli {
 
     /// # Errors
     /// It cannot be started.
-    pub fn run(&self, arguments: &[&str]) -> Result<Outcome> {
+    pub fn run(&self, arguments: &[&str]) -> Result<ProgramOutput> {
         let output = self.command(arguments)?.output().context("cannot start drover")?;
-        Ok(Outcome::of(format!("drover {}", arguments.join(" ")), output))
+        Ok(ProgramOutput::of(format!("drover {}", arguments.join(" ")), output))
     }
 
-    /// What it prints on stdout.
+    /// Runs a command that must succeed; returns its stdout.
     ///
     /// # Errors
     /// It fails.
@@ -94,25 +94,25 @@ impl Cli {
         self.run(arguments)?.succeeded()
     }
 
-    /// What it complains about.
+    /// Runs a command that must fail; returns its stderr.
     ///
     /// # Errors
-    /// It does not fail.
+    /// It succeeds.
     pub fn refuse(&self, arguments: &[&str]) -> Result<String> {
-        self.run(arguments)?.refused()
+        self.run(arguments)?.expect_failure()
     }
 
-    /// What it prints with `-o json`.
+    /// Runs a command with `-o json`; returns its output.
     ///
     /// # Errors
-    /// It fails, or prints no JSON.
+    /// It fails, or its output is not JSON.
     pub fn json(&self, arguments: &[&str]) -> Result<Value> {
         let mut all = arguments.to_vec();
         all.extend(["-o", "json"]);
         self.run(&all)?.json()
     }
 
-    /// In the background; it ends with the value.
+    /// Starts a command in the background; it is killed with the value.
     ///
     /// # Errors
     /// It cannot be started.
@@ -128,19 +128,19 @@ impl Cli {
     /// `kubectl` in a cluster by the kubeconfig that `drover cluster kubeconfig` prints.
     ///
     /// # Errors
-    /// No kubeconfig is given.
+    /// The command prints no kubeconfig.
     pub fn kubectl(&self, cluster: &str) -> Result<Kubectl> {
         Kubectl::new(&self.kubeconfig_file(cluster)?, self.home())
     }
 
-    /// The file with what `drover cluster kubeconfig` prints.
+    /// A file with the kubeconfig that `drover cluster kubeconfig` prints.
     ///
     /// # Errors
-    /// No kubeconfig is given.
+    /// The command prints no kubeconfig.
     pub fn kubeconfig_file(&self, cluster: &str) -> Result<PathBuf> {
         let text = self.succeed(&["cluster", "kubeconfig", cluster])?;
         let path = self.home().join(format!("{cluster}.kubeconfig"));
-        // Whole at any time: a program that was started with it may be about to read it.
+        // Written atomically: a program that was started with it may read it at the same time.
         let mut file = tempfile::NamedTempFile::new_in(self.home())?;
         file.write_all(text.as_bytes())?;
         file.persist(&path)?;

@@ -1,5 +1,5 @@
-//! A real kube-controller-manager that runs a simulated cluster with all controllers of its default,
-//! and what it complains about.
+//! A real kube-controller-manager with all its default controllers for a simulated cluster, and the
+//! errors in its log.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -14,27 +14,27 @@ use crate::{Sim, poll_until};
 
 const LEASE: [&str; 6] = ["get", "lease", "-n", "kube-system", "kube-controller-manager", "-o"];
 
-/// Between two looks at whether it still runs.
+/// Time between two checks whether it still runs.
 const LOOK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// A running kube-controller-manager. Dropping it kills it.
+/// A running kube-controller-manager. Dropping the value kills it.
 #[derive(Debug)]
 pub struct ControllerManager {
     process: Process,
     _folder: TempDir,
 }
 
-/// One line of its log that tells an error.
+/// One error line of its log.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Complaint {
-    /// The source file that tells it, which is about one controller: `job_controller.go`.
+    /// The source file that logged it, which names the controller: `job_controller.go`.
     pub source: String,
     pub text: String,
 }
 
 impl ControllerManager {
-    /// Starts it on the first cluster of `sim`, which must leave its controllers to it, and waits
-    /// until it holds its lease.
+    /// Starts it on the first cluster of `sim`, whose own controllers must be off, and waits until
+    /// it holds its lease.
     ///
     /// # Errors
     /// It has not been built, ends, or does not get its lease in time.
@@ -52,7 +52,7 @@ impl ControllerManager {
             .arg(data.join("ca.pem"))
             .args(["--leader-elect=true", "--secure-port=0", "--bind-address=127.0.0.1"])
             .args(["--kube-api-qps=200", "--kube-api-burst=400"])
-            // Each controller has no more rights than the roles of the start give it.
+            // Each controller has only the rights of Kubernetes' bootstrap roles.
             .arg("--use-service-account-credentials=true")
             .arg("--cluster-signing-cert-file")
             .arg(&signer)
@@ -63,7 +63,7 @@ impl ControllerManager {
         let mut process = Process::start("kube-controller-manager", &command, &log)?;
         let kubectl = sim.kubectl()?;
         let led = poll_until(crate::wait::SETTLE_TIMEOUT, crate::wait::LOOK_INTERVAL, || {
-            if let Some(status) = process.ended() {
+            if let Some(status) = process.exit_status() {
                 return Ok(Some(status));
             }
             let mut arguments = LEASE.to_vec();
@@ -79,7 +79,7 @@ impl ControllerManager {
         }
     }
 
-    /// When it last renewed its lease.
+    /// The time of its last lease renewal.
     ///
     /// # Errors
     /// The lease cannot be read.
@@ -92,20 +92,20 @@ impl ControllerManager {
     /// # Errors
     /// It has ended; the message has the end of its log.
     pub fn still_runs(&mut self) -> Result<()> {
-        match self.process.ended() {
+        match self.process.exit_status() {
             None => Ok(()),
             Some(status) => anyhow::bail!("it ended ({status}):\n{}", self.process.log_tail()),
         }
     }
 
-    /// Waits until then.
+    /// Waits until that time.
     ///
     /// # Errors
     /// It ends before.
     pub fn watch_until(&mut self, then: Instant) -> Result<()> {
         let left = then.saturating_duration_since(Instant::now());
         let ended = poll_until(left, LOOK_INTERVAL, || {
-            let status = self.process.ended();
+            let status = self.process.exit_status();
             status.context("it still runs")
         });
         match ended {
@@ -114,7 +114,7 @@ impl ControllerManager {
         }
     }
 
-    /// Every error it told so far, with how often.
+    /// Every logged error so far, with its count.
     ///
     /// # Errors
     /// Its log cannot be read.
@@ -128,7 +128,8 @@ impl ControllerManager {
     }
 }
 
-/// The files of an authority that signs what the cluster's nodes and clients ask for.
+/// The files of an authority that signs the certificate requests of the cluster's nodes and
+/// clients.
 fn signing_authority(folder: &Path) -> Result<(PathBuf, PathBuf)> {
     let key = rcgen::KeyPair::generate()?;
     let mut authority = rcgen::CertificateParams::default();

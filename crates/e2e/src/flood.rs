@@ -1,6 +1,6 @@
-//! What strangers can throw at a server: connections that say nothing, heads and bodies that never end, names without
-//! measure and wrong passwords, from many addresses of the loopback network. All from one thread, so that it takes one
-//! core at most.
+//! Attacks of unauthenticated clients on a server: silent connections, endless heads and bodies,
+//! very long names and wrong passwords, from many addresses of the loopback network. One thread
+//! does all of it, so that it uses at most one core.
 
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use crate::Client;
 use crate::wait::pace;
 
 const LOGIN: &str = "/v3-public/localProviders/local?action=login";
-/// A slow body announces so much and sends half of it at once.
+/// Announced size of a slow body, of which half is sent at once.
 const SLOW_BODY_BYTES: usize = 60_000;
-/// A slow head sends so much at once.
+/// Bytes of a slow head that are sent at once.
 const SLOW_HEAD_BYTES: usize = 12_000;
 const SLOW_PAUSE: Duration = Duration::from_secs(3);
-/// A name that fits into a body of a login.
+/// Length of the longest name that fits into the body of a login.
 const LONG_NAME_BYTES: usize = 60_000;
-/// Who was closed comes again after this.
+/// Pause before a closed connection is opened again.
 const AGAIN: Duration = Duration::from_secs(1);
-/// No login of a stranger waits longer.
+/// Longest wait for the response to a login.
 const LOGIN_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// How much of each.
+/// The number of each kind of attack.
 #[derive(Clone, Copy, Debug)]
 pub struct Sizes {
     pub addresses: u8,
@@ -39,17 +39,17 @@ pub struct Sizes {
     pub logins_per_second: u32,
 }
 
-/// What came of it.
+/// Counts of the results.
 #[derive(Debug, Default)]
 pub struct Counts {
     pub connections: AtomicU64,
     /// Guesses that were compared with a password.
     pub compared: AtomicU64,
-    /// Guesses that were turned away.
+    /// Guesses that were rejected with 429.
     pub turned_away: AtomicU64,
 }
 
-/// A flood that goes on until it is dropped.
+/// A flood that lasts until it is dropped.
 #[derive(Debug)]
 pub struct Flood {
     stop: Arc<AtomicBool>,
@@ -58,7 +58,7 @@ pub struct Flood {
 }
 
 impl Flood {
-    /// Begins.
+    /// Starts the flood.
     ///
     /// # Errors
     /// The system refuses a thread.
@@ -89,7 +89,7 @@ impl Drop for Flood {
     }
 }
 
-/// One of so many addresses, none of which is that of ordinary clients.
+/// One of `count` addresses, none of which ordinary clients use.
 fn address(number: usize, sizes: Sizes) -> IpAddr {
     let host = u8::try_from(number % usize::from(sizes.addresses)).unwrap_or_default();
     IpAddr::V4(Ipv4Addr::new(127, 0, 7, host + 1))
@@ -161,7 +161,7 @@ async fn hold(client: Client, opening: Vec<u8>, counts: Arc<Counts>) {
     }
 }
 
-/// A wrong password: for the administrator, for a name that nobody has, or for one without measure.
+/// A wrong password: for the administrator, for an unknown name, or for a very long one.
 async fn guess(client: Client, number: usize, counts: Arc<Counts>) {
     let name = match number % 3 {
         0 => "admin".to_owned(),
@@ -176,16 +176,18 @@ async fn guess(client: Client, number: usize, counts: Arc<Counts>) {
         client.connect().await?.send(request).await
     };
     match timeout(LOGIN_TIMEOUT, sent).await {
-        Ok(Ok(answer)) if answer.status == 401 => counts.compared.fetch_add(1, Ordering::Relaxed),
+        Ok(Ok(response)) if response.status == 401 => {
+            counts.compared.fetch_add(1, Ordering::Relaxed)
+        }
         _ => counts.turned_away.fetch_add(1, Ordering::Relaxed),
     };
 }
 
-/// Opens so many requests at once on one connection over HTTP/2, whose bodies do not come, and gives the statuses of
-/// those that are answered within a second.
+/// Opens `count` requests at once on one HTTP/2 connection, whose bodies are never sent, and
+/// returns the statuses of the responses within a second.
 ///
 /// # Errors
-/// The server is not there.
+/// The server is unreachable.
 pub fn open_streams(client: &Client, count: usize) -> Result<Vec<u16>> {
     crate::http::runtime().block_on(async {
         let stream = client.handshake().await?;
@@ -205,8 +207,9 @@ pub fn open_streams(client: &Client, count: usize) -> Result<Vec<u16>> {
         }
         let mut statuses = Vec::new();
         let answered = async {
-            while let Some(answer) = all.join_next().await {
-                statuses.extend(answer.ok().and_then(Result::ok).map(|one| one.status().as_u16()));
+            while let Some(response) = all.join_next().await {
+                statuses
+                    .extend(response.ok().and_then(Result::ok).map(|one| one.status().as_u16()));
             }
         };
         let _ = timeout(Duration::from_secs(1), answered).await;

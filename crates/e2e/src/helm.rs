@@ -1,4 +1,4 @@
-//! Runs `helm` with one kubeconfig and keeps what it said.
+//! Runs `helm` with one kubeconfig and captures its output.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 use testbed::{Binaries, Program};
 
 use crate::Sim;
-use crate::kubectl::Outcome;
+use crate::kubectl::ProgramOutput;
 
 /// `helm` as the administrator of a simulated cluster, in one namespace.
 #[derive(Debug)]
@@ -17,7 +17,7 @@ pub struct Helm {
     program: PathBuf,
     kubeconfig: PathBuf,
     namespace: String,
-    /// Its settings and caches.
+    /// The folder of its settings and caches.
     home: TempDir,
 }
 
@@ -33,11 +33,11 @@ impl Helm {
         })
     }
 
-    /// Runs it to its end.
+    /// Runs it to completion.
     ///
     /// # Errors
-    /// It cannot be started. A failure that it reports itself is an [`Outcome`].
-    pub fn run(&self, arguments: &[&str]) -> Result<Outcome> {
+    /// It cannot be started. A failure that it reports itself is an [`ProgramOutput`].
+    pub fn run(&self, arguments: &[&str]) -> Result<ProgramOutput> {
         let mut command = Command::new(&self.program);
         command
             .args(["--namespace", &self.namespace])
@@ -46,10 +46,10 @@ impl Helm {
             .env("HOME", self.home.path())
             .stdin(Stdio::null());
         let output = command.output().context("cannot start helm")?;
-        Ok(Outcome::of(format!("helm {}", arguments.join(" ")), output))
+        Ok(ProgramOutput::of(format!("helm {}", arguments.join(" ")), output))
     }
 
-    /// What it prints.
+    /// Runs a command that must succeed; returns its output.
     ///
     /// # Errors
     /// It fails.
@@ -57,18 +57,18 @@ impl Helm {
         self.run(arguments)?.succeeded()
     }
 
-    /// What it complains about.
+    /// Runs a command that must fail; returns its errors.
     ///
     /// # Errors
-    /// It does not fail.
+    /// It succeeds.
     pub fn refuse(&self, arguments: &[&str]) -> Result<String> {
-        self.run(arguments)?.refused()
+        self.run(arguments)?.expect_failure()
     }
 
-    /// What it prints, with `-o json` added.
+    /// Runs a command with `-o json`; returns its output.
     ///
     /// # Errors
-    /// It fails, or prints no JSON.
+    /// It fails, or its output is not JSON.
     pub fn json(&self, arguments: &[&str]) -> Result<Value> {
         let mut all = arguments.to_vec();
         all.extend(["-o", "json"]);

@@ -1,5 +1,5 @@
-//! The API server of somebody who imports a cluster to harm the management server: it answers every request in one way,
-//! never as an API server should, but for those by which an agent keeps its key.
+//! The API server of an attacker who imports a cluster to harm the management server. It responds
+//! to every request in one malicious way, except to those by which an agent stores its key.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -20,28 +20,28 @@ use tokio_rustls::TlsAcceptor;
 use crate::http::runtime;
 use crate::wait::pace;
 
-/// No answer goes on for longer than ten gigabytes.
+/// Longest response: ten gigabytes.
 const BYTES_MAX: u64 = 10_000_000_000;
 const CHUNK_BYTES: usize = 64 * 1024;
 const TRICKLE: Duration = Duration::from_millis(500);
 
-/// Below it the agent keeps its key.
+/// Path prefix below which the agent stores its key.
 const SECRETS: &str = "/api/v1/namespaces/cattle-system/secrets";
 
-/// How it answers.
+/// The way in which it responds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manner {
-    /// Blanks without an end.
+    /// Endless whitespace.
     EndlessBody,
-    /// Header lines without an end.
+    /// Endless header lines.
     EndlessHeaders,
     /// A list of ten gigabytes of objects.
     HugeList,
-    /// One byte now and then.
+    /// One byte at long intervals.
     Trickle,
-    /// No HTTP.
+    /// Bytes that are not HTTP.
     Garbage,
-    /// To elsewhere.
+    /// A redirect to another host.
     Redirect,
 }
 
@@ -73,7 +73,7 @@ impl Manner {
         }
     }
 
-    /// What follows, again and again.
+    /// The chunk that is repeated.
     fn piece(self) -> &'static str {
         match self {
             Self::EndlessBody | Self::Trickle => " ",
@@ -87,7 +87,7 @@ impl Manner {
     }
 }
 
-/// A running one. It ends with the process.
+/// A running hostile API server. It ends with the process.
 #[derive(Debug)]
 pub struct HostileCluster {
     address: SocketAddr,
@@ -99,7 +99,7 @@ impl HostileCluster {
     /// Listens on a free port.
     ///
     /// # Errors
-    /// No certificate or no port can be had.
+    /// No certificate can be issued, or no port is free.
     pub fn start(manner: Manner) -> Result<Self> {
         let issued = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()])?;
         let key = PrivateKeyDer::from_pem_slice(issued.signing_key.serialize_pem().as_bytes())?;
@@ -127,7 +127,7 @@ impl HostileCluster {
                             continue;
                         }
                         counted.fetch_add(1, Ordering::Relaxed);
-                        let answered = answer(&mut stream, manner).await;
+                        let answered = response(&mut stream, manner).await;
                         if answered.is_err() || manner != Manner::Redirect {
                             return;
                         }
@@ -138,7 +138,7 @@ impl HostileCluster {
         Ok(Self { address, ca_pem: issued.cert.pem(), requests })
     }
 
-    /// Requests that have come.
+    /// The number of received requests.
     #[must_use]
     pub fn requests(&self) -> u64 {
         self.requests.load(Ordering::Relaxed)
@@ -164,7 +164,7 @@ impl HostileCluster {
     }
 }
 
-/// A whole request, head and body. `None`: there is none any more.
+/// Reads a whole request, head and body. `None`: the connection has ended.
 async fn request(stream: &mut (impl AsyncRead + Unpin)) -> Option<(String, Vec<u8>)> {
     let mut seen = Vec::new();
     loop {
@@ -184,7 +184,7 @@ async fn request(stream: &mut (impl AsyncRead + Unpin)) -> Option<(String, Vec<u
     }
 }
 
-/// As an API server that has no Secret, and takes each that is written.
+/// Responds like an API server without Secrets that accepts every write of one.
 async fn answer_agent(
     stream: &mut (impl AsyncWrite + Unpin),
     head: &str,
@@ -204,7 +204,7 @@ async fn answer_agent(
     stream.flush().await
 }
 
-async fn answer(stream: &mut (impl AsyncWrite + Unpin), manner: Manner) -> std::io::Result<()> {
+async fn response(stream: &mut (impl AsyncWrite + Unpin), manner: Manner) -> std::io::Result<()> {
     stream.write_all(manner.opening().as_bytes()).await?;
     stream.flush().await?;
     let piece = manner.piece();

@@ -1,5 +1,5 @@
-//! A raw HTTPS client: HTTP/1.1 and HTTP/2, any header, trailers, upgrades, and requests spelled byte
-//! by byte. It knows nothing of Kubernetes and repairs nothing.
+//! A raw HTTPS client: HTTP/1.1 and HTTP/2, any header, trailers, upgrades, and requests spelled
+//! byte by byte. It knows nothing about Kubernetes and corrects nothing.
 //!
 //! Calls without `async` block, on a runtime of this module.
 
@@ -30,12 +30,12 @@ use tokio_rustls::client::TlsStream;
 
 use crate::Kubeconfig;
 
-/// No single answer may take longer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(60);
+/// Longest wait for one response.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Which HTTP is spoken.
+/// The version of HTTP.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Protocol {
     Http1,
@@ -53,7 +53,7 @@ impl Protocol {
     }
 }
 
-/// The runtime of all blocking calls and of what runs beside the tests.
+/// The runtime of all blocking calls and of background tasks of the tests.
 ///
 /// # Panics
 /// When the system refuses threads.
@@ -63,11 +63,11 @@ pub fn runtime() -> &'static Runtime {
         .get_or_init(|| Runtime::new().expect("a process that cannot start threads tests nothing"))
 }
 
-/// A server, whom to trust there, and what to show.
+/// A server, the trusted authority, and the client's credentials.
 #[derive(Clone)]
 pub struct Client {
     authority: String,
-    /// Before every path, without a slash at its end.
+    /// Prefix of every path, without a trailing slash.
     prefix: String,
     name: ServerName<'static>,
     roots: Arc<RootCertStore>,
@@ -78,21 +78,21 @@ pub struct Client {
     is_plain: bool,
 }
 
-/// A whole answer.
+/// A whole response.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct HttpResponse {
     pub status: StatusCode,
     pub headers: HeaderMap,
     pub body: Bytes,
 }
 
-impl Answer {
+impl HttpResponse {
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()
     }
 
-    /// The body as JSON; `null` when it is none.
+    /// The body as JSON; `null` when it is not JSON.
     #[must_use]
     pub fn json(&self) -> Value {
         serde_json::from_slice(&self.body).unwrap_or_default()
@@ -111,12 +111,12 @@ impl Answer {
 }
 
 impl Client {
-    /// Trusts `ca_pem` only, and shows nothing. Speaks HTTP/1.1.
+    /// A client that trusts only `ca_pem`, sends no credentials, and uses HTTP/1.1.
     ///
     /// # Errors
-    /// `url` is no https URL, or `ca_pem` holds no certificate.
+    /// `url` is not an https URL, or `ca_pem` has no certificate.
     pub fn new(url: &str, ca_pem: &str) -> Result<Self> {
-        let uri: ::http::Uri = url.parse().with_context(|| format!("'{url}' is no URL"))?;
+        let uri: ::http::Uri = url.parse().with_context(|| format!("'{url}' is not a URL"))?;
         let authority = uri.authority().with_context(|| format!("'{url}' names no host"))?;
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(ca_pem.as_bytes()) {
@@ -139,7 +139,7 @@ impl Client {
         })
     }
 
-    /// Without TLS, over HTTP/1.1: for what listens on this machine alone.
+    /// A client without TLS, over HTTP/1.1: for servers that listen only on this machine.
     ///
     /// # Errors
     /// `authority` is not `host:port`.
@@ -149,10 +149,10 @@ impl Client {
         Ok(client)
     }
 
-    /// As whoever the kubeconfig is for.
+    /// A client as the user of the kubeconfig.
     ///
     /// # Errors
-    /// As [`Client::new`]; or its certificate cannot be read.
+    /// Like [`Client::new`]; or its certificate cannot be read.
     pub fn of(kubeconfig: &Kubeconfig) -> Result<Self> {
         let mut client = Self::new(&kubeconfig.server, &kubeconfig.ca_pem)?;
         client.token.clone_from(&kubeconfig.token);
@@ -165,19 +165,19 @@ impl Client {
         Ok(client)
     }
 
-    /// Shows a bearer token.
+    /// Sends a bearer token.
     #[must_use]
     pub fn bearer(&self, token: &str) -> Self {
         Self { token: Some(token.to_owned()), ..self.clone() }
     }
 
-    /// Shows nothing.
+    /// Sends no credentials.
     #[must_use]
     pub fn anonymous(&self) -> Self {
         Self { certificate: None, token: None, ..self.clone() }
     }
 
-    /// Speaks `protocol` from now on.
+    /// Uses `protocol` from now on.
     #[must_use]
     pub fn over(&self, protocol: Protocol) -> Self {
         Self { protocol, ..self.clone() }
@@ -189,33 +189,33 @@ impl Client {
         Self { source: Some(source), ..self.clone() }
     }
 
-    /// `/prefix` of its URL, which raw requests must write themselves.
+    /// The `/prefix` of its URL, which raw requests must include themselves.
     #[must_use]
     pub fn prefix(&self) -> &str {
         &self.prefix
     }
 
     /// # Errors
-    /// No answer came.
-    pub fn get(&self, path: &str) -> Result<Answer> {
+    /// There was no response.
+    pub fn get(&self, path: &str) -> Result<HttpResponse> {
         self.call(Method::GET, path, Bytes::new())
     }
 
     /// # Errors
-    /// No answer came.
-    pub fn delete(&self, path: &str) -> Result<Answer> {
+    /// There was no response.
+    pub fn delete(&self, path: &str) -> Result<HttpResponse> {
         self.call(Method::DELETE, path, Bytes::new())
     }
 
     /// # Errors
-    /// No answer came.
-    pub fn post(&self, path: &str, body: &Value) -> Result<Answer> {
+    /// There was no response.
+    pub fn post(&self, path: &str, body: &Value) -> Result<HttpResponse> {
         self.call(Method::POST, path, Bytes::from(body.to_string()))
     }
 
     /// # Errors
-    /// No answer came.
-    pub fn put(&self, path: &str, body: &Value) -> Result<Answer> {
+    /// There was no response.
+    pub fn put(&self, path: &str, body: &Value) -> Result<HttpResponse> {
         self.call(Method::PUT, path, Bytes::from(body.to_string()))
     }
 
@@ -230,8 +230,8 @@ impl Client {
     /// One request with a JSON body, on a connection of its own.
     ///
     /// # Errors
-    /// No answer came.
-    pub fn call(&self, method: Method, path: &str, body: impl Into<Bytes>) -> Result<Answer> {
+    /// There was no response.
+    pub fn call(&self, method: Method, path: &str, body: impl Into<Bytes>) -> Result<HttpResponse> {
         let body = body.into();
         let mut request = Request::builder().method(method).uri(path);
         if !body.is_empty() {
@@ -243,8 +243,8 @@ impl Client {
     /// One request, on a connection of its own. Its URI is a path.
     ///
     /// # Errors
-    /// No answer came.
-    pub fn send(&self, request: Request<Body>) -> Result<Answer> {
+    /// There was no response.
+    pub fn send(&self, request: Request<Body>) -> Result<HttpResponse> {
         let call = format!("{} https://{}{}", request.method(), self.authority, request.uri());
         let answer = runtime().block_on(async { self.connect().await?.send(request).await });
         let result = match &answer {
@@ -256,15 +256,15 @@ impl Client {
         answer
     }
 
-    /// Writes `bytes` on a connection of its own and gives back the answer as it was spelled; of one
-    /// that switches protocols, the head.
+    /// Writes `bytes` on a connection of its own and returns the raw response; of a protocol
+    /// switch, the head.
     ///
     /// # Errors
-    /// No connection came about, or nothing came back.
+    /// The connection failed, or there was no response.
     pub fn exchange(&self, bytes: &[u8]) -> Result<String> {
         let exchange = async {
             let mut stream = self.over(Protocol::Http1).handshake().await?;
-            // A server that has heard enough may answer and close before all is written.
+            // A server may respond and close before everything is written.
             let written = stream.write_all(bytes).await;
             let _ = stream.flush().await;
             let mut seen = Vec::new();
@@ -282,19 +282,19 @@ impl Client {
             }
             if seen.is_empty() {
                 written.context("cannot write the request")?;
-                bail!("the connection was closed without an answer");
+                bail!("the connection was closed without a response");
             }
             Ok(String::from_utf8_lossy(&seen).into_owned())
         };
         runtime().block_on(async {
-            tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.context("no answer in time")?
+            tokio::time::timeout(RESPONSE_TIMEOUT, exchange).await.context("no response in time")?
         })
     }
 
     /// A connection for any number of requests.
     ///
     /// # Errors
-    /// The server is not there or not trusted.
+    /// The server is unreachable or not trusted.
     pub async fn connect(&self) -> Result<Connection> {
         if self.is_plain {
             self.begin(self.reach().await?).await
@@ -323,7 +323,7 @@ impl Client {
         Ok(Connection { sender, client: self.clone() })
     }
 
-    /// The head of a GET over HTTP/1.1 as [`Self::handshake`]'s connection takes it.
+    /// The head of a GET over HTTP/1.1 for the connection of [`Self::handshake`].
     #[must_use]
     pub fn head(&self, path: &str) -> String {
         let (prefix, authority) = (&self.prefix, &self.authority);
@@ -334,10 +334,10 @@ impl Client {
         )
     }
 
-    /// A connection on which nothing has been said, for who writes every byte.
+    /// A connection on which nothing was sent, for tests that write every byte.
     ///
     /// # Errors
-    /// The server is not there or not trusted.
+    /// The server is unreachable or not trusted.
     pub async fn handshake(&self) -> Result<TlsStream<TcpStream>> {
         let tcp = self.reach().await?;
         let connector = TlsConnector::from(Arc::new(self.tls()?));
@@ -375,7 +375,7 @@ impl Client {
     }
 }
 
-/// Whether an answer of HTTP/1.1 is complete, as far as its head says how long it is.
+/// Whether a response of HTTP/1.1 is complete, if its head has its length.
 fn is_whole(seen: &[u8]) -> bool {
     let text = String::from_utf8_lossy(seen);
     let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
@@ -397,32 +397,32 @@ enum Sender {
     Http2(http2::SendRequest<Body>),
 }
 
-/// An open connection; requests go one after the other.
+/// An open connection; requests are sequential.
 pub struct Connection {
     sender: Sender,
     client: Client,
 }
 
 impl Connection {
-    /// Sends a request and reads the whole answer. Its URI is a path; host and token are added when
-    /// they are not there.
+    /// Sends a request and reads the whole response. Its URI is a path; host and token are added
+    /// when they are missing.
     ///
     /// # Errors
-    /// No answer came.
-    pub async fn send(&mut self, request: Request<Body>) -> Result<Answer> {
+    /// There was no response.
+    pub async fn send(&mut self, request: Request<Body>) -> Result<HttpResponse> {
         let exchange = async {
             let response = self.begin(request).await?;
             let (parts, body) = response.into_parts();
-            let body = body.collect().await.context("the answer broke off")?.to_bytes();
-            Ok(Answer { status: parts.status, headers: parts.headers, body })
+            let body = body.collect().await.context("the response broke off")?.to_bytes();
+            Ok(HttpResponse { status: parts.status, headers: parts.headers, body })
         };
-        tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.context("no answer in time")?
+        tokio::time::timeout(RESPONSE_TIMEOUT, exchange).await.context("no response in time")?
     }
 
-    /// A GET, and the number of bytes in its answer, which are not kept.
+    /// A GET; returns the number of bytes of the response, which is not stored.
     ///
     /// # Errors
-    /// No answer came, or another status than 200.
+    /// There was no response, or another status than 200.
     pub async fn measure(&mut self, path: &str) -> Result<usize> {
         let request = Request::builder().uri(path).body(empty())?;
         let response = self.begin(request).await?;
@@ -430,7 +430,7 @@ impl Connection {
         let mut body = response.into_body();
         if status != StatusCode::OK {
             let text = body.collect().await?.to_bytes();
-            bail!("'{path}' was answered by {status}: {}", String::from_utf8_lossy(&text));
+            bail!("'{path}' returned {status}: {}", String::from_utf8_lossy(&text));
         }
         let mut size = 0;
         while let Some(frame) = body.frame().await {
@@ -439,22 +439,23 @@ impl Connection {
         Ok(size)
     }
 
-    /// A GET whose answer is read as it comes. The connection must be kept until its end.
+    /// A GET with a streamed response. The connection must live until its end.
     ///
     /// # Errors
-    /// No answer came.
+    /// There was no response.
     pub async fn stream(&mut self, path: &str) -> Result<::http::Response<Incoming>> {
         self.response(Request::builder().uri(path).body(empty())?).await
     }
 
-    /// Sends a request and gives the answer once its head is there. The connection must be kept until its end.
+    /// Sends a request and returns the response once its head has arrived. The connection must live
+    /// until the end of the body.
     ///
     /// # Errors
-    /// No answer came.
+    /// There was no response.
     pub async fn response(&mut self, request: Request<Body>) -> Result<::http::Response<Incoming>> {
-        tokio::time::timeout(ANSWER_TIMEOUT, self.begin(request))
+        tokio::time::timeout(RESPONSE_TIMEOUT, self.begin(request))
             .await
-            .context("no answer in time")?
+            .context("no response in time")?
     }
 
     async fn begin(&mut self, mut request: Request<Body>) -> Result<::http::Response<Incoming>> {
@@ -482,11 +483,11 @@ impl Connection {
                 sender.send_request(request).await
             }
         };
-        response.context("no answer")
+        response.context("no response")
     }
 }
 
-/// No body.
+/// An empty body.
 #[must_use]
 pub fn empty() -> Body {
     Full::new(Bytes::new()).boxed_unsync()
@@ -498,7 +499,7 @@ pub fn body(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed_unsync()
 }
 
-/// A body with trailers after it. Over HTTP/1.1 they are only sent when announced.
+/// A body with trailers. Over HTTP/1.1 they are only sent when announced.
 #[must_use]
 pub fn with_trailers(bytes: impl Into<Bytes>, trailers: HeaderMap) -> Body {
     Full::new(bytes.into()).with_trailers(async { Some(Ok(trailers)) }).boxed_unsync()

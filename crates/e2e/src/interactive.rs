@@ -1,4 +1,4 @@
-//! A program that one talks with while it runs: what it is told, and what it has said so far.
+//! An interactive program: writes to its input, and collects its output.
 
 use std::io::{Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
@@ -20,7 +20,7 @@ pub struct Interactive {
 }
 
 impl Interactive {
-    /// Starts `command` with its streams here. Output and errors are kept together.
+    /// Starts `command` with captured streams. Output and errors are stored together.
     ///
     /// # Errors
     /// It cannot be started.
@@ -38,24 +38,25 @@ impl Interactive {
         Ok(Self { input: child.stdin.take(), child, said, readers })
     }
 
-    /// Tells it something.
+    /// Writes `text` to its input.
     ///
     /// # Errors
-    /// It does not listen any more; the message has all it said.
-    pub fn tell(&mut self, text: &str) -> Result<()> {
+    /// Its input is closed; the message has all its output.
+    pub fn write_input(&mut self, text: &str) -> Result<()> {
         let input = self.input.as_mut().context("its input has been closed")?;
-        let told = input.write_all(text.as_bytes());
-        told.with_context(|| format!("it does not listen and has said: {:?}", self.said()))
+        let written = input.write_all(text.as_bytes());
+        written
+            .with_context(|| format!("it does not read its input; its output: {:?}", self.output()))
     }
 
-    /// Tells it that nothing more comes.
+    /// Ends its input.
     pub fn close_input(&mut self) {
         self.input = None;
     }
 
-    /// All it has said so far.
+    /// All its output so far.
     #[must_use]
-    pub fn said(&self) -> String {
+    pub fn output(&self) -> String {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
         String::from_utf8_lossy(&said).into_owned()
     }
@@ -66,7 +67,7 @@ impl Interactive {
     /// Not in time; the message has all it said.
     pub fn await_said<T>(&self, mut find: impl FnMut(&str) -> Option<T>) -> Result<T> {
         poll_until(SETTLE_TIMEOUT, LOOK_INTERVAL, || {
-            let said = self.said();
+            let said = self.output();
             find(&said).with_context(|| format!("it said only: {said:?}"))
         })
     }
@@ -75,10 +76,10 @@ impl Interactive {
     ///
     /// # Errors
     /// It still runs.
-    pub fn ended(&mut self) -> Result<ExitStatus> {
+    pub fn exit_status(&mut self) -> Result<ExitStatus> {
         match self.child.try_wait()? {
             Some(status) => Ok(status),
-            None => bail!("it still runs and has said: {:?}", self.said()),
+            None => bail!("it still runs and has said: {:?}", self.output()),
         }
     }
 
@@ -87,11 +88,11 @@ impl Interactive {
     /// # Errors
     /// It does not end in time.
     pub fn finish(mut self) -> Result<(ExitStatus, String)> {
-        let status = poll_until(SETTLE_TIMEOUT, LOOK_INTERVAL, || self.ended())?;
+        let status = poll_until(SETTLE_TIMEOUT, LOOK_INTERVAL, || self.exit_status())?;
         for reader in self.readers.drain(..) {
             let _ = reader.join();
         }
-        Ok((status, self.said()))
+        Ok((status, self.output()))
     }
 }
 

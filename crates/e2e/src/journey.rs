@@ -1,4 +1,4 @@
-//! Steps that several journeys share: import a cluster the way a person does, and watch it come up.
+//! Steps that several journeys share: import a cluster like a user, and wait until it is active.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const STEP_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A cluster that is going to be imported.
 #[derive(Clone, Debug)]
-pub struct Target {
+pub struct ImportTarget {
     /// Of an administrator, reaching the cluster directly.
     pub kubeconfig: PathBuf,
     pub kubectl: Kubectl,
@@ -26,7 +26,7 @@ pub struct Target {
     pub downstream: Downstream,
 }
 
-impl Target {
+impl ImportTarget {
     /// # Errors
     /// `kubectl` has not been built.
     pub fn of(cluster: &RealCluster) -> Result<Self> {
@@ -45,7 +45,7 @@ impl Target {
         })
     }
 
-    /// The same cluster, whose agent finds the API elsewhere.
+    /// The same cluster, whose agent reaches the API at another address.
     #[must_use]
     pub fn through(&self, downstream: &Downstream) -> Self {
         Self { downstream: downstream.clone(), ..self.clone() }
@@ -71,20 +71,20 @@ pub struct Imported {
 /// process once the manifest has been applied.
 ///
 /// # Errors
-/// The command fails, or a step does not come.
-pub fn import(server: &Server, cli: &Cli, name: &str, target: &Target) -> Result<Imported> {
+/// The command fails, or a step does not happen in time.
+pub fn import(server: &Server, cli: &Cli, name: &str, target: &ImportTarget) -> Result<Imported> {
     import_with(server, cli, name, target, &[])
 }
 
-/// As [`import`], with more flags.
+/// Like [`import`], with more flags.
 ///
 /// # Errors
-/// As [`import`].
+/// Like [`import`].
 pub fn import_with(
     server: &Server,
     cli: &Cli,
     name: &str,
-    target: &Target,
+    target: &ImportTarget,
     flags: &[&str],
 ) -> Result<Imported> {
     let file = target.kubeconfig.to_str().context("the kubeconfig's path is no text")?;
@@ -100,7 +100,7 @@ pub fn import_with(
     let container = manifest.agent()?;
     let agent = Agent::start(&container, &target.downstream, &target.kubectl)?;
     let status = poll_until(STEP_TIMEOUT, STEP_INTERVAL, || {
-        command.ended().with_context(|| format!("still importing: {}", command.log_tail()))
+        command.exit_status().with_context(|| format!("still importing: {}", command.log_tail()))
     })
     .with_context(|| format!("log of the agent:\n{}", agent.log()))?;
     let took = since.elapsed();
@@ -109,7 +109,7 @@ pub fn import_with(
     Ok(Imported { name: name.to_owned(), id, agent, container, manifest, took, words })
 }
 
-/// Waits for something that happens while `command` runs.
+/// Waits for an event while `command` runs.
 fn step<T>(
     command: &mut testbed::Process,
     what: &str,
@@ -117,8 +117,8 @@ fn step<T>(
 ) -> Result<T> {
     let found = poll_until(STEP_TIMEOUT, STEP_INTERVAL, || match look() {
         Ok(found) => Ok(Some(found)),
-        // It cannot come any more; the last lines say why.
-        Err(_) if command.ended().is_some_and(|status| !status.success()) => Ok(None),
+        // The command has ended, so the event cannot happen; the last lines say why.
+        Err(_) if command.exit_status().is_some_and(|status| !status.success()) => Ok(None),
         Err(cause) => Err(cause),
     })
     .with_context(|| what.to_owned())?;
@@ -128,7 +128,7 @@ fn step<T>(
     }
 }
 
-/// Makes a cluster that nobody joins, and gives its id.
+/// Creates a cluster that no agent joins, and returns its id.
 ///
 /// # Errors
 /// The server refuses.
@@ -138,7 +138,7 @@ pub fn create_cluster(server: &Server, name: &str) -> Result<String> {
     view["id"].as_str().map(str::to_owned).with_context(|| format!("no id in {view}"))
 }
 
-/// Id of the cluster that people see as `name`.
+/// Id of the cluster with the display name `name`.
 ///
 /// # Errors
 /// There is none, or there are several.
@@ -157,7 +157,7 @@ pub fn cluster_id(server: &Server, name: &str) -> Result<String> {
 /// The cluster object.
 ///
 /// # Errors
-/// It is not there.
+/// It does not exist.
 pub fn cluster(server: &Server, id: &str) -> Result<Value> {
     server.admin()?.get(&format!("{MANAGEMENT}/clusters/{id}"))?.success()
 }
@@ -165,7 +165,7 @@ pub fn cluster(server: &Server, id: &str) -> Result<Value> {
 /// The registration token of a cluster, once it has its URL.
 ///
 /// # Errors
-/// Not yet.
+/// It has none yet.
 pub fn registration_token(server: &Server, id: &str) -> Result<Value> {
     let path = format!("{MANAGEMENT}/namespaces/{id}/clusterregistrationtokens");
     let list = server.admin()?.get(&path)?.success()?;
@@ -174,7 +174,7 @@ pub fn registration_token(server: &Server, id: &str) -> Result<Value> {
     all.iter().find(ready).cloned().with_context(|| format!("no registration token yet: {list}"))
 }
 
-/// The import manifest of a cluster, as anyone with its URL gets it.
+/// The import manifest of a cluster, from its public URL.
 ///
 /// # Errors
 /// It is not served yet.
@@ -182,15 +182,15 @@ pub fn manifest_of(server: &Server, id: &str) -> Result<Manifest> {
     let token = registration_token(server, id)?;
     let url = token["status"]["manifestUrl"].as_str().context("no URL")?;
     let uri: http::Uri = url.parse()?;
-    let answer = server.anyone()?.get(uri.path())?;
-    ensure!(answer.status.is_success(), "'{url}' is answered by {}", answer.status);
-    Manifest::parse(&answer.text())
+    let response = server.anyone()?.get(uri.path())?;
+    ensure!(response.status.is_success(), "'{url}' returned {}", response.status);
+    Manifest::parse(&response.text())
 }
 
 /// State of a cluster in the REST view, with its message.
 ///
 /// # Errors
-/// It is not there.
+/// It does not exist.
 pub fn state(server: &Server, id: &str) -> Result<(String, String)> {
     let view = server.admin()?.get(&format!("/v3/clusters/{id}"))?.success()?;
     let text = |name: &str| view[name].as_str().unwrap_or_default().to_owned();
@@ -223,7 +223,7 @@ pub fn user_with_role(
     let password = format!("password-of-{user}");
     let mut create = admin.command(&["user", "create", user])?;
     let output = create.env("DROVER_USER_PASSWORD", &password).output()?;
-    crate::Outcome::of(format!("drover user create {user}"), output).succeeded()?;
+    crate::ProgramOutput::of(format!("drover user create {user}"), output).succeeded()?;
     if let Some((role, cluster)) = role {
         admin.succeed(&["role", "grant", role, "--cluster", cluster, "--user", user])?;
     }

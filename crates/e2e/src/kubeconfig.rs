@@ -1,4 +1,4 @@
-//! A kubeconfig with everything inside, taken apart: whom it reaches and what it shows.
+//! Parses a self-contained kubeconfig: its server and its credentials.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 /// The first cluster and the first user of a kubeconfig.
 #[derive(Clone, Debug)]
 pub struct Kubeconfig {
-    /// URL, perhaps with a path.
+    /// URL, possibly with a path.
     pub server: String,
     pub ca_pem: String,
     pub token: Option<String>,
@@ -20,7 +20,7 @@ pub struct Kubeconfig {
 
 impl Kubeconfig {
     /// # Errors
-    /// The file cannot be read or is no self-contained kubeconfig.
+    /// The file cannot be read or is not a self-contained kubeconfig.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path)
             .with_context(|| format!("cannot read '{}'", path.display()))?;
@@ -28,7 +28,7 @@ impl Kubeconfig {
     }
 
     /// # Errors
-    /// The text is no self-contained kubeconfig.
+    /// The text is not a self-contained kubeconfig.
     pub fn parse(text: &str) -> Result<Self> {
         let document: Value = serde_saphyr::from_str(text).context("it is not YAML")?;
         let cluster = &document["clusters"][0]["cluster"];

@@ -1,4 +1,4 @@
-//! Runs `kubectl` with one kubeconfig and keeps what it said.
+//! Runs `kubectl` with one kubeconfig and captures its output.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -13,14 +13,14 @@ use testbed::{Binaries, Process, Program, evidence};
 pub struct Kubectl {
     program: PathBuf,
     kubeconfig: PathBuf,
-    /// Caches go here; also where temporary files of the test may.
+    /// Folder for caches, and for temporary files of the test.
     home: PathBuf,
     environment: Vec<(OsString, OsString)>,
 }
 
-/// How a program ended and what it said.
+/// Exit code and output of a program.
 #[derive(Clone, Debug)]
-pub struct Outcome {
+pub struct ProgramOutput {
     /// The command, for messages.
     pub command: String,
     pub success: bool,
@@ -30,7 +30,7 @@ pub struct Outcome {
     pub stderr: String,
 }
 
-impl Outcome {
+impl ProgramOutput {
     pub(crate) fn of(command: String, output: Output) -> Self {
         let outcome = Self {
             command,
@@ -44,10 +44,10 @@ impl Outcome {
         outcome
     }
 
-    /// What it printed.
+    /// The output of a successful program.
     ///
     /// # Errors
-    /// It failed; the message has everything it said.
+    /// It failed; the message has its whole output.
     pub fn succeeded(self) -> Result<String> {
         if self.success {
             return Ok(self.stdout);
@@ -55,21 +55,21 @@ impl Outcome {
         bail!("`{}` ended with {}: {}{}", self.command, self.code, self.stderr, self.stdout)
     }
 
-    /// What it printed, as JSON.
+    /// The output of a successful program, as JSON.
     ///
     /// # Errors
-    /// It failed, or printed no JSON.
+    /// It failed, or its output is not JSON.
     pub fn json(self) -> Result<Value> {
         let command = self.command.clone();
         let text = self.succeeded()?;
         serde_json::from_str(&text).with_context(|| format!("`{command}` printed no JSON: {text}"))
     }
 
-    /// What it complained about.
+    /// The errors of a failed program.
     ///
     /// # Errors
-    /// It did not fail.
-    pub fn refused(self) -> Result<String> {
+    /// It succeeded.
+    pub fn expect_failure(self) -> Result<String> {
         if self.success {
             bail!("`{}` should have failed and printed: {}", self.command, self.stdout);
         }
@@ -91,7 +91,7 @@ impl Kubectl {
         })
     }
 
-    /// With one more environment variable.
+    /// Adds an environment variable.
     #[must_use]
     pub fn with_env(mut self, name: &str, value: impl Into<OsString>) -> Self {
         self.environment.push((name.into(), value.into()));
@@ -111,16 +111,16 @@ impl Kubectl {
         command
     }
 
-    /// Runs it to its end.
+    /// Runs it to completion.
     ///
     /// # Errors
-    /// It cannot be started. A failure that it reports itself is an [`Outcome`].
-    pub fn run(&self, arguments: &[&str]) -> Result<Outcome> {
+    /// It cannot be started. A failure that it reports itself is an [`ProgramOutput`].
+    pub fn run(&self, arguments: &[&str]) -> Result<ProgramOutput> {
         let output = self.command(arguments).output().context("cannot start kubectl")?;
-        Ok(Outcome::of(format!("kubectl {}", arguments.join(" ")), output))
+        Ok(ProgramOutput::of(format!("kubectl {}", arguments.join(" ")), output))
     }
 
-    /// What it prints.
+    /// Runs a command that must succeed; returns its output.
     ///
     /// # Errors
     /// It fails.
@@ -128,18 +128,18 @@ impl Kubectl {
         self.run(arguments)?.succeeded()
     }
 
-    /// What it complains about.
+    /// Runs a command that must fail; returns its errors.
     ///
     /// # Errors
-    /// It does not fail.
+    /// It succeeds.
     pub fn refuse(&self, arguments: &[&str]) -> Result<String> {
-        self.run(arguments)?.refused()
+        self.run(arguments)?.expect_failure()
     }
 
-    /// What it prints, with `-o json` added.
+    /// Runs a command with `-o json`; returns its output.
     ///
     /// # Errors
-    /// It fails, or prints no JSON.
+    /// It fails, or its output is not JSON.
     pub fn json(&self, arguments: &[&str]) -> Result<Value> {
         let mut all = arguments.to_vec();
         all.extend(["-o", "json"]);
@@ -154,7 +154,7 @@ impl Kubectl {
         self.with_file(objects, &["apply", "-f"])
     }
 
-    /// Runs `arguments` with the name of a file that holds `objects` at the end.
+    /// Runs `arguments` with the name of a file with `objects` at the end.
     ///
     /// # Errors
     /// It fails.
@@ -168,7 +168,7 @@ impl Kubectl {
         self.succeed(&all)
     }
 
-    /// Starts it in the background, with its output in a file; it ends with the value.
+    /// Starts it in the background, with its output in a file; it is killed with the value.
     ///
     /// # Errors
     /// It cannot be started.

@@ -1,5 +1,5 @@
-//! Harness of the system tests: starts our binaries as processes beside real components and looks at
-//! them from outside, as people and clusters do. Nothing of the product is linked here.
+//! Harness of the system tests: starts Drover's binaries as processes beside real components and
+//! tests them from outside, like users and clusters. No product crate is linked here.
 //!
 //! The tests are in `tests/`, one file per journey; the measurements in `src/bin/bench.rs`. Start
 //! reading at [`Server`], then [`journey`].
@@ -32,10 +32,10 @@ pub use agent::Agent;
 pub use cli::Cli;
 pub use controller_manager::ControllerManager;
 pub use hostile_cluster::HostileCluster;
-pub use http::{Answer, Client, Protocol};
+pub use http::{Client, HttpResponse, Protocol};
 pub use interactive::Interactive;
 pub use kubeconfig::Kubeconfig;
-pub use kubectl::{Kubectl, Outcome};
+pub use kubectl::{Kubectl, ProgramOutput};
 pub use manifest::Manifest;
 pub use recorder::Recorder;
 pub use server::Server;
@@ -43,4 +43,4 @@ pub use sim::Sim;
 pub use socket::Socket;
 pub use testbed::{Guarantee, no_second_try};
 pub use wait::{eventually, poll_until};
-pub use world::Shared;
+pub use world::SharedWorld;

@@ -1,4 +1,4 @@
-//! The import manifest, taken apart: what the agent in it would be run with.
+//! Parses the import manifest: the settings of the agent in it.
 
 use std::collections::BTreeMap;
 
@@ -18,7 +18,7 @@ pub struct Manifest {
     pub objects: Vec<Value>,
 }
 
-/// What a kubelet would give the agent's container.
+/// The inputs that a kubelet would give to the agent's container.
 #[derive(Clone, Debug)]
 pub struct Container {
     pub image: String,
@@ -47,7 +47,7 @@ impl Manifest {
     /// The first container of the agent's Deployment, with all references resolved.
     ///
     /// # Errors
-    /// The manifest has no such Deployment, or refers to what it does not hold.
+    /// The manifest has no such Deployment, or refers to objects that it does not have.
     pub fn agent(&self) -> Result<Container> {
         let deployment = self
             .of_kind("Deployment")

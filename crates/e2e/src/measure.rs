@@ -21,21 +21,21 @@ use anyhow::{Context, Result};
 
 use crate::poll_until;
 
-/// Memory is settled when it has stayed within [`SETTLED_RATIO`] for this many looks.
+/// Memory is settled when it has stayed within [`SETTLED_RATIO`] for this many samples.
 const SETTLED_LOOKS: usize = 8;
 const SETTLED_INTERVAL: Duration = Duration::from_millis(500);
 const SETTLED_TIMEOUT: Duration = Duration::from_secs(60);
 const SETTLED_RATIO: f64 = 1.02;
-/// The kernel's unit of processor time; the same on every Linux machine of today.
+/// The kernel's unit of processor time, per second; the same on every current Linux machine.
 const TICKS_PER_SECOND: f64 = 100.0;
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
-/// What a number is held against.
+/// The target of a number.
 #[derive(Clone, Copy, Debug)]
 pub enum Target {
     AtMost(f64),
     AtLeast(f64),
-    /// Shown to understand the others.
+    /// Has no target; shown to interpret the others.
     Context,
 }
 
@@ -46,7 +46,7 @@ pub struct Row {
     pub value: f64,
     pub unit: &'static str,
     pub target: Target,
-    /// How it came about: how often, of how many, beside what.
+    /// The conditions: repetitions, sizes, concurrent load.
     pub note: String,
 }
 
@@ -98,7 +98,7 @@ pub fn table(rows: &[Row]) -> String {
     text
 }
 
-/// Durations of the same thing, measured again and again.
+/// Repeated measurements of one duration.
 #[derive(Clone, Debug, Default)]
 pub struct Samples(Vec<Duration>);
 
@@ -141,7 +141,7 @@ impl FromIterator<Duration> for Samples {
 /// Resident memory of a process in megabytes, once it has stopped changing.
 ///
 /// # Errors
-/// The process is gone, or its memory keeps changing.
+/// The process has ended, or its memory keeps changing.
 pub fn settled_memory(process: u32) -> Result<f64> {
     let mut seen = Vec::new();
     poll_until(SETTLED_TIMEOUT, SETTLED_INTERVAL, || {
@@ -161,7 +161,7 @@ pub fn settled_memory(process: u32) -> Result<f64> {
 /// Resident memory of a process now, in megabytes.
 ///
 /// # Errors
-/// The process is gone.
+/// The process has ended.
 pub fn memory(process: u32) -> Result<f64> {
     let path = format!("/proc/{process}/status");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read '{path}'"))?;
@@ -174,11 +174,11 @@ pub fn memory(process: u32) -> Result<f64> {
 /// Time on processors that a process has used so far, in seconds.
 ///
 /// # Errors
-/// The process is gone.
+/// The process has ended.
 pub fn processor_time(process: u32) -> Result<f64> {
     let path = format!("/proc/{process}/stat");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read '{path}'"))?;
-    // The second field is the program's name in parentheses and may itself hold some.
+    // The second field is the program's name in parentheses and may itself contain some.
     let (_, fields) = text.rsplit_once(") ").context("a line of another form")?;
     let fields: Vec<&str> = fields.split(' ').collect();
     let ticks = |index: usize| -> Result<f64> {

@@ -1,4 +1,4 @@
-//! The objects of a server's management API, as files, for whoever has to explain a failed test.
+//! Writes the objects of a server's management API to files, for the analysis of a failed test.
 
 use std::fs;
 use std::path::Path;
@@ -8,8 +8,8 @@ use serde_json::Value;
 
 use crate::{Client, Kubeconfig};
 
-/// What is written: all of our groups, and of Kubernetes' own what tells why something did not happen.
-/// Secrets are not.
+/// The resources that are written: all of Drover's groups, and those of Kubernetes that explain
+/// failures. Secrets are not written.
 const GROUPS: [&str; 3] =
     ["/apis/management.cattle.io/v3", "/apis/project.cattle.io/v3", "/apis/drover.io/v1"];
 const CORE: [&str; 3] =
@@ -21,7 +21,7 @@ pub fn write(kubeconfig: &Path, folder: &Path) {
     // A test may have several servers.
     let mut folders = (1..).map(|number| folder.join(format!("objects-{number}")));
     let Some(folder) = folders.find(|one| !one.exists()) else { return };
-    // Evidence is what can be had: the server may be what broke.
+    // Evidence is best effort: the server may be broken.
     let made = fs::create_dir_all(&folder).context("cannot create the folder");
     if let Err(cause) = made.and_then(|()| try_write(kubeconfig, &folder)) {
         let _ = fs::write(folder.join("unreadable.txt"), format!("{cause:#}\n"));

@@ -1,26 +1,27 @@
-//! Where our binaries are: beside the running test program, unless the environment says otherwise.
+//! Paths of Drover's binaries: beside the running test program, unless the environment names
+//! others.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
 
-/// Names another `drover` than the one of this build.
+/// Variable with another `drover` than that of this build.
 pub const DROVER_ENV: &str = "DROVER_BIN";
-/// Names another `drover-agent` than the one of this build.
+/// Variable with another `drover-agent` than that of this build.
 pub const AGENT_ENV: &str = "DROVER_AGENT_BIN";
 
-/// The one binary.
+/// The path of `drover`.
 ///
 /// # Errors
-/// It is not there; the message has the command that builds it.
+/// It is missing; the message has the command that builds it.
 pub fn drover() -> Result<PathBuf> {
     locate("drover", DROVER_ENV, "drover")
 }
 
-/// The slim agent.
+/// The path of `drover-agent`.
 ///
 /// # Errors
-/// It is not there; the message has the command that builds it.
+/// It is missing; the message has the command that builds it.
 pub fn agent() -> Result<PathBuf> {
     locate("drover-agent", AGENT_ENV, "agent")
 }
@@ -40,7 +41,7 @@ fn locate(name: &str, variable: &str, package: &str) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// `target/debug` or `target/release`, whichever this program was built into.
+/// `target/debug` or `target/release`, like the running program.
 fn profile_folder() -> Result<PathBuf> {
     let this = std::env::current_exe().context("cannot find this program's own file")?;
     let folder = this.parent().unwrap_or(Path::new("."));

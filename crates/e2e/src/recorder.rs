@@ -1,7 +1,7 @@
-//! A TLS server in front of a real API server that writes down what reaches it: every request with
-//! its headers and trailers exactly, then passed on unchanged, upgrades included.
+//! A TLS server in front of a real API server. It records every request with its exact headers and
+//! trailers, then forwards it unchanged, upgrades included.
 //!
-//! Put in the place of a cluster's API server, it shows which identity a downstream cluster sees.
+//! In front of a cluster's API server, it shows the identity that a downstream cluster receives.
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -29,7 +29,7 @@ use crate::agent::Downstream;
 use crate::http::runtime;
 use crate::wait::poll_until;
 
-/// A request reaches the recorder before its answer comes back.
+/// Longest wait for a request: it reaches the recorder before its response is returned.
 const RECORD_TIMEOUT: Duration = Duration::from_secs(10);
 const RECORD_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -40,13 +40,13 @@ pub struct Recorded {
     /// Path and query.
     pub path: String,
     pub version: Version,
-    /// In the order of arrival per name, each value apart, names in lower case.
+    /// In the order of arrival per name, each value separate, names in lower case.
     pub headers: Vec<(String, String)>,
     pub trailers: Vec<(String, String)>,
 }
 
 impl Recorded {
-    /// Headers and trailers that say who asks: `Impersonate-…` and what other proxies call so,
+    /// Headers and trailers that carry an identity: `Impersonate-…` and those of other proxies,
     /// sorted.
     #[must_use]
     pub fn identity(&self) -> Vec<(String, String)> {
@@ -69,7 +69,7 @@ fn is_identity(name: &str) -> bool {
 }
 
 #[derive(Debug)]
-struct Shared {
+struct RecorderState {
     upstream: String,
     name: ServerName<'static>,
     connector: Arc<ClientConfig>,
@@ -79,17 +79,17 @@ struct Shared {
 /// A running recorder. It ends with the process.
 #[derive(Debug)]
 pub struct Recorder {
-    shared: Arc<Shared>,
+    shared: Arc<RecorderState>,
     downstream: Downstream,
 }
 
 type Outgoing = UnsyncBoxBody<Bytes, hyper::Error>;
 
 impl Recorder {
-    /// Listens on a free port and passes on to `cluster`.
+    /// Listens on a free port and forwards to `cluster`.
     ///
     /// # Errors
-    /// No certificate or no port can be had.
+    /// No certificate can be issued, or no port is free.
     pub fn in_front_of(cluster: &Downstream) -> Result<Self> {
         let mut roots = RootCertStore::empty();
         for certificate in CertificateDer::pem_slice_iter(cluster.ca_pem.as_bytes()) {
@@ -111,7 +111,7 @@ impl Recorder {
             .with_single_cert(vec![issued.cert.der().clone()], key)?;
         server.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
 
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(RecorderState {
             upstream: format!("{}:{}", cluster.host, cluster.port),
             name: ServerName::try_from(cluster.host.clone())?,
             connector: Arc::new(client),
@@ -125,7 +125,7 @@ impl Recorder {
         Ok(Self { shared, downstream: Downstream { host: "127.0.0.1".to_owned(), port, ca_pem } })
     }
 
-    /// What an agent must be told to take the recorder for its API server.
+    /// The settings of an agent that uses the recorder as its API server.
     #[must_use]
     pub fn downstream(&self) -> &Downstream {
         &self.downstream
@@ -134,7 +134,7 @@ impl Recorder {
     /// The only request whose path and query contain `mark`.
     ///
     /// # Errors
-    /// None came, or several.
+    /// There was none, or several.
     pub fn only(&self, mark: &str) -> Result<Recorded> {
         let found = poll_until(RECORD_TIMEOUT, RECORD_INTERVAL, || {
             let found = self.all(mark);
@@ -158,9 +158,9 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-async fn accept(listener: TcpListener, acceptor: TlsAcceptor, shared: Arc<Shared>) {
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, shared: Arc<RecorderState>) {
     loop {
-        // A client that is gone already is no reason to end.
+        // A client that has disconnected must not end the recorder.
         let Ok((tcp, _)) = listener.accept().await else { continue };
         let (acceptor, shared) = (acceptor.clone(), Arc::clone(&shared));
         tokio::spawn(async move {
@@ -175,7 +175,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, shared: Arc<Shared
     }
 }
 
-async fn answer(shared: &Shared, request: Request<Incoming>) -> Response<Outgoing> {
+async fn answer(shared: &RecorderState, request: Request<Incoming>) -> Response<Outgoing> {
     pass_on(shared, request).await.unwrap_or_else(|cause| {
         let text = Full::new(Bytes::from(format!("recorder: {cause:#}")));
         let mut response = Response::new(text.map_err(|never| match never {}).boxed_unsync());
@@ -184,7 +184,10 @@ async fn answer(shared: &Shared, request: Request<Incoming>) -> Response<Outgoin
     })
 }
 
-async fn pass_on(shared: &Shared, mut request: Request<Incoming>) -> Result<Response<Outgoing>> {
+async fn pass_on(
+    shared: &RecorderState,
+    mut request: Request<Incoming>,
+) -> Result<Response<Outgoing>> {
     let upgrade = hyper::upgrade::on(&mut request);
     let (mut parts, body) = request.into_parts();
     let body = body.collect().await?;
@@ -197,7 +200,7 @@ async fn pass_on(shared: &Shared, mut request: Request<Incoming>) -> Result<Resp
         trailers: body.trailers().map(pairs).unwrap_or_default(),
     });
 
-    // What came as HTTP/2 goes on as HTTP/1.1.
+    // Requests over HTTP/2 are forwarded over HTTP/1.1.
     parts.version = Version::HTTP_11;
     parts.uri = path.parse()?;
     parts.headers.insert(HOST, HeaderValue::try_from(&shared.upstream)?);

@@ -1,4 +1,4 @@
-//! `drover server` as a process with a data folder of its own, on a free port that it keeps over
+//! `drover server` as a process with its own data folder, on a free port that does not change over
 //! restarts.
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -16,9 +16,9 @@ use crate::{Client, Kubeconfig, Kubectl, objects, poll_until, programs};
 
 /// Password of the user `admin` of every server here.
 pub const ADMIN_PASSWORD: &str = "only-for-system-tests";
-/// A debug build on a busy machine.
+/// Longest wait for a start: a debug build on a busy machine.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
-/// Short, because starts are measured with it.
+/// Poll interval; short, because starts are measured with it.
 const READY_INTERVAL: Duration = Duration::from_millis(2);
 const SERVER_FILE: &str = "server.json";
 const DATA_FOLDER: &str = "data";
@@ -27,13 +27,13 @@ const ADMIN_KUBECONFIG: &str = "admin.kubeconfig";
 /// How to start a [`Server`].
 #[derive(Clone, Debug, Default)]
 pub struct Options {
-    /// Where to listen; loopback by default.
+    /// The address to listen on; loopback by default.
     pub address: Option<IpAddr>,
-    /// More flags.
+    /// Additional flags.
     pub flags: Vec<String>,
-    /// More environment.
+    /// Additional environment variables.
     pub environment: Vec<(String, String)>,
-    /// What verifies the server, PEM, where it does not write that itself.
+    /// The authority that verifies the server, PEM, when the server does not write it itself.
     pub authority: Option<String>,
 }
 
@@ -52,7 +52,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts one with new data and waits until it is ready.
+    /// Starts a server with new data and waits until it is ready.
     ///
     /// # Errors
     /// It ends or is not ready in time; the message has the end of its log.
@@ -60,10 +60,10 @@ impl Server {
         Self::start_with(Options::default())
     }
 
-    /// As [`Server::start`].
+    /// Like [`Server::start`].
     ///
     /// # Errors
-    /// As [`Server::start`].
+    /// Like [`Server::start`].
     pub fn start_with(options: Options) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let kubeconfig = folder.path().join(DATA_FOLDER).join(ADMIN_KUBECONFIG);
@@ -107,7 +107,7 @@ impl Server {
         let since = Instant::now();
         let mut process = Process::start("drover server", &command, &log)?;
         let ready = poll_until(READY_TIMEOUT, READY_INTERVAL, || {
-            if let Some(status) = process.ended() {
+            if let Some(status) = process.exit_status() {
                 return Ok(Err(status));
             }
             self.look().map(Ok)
@@ -121,7 +121,7 @@ impl Server {
         Ok(())
     }
 
-    /// Ready when it answers so at the URL that it wrote.
+    /// Waits until it reports that it is ready, at the URL that it wrote.
     fn look(&mut self) -> Result<()> {
         if self.url.is_empty() || self.ca_pem.is_empty() {
             let text =
@@ -135,45 +135,45 @@ impl Server {
             self.ca_pem = ca_pem;
             url.clone_into(&mut self.url);
         }
-        let answer = self.anyone()?.get("/readyz")?;
-        if answer.status != 200 {
-            bail!("/readyz says {}: {}", answer.status, answer.text());
+        let response = self.anyone()?.get("/readyz")?;
+        if response.status != 200 {
+            bail!("/readyz says {}: {}", response.status, response.text());
         }
         Ok(())
     }
 
-    /// Ends it as a crash or power cut would.
+    /// Kills it, like a crash or power cut.
     pub fn kill(&mut self) {
         if let Some(mut process) = self.process.take() {
             process.end();
         }
     }
 
-    /// Starts it again with the same data, flags and port, and says how long it took until ready.
+    /// Restarts it with the same data, flags and port; returns the time until it is ready.
     ///
     /// # Errors
-    /// As [`Server::start`].
+    /// Like [`Server::start`].
     pub fn restart(&mut self) -> Result<Duration> {
         self.kill();
         self.launch()?;
         Ok(self.ready_after)
     }
 
-    /// As [`Server::restart`], with other flags and environment.
+    /// Like [`Server::restart`], with other flags and environment.
     ///
     /// # Errors
-    /// As [`Server::start`].
+    /// Like [`Server::start`].
     pub fn restart_with(&mut self, options: Options) -> Result<Duration> {
         self.kill();
         self.options = options;
-        // Its authority may be another one: the file is written anew.
+        // Its authority may have changed: the file is written again.
         self.ca_pem.clear();
         std::fs::remove_file(self.ca_file()).context("no ca.pem")?;
         self.launch()?;
         Ok(self.ready_after)
     }
 
-    /// How long the last start took, from the process to the first 200 of `/readyz`.
+    /// Duration of the last start, from the process to the first 200 of `/readyz`.
     #[must_use]
     pub fn ready_after(&self) -> Duration {
         self.ready_after
@@ -200,7 +200,7 @@ impl Server {
         self.folder.path().join(DATA_FOLDER)
     }
 
-    /// A folder that goes with the server, for files of the test.
+    /// A folder for files of the test, which is removed with the server.
     #[must_use]
     pub fn folder(&self) -> &Path {
         self.folder.path()
@@ -212,9 +212,9 @@ impl Server {
         self.process.as_ref().map(Process::id)
     }
 
-    /// Whether the process has not ended by itself.
+    /// Whether the process is still running.
     pub fn is_running(&mut self) -> bool {
-        self.process.as_mut().is_some_and(|process| process.ended().is_none())
+        self.process.as_mut().is_some_and(|process| process.exit_status().is_none())
     }
 
     /// The end of its log.
@@ -223,7 +223,7 @@ impl Server {
         self.process.as_ref().map(Process::log_tail).unwrap_or_default()
     }
 
-    /// All it has logged since the last start.
+    /// Its whole log since the last start.
     #[must_use]
     pub fn log(&self) -> String {
         let process = self.process.as_ref();
@@ -231,7 +231,7 @@ impl Server {
         String::from_utf8_lossy(&text.unwrap_or_default()).into_owned()
     }
 
-    /// A client that shows nothing.
+    /// A client without credentials.
     ///
     /// # Errors
     /// The server's URL or authority cannot be read.
@@ -261,15 +261,15 @@ impl Server {
         Kubectl::new(&self.admin_kubeconfig(), self.folder.path())
     }
 
-    /// Logs in with a password; gives the token.
+    /// Logs in with a password; returns the token.
     ///
     /// # Errors
     /// The server refuses.
     pub fn login(&self, user: &str, password: &str) -> Result<String> {
         let path = "/v3-public/localProviders/local?action=login";
         let body = json!({"username": user, "password": password});
-        let answer = self.anyone()?.post(path, &body)?.success()?;
-        let token = answer["token"].as_str();
-        token.map(str::to_owned).with_context(|| format!("no token in the answer: {answer}"))
+        let response = self.anyone()?.post(path, &body)?.success()?;
+        let token = response["token"].as_str();
+        token.map(str::to_owned).with_context(|| format!("no token in the response: {response}"))
     }
 }

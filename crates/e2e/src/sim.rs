@@ -13,7 +13,7 @@ use crate::{Client, Kubeconfig, Kubectl, poll_until, programs};
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
 const READY_INTERVAL: Duration = Duration::from_millis(5);
 
-/// A running simulator. Dropping it kills it, and the kernel its children.
+/// A running simulator. Dropping the value kills it, and the kernel kills its children.
 #[derive(Debug)]
 pub struct Sim {
     process: Process,
@@ -22,7 +22,7 @@ pub struct Sim {
 }
 
 impl Sim {
-    /// Starts one and waits until all its clusters are ready. `flags`: such as `--nodes 3`.
+    /// Starts a simulator and waits until all its clusters are ready. `flags`: such as `--nodes 3`.
     ///
     /// # Errors
     /// It ends or is not ready in time.
@@ -35,12 +35,12 @@ impl Sim {
         Ok(sim)
     }
 
-    /// Starts it again on its data, on other ports; it was killed.
+    /// Restarts a killed simulator with its data, on other ports.
     ///
     /// # Errors
-    /// As [`Sim::start`].
+    /// Like [`Sim::start`].
     pub fn restart(&mut self) -> Result<()> {
-        // Written last: it tells that the kubeconfigs are those of now.
+        // Written last: it marks that the kubeconfigs are current.
         std::fs::remove_file(self.data_dir().join("server.json")).context("no server.json")?;
         self.process = Self::run(&self.command, self.folder.path())?;
         self.wait()
@@ -52,7 +52,7 @@ impl Sim {
 
     fn wait(&mut self) -> Result<()> {
         let ready = poll_until(READY_TIMEOUT, READY_INTERVAL, || {
-            if let Some(status) = self.process.ended() {
+            if let Some(status) = self.process.exit_status() {
                 return Ok(Some(status));
             }
             self.look().map(|()| None)
@@ -79,14 +79,14 @@ impl Sim {
         // Written once the last cluster has its kubeconfig.
         std::fs::metadata(self.data_dir().join("server.json")).context("no server.json")?;
         let kubeconfig = Kubeconfig::read(&self.kubeconfig())?;
-        let answer = Client::of(&kubeconfig)?.get("/readyz")?;
-        if answer.status != 200 {
-            bail!("/readyz says {}: {}", answer.status, answer.text());
+        let response = Client::of(&kubeconfig)?.get("/readyz")?;
+        if response.status != 200 {
+            bail!("/readyz says {}: {}", response.status, response.text());
         }
         Ok(())
     }
 
-    /// Of the administrator of the first cluster.
+    /// The kubeconfig of the administrator of the first cluster.
     #[must_use]
     pub fn kubeconfig(&self) -> PathBuf {
         self.data_dir().join("admin.kubeconfig")
@@ -125,7 +125,7 @@ impl Sim {
         self.process.id()
     }
 
-    /// Ends it as a crash would.
+    /// Kills it, like a crash.
     pub fn kill(&mut self) {
         self.process.end();
     }

@@ -7,14 +7,14 @@ use serde_json::Value;
 
 use crate::Client;
 
-/// What changes by itself in a cluster at rest, as `resource` or `resource.group`.
+/// Resources that change without requests, as `resource` or `resource.group`.
 const RESTLESS: [&str; 4] =
     ["componentstatuses", "events", "events.events.k8s.io", "leases.coordination.k8s.io"];
 
-/// Every object by `resource.group/namespace/name`, without what the server counts by itself.
+/// Every object by `resource.group/namespace/name`, without fields that the server counts itself.
 pub type Snapshot = BTreeMap<String, Value>;
 
-/// Lists all that can be listed. Events, Leases and node status are left out.
+/// Lists all resources. Events, Leases and node status are left out.
 ///
 /// # Errors
 /// A list is refused.
@@ -41,7 +41,7 @@ pub fn take(admin: &Client) -> Result<Snapshot> {
     Ok(found)
 }
 
-/// One line per object that came, went or changed.
+/// One line per object that was created, deleted or changed.
 #[must_use]
 pub fn differences(before: &Snapshot, after: &Snapshot) -> Vec<String> {
     let mut lines = Vec::new();

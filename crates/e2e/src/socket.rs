@@ -1,6 +1,6 @@
-//! The client's end of a WebSocket: the frames of the change feed, and how it was closed.
+//! The client's end of a WebSocket: the frames of the change feed, and its close frame.
 //!
-//! Calls block, as those of [`crate::http`].
+//! Calls block, like those of [`crate::http`].
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use tokio_tungstenite::tungstenite::{self, Message};
 
 use crate::http::{Client, runtime};
 
-/// A frame that must come comes within this.
+/// Longest wait for an expected frame.
 const FRAME_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// An open WebSocket.
@@ -24,23 +24,23 @@ pub struct Socket {
     stream: WebSocketStream<TlsStream<TcpStream>>,
 }
 
-/// What came out of it.
+/// A message of the socket.
 #[derive(Clone, Debug)]
 pub enum Event {
-    /// A frame of text, as JSON.
+    /// A text frame, as JSON.
     Frame(Value),
     /// The server closed it, with this code and reason.
     Closed(u16, String),
 }
 
-/// An answer in place of the upgrade: status and body.
+/// A response instead of the upgrade: status and body.
 pub type Refusal = (u16, Value);
 
 impl Socket {
-    /// Asks for an upgrade on `path`. The outer error is that of the connection.
+    /// Requests an upgrade on `path`. The outer error is that of the connection.
     ///
     /// # Errors
-    /// The server is not there, not trusted, or does not answer in HTTP.
+    /// The server is unreachable, not trusted, or its response is not HTTP.
     pub fn open(
         client: &Client,
         path: &str,
@@ -58,20 +58,20 @@ impl Socket {
             let stream = client.handshake().await?;
             match tokio_tungstenite::client_async(request, stream).await {
                 Ok((stream, _)) => Ok(Ok(Self { stream })),
-                Err(tungstenite::Error::Http(answer)) => {
-                    let body = answer.body().as_deref().unwrap_or_default();
+                Err(tungstenite::Error::Http(response)) => {
+                    let body = response.body().as_deref().unwrap_or_default();
                     let body = serde_json::from_slice(body).unwrap_or_default();
-                    Ok(Err((answer.status().as_u16(), body)))
+                    Ok(Err((response.status().as_u16(), body)))
                 }
                 Err(error) => Err(error).context("no WebSocket"),
             }
         })
     }
 
-    /// What comes next, whenever that is.
+    /// Waits for the next message, without a limit.
     ///
     /// # Errors
-    /// The connection ends without a close, or something else than text comes.
+    /// The connection ends without a close frame, or a frame is not text.
     pub async fn next(&mut self) -> Result<Event> {
         loop {
             match self.stream.next().await.context("the connection ended without a close")?? {
@@ -92,10 +92,10 @@ impl Socket {
         })
     }
 
-    /// Reads until `found` gives something.
+    /// Reads until `found` returns a value.
     ///
     /// # Errors
-    /// It does not in time, or the socket ends; the message shows what came.
+    /// It does not in time, or the socket ends; the message has the received frames.
     pub fn until<T>(&mut self, mut found: impl FnMut(&Event) -> Option<T>) -> Result<T> {
         let deadline = Instant::now() + FRAME_TIMEOUT;
         let mut seen = Vec::new();
@@ -112,7 +112,7 @@ impl Socket {
         }
     }
 
-    /// The frames that come within `time`, without pings.
+    /// The frames that arrive within `time`, without pings.
     ///
     /// # Errors
     /// The socket ends.

@@ -1,42 +1,42 @@
-//! Waiting for a state: looks again and again until it is there or the time is over, and then says
-//! what was seen last. The only place of this crate that pauses.
+//! Waits for a state: polls until it holds or the timeout has passed, and then reports the last
+//! observation. The only module of this crate that pauses.
 
 use std::fmt::Display;
 use std::time::Duration;
 
 pub use testbed::poll_until;
 
-/// Between two looks at a state.
+/// Time between two polls.
 pub const LOOK_INTERVAL: Duration = Duration::from_millis(50);
-/// For states that come true within seconds; a busy machine may need ten times that.
+/// Timeout for states that are reached within seconds; a busy machine may need ten times that.
 pub const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Waits up to [`SETTLE_TIMEOUT`] until `look` finds `what`.
+/// Waits up to [`SETTLE_TIMEOUT`] until `probe` finds `what`.
 ///
 /// # Panics
-/// When the time is over, with what `look` said last.
+/// When the timeout has passed, with the last error of `probe`.
 #[track_caller]
-pub fn eventually<T, E: Display>(what: &str, look: impl FnMut() -> Result<T, E>) -> T {
-    within(SETTLE_TIMEOUT, what, look)
+pub fn eventually<T, E: Display>(what: &str, probe: impl FnMut() -> Result<T, E>) -> T {
+    within(SETTLE_TIMEOUT, what, probe)
 }
 
-/// As [`eventually`], with a time of its own.
+/// Like [`eventually`], with its own timeout.
 ///
 /// # Panics
-/// When the time is over, with what `look` said last.
+/// When the timeout has passed, with the last error of `probe`.
 #[track_caller]
 pub fn within<T, E: Display>(
     timeout: Duration,
     what: &str,
-    look: impl FnMut() -> Result<T, E>,
+    probe: impl FnMut() -> Result<T, E>,
 ) -> T {
-    match poll_until(timeout, LOOK_INTERVAL, look) {
+    match poll_until(timeout, LOOK_INTERVAL, probe) {
         Ok(found) => found,
         Err(last) => panic!("not within {timeout:?}: {what}; seen last: {last:#}"),
     }
 }
 
-/// The pace of a load. Not for waiting: see [`poll_until`].
+/// Pauses between the requests of a load. Not for waiting: see [`poll_until`].
 pub async fn pace(time: Duration) {
     tokio::time::sleep(time).await;
 }

@@ -1,4 +1,5 @@
-//! A world that the tests of one file share: made for the first that needs it, gone with the last.
+//! A world that the tests of one file share: created for the first test that needs it, dropped with
+//! the last.
 //!
 //! A plain static would never be dropped and leave its folders behind.
 
@@ -8,21 +9,21 @@ use anyhow::Result;
 
 /// Holds a world as long as a test does.
 #[derive(Debug, Default)]
-pub struct Shared<T>(Mutex<Weak<T>>);
+pub struct SharedWorld<T>(Mutex<Weak<T>>);
 
-impl<T> Shared<T> {
+impl<T> SharedWorld<T> {
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(Weak::new()))
     }
 
-    /// The world; made by `make` when no test holds it now. Others wait meanwhile.
+    /// The world; created by `make` when no test holds it. Other tests wait meanwhile.
     ///
     /// # Panics
-    /// When it cannot be made.
+    /// When it cannot be created.
     #[track_caller]
     pub fn get(&self, make: impl FnOnce() -> Result<T>) -> Arc<T> {
-        // A test that failed to make it leaves nothing half done behind.
+        // A test that failed to create it leaves no partial world.
         let mut held = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(world) = held.upgrade() {
             return world;

@@ -12,7 +12,7 @@ use e2e::{Cli, Kubectl, Server, agent_image, eventually, journey};
 use serde_json::{Value, json};
 use testbed::{Process, RealNode};
 
-/// Order matters: the node's network is what the server listens on.
+/// The order matters: the server listens on the node's network.
 struct World {
     admin: Cli,
     server: Server,
@@ -25,7 +25,7 @@ const DEPLOYMENT: &str = "deployment/cattle-cluster-agent";
 /// machine that builds beside it gets more.
 const ACTIVE_WITHIN: Duration = Duration::from_secs(20);
 
-/// Resident, of an agent that has nothing to do, in megabytes.
+/// Resident memory of an idle agent, in megabytes.
 const MEMORY_MAX: f64 = 15.0;
 
 impl World {
@@ -63,7 +63,7 @@ impl World {
         Import { process, log }
     }
 
-    /// The agent's pods that are not about to go.
+    /// The agent's pods that are not terminating.
     fn pods(&self) -> Result<Vec<Value>> {
         let select = "app=cattle-cluster-agent";
         let list = self.directly().json(&["get", "pods", "-n", NAMESPACE, "-l", select])?;
@@ -82,7 +82,7 @@ impl World {
     }
 }
 
-/// A `drover cluster import` that runs.
+/// A running `drover cluster import`.
 struct Import {
     process: Process,
     log: PathBuf,
@@ -93,7 +93,7 @@ impl Import {
         std::fs::read_to_string(&self.log).unwrap()
     }
 
-    /// Waits until all of `parts` have been said.
+    /// Waits until its output has all of `parts`.
     fn says(&mut self, parts: &[&str]) {
         eventually("the import says it", || -> Result<()> {
             let words = self.words();
@@ -105,20 +105,24 @@ impl Import {
 
     fn succeeds(&mut self) {
         let status = eventually("the import ends", || {
-            self.process.ended().with_context(|| format!("still importing:\n{}", self.words()))
+            self.process
+                .exit_status()
+                .with_context(|| format!("still importing:\n{}", self.words()))
         });
         assert!(status.success(), "{}", self.words());
     }
 
     fn fails(&mut self) {
         let status = eventually("the import gives up", || {
-            self.process.ended().with_context(|| format!("still importing:\n{}", self.words()))
+            self.process
+                .exit_status()
+                .with_context(|| format!("still importing:\n{}", self.words()))
         });
         assert_eq!(status.code(), Some(9), "{}", self.words());
     }
 }
 
-/// Of the process that the kubelet runs, which this machine sees as one of its own.
+/// Memory of the process that the kubelet runs, which is visible on this machine.
 fn memory_of_agent(world: &World) -> Result<f64> {
     let pods = world.pods()?;
     let uid = pods[0]["metadata"]["uid"].as_str().context("a pod without a uid")?;
@@ -208,7 +212,7 @@ fn a_taint_and_a_missing_right_are_named_and_the_import_goes_on_without_them() {
     directly.succeed(&["taint", "node", node, "team-"]).unwrap();
     import.says(&[
         "✓ agent started",
-        "the agent says: keep the agent's key: read Secret",
+        "the agent says: store the agent's key: read Secret",
         "cannot get resource \"secrets\"",
         "apply it again",
     ]);
@@ -218,7 +222,7 @@ fn a_taint_and_a_missing_right_are_named_and_the_import_goes_on_without_them() {
 }
 
 #[test]
-fn a_server_out_of_reach_and_a_wrong_authority_are_told_by_the_agent_itself() {
+fn the_agent_reports_an_unreachable_server_and_a_wrong_authority() {
     let world = World::with_image();
     let id = journey::create_cluster(&world.server, "wrong").unwrap();
     // Nothing listens there.
@@ -234,13 +238,14 @@ fn a_server_out_of_reach_and_a_wrong_authority_are_told_by_the_agent_itself() {
 
     world.set_agent_environment(&id, "CATTLE_CA_CHECKSUM", &"0".repeat(64));
     let mut import = world.import("wrong", &["--resume", "--timeout=20s"]);
-    let told = "but the agent was told to trust only 000";
-    import.says(&["… agent connected: the agent says: decide whether to trust the server", told]);
+    let reported = "but the agent trusts only 000";
+    import
+        .says(&["… agent connected: the agent says: decide whether to trust the server", reported]);
     import.fails();
-    // Who has only kubectl reads the same.
+    // `kubectl describe` shows the same.
     let describe = ["describe", "pods", "-n", NAMESPACE, "-l", "app=cattle-cluster-agent"];
     let described = world.directly().succeed(&describe).unwrap();
-    assert!(described.contains(told), "{described}");
+    assert!(described.contains(reported), "{described}");
 
     world.set_agent_environment(&id, "", "");
     world.import("wrong", &["--resume", "--timeout=2m"]).succeeds();
@@ -265,7 +270,7 @@ fn a_manifest_with_a_mistake_does_not_replace_an_agent_that_works() {
         let arguments = ["get", "events", "-n", NAMESPACE, "--field-selector=reason=Unhealthy"];
         let events = world.directly().json(&arguments)?;
         let all = events["items"].to_string();
-        ensure!(all.contains("was told to trust only"), "{all}");
+        ensure!(all.contains("the agent trusts only"), "{all}");
         Ok(())
     });
     let pods = world.pods().unwrap();
@@ -303,7 +308,7 @@ fn a_manifest_of_another_entry_does_not_replace_an_agent_that_works() {
     });
     journey::is_active(&world.server, &first).unwrap();
 
-    // The first agent's key is as it was: its pod, made anew, comes back by itself.
+    // The first agent's key is unchanged: its new pod reconnects by itself.
     world
         .directly()
         .succeed(&["delete", "pod", "-n", NAMESPACE, before.as_str().unwrap()])
@@ -316,7 +321,7 @@ fn a_manifest_of_another_entry_does_not_replace_an_agent_that_works() {
     });
     journey::is_active(&world.server, &first).unwrap();
 
-    // As the refusal says.
+    // The next step that the refusal names.
     world.directly().succeed(&["rollout", "undo", "-n", NAMESPACE, DEPLOYMENT]).unwrap();
     world.directly().succeed(&rollout).unwrap();
     world.admin.succeed(&["cluster", "rm", "second", "--yes"]).unwrap();

@@ -1,8 +1,9 @@
-//! Clients at the API of servers that are killed and started again on their data, while history is
-//! compacted: one order of commits explains everything that anybody was told.
+//! Clients of API servers that are killed and restarted with their data, while history is
+//! compacted: one order of commits explains all responses and events.
 //!
-//! Many simulated clusters live in one process, so that a kill ends all of them in the middle of
-//! their work; a history is that of one cluster through all of its lives. `check` decides afterwards; `wire` is the check of the check.
+//! One process has many simulated clusters, so that a kill interrupts all of them. A history is
+//! that of one cluster through all of its lives. `check` decides afterwards; `wire` tests the check
+//! with planted bugs.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -31,27 +32,27 @@ use e2e::{Guarantee, no_second_try};
 
 use crate::check::Summary;
 use crate::record::Entry;
-use crate::run::{Fleet, KEPT};
+use crate::run::{Fleet, RETAINED};
 use crate::wire::Bug;
 
-/// Clusters in one process, and how often it is killed: a seed is the work of one cluster up to one
+/// Clusters in one process, and kills of the process. A seed is the work of one cluster up to one
 /// kill.
 const CLUSTERS: u64 = 20;
 const KILLS: u64 = 10;
 const SEEDS: u64 = CLUSTERS * KILLS;
-/// How long to go on, in seconds, with further seeds.
+/// Variable with the duration, in seconds, of further seeds.
 const SOAK_ENV: &str = "DROVER_SOAK_SECONDS";
-/// Names a history to check again instead, as a failed run wrote it.
+/// Variable with the file of a history, written by a failed run, to check again instead.
 const REPLAY_ENV: &str = "DROVER_API_HISTORY";
 
 #[test]
-fn what_clients_were_told_is_one_history_across_kills() {
+fn responses_to_clients_are_one_history_across_kills() {
     no_second_try(Guarantee::Consistency);
     if let Some(file) = std::env::var_os(REPLAY_ENV) {
         let text = std::fs::read_to_string(file).unwrap();
         let entries: Vec<Entry> =
             text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        println!("{:?}", check::check(&entries, KEPT).unwrap());
+        println!("{:?}", check::check(&entries, RETAINED).unwrap());
         return;
     }
     let soak = std::env::var(SOAK_ENV).ok().map(|text| Duration::from_secs(text.parse().unwrap()));
@@ -65,34 +66,34 @@ fn what_clients_were_told_is_one_history_across_kills() {
             fleet.live(life, life < KILLS).unwrap();
         }
         for (seed, entries) in fleet.histories() {
-            all +=
-                check::check(&entries, KEPT).unwrap_or_else(|error| fail(seed, &entries, &error));
+            all += check::check(&entries, RETAINED)
+                .unwrap_or_else(|error| fail(seed, &entries, &error));
         }
         seeds += SEEDS;
         println!("{seeds} seeds in {:.0?}: {all:?}", start.elapsed());
     }
     assert!(all.unknown > 0, "no kill met a write: {all:?}");
-    assert!(all.gone > 0, "nothing was compacted: {all:?}");
+    assert!(all.expired > 0, "nothing was compacted: {all:?}");
 }
 
 #[test]
 fn every_planted_bug_is_found() {
     no_second_try(Guarantee::Consistency);
-    // The last one is sound: it is not the check that is at fault.
+    // The last cluster has no bug: the check must accept it.
     let mut fleet = Fleet::start(0..1 + Bug::ALL.len() as u64, &Bug::ALL).unwrap();
     fleet.live(0, false).unwrap();
     let mut planted = fleet.planted();
     for (bug, (entries, shown)) in Bug::ALL.iter().zip(planted.by_ref()) {
-        let found = check::check(&entries, KEPT);
+        let found = check::check(&entries, RETAINED);
         println!("{bug:?}, shown {shown} times: {found:?}");
         assert!(shown > 0, "{bug:?} did not show");
         assert!(found.is_err(), "{bug:?} showed {shown} times and was not found");
     }
     let (entries, _) = planted.next().unwrap();
-    check::check(&entries, KEPT).unwrap_or_else(|error| fail(0, &entries, &error));
+    check::check(&entries, RETAINED).unwrap_or_else(|error| fail(0, &entries, &error));
 }
 
-/// Keeps the history for whoever looks into it.
+/// Stores the history for the analysis of the failure.
 fn fail(seed: u64, entries: &[Entry], error: &str) -> ! {
     let file = std::env::temp_dir().join(format!("drover-api-history-{seed}.jsonl"));
     let line = |entry| serde_json::to_string(entry).unwrap() + "\n";

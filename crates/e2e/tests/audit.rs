@@ -1,5 +1,6 @@
-//! The audit log as the server writes it by itself: whatever is tried at its door leaves one event, with address, program
-//! and user, and without any secret; and nobody can make it grow or push others out by being refused.
+//! The audit log of the server: every attempt at the entry point leaves one event, with address,
+//! program and user, and without any secret. Refused requests can neither fill the log nor displace
+//! other events.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -21,10 +22,10 @@ use sha2::{Digest, Sha256};
 
 const EVENTS: &str = "/v3/auditevents";
 const LOGIN: &str = "/v3-public/localProviders/local?action=login";
-/// From where the attacks come.
+/// The address of the attacks.
 const ATTACKER: &str = "127.0.0.66";
 const WRONG_PASSWORD: &str = "guessed-by-an-attacker";
-/// What a user typed into the wrong field.
+/// A password that a user typed into the wrong field.
 const PASSWORD_AS_NAME: &str = "typed-into-the-wrong-field";
 const BAD_KEY: &str = "bcdfghjklmnpqrstvwxz2456789bcdfghjklmnpqrstvwxz2456789";
 
@@ -40,7 +41,7 @@ fn text(server: &Server) -> String {
 
 fn events(server: &Server) -> Vec<Value> {
     let text = text(server);
-    // The last line may be on its way.
+    // The last line may be incomplete.
     let whole = text.rfind('\n').map_or("", |end| &text[..end]);
     whole.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
@@ -78,7 +79,7 @@ fn stop(server: &mut Server) {
     });
 }
 
-/// What one request must leave behind: kind, code, user, cluster.
+/// The expected event of one request: kind, code, user, cluster.
 struct Expected<'a> {
     event: &'a str,
     code: u16,
@@ -144,7 +145,7 @@ fn an_attack_leaves_a_trace_with_its_address_and_program_and_no_secret() {
     let second = login["body"]["token"].as_str().unwrap().to_owned();
     secrets.push(second.clone());
 
-    // Credentials that do not hold, at each door.
+    // Invalid credentials, at each entry point.
     let (name, _) = second.split_once(':').unwrap();
     let bad = anyone.bearer(&format!("{name}:{BAD_KEY}"));
     for (program, client, path, cluster) in [
@@ -223,7 +224,7 @@ fn an_attack_leaves_a_trace_with_its_address_and_program_and_no_secret() {
     });
     assert_eq!(stages, ["ResponseStarted", "ResponseComplete"]);
 
-    // Through the view: what becomes a request of the management API, and what does not.
+    // Through the view: requests that become requests of the management API, and others.
     let preference = json!({"name": "watched-by-nobody"});
     send(&admin, "creator", Method::POST, "/v3/clusters", &preference);
     let found = eventually("the event of the creation", || -> Result<Vec<Value>> {
@@ -241,7 +242,7 @@ fn an_attack_leaves_a_trace_with_its_address_and_program_and_no_secret() {
     let found = of_program(&server, "reader");
     assert_eq!(found.len(), 1, "{found:#?}");
 
-    // Agents: the real one, and one whose token is none.
+    // Agents: the real one, and one with an invalid token.
     let connected = events(&server);
     let agent = connected.iter().find(|event| kind(event) == "agent-registered").unwrap();
     assert_eq!(agent["annotations"]["drover.io/cluster"], *cluster);
@@ -272,7 +273,7 @@ fn an_attack_leaves_a_trace_with_its_address_and_program_and_no_secret() {
     assert_eq!(event["requestURI"], format!("/v3/import/[redacted]_{cluster}.yaml"));
     secrets.push(registration);
 
-    // What reads the log learns no way in.
+    // The log contains no credentials.
     let (log, own) = (text(&server), server.log());
     for secret in &secrets {
         let key = secret.split_once(':').map_or(secret.as_str(), |(_, key)| key);
@@ -359,14 +360,14 @@ fn an_attacker_with_a_login_cannot_fill_the_disk_with_events() {
 }
 
 #[test]
-fn what_is_switched_off_is_not_written() {
+fn a_disabled_audit_log_is_not_written() {
     let flags = vec!["--audit-log-path".to_owned(), "none".to_owned()];
     let server = Server::start_with(Options { flags, ..Options::default() }).unwrap();
     server.login("admin", ADMIN_PASSWORD).unwrap();
     assert!(!server.data_dir().join("audit").exists());
 }
 
-/// Imports both clusters; their ids.
+/// Imports both clusters; returns their ids.
 fn import(server: &Server, admin: &Cli, sims: &[Sim; 2]) -> [String; 2] {
     [("own", &sims[0]), ("other", &sims[1])].map(|(name, sim)| {
         let kubeconfig = sim.kubeconfig();
@@ -433,7 +434,7 @@ fn an_owner_reads_what_happened_to_their_cluster_and_nobody_else_s() {
     }
     assert_eq!(administrator.delete(EVENTS).unwrap().status, 405);
 
-    // A token for one cluster reads no other.
+    // A token for one cluster cannot read events of another.
     let bound = json!({"description": "bound", "clusterId": own});
     let bound = administrator.post("/v3/tokens", &bound).unwrap().success().unwrap();
     let bound = nobody.bearer(bound["token"].as_str().unwrap());
@@ -472,7 +473,7 @@ fn an_administrator_reads_every_event_once_in_pages_and_by_filters() {
     }
     assert_eq!(paths, (0..1200).rev().collect::<Vec<_>>());
 
-    // By each filter: the guess, and nothing that does not fit.
+    // By each filter: the guess, and only matching events.
     for (filter, fits) in [
         ("event=login-refused", "event=login"),
         ("user=admin&status=401", "user=nobody"),
@@ -485,7 +486,7 @@ fn an_administrator_reads_every_event_once_in_pages_and_by_filters() {
         assert!(has_program(&read(&admin, filter).1, "guesser"), "{filter}");
         assert!(!has_program(&read(&admin, fits).1, "guesser"), "{fits}");
     }
-    // Who reads the log is in it, with the filters.
+    // Reads of the log are recorded, with the filters.
     let (_, reads) = read(&admin, "event=audit-read");
     let found = |event: &Value| {
         event["requestURI"].as_str().is_some_and(|uri| uri.contains("address=127.0.0.67"))

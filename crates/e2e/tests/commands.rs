@@ -1,5 +1,5 @@
-//! The commands beyond importing, as one person types them: contexts, projects, files, and kubectl
-//! with short-lived credentials.
+//! The commands beyond importing: contexts, projects, files, and kubectl with short-lived
+//! credentials.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -12,7 +12,8 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use e2e::server::ADMIN_PASSWORD;
 use e2e::{
-    Cli, Guarantee, Kubectl, Outcome, Server, Shared, Sim, eventually, journey, no_second_try,
+    Cli, Guarantee, Kubectl, ProgramOutput, Server, SharedWorld, Sim, eventually, journey,
+    no_second_try,
 };
 use serde_json::{Value, json};
 
@@ -22,7 +23,7 @@ mod login;
 mod output;
 
 const PROJECT: &str = "field.cattle.io/projectId";
-/// As the reference lists them.
+/// Exit codes, as in the reference.
 const USAGE: i32 = 2;
 const UNAUTHENTICATED: i32 = 3;
 const FORBIDDEN: i32 = 4;
@@ -40,7 +41,7 @@ struct World {
     north: String,
 }
 
-static WORLD: Shared<World> = Shared::new();
+static WORLD: SharedWorld<World> = SharedWorld::new();
 
 fn world() -> Arc<World> {
     WORLD.get(|| {
@@ -54,14 +55,14 @@ fn world() -> Arc<World> {
     })
 }
 
-/// Runs with `text` on stdin.
-fn with_input(cli: &Cli, arguments: &[&str], text: &str) -> Outcome {
+/// Runs a command with `text` on stdin.
+fn with_input(cli: &Cli, arguments: &[&str], text: &str) -> ProgramOutput {
     let mut command = cli.command(arguments).unwrap();
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
     child.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
-    Outcome {
+    ProgramOutput {
         command: format!("drover {}", arguments.join(" ")),
         success: output.status.success(),
         code: output.status.code().unwrap_or(-1),
@@ -70,20 +71,20 @@ fn with_input(cli: &Cli, arguments: &[&str], text: &str) -> Outcome {
     }
 }
 
-/// That it failed with this code and said how to go on.
-fn fails(outcome: &Outcome, code: i32) {
+/// Checks that it failed with this code and names the next step.
+fn fails(outcome: &ProgramOutput, code: i32) {
     assert_eq!(outcome.code, code, "{outcome:?}");
     assert!(outcome.stderr.contains("hint: "), "{outcome:?}");
 }
 
-/// The command at a terminal of its own: a program in between gives it a pseudo-terminal.
+/// The command at a terminal: the program `script` gives it a pseudo-terminal.
 fn at_terminal(cli: &Cli, arguments: &[&str]) -> Command {
     let drover = cli.command(&[]).unwrap();
     let words =
         [drover.get_program().to_str().unwrap()].into_iter().chain(arguments.iter().copied());
     let line = words.map(|word| format!("'{word}'")).collect::<Vec<_>>().join(" ");
     let mut command = cli.beside("script").unwrap();
-    // Prints what the terminal shows, ends as the command does, keeps no record.
+    // Prints the terminal's output, returns the command's exit code, writes no typescript.
     command.args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"]);
     command.env("TERM", "xterm");
     command
@@ -118,7 +119,7 @@ fn a_context_says_what_commands_are_about() {
     let seen = world.sim.kubectl().unwrap().json(&["get", "namespace", "chosen"]).unwrap();
     assert_eq!(&seen["metadata"]["annotations"][PROJECT], project, "{seen}");
 
-    // The environment comes before the context, and the flag before both.
+    // The environment overrides the context, and the flag overrides both.
     let mut other = cli.command(&["context", "current", "-o", "json"]).unwrap();
     let first = names.iter().find(|name| **name != "second").unwrap();
     let said = other.env("DROVER_SERVER", first).output().unwrap();
@@ -142,7 +143,7 @@ fn a_context_says_what_commands_are_about() {
 }
 
 #[test]
-fn projects_hold_namespaces_and_people() {
+fn projects_have_namespaces_and_members() {
     let world = world();
     let cli = &world.admin;
     let north = ["--cluster", "north"];
@@ -229,7 +230,7 @@ fn a_node_is_labelled_tainted_cordoned_and_removed() {
     works(&["uncordon", "node-2"]);
     assert_ne!(stored()["spec"]["unschedulable"], true);
 
-    // Who may only look is told so, and nothing happens.
+    // A read-only user gets a refusal, and nothing changes.
     let create = ["user", "create", "yan", "--password-stdin"];
     with_input(cli, &create, "password-of-yan\n").succeeded().unwrap();
     let to = ["--user", "yan", "--cluster", "machines"];
@@ -283,7 +284,7 @@ fn a_file_is_applied_once_and_then_changes_only_what_differs() {
     assert_eq!(project["labels"]["ours"], "x");
     assert_eq!(project["clusterId"], world.north.as_str());
 
-    // What is shown can be applied, and goes through kubectl's ways too: from stdin.
+    // Printed output can be applied, also from stdin like with kubectl.
     let same = with_input(cli, &["apply", "-f", "-", "-o", "json"], &project.to_string());
     assert_eq!(same.json().unwrap()[0]["result"], "unchanged");
     for (text, code) in [
@@ -300,7 +301,7 @@ fn a_file_is_applied_once_and_then_changes_only_what_differs() {
     fails(&waited.unwrap(), TIMEOUT);
 }
 
-/// The one credential that is kept.
+/// The only cached credential.
 fn kept(cli: &Cli) -> Result<(PathBuf, Value)> {
     let folder = cli.home().join(".drover/credentials");
     let files: Vec<PathBuf> =
@@ -336,20 +337,20 @@ fn kubectl_gets_credentials_that_are_renewed_and_end_with_the_login() {
     kubectl.succeed(&["get", "namespaces"]).unwrap();
     assert_eq!(kept(&cli).unwrap().1, first);
 
-    // Shortly before its end another takes its place, once for all that ask at the same time.
+    // Shortly before it expires it is replaced, once for all concurrent requests.
     let mut late = first.clone();
     late["renewAt"] = "2024-01-01T00:00:00Z".into();
     std::fs::write(&path, late.to_string()).unwrap();
-    let ask =
+    let get_credential =
         ["credential", "--server", first["context"].as_str().unwrap(), "--cluster", &world.north];
     let asking: Vec<_> = (0..4)
-        .map(|_| cli.command(&ask).unwrap().stdout(Stdio::piped()).spawn().unwrap())
+        .map(|_| cli.command(&get_credential).unwrap().stdout(Stdio::piped()).spawn().unwrap())
         .collect();
-    let answers: Vec<Value> = asking
+    let responses: Vec<Value> = asking
         .into_iter()
         .map(|child| serde_json::from_slice(&child.wait_with_output().unwrap().stdout).unwrap())
         .collect();
-    assert!(answers.iter().all(|answer| answer == &answers[0]), "{answers:?}");
+    assert!(responses.iter().all(|response| response == &responses[0]), "{responses:?}");
     let second = kept(&cli).unwrap().1;
     assert_ne!(id(&second), id(&first));
     kubectl.succeed(&["get", "namespaces"]).unwrap();
@@ -362,7 +363,7 @@ fn kubectl_gets_credentials_that_are_renewed_and_end_with_the_login() {
 }
 
 #[test]
-fn what_runs_is_shown_though_a_cluster_is_out_of_reach() {
+fn workloads_are_shown_while_another_cluster_is_unreachable() {
     let world = world();
     let cli = &world.admin;
     let agent = "cattle-cluster-agent";
@@ -397,7 +398,7 @@ fn names_cannot_steer_the_terminal() {
     assert!(!table.lines().any(|line| line.starts_with("root")), "{table}");
 }
 
-/// Does what bash does at a tab after `line`, and prints what it is offered.
+/// Completes `line` like bash at a tab, and prints the candidates.
 const TAB: &str = r#"
     source <(drover completion bash)
     read -ra COMP_WORDS <<<"$LINE"
@@ -407,7 +408,7 @@ const TAB: &str = r#"
     printf '%s\n' "${COMPREPLY[@]}"
 "#;
 
-/// The words that bash offers to who types `line` and a tab.
+/// The candidates of bash for `line` and a tab.
 fn offered(cli: &Cli, line: &str) -> Vec<String> {
     let mut command = cli.beside("bash").unwrap();
     let output = command.args(["--norc", "-c", TAB]).env("LINE", line).output().unwrap();
@@ -426,7 +427,7 @@ fn bash_offers_commands_flags_and_the_names_that_the_server_knows() {
         .unwrap();
     cli.succeed(&[&["project", "create", "tab;rm -rf"][..], &north].concat()).unwrap();
     cli.succeed(&[&["project", "create", "tab-one"][..], &north].concat()).unwrap();
-    for (line, wanted) in [
+    for (line, expected) in [
         ("drover clu", "cluster"),
         ("drover cluster kubec", "kubeconfig"),
         ("drover cluster get n", "north"),
@@ -443,11 +444,11 @@ fn bash_offers_commands_flags_and_the_names_that_the_server_knows() {
         ("drover kubectl --cluster north get names", "namespaces"),
         ("drover kubectl --cluster north get namespace cattle-sys", "cattle-system"),
     ] {
-        assert_eq!(offered(cli, line), [wanted], "{line}");
+        assert_eq!(offered(cli, line), [expected], "{line}");
     }
     let any = offered(cli, "drover project get --cluster north ");
     assert!(any.contains(&"Default".to_owned()) && !any.concat().contains(';'), "{any:?}");
-    // Who is not logged in, or whose server is gone, is offered nothing and told nothing.
+    // Without a login or a server, there are neither candidates nor messages.
     assert_eq!(offered(&Cli::new().unwrap(), "drover user get tab"), [""; 0]);
     assert_eq!(offered(cli, "drover user get --server https://127.0.0.1:1 tab"), [""; 0]);
 }

@@ -1,9 +1,9 @@
 //! A simulated cluster whose controllers are those of Kubernetes: an unmodified
-//! kube-controller-manager keeps workloads, namespaces, owned objects, quotas and accounts in order
-//! through our API, without errors that come again.
+//! kube-controller-manager reconciles workloads, namespaces, owned objects, quotas and accounts
+//! through Drover's API, without recurring errors.
 //!
-//! It works in rounds, each in a namespace of its own, one every [`ROUND_EVERY`], for [`SECONDS`], or
-//! for `DROVER_SOAK_SECONDS`. In between it waits: what goes wrong by itself shows then.
+//! It works in rounds, each in a namespace of its own, one every [`ROUND_EVERY`], for [`SECONDS`],
+//! or for `DROVER_SOAK_SECONDS`. In between it waits, to detect errors without activity.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -25,11 +25,11 @@ const ROUND_EVERY: Duration = Duration::from_secs(300);
 /// A cron job of every minute has begun after at most that.
 const MINUTE: Duration = Duration::from_secs(90);
 
-/// Errors that are to be expected, by what they contain, how often in a round, and why.
+/// Expected errors: a part of their text, how often in a round, and the reason.
 const EXPLAINED: [(&str, usize, &str); 8] = [
-    ("The manifest file is empty", 0, "the start tells so of a flag that is not used"),
+    ("The manifest file is empty", 0, "the start reports an unused flag"),
     ("is not as new as written version", 200, "a controller waits until it sees its own write"),
-    ("exceeded quota: room", 40, "the round asks for more pods than a quota allows"),
+    ("exceeded quota: room", 40, "the round requests more pods than a quota allows"),
     (
         "the object has been modified",
         20,
@@ -40,11 +40,11 @@ const EXPLAINED: [(&str, usize, &str); 8] = [
         10,
         "nothing measures the load of pods here",
     ),
-    ("\\\" not found", 10, "a controller is late to learn that an object is gone"),
+    ("\\\" not found", 10, "a controller is late to observe that an object is deleted"),
     ("ResourceClaim not created yet", 5, "a pod is seen before the claim that is made for it"),
     ("is being terminated", 20, "a controller is late to learn that a namespace goes"),
 ];
-/// Those of the start.
+/// Expected errors of the start.
 const OF_START_MAX: usize = 2;
 
 #[test]

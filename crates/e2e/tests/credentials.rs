@@ -1,5 +1,6 @@
-//! Credentials in objects, looked for in all that the server writes and hands out beside its APIs: logs, metrics, files,
-//! manifests, kubeconfigs. What the APIs reply is looked through by `test-kit/tests/credentials`.
+//! Searches for credentials of objects in everything that the server writes besides its API
+//! responses: logs, metrics, files, manifests, kubeconfigs. `test-kit/tests/credentials` searches
+//! the API responses.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -10,17 +11,18 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
-use e2e::journey::{self, Imported, MANAGEMENT, Target};
+use e2e::journey::{self, ImportTarget, Imported, MANAGEMENT};
 use e2e::server::Options;
 use e2e::{
-    Cli, Client, Guarantee, Kubeconfig, Manifest, Server, Shared, Sim, eventually, no_second_try,
+    Cli, Client, Guarantee, Kubeconfig, Manifest, Server, SharedWorld, Sim, eventually,
+    no_second_try,
 };
 use http::StatusCode;
 use serde_json::{Value, json};
 
 /// Every field for credentials of every kind; a test beside it compares it with the tables.
 const FIELDS: &str = include_str!("../../api-management/src/credentials/fields.txt");
-/// Begins every marked value. Twelve characters, so that its base64 does not depend on what follows.
+/// Prefix of every marked value. Twelve characters, so that its base64 does not depend on the rest.
 const MARK: &str = "canary-e2e--";
 const POLICY: &str =
     "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: [{level: RequestResponse}]\n";
@@ -30,11 +32,11 @@ struct World {
     admin: Cli,
     imported: Imported,
     sim: Sim,
-    /// Where the audit log is.
+    /// The folder of the audit log.
     audit: tempfile::TempDir,
 }
 
-static WORLD: Shared<World> = Shared::new();
+static WORLD: SharedWorld<World> = SharedWorld::new();
 
 fn world() -> Arc<World> {
     WORLD.get(|| {
@@ -47,7 +49,7 @@ fn world() -> Arc<World> {
         let server = Server::start_with(Options { flags: flags.collect(), ..Options::default() })?;
         let admin = Cli::admin(&server)?;
         let sim = Sim::start(&[])?;
-        let target = Target::reached_by(&sim.kubeconfig(), admin.home())?;
+        let target = ImportTarget::reached_by(&sim.kubeconfig(), admin.home())?;
         let imported = journey::import(&server, &admin, "marked", &target)?;
         Ok(World { server, admin, imported, sim, audit })
     })
@@ -74,7 +76,7 @@ fn put(object: &mut Value, path: &str, value: Value) {
     }
 }
 
-/// Of each kind an object with a marked value in each of its fields for credentials.
+/// For each kind, an object with a marked value in each of its credential fields.
 fn marked() -> BTreeMap<&'static str, Value> {
     let mut objects: BTreeMap<&str, Value> = BTreeMap::new();
     let mut kind = "";
@@ -92,13 +94,13 @@ fn marked() -> BTreeMap<&'static str, Value> {
     objects
 }
 
-/// Whether a marked value is in it, also as base64, wherever that begins.
+/// Whether the text contains a marked value, also as base64 at any offset.
 fn has_mark(bytes: &[u8]) -> bool {
     let contains = |text: &[u8]| bytes.windows(text.len()).any(|part| part == text);
     contains(MARK.as_bytes())
         || (0..3).any(|shift| {
             let encoded = STANDARD.encode(format!("{}{MARK}", "x".repeat(shift)));
-            // What stands before and behind changes the letters at both ends.
+            // The neighbouring bytes change the letters at both ends.
             contains(&encoded.as_bytes()[4..encoded.len() - 4])
         })
 }
@@ -113,7 +115,7 @@ fn files_below(folder: &Path) -> Vec<std::path::PathBuf> {
 }
 
 impl World {
-    /// Stores the objects, each where objects of its kind may be. How many there are.
+    /// Stores the objects, each in a valid namespace. Returns their number.
     fn store(&self) -> usize {
         let client = self.server.admin().unwrap();
         let kinds = client.get(MANAGEMENT).unwrap().success().unwrap();
@@ -147,7 +149,7 @@ impl World {
                 spec["metadata"] = json!({"name": "marked"});
                 let tried = places.iter().map(|place| (place, client.post(place, &spec).unwrap()));
                 let tried: Vec<_> = tried.collect();
-                let stored = tried.iter().find(|(_, answer)| answer.status == 201);
+                let stored = tried.iter().find(|(_, response)| response.status == 201);
                 let (place, _) =
                     stored.with_context(|| format!("{kind}: {}", tried[0].1.text())).unwrap();
                 format!("{place}/marked")
@@ -164,8 +166,8 @@ impl World {
             .header("content-type", "application/merge-patch+json")
             .body(e2e::http::body(patch.to_owned()))
             .unwrap();
-        let answer = self.server.admin().unwrap().send(request).unwrap();
-        assert!(answer.status.is_success(), "{path}: {} {}", answer.status, answer.text());
+        let response = self.server.admin().unwrap().send(request).unwrap();
+        assert!(response.status.is_success(), "{path}: {} {}", response.status, response.text());
     }
 
     fn manifest_path(&self, id: &str) -> String {
@@ -177,8 +179,8 @@ impl World {
     }
 
     fn manifest(&self, path: &str) -> (StatusCode, String) {
-        let answer = self.server.anyone().unwrap().get(path).unwrap();
-        (answer.status, answer.text())
+        let response = self.server.anyone().unwrap().get(path).unwrap();
+        (response.status, response.text())
     }
 }
 
@@ -189,7 +191,7 @@ fn logs_metrics_files_manifests_and_kubeconfigs_give_nobody_a_credential_of_an_o
     assert!(world.store() > 20);
     let client = world.server.admin().unwrap();
     let mut outputs: BTreeMap<String, Vec<u8>> = BTreeMap::new();
-    // Who has the address of a manifest before its agent has registered gets the environment.
+    // Before its agent has registered, the URL of a manifest returns the environment.
     let waiting = journey::create_cluster(&world.server, "waiting").unwrap();
     let env = json!([{"name": "HTTPS_PROXY", "value": format!("http://u:{MARK}w@proxy")}]);
     let patch = json!({"spec": {"agentEnvVars": env}}).to_string();
@@ -203,10 +205,10 @@ fn logs_metrics_files_manifests_and_kubeconfigs_give_nobody_a_credential_of_an_o
     let used = world.manifest_path(&world.imported.id);
     outputs.insert("manifest of a used token".to_owned(), world.manifest(&used).1.into_bytes());
     for (name, role) in [("an-owner", "cluster-owner"), ("a-member", "cluster-member")] {
-        let person =
+        let user =
             journey::user_with_role(&world.server, &world.admin, name, Some((role, "marked")));
-        let person = person.unwrap();
-        let file = person.kubeconfig_file("marked").unwrap();
+        let user = user.unwrap();
+        let file = user.kubeconfig_file("marked").unwrap();
         outputs.insert(format!("kubeconfig of {name}"), std::fs::read(file).unwrap());
     }
     for path in [
@@ -229,7 +231,7 @@ fn logs_metrics_files_manifests_and_kubeconfigs_give_nobody_a_credential_of_an_o
     let found: Vec<&String> =
         outputs.iter().filter(|(_, bytes)| has_mark(bytes)).map(|(name, _)| name).collect();
     assert!(found.is_empty(), "credentials are in {found:?}");
-    // What was looked through is what it should be.
+    // The searched outputs are the real ones.
     let seen = |name: &str, text: &str| {
         let output = outputs.iter().find(|(output, _)| output.ends_with(name)).unwrap().1;
         assert!(String::from_utf8_lossy(output).contains(text), "no {text} in {name}");
@@ -242,7 +244,7 @@ fn logs_metrics_files_manifests_and_kubeconfigs_give_nobody_a_credential_of_an_o
 }
 
 #[test]
-fn who_finds_the_address_of_a_used_manifest_gets_the_commands_for_another_token_alone() {
+fn the_url_of_a_used_manifest_returns_only_the_commands_for_another_token() {
     no_second_try(Guarantee::Secrecy);
     let world = world();
     let (server, id) = (&world.server, &world.imported.id);
@@ -252,7 +254,7 @@ fn who_finds_the_address_of_a_used_manifest_gets_the_commands_for_another_token_
     let (status, text) = world.manifest(&path);
     assert_eq!(status, 410, "{text}");
     assert!(!text.contains("kind: Deployment"), "{text}");
-    // The command run again, and a manifest that was saved and is applied again, change nothing.
+    // Repeating the command, or applying a saved manifest again, changes nothing.
     let kubectl = world.sim.kubectl().unwrap();
     let again = world
         .admin
@@ -266,7 +268,7 @@ fn who_finds_the_address_of_a_used_manifest_gets_the_commands_for_another_token_
     kubectl.apply(&saved.objects).unwrap();
     journey::is_active(server, id).unwrap();
     assert_eq!(identity(), before);
-    // As an administrator types them.
+    // Values as an administrator enters them.
     let commands = text.lines().filter_map(|line| line.strip_prefix("#   "));
     let commands: Vec<&str> = commands.filter(|line| line.contains("kubectl")).collect();
     let [create, show] = commands[..] else { panic!("{text}") };
@@ -289,7 +291,7 @@ fn who_finds_the_address_of_a_used_manifest_gets_the_commands_for_another_token_
 }
 
 #[test]
-fn a_copy_of_the_administrators_kubeconfig_lets_nobody_in_after_a_restart() {
+fn a_copy_of_the_administrators_kubeconfig_is_refused_after_a_restart() {
     no_second_try(Guarantee::Revocation);
     let mut server = Server::start().unwrap();
     let rights = |client: &Client| client.get("/api/v1/secrets").unwrap().status;

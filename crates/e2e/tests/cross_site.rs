@@ -1,7 +1,9 @@
-//! What pages of other origins may do with a browser's login: nothing but reads that their browser hides from them.
+//! Rights of pages of other origins with a browser's login: only reads, whose responses the browser
+//! hides from them.
 //!
-//! One table says for every way to name the sending page what passes; it holds on every family of paths, with every
-//! method, WebSocket and extended CONNECT. A token in a header is nobody's but the sender's, so all of it passes.
+//! One table has the expected result for every way to name the sending page. It applies to every
+//! family of paths, every method, WebSockets and extended CONNECT. Requests with a token in a
+//! header always pass: only the sender knows it.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -12,12 +14,12 @@ use bytes::Bytes;
 use e2e::http::{Body, Connection, Protocol, runtime};
 use e2e::journey;
 use e2e::server::{ADMIN_PASSWORD, Options};
-use e2e::{Cli, Client, Guarantee, Server, Shared, Sim, no_second_try};
+use e2e::{Cli, Client, Guarantee, Server, SharedWorld, Sim, no_second_try};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt, Full};
 use serde_json::{Value, json};
 
-/// The name by which people reach the server, besides its own address.
+/// The name by which users reach the server, besides its own address.
 const KNOWN: &str = "https://drover.example";
 /// A host that only a trusted proxy may name.
 const FORWARDED: &str = "https://forwarded.example";
@@ -32,7 +34,7 @@ struct World {
     _sim: Sim,
 }
 
-static WORLD: Shared<World> = Shared::new();
+static WORLD: SharedWorld<World> = SharedWorld::new();
 
 fn world() -> Arc<World> {
     WORLD.get(|| {
@@ -44,7 +46,7 @@ fn world() -> Arc<World> {
         let kubeconfig = kubeconfig.to_str().context("the path is no text")?;
         cli.succeed(&["cluster", "import", "attacked", "--kubeconfig", kubeconfig])?;
         let cluster = journey::cluster_id(&server, "attacked")?;
-        // Not before, since the agent could not reach it.
+        // Not earlier, since the agent could not reach it.
         let known = json!({"value": KNOWN});
         server.admin()?.put("/v3/settings/server-url", &known)?.success()?;
         let (cookie, csrf) = login(&server);
@@ -53,7 +55,7 @@ fn world() -> Arc<World> {
     })
 }
 
-/// Logs in as a page does: the login cookie, and the value that came with it.
+/// Logs in like a page: returns the login cookie, and the CSRF value.
 fn login(server: &Server) -> (String, String) {
     let body = json!({"username": "admin", "password": ADMIN_PASSWORD, "responseType": "cookie"});
     let path = "/v3-public/localProviders/local?action=login";
@@ -70,7 +72,7 @@ fn login(server: &Server) -> (String, String) {
     (pair("R_SESS"), csrf)
 }
 
-/// What a request does.
+/// The operation of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     Read,
@@ -89,10 +91,11 @@ const ACTS: [(Act, &str); 8] = [
     (Act::Stream, "CONNECT"),
 ];
 
-/// How the sending page is named, and whether it may write and open streams with the login cookie. Reads pass always.
+/// How the sending page is named, and whether it may write and open streams with the login cookie.
+/// Reads pass always.
 type Row = (&'static [(&'static str, &'static str)], bool, bool);
 
-/// `OWN` stands for the address that the request is sent to.
+/// `OWN` is a placeholder of the address that the request is sent to.
 const TABLE: [Row; 16] = [
     (&[], false, false),
     (&[("origin", "OWN")], true, true),
@@ -108,7 +111,7 @@ const TABLE: [Row; 16] = [
     (&[("origin", "https://drover.example:8443")], false, false),
     (&[("origin", "http://drover.example")], false, false),
     (&[("origin", "null")], false, false),
-    // What anybody can write into a header of his own names nobody.
+    // Headers that any client can write do not name the page.
     (&[("origin", FORWARDED), ("x-forwarded-host", "forwarded.example")], false, false),
     (&[("origin", "OWN"), ("origin", "https://evil.example")], false, false),
 ];
@@ -146,7 +149,7 @@ impl World {
             "WebSocket" => Method::GET,
             other => other.parse().unwrap(),
         };
-        // Nothing is to change when it passes.
+        // A request that passes must change nothing.
         let query =
             if act == "WebSocket" || act == "CONNECT" { "watch=true" } else { "dryRun=All" };
         let mut request = Request::builder().method(method).uri(format!("{path}?{query}"));
@@ -190,7 +193,7 @@ enum Credential {
     Bearer,
 }
 
-/// Sends it on a connection of its own, and says whether it was refused as a foreign page's.
+/// Sends it on a connection of its own; returns whether it was refused as one of a foreign page.
 fn is_refused(client: &Client, act: &str, request: Request<Body>) -> (bool, StatusCode, String) {
     let protocol = if act == "CONNECT" { Protocol::Http2 } else { Protocol::Http1 };
     let client = client.anonymous().over(protocol);
@@ -198,7 +201,7 @@ fn is_refused(client: &Client, act: &str, request: Request<Body>) -> (bool, Stat
         let mut connection: Connection = client.connect().await.unwrap();
         let response = connection.response(request).await.unwrap();
         let status = response.status();
-        // A stream has no end to wait for.
+        // A stream does not end, so only its head is read.
         let body = if status == StatusCode::FORBIDDEN {
             response.into_body().collect().await.unwrap().to_bytes()
         } else {
@@ -228,7 +231,7 @@ fn pages_of_other_origins_neither_change_nor_stream_anything_with_a_login() {
                 for (by, passes) in [(Credential::Cookie, passes), (Credential::Bearer, true)] {
                     let request = world.request(spelled, &path, named, by);
                     let (refused, status, text) = is_refused(&anyone, spelled, request);
-                    // Whoever passes the door is known behind it.
+                    // A request that passes is authenticated.
                     let known = refused || status != StatusCode::UNAUTHORIZED;
                     if refused == passes || !known {
                         wrong.push(format!("{spelled} {path} {named:?} {by:?}: {status} {text}"));
@@ -240,7 +243,7 @@ fn pages_of_other_origins_neither_change_nor_stream_anything_with_a_login() {
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
-/// The same acts, seen by what they come to.
+/// The same operations, checked by their effects.
 #[test]
 fn a_foreign_page_makes_no_administrator_and_reads_no_secrets() {
     no_second_try(Guarantee::Rights);
@@ -256,7 +259,7 @@ fn a_foreign_page_makes_no_administrator_and_reads_no_secrets() {
     let local = format!("/k8s/clusters/local{bindings}");
     let inside = format!("/k8s/clusters/{}{bindings}", world.cluster);
     for path in [bindings, &local, &inside] {
-        // Without a content type, as browsers send it without asking first.
+        // Without a content type, so that browsers send no preflight request.
         let request = Request::post(path).header("cookie", &world.cookie);
         let request = request.header("origin", "https://wiki.drover.example");
         let body = Full::new(Bytes::from(binding.to_string())).boxed_unsync();
@@ -270,7 +273,7 @@ fn a_foreign_page_makes_no_administrator_and_reads_no_secrets() {
         let request = world.request("WebSocket", path, &named, Credential::Cookie);
         let (refused, status, text) = is_refused(&anyone, "WebSocket", request);
         assert!(refused, "{path}: {status} {text}");
-        // The page of our own gets what it asks for.
+        // Drover's own page gets the response.
         let request = world.request("WebSocket", path, &[("origin", "OWN")], Credential::Cookie);
         let (_, status, text) = is_refused(&anyone, "WebSocket", request);
         assert_eq!(status, StatusCode::SWITCHING_PROTOCOLS, "{path}: {text}");
@@ -304,7 +307,7 @@ fn a_tossed_cookie_makes_no_user() {
     let users = world.server.admin().unwrap().get("/v3/users").unwrap().success().unwrap();
     let names = users["data"].as_array().unwrap();
     assert!(!names.iter().any(|user| user["username"] == "backdoor"), "{users}");
-    // A cookie that somebody else put there keeps nobody from his work.
+    // A cookie that another page has set does not lock the user out.
     let answer = post("CSRF=evil".to_owned(), "", &world.csrf);
     let made: Value = answer.success().unwrap();
     world
@@ -327,7 +330,7 @@ fn nobody_is_logged_in_as_somebody_else_by_a_foreign_page() {
         (world.server.url(), true),
         (KNOWN, true),
     ] {
-        // With the cookie of an earlier login or without, which means nothing here.
+        // With or without the cookie of an earlier login, which makes no difference.
         for cookie in ["", world.cookie.as_str()] {
             let request = Request::post("/v3-public/localProviders/local?action=login")
                 .header("origin", origin)
@@ -375,7 +378,7 @@ fn a_proxy_that_is_trusted_names_the_host_that_pages_come_from() {
 }
 
 #[test]
-fn no_browser_guesses_what_an_answer_is() {
+fn no_browser_guesses_the_type_of_a_response() {
     let world = world();
     let admin = world.server.admin().unwrap();
     for path in world.families().into_iter().chain(["/".to_owned(), "/ping".to_owned()]) {

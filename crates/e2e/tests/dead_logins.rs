@@ -1,25 +1,25 @@
-//! What a login, a token or a cookie that no longer holds keeps nobody from: logging in again.
+//! An ended login, token or cookie does not prevent another login.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
 use std::sync::Arc;
 
-use e2e::http::{Answer, body};
+use e2e::http::{HttpResponse, body};
 use e2e::server::ADMIN_PASSWORD;
-use e2e::{Server, Shared, eventually};
+use e2e::{Server, SharedWorld, eventually};
 use http::{Method, Request};
 use serde_json::{Value, json};
 
 const LOGIN: &str = "/v3-public/localProviders/local?action=login";
 
-static SERVER: Shared<Server> = Shared::new();
+static SERVER: SharedWorld<Server> = SharedWorld::new();
 
 fn server() -> Arc<Server> {
     SERVER.get(Server::start)
 }
 
-/// A request with these headers, as a page of the server sends it.
-fn send(method: Method, path: &str, header: (&str, &str), text: &Value) -> Answer {
+/// A request with these headers, like one of a page of the server.
+fn send(method: Method, path: &str, header: (&str, &str), text: &Value) -> HttpResponse {
     let server = server();
     let request = Request::builder()
         .method(method)
@@ -32,12 +32,12 @@ fn send(method: Method, path: &str, header: (&str, &str), text: &Value) -> Answe
     server.anyone().unwrap().send(request).unwrap()
 }
 
-fn log_in_with(header: (&str, &str)) -> Answer {
+fn log_in_with(header: (&str, &str)) -> HttpResponse {
     let body = json!({"username": "admin", "password": ADMIN_PASSWORD, "responseType": "cookie"});
     send(Method::POST, LOGIN, header, &body)
 }
 
-/// A token of the administrator, and what it is called.
+/// A token of the administrator, and its name.
 fn token(body: &Value) -> (String, String) {
     let created = server().admin().unwrap().post("/v3/tokens", body).unwrap().success().unwrap();
     let text = |field: &str| created[field].as_str().unwrap().to_owned();
@@ -62,9 +62,10 @@ fn expired() -> String {
     token
 }
 
-/// Names of the cookies that the answer has a browser forget.
-fn forgotten(answer: &Answer) -> Vec<&str> {
-    let cookies = answer.headers.get_all("set-cookie").iter().map(|value| value.to_str().unwrap());
+/// Names of the cookies that the response deletes.
+fn forgotten(response: &HttpResponse) -> Vec<&str> {
+    let cookies =
+        response.headers.get_all("set-cookie").iter().map(|value| value.to_str().unwrap());
     let ended = cookies.filter(|cookie| cookie.contains("; Max-Age=0;"));
     ended.map(|cookie| cookie.split('=').next().unwrap()).collect()
 }
@@ -77,10 +78,10 @@ fn a_login_that_has_ended_keeps_nobody_from_logging_in_again() {
         for (name, value) in
             [("cookie", format!("R_SESS={dead}")), ("authorization", format!("Bearer {dead}"))]
         {
-            let answer = log_in_with((name, &value));
-            assert!(answer.status.is_success(), "{name}: {value}: {}", answer.text());
-            let cookies = answer.headers.get_all("set-cookie").iter().count();
-            assert_eq!(cookies, 3, "{name}: {value}: {:?}", answer.headers);
+            let response = log_in_with((name, &value));
+            assert!(response.status.is_success(), "{name}: {value}: {}", response.text());
+            let cookies = response.headers.get_all("set-cookie").iter().count();
+            assert_eq!(cookies, 3, "{name}: {value}: {:?}", response.headers);
             let providers =
                 send(Method::GET, "/v3-public/authProviders", (name, &value), &json!({}));
             assert_eq!(providers.status, 200, "{name}: {value}: {}", providers.text());
@@ -88,14 +89,14 @@ fn a_login_that_has_ended_keeps_nobody_from_logging_in_again() {
     }
     let two = format!("R_SESS={revoked}; R_SESS={expired}");
     assert!(log_in_with(("cookie", &two)).status.is_success());
-    // A wrong password is one whatever comes with it.
+    // A wrong password is refused, whatever the headers.
     let body = json!({"username": "admin", "password": "wrong-password"});
     let wrong = send(Method::POST, LOGIN, ("cookie", &format!("R_SESS={revoked}")), &body);
     assert_eq!((wrong.status.as_u16(), &wrong.json()["code"]), (401, &json!("Unauthorized")));
 }
 
 #[test]
-fn a_browser_forgets_a_login_that_has_ended_and_its_page_learns_why() {
+fn the_cookie_of_an_ended_login_is_deleted_and_the_page_gets_the_reason() {
     let _server = server();
     let cookies = ["R_SESS", "__Host-CSRF", "CSRF"];
     let ended =
@@ -103,7 +104,7 @@ fn a_browser_forgets_a_login_that_has_ended_and_its_page_learns_why() {
     let cases = [
         (expired(), "the login has expired"),
         (revoked(), ended),
-        // Whoever does not have the key learns no more of a token than that it does not hold.
+        // Without the key, the response only says that the token is invalid.
         ("token-aaaaa:bogus".to_owned(), ended),
         ("garbled".to_owned(), "the login cookie cannot be read"),
     ];
@@ -118,7 +119,7 @@ fn a_browser_forgets_a_login_that_has_ended_and_its_page_learns_why() {
             assert_eq!(forgotten(&native), cookies, "{path}");
         }
     }
-    // A program has nothing to forget, nor has whoever comes with nothing.
+    // Programs and requests without cookies get no deletion.
     let bearer = format!("Bearer {}", cases[0].0);
     let program = send(Method::GET, "/v3/users?me=true", ("authorization", &bearer), &json!({}));
     assert_eq!((program.status.as_u16(), forgotten(&program)), (401, Vec::new()));

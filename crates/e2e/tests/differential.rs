@@ -1,5 +1,5 @@
-//! The same random requests to kube-apiserver and to a simulated cluster: every answer must
-//! be alike, and all that watchers are told meanwhile.
+//! The same random requests to kube-apiserver and to a simulated cluster: all responses, and all
+//! watch events, must be equivalent.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -32,17 +32,17 @@ use crate::watching::Watches;
 use crate::words::Words;
 
 const STEPS: usize = 10_000;
-/// The same in every run but the long ones, so that a failure is nobody else's.
+/// The seed of every normal run, so that failures are reproducible.
 const SEED: u64 = 1;
-/// Another seed to begin with.
+/// Variable with another first seed.
 const SEED_ENV: &str = "DROVER_SEED";
-/// How long to go on, in seconds, each time with another seed.
+/// Variable with the duration of further runs, in seconds, each with another seed.
 const SOAK_ENV: &str = "DROVER_SOAK_SECONDS";
-/// Differences shown of a run.
+/// Most differences that are shown of a run.
 const SHOWN_MAX: usize = 20;
 
 #[test]
-fn random_requests_are_answered_as_kube_apiserver_answers_them() {
+fn random_requests_get_the_same_responses_as_from_kube_apiserver() {
     let number = |name| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let soak = number(SOAK_ENV).map(Duration::from_secs);
     let start = Instant::now();
@@ -57,7 +57,7 @@ fn random_requests_are_answered_as_kube_apiserver_answers_them() {
 }
 
 /// # Panics
-/// When the servers differ; the seed and the first differences are told.
+/// When the servers differ; the message has the seed and the first differences.
 fn compare(seed: u64) {
     let cluster = RealCluster::start().unwrap();
     let sim = Sim::start(&["--nodes", "0"]).unwrap();
@@ -66,7 +66,7 @@ fn compare(seed: u64) {
     let mut ours = Side::new("drover", &Kubeconfig::read(&sim.kubeconfig()).unwrap()).unwrap();
     furnish(&real);
     furnish(&ours);
-    // From here on only the requests act.
+    // From here on only the requests change objects.
     let mut cluster = cluster;
     cluster.crash(Program::KubeControllerManager);
 
@@ -78,7 +78,7 @@ fn compare(seed: u64) {
         let step = stream.next();
         let (one, other) = real.send_both(&mut ours, &step).unwrap();
         if alike::may_be_stale(&step, &one, &other) {
-            // What one side shows of the past, the other need not have seen.
+            // One side may show a past state that the other never served.
             real.words.forget_way_on();
             ours.words.forget_way_on();
             continue;
@@ -92,7 +92,7 @@ fn compare(seed: u64) {
         let differences = alike::differences(&step, (&one, &one_body), (&other, &other_body));
         if differences.is_empty() {
             if one.status.is_success() != other.status.is_success() {
-                // Known, and yet only one of them has written.
+                // A known difference, but only one of them has written.
                 real.forget(&step.path).unwrap();
                 ours.forget(&step.path).unwrap();
             }
@@ -101,7 +101,7 @@ fn compare(seed: u64) {
         let stands = [&real, &ours].map(|side| side.stands(&step).unwrap()).join(" | ");
         let differences = differences.join("\n    ");
         found.push(format!("step {number}: {step}\n    {differences}\n    stands there: {stands}"));
-        // What they hold may differ by now: both begin anew there.
+        // The stored objects may differ now: both are deleted.
         real.forget(&step.path).unwrap();
         ours.forget(&step.path).unwrap();
     }
@@ -111,15 +111,15 @@ fn compare(seed: u64) {
     let shown = found.len().min(SHOWN_MAX);
     assert!(
         found.is_empty(),
-        "seed {seed}: {} steps or watches were answered differently (kube-apiserver | drover), such as\n{}",
+        "seed {seed}: {} steps or watches differ (kube-apiserver | drover), such as\n{}",
         found.len(),
         found[..shown].join("\n")
     );
-    // Each write is told to several; many are refused.
+    // Each write reaches several watches; many writes are refused.
     assert!(events > STEPS / 4, "so few events: {events}");
 }
 
-/// Makes what the stream needs, and waits until every kind of it is served.
+/// Creates the objects that the stream needs, and waits until all its kinds are served.
 fn furnish(side: &Side) {
     let client = side.client();
     for namespace in NAMESPACES {

@@ -1,29 +1,29 @@
-//! What is inside an imported cluster of real Kubernetes parts, through `/v3` of a real server, its proxy
-//! and its agent.
+//! Objects inside an imported cluster of real Kubernetes components, through `/v3` of a real
+//! server, its proxy and its agent.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
 use anyhow::{Result, ensure};
-use e2e::journey::{self, Target};
+use e2e::journey::{self, ImportTarget};
 use e2e::{Cli, Client, Guarantee, Server, eventually, no_second_try};
 use serde_json::{Value, json};
 use testbed::RealCluster;
 
-fn person(server: &Server, admin: &Cli, name: &str, role: Option<(&str, &str)>) -> Client {
+fn user_client(server: &Server, admin: &Cli, name: &str, role: Option<(&str, &str)>) -> Client {
     journey::user_with_role(server, admin, name, role).unwrap();
     let token = server.login(name, &format!("password-of-{name}")).unwrap();
     server.anyone().unwrap().bearer(&token)
 }
 
-/// An answer that must be a success.
-fn good(answer: Result<e2e::Answer>) -> Value {
-    answer.unwrap().success().unwrap()
+/// A response that must be a success.
+fn good(response: Result<e2e::HttpResponse>) -> Value {
+    response.unwrap().success().unwrap()
 }
 
-fn code(answer: Result<e2e::Answer>) -> (u16, String) {
-    let answer = answer.unwrap();
-    let body = answer.json();
-    (answer.status.as_u16(), body["code"].as_str().unwrap_or_default().to_owned())
+fn code(response: Result<e2e::HttpResponse>) -> (u16, String) {
+    let response = response.unwrap();
+    let body = response.json();
+    (response.status.as_u16(), body["code"].as_str().unwrap_or_default().to_owned())
 }
 
 fn ids(list: &Value) -> Vec<&str> {
@@ -71,17 +71,17 @@ fn bodies() -> Vec<(&'static str, Value)> {
 
 #[test]
 #[expect(clippy::too_many_lines, reason = "the steps of one story, in their order")]
-fn what_is_inside_a_real_cluster_is_used_through_v3_as_its_people() {
+fn members_use_the_contents_of_a_real_cluster_through_v3() {
     no_second_try(Guarantee::Rights);
     let cluster = RealCluster::start().unwrap();
     let server = Server::start().unwrap();
     let admin = Cli::admin(&server).unwrap();
-    let target = Target::of(&cluster).unwrap();
+    let target = ImportTarget::of(&cluster).unwrap();
     let mut imported = journey::import(&server, &admin, "real", &target).unwrap();
     let inside = format!("/v3/clusters/{}", imported.id);
-    let owner = person(&server, &admin, "owner", Some(("cluster-owner", "real")));
-    let member = person(&server, &admin, "member", Some(("cluster-member", "real")));
-    let nobody = person(&server, &admin, "nobody", None);
+    let owner = user_client(&server, &admin, "owner", Some(("cluster-owner", "real")));
+    let member = user_client(&server, &admin, "member", Some(("cluster-member", "real")));
+    let nobody = user_client(&server, &admin, "nobody", None);
     let namespaces = format!("{inside}/namespaces");
     eventually("the owner's rights", || -> Result<()> {
         let list = owner.get(&namespaces)?.success()?;
@@ -90,7 +90,7 @@ fn what_is_inside_a_real_cluster_is_used_through_v3_as_its_people() {
     });
     eventually("the member's rights", || member.get(&inside)?.success().map(drop));
 
-    // Lists are what Kubernetes says, for whom it says so.
+    // Lists are equal to those of Kubernetes for the same user.
     assert_eq!(code(nobody.get(&namespaces)).0, 403);
     let none: Vec<&str> = Vec::new();
     assert_eq!(ids(&good(member.get(&namespaces))), none);
@@ -133,7 +133,7 @@ fn what_is_inside_a_real_cluster_is_used_through_v3_as_its_people() {
         assert!(ids(&good(owner.get(&path))).contains(&made["id"].as_str().unwrap()), "{plural}");
         assert_eq!(code(member.get(&own)).0, 403, "{plural}");
     }
-    // The very objects of the cluster, made by the person.
+    // The objects in the cluster itself, created by the user.
     let direct = target.kubectl.json(&["get", "configmap", "app.conf", "-n", "apps"]).unwrap();
     assert_eq!(direct["data"], json!({"k": "v"}));
     let creator = direct["metadata"]["annotations"]["field.cattle.io/creatorId"].as_str();
@@ -144,14 +144,14 @@ fn what_is_inside_a_real_cluster_is_used_through_v3_as_its_people() {
         assert!(owner.delete(&own).unwrap().status.is_success(), "{own}");
     }
 
-    // A token for the one cluster reaches what is in it.
+    // A token for this cluster can read its objects.
     let token = json!({"clusterId": imported.id, "description": "for scripts"});
     let token = good(owner.post("/v3/tokens", &token));
     let bound = server.anyone().unwrap().bearer(token["token"].as_str().unwrap());
     assert!(ids(&good(bound.get(&namespaces))).contains(&"apps"));
     assert_eq!(code(bound.get("/v3/clusters/local/namespaces")).0, 401);
 
-    // The management API is a cluster as well, as far as it has such objects.
+    // The management API is a cluster too, for kinds that it has.
     let local = good(server.admin().unwrap().get("/v3/clusters/local/namespaces"));
     assert!(ids(&local).contains(&imported.id.as_str()), "{local}");
 

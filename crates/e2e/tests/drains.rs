@@ -1,34 +1,36 @@
-//! A real node with real pods and a real disruption budget is drained: as the caller, through the proxy.
+//! A real node with real pods and a real disruption budget is drained: as the caller, through the
+//! proxy.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use anyhow::{Result, ensure};
-use e2e::journey::{self, Imported, Target};
-use e2e::{Cli, Kubectl, Server, Shared, eventually};
+use e2e::journey::{self, ImportTarget, Imported};
+use e2e::{Cli, Kubectl, Server, SharedWorld, eventually};
 use serde_json::{Value, json};
 use testbed::{RealNode, TOOLBOX_IMAGE};
 
 const CLUSTER: &str = "works";
 const NODE: &str = "node-1";
 
-/// An imported cluster with one node. On it: two pods that a budget holds, and one of a DaemonSet.
+/// An imported cluster with one node. On it: two pods that a budget protects, and one of a
+/// DaemonSet.
 struct World {
     imported: Imported,
     admin: Cli,
     server: Mutex<Server>,
     node: RealNode,
-    /// Whoever holds it drains.
+    /// Lock of the test that drains.
     turn: Mutex<()>,
 }
 
-static WORLD: Shared<World> = Shared::new();
+static WORLD: SharedWorld<World> = SharedWorld::new();
 
 fn world() -> Arc<World> {
     WORLD.get(|| {
         let node = RealNode::start()?;
-        let target = Target::of(node.cluster())?;
+        let target = ImportTarget::of(node.cluster())?;
         target.kubectl.apply(&[
             workload("Deployment", "web"),
             workload("DaemonSet", "log"),
@@ -86,7 +88,7 @@ impl World {
         let cluster = self.node.cluster();
         Kubectl::new(&cluster.kubeconfig_path(), cluster.folder()).unwrap()
     }
-    /// Names of pods with this label that are on the node and not about to go.
+    /// Names of pods with this label that are on the node and not terminating.
     fn pods(&self, app: &str) -> Vec<String> {
         let list = self.directly().json(&["get", "pods", "-l", &format!("app={app}")]).unwrap();
         let on_node = |pod: &&Value| {
@@ -95,7 +97,7 @@ impl World {
         let items = list["items"].as_array().unwrap().iter().filter(on_node);
         items.map(|pod| pod["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     }
-    /// The node as `/v3` shows it.
+    /// The node in `/v3`.
     fn shown(&self) -> Result<Value> {
         let path = format!("/v3/nodes?clusterId={}", self.imported.id);
         let list = self.server().admin()?.get(&path)?.success()?;
@@ -155,7 +157,7 @@ fn a_budget_holds_a_drain_which_is_stopped_and_then_comes_to_its_end() {
     world.until("cordoned", "");
     assert_eq!(world.pods("web").len(), 1);
 
-    // With the budget in the way it gives up, and says what is left.
+    // Because of the budget it times out, and reports the remaining pods.
     let refused = world.admin.refuse(&on(&["drain", NODE, "--timeout", "2s"])).unwrap();
     assert!(
         refused.contains("did not end in time") && refused.contains("default/web-"),

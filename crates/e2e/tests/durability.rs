@@ -1,5 +1,5 @@
-//! A server that is killed while it works: nothing acknowledged is lost, it is back at once, and so
-//! is the agent, with nobody touching the downstream cluster.
+//! A server that is killed while it works: nothing acknowledged is lost, it restarts at once, and
+//! the agent reconnects without any change of the downstream cluster.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -10,7 +10,7 @@ use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
-use e2e::journey::{self, Target};
+use e2e::journey::{self, ImportTarget};
 use e2e::server::Options;
 use e2e::{Cli, Client, Guarantee, Server, eventually, no_second_try, poll_until};
 use serde_json::json;
@@ -18,11 +18,11 @@ use testbed::RealCluster;
 
 const ROUNDS: usize = 5;
 const WRITERS: usize = 4;
-/// Acknowledged in each round before the server is killed.
+/// Acknowledged writes in each round before the server is killed.
 const WRITES_PER_ROUND: usize = 60;
 const NAMESPACE: &str = "/api/v1/namespaces/durability";
 
-/// Creates ConfigMaps until `stop`, and keeps the names that the server acknowledged.
+/// Creates ConfigMaps until `stop`; returns the names that the server acknowledged.
 fn write(
     writer: usize,
     round: usize,
@@ -36,8 +36,8 @@ fn write(
             "apiVersion": "v1", "kind": "ConfigMap",
             "metadata": {"name": name}, "data": {"payload": "x".repeat(500)},
         });
-        let answer = client.post(&format!("{NAMESPACE}/configmaps"), &body);
-        if answer.is_ok_and(|answer| answer.status == 201) {
+        let response = client.post(&format!("{NAMESPACE}/configmaps"), &body);
+        if response.is_ok_and(|response| response.status == 201) {
             kept.lock().unwrap_or_else(PoisonError::into_inner).insert(name);
         }
         if stop.load(Ordering::Relaxed) {
@@ -59,7 +59,7 @@ fn stored(server: &Server) -> Result<BTreeSet<String>> {
 fn a_server_killed_five_times_under_writes_loses_nothing_and_its_agent_returns() {
     no_second_try(Guarantee::Durability);
     let cluster = RealCluster::start().unwrap();
-    let target = Target::of(&cluster).unwrap();
+    let target = ImportTarget::of(&cluster).unwrap();
     let mut server = Server::start().unwrap();
     let cli = Cli::admin(&server).unwrap();
     let mut imported = journey::import(&server, &cli, "lasting", &target).unwrap();
@@ -84,7 +84,7 @@ fn a_server_killed_five_times_under_writes_loses_nothing_and_its_agent_returns()
                 let written = kept.lock().unwrap().len() - before;
                 if written >= WRITES_PER_ROUND { Ok(()) } else { Err(written) }
             });
-            // In the middle of their writes.
+            // Killed during their writes.
             server.kill();
             stop.store(true, Ordering::Relaxed);
             enough.expect("the server acknowledges writes");
@@ -98,7 +98,7 @@ fn a_server_killed_five_times_under_writes_loses_nothing_and_its_agent_returns()
         eventually("the cluster is active again", || journey::is_active(&server, &imported.id));
         assert!(imported.agent.is_running(), "{}", imported.agent.log());
         let through = cli.kubectl("lasting").unwrap();
-        eventually("and answers through Drover", || through.succeed(&["get", "namespaces"]));
+        eventually("and responds through Drover", || through.succeed(&["get", "namespaces"]));
     }
     println!("ready again after {starts:?}; {} writes kept", kept.lock().unwrap().len());
     let after = target.kubectl.json(&deployed).unwrap();
@@ -174,7 +174,7 @@ fn a_killed_server_leaves_no_secret_in_plain_and_opens_with_its_keys_alone() {
         }
     }
     server.kill();
-    // Base64 is how a Secret holds its values; three bytes of text are four of base64.
+    // Values of Secrets are base64; three bytes of text are four of base64.
     for text in [CANARY, "Y2FuYXJ5LTVmMWMw"] {
         assert_eq!(shows(server.folder(), text).unwrap(), None);
     }

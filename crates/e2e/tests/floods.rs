@@ -1,4 +1,5 @@
-//! Strangers who flood a server: what it keeps for them is bounded, and who belongs there does not notice.
+//! Floods of unauthenticated clients: their memory is bounded, and logged-in users are not
+//! affected.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -28,9 +29,9 @@ async fn login(client: &Client, name: &str, password: &str) -> (u16, Option<Stri
         .header("content-type", "application/json")
         .body(Full::new(body.into()).boxed_unsync())
         .unwrap();
-    let answer = client.connect().await.unwrap().send(request).await.unwrap();
-    let retry_after = answer.headers.get("retry-after");
-    (answer.status.as_u16(), retry_after.map(|value| value.to_str().unwrap().to_owned()))
+    let response = client.connect().await.unwrap().send(request).await.unwrap();
+    let retry_after = response.headers.get("retry-after");
+    (response.status.as_u16(), retry_after.map(|value| value.to_str().unwrap().to_owned()))
 }
 
 #[test]
@@ -79,7 +80,7 @@ fn a_flood_of_wrong_logins_does_not_keep_the_administrator_out() {
             assert_eq!(guess.0 != 401, guess.1.is_some(), "says when to try again: {guess:?}");
         }
         assert_eq!(login(&home, "admin", ADMIN_PASSWORD).await.0, 201);
-        // Wrong passwords are no secret of one address, and none is known from here.
+        // Failures are counted per address, and this address has none.
         let (status, retry_after) = loop {
             let guess = login(&anyone.from(address(10)), "admin", "wrong").await;
             if guess.0 != 401 {
@@ -128,20 +129,20 @@ fn no_byte_of_a_body_is_buffered_for_a_stranger_on_a_path_that_is_not_public() {
     let text = "POST /v3/users HTTP/1.1\r\nHost: drover\r\nContent-Type: application/json\r\n\
                 Content-Length: 2000000\r\n\r\n{";
     let since = Instant::now();
-    let answer = anyone.exchange(text.as_bytes()).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    let response = anyone.exchange(text.as_bytes()).unwrap();
+    assert!(response.starts_with("HTTP/1.1 401"), "{response}");
     assert!(since.elapsed() < Duration::from_secs(10), "{:?}", since.elapsed());
-    // What is sent in one go is answered, not reset.
+    // A request that is sent in one write gets a response, not a reset.
     for size in [10, 100_000] {
-        let answer = anyone.call(Method::POST, "/v3/users", vec![b' '; size]).unwrap();
-        assert_eq!(answer.status, 401, "{}", answer.text());
+        let response = anyone.call(Method::POST, "/v3/users", vec![b' '; size]).unwrap();
+        assert_eq!(response.status, 401, "{}", response.text());
     }
     let large = anyone.call(Method::POST, LOGIN, vec![b' '; 65 * 1024]).unwrap();
     assert_eq!(large.status, 413, "{}", large.text());
 }
 
 #[test]
-fn requests_that_two_servers_read_differently_are_refused_at_the_door() {
+fn ambiguous_requests_are_refused_at_the_entry_point() {
     no_second_try(Guarantee::Rights);
     let server = Server::start().unwrap();
     let admin = server.admin().unwrap();
@@ -163,11 +164,11 @@ fn requests_that_two_servers_read_differently_are_refused_at_the_door() {
         ] {
             let bearer = format!("Bearer {token}");
             let text = head.replace("{}", path).replace("{t}", &bearer) + body;
-            let answer = admin.exchange(text.as_bytes()).unwrap();
-            assert!(answer.starts_with("HTTP/1.1 400"), "{text:?}: {answer}");
+            let response = admin.exchange(text.as_bytes()).unwrap();
+            assert!(response.starts_with("HTTP/1.1 400"), "{text:?}: {response}");
         }
     }
-    // Two requests in one go, a chunked body, and an upgrade go on as ever.
+    // Two pipelined requests, a chunked body, and an upgrade work as before.
     let pair = "GET /ping HTTP/1.1\r\nHost: a\r\n\r\nGET /ping HTTP/1.1\r\nHost: a\r\n\
                 Connection: close\r\n\r\n";
     assert!(admin.exchange(pair.as_bytes()).unwrap().contains("pong"));
@@ -175,8 +176,8 @@ fn requests_that_two_servers_read_differently_are_refused_at_the_door() {
         "POST {LOGIN} HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\n\
          Transfer-Encoding: chunked\r\n\r\n3;x=y\r\n{{\r\n\r\n1\r\n}}\r\n0\r\n\r\n"
     );
-    let answer = admin.exchange(chunked.as_bytes()).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 401"), "{answer}");
+    let response = admin.exchange(chunked.as_bytes()).unwrap();
+    assert!(response.starts_with("HTTP/1.1 401"), "{response}");
 }
 
 #[test]
@@ -207,16 +208,16 @@ fn silent_connections_of_one_address_make_room_for_another_of_it() {
 }
 
 #[test]
-fn many_streams_of_a_stranger_on_one_connection_are_turned_away() {
+fn many_streams_of_an_unauthenticated_client_on_one_connection_are_rejected() {
     let server = Server::start().unwrap();
     let anyone = server.anyone().unwrap();
-    // Bodies that do not come keep their requests open.
+    // Requests without their bodies remain open.
     let statuses = e2e::flood::open_streams(&anyone.over(Protocol::Http2), 130).unwrap();
     assert!(statuses.iter().all(|status| *status == 503), "{statuses:?}");
     assert!(statuses.len() >= 30, "{}", statuses.len());
 }
 
-/// The whole is `cargo xtask bench flood`.
+/// The full measurement is `cargo xtask bench flood`.
 #[test]
 fn a_flood_from_a_hundred_addresses_takes_bounded_memory_and_nobody_notices() {
     no_second_try(Guarantee::Rights);
@@ -247,7 +248,7 @@ fn a_flood_from_a_hundred_addresses_takes_bounded_memory_and_nobody_notices() {
             pace(Duration::from_millis(20)).await;
         }
         assert_eq!(login(&home, "admin", ADMIN_PASSWORD).await.0, 201);
-        // A new connection of somebody else gets in, too.
+        // A new connection of another client is accepted, too.
         assert_eq!(login(&home.from(address(5)), "nobody", "wrong").await.0, 401);
         (samples, most)
     });

@@ -1,4 +1,4 @@
-//! The guide that the server has for everybody, below `/docs/`.
+//! The guide that the server serves publicly, below `/docs/`.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -7,18 +7,18 @@ use std::collections::BTreeSet;
 use e2e::Server;
 
 const STYLE: &str = "/docs/style.css";
-/// The web interface's.
+/// The content security policy of the web interface.
 const ICON: &str = "/logo.svg";
 const CSS: &str = "text/css; charset=utf-8";
 
-/// Every address that a page names, in links, forms and what it loads.
+/// Every URL on a page, in links, forms and loaded resources.
 fn addresses(html: &str) -> Vec<&str> {
     let attributes = ["href=\"", "src=\"", "action=\""];
     let found = attributes.iter().flat_map(|attribute| html.split(attribute).skip(1));
     found.filter_map(|rest| rest.split('"').next()).collect()
 }
 
-/// What browsers load for a page by themselves.
+/// The URLs that browsers load for a page by themselves.
 fn loaded(html: &str) -> Vec<&str> {
     html.split('<')
         .filter(|tag| ["link", "script", "img", "iframe"].iter().any(|name| tag.starts_with(name)))
@@ -27,7 +27,7 @@ fn loaded(html: &str) -> Vec<&str> {
 }
 
 #[test]
-fn every_page_of_the_guide_is_served_to_strangers_and_loads_nothing_of_others() {
+fn every_page_of_the_guide_is_public_and_loads_nothing_from_other_hosts() {
     let server = Server::start().unwrap();
     let stranger = server.anyone().unwrap();
     let style = stranger.get(STYLE).unwrap();

@@ -1,5 +1,5 @@
-//! Helm on a simulated cluster: a release with its own kind, and with hooks that are jobs and pods, is
-//! installed, upgraded, fails to be upgraded, is rolled back, tested and removed.
+//! Helm on a simulated cluster: a release with its own kind, and with hooks that are jobs and pods,
+//! is installed, upgraded, fails to be upgraded, is rolled back, tested and removed.
 //!
 //! Jobs are run by a kube-controller-manager.
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const CHART: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/helm/lamp");
 const NAMESPACE: &str = "light";
-/// Helm sends its own three-way merges and waits for what it made.
+/// Helm sends its own three-way merges and waits for its objects.
 const CAREFULLY: [&str; 3] = ["--wait", "--timeout", "60s"];
 
 struct World {
@@ -36,8 +36,8 @@ impl World {
 
     /// Number and state of every revision.
     fn history(&self) -> Vec<(u64, String)> {
-        let told = self.helm.json(&["history", "desk"]).unwrap();
-        let revisions = told.as_array().unwrap().iter();
+        let history = self.helm.json(&["history", "desk"]).unwrap();
+        let revisions = history.as_array().unwrap().iter();
         let entry = |one: &Value| {
             (one["revision"].as_u64().unwrap(), one["status"].as_str().unwrap().to_owned())
         };
@@ -79,8 +79,8 @@ fn a_release_lives_its_life() {
     assert_eq!(world.json("get configmap desk")["data"]["revision"], "2");
 
     let wrong = ["upgrade", "desk", CHART, "--set", "watts=many"];
-    let told = world.helm.refuse(&wrong).unwrap();
-    assert!(told.contains("spec.watts: expected numeric"), "{told}");
+    let refusal = world.helm.refuse(&wrong).unwrap();
+    assert!(refusal.contains("spec.watts: expected numeric"), "{refusal}");
     assert_eq!(world.history().last().unwrap().1, "failed");
 
     world.helm(&["rollback", "desk", "1"]);
@@ -108,7 +108,7 @@ fn a_release_lives_its_life() {
     assert_eq!(world.names("deployments,services,lamps"), "");
     assert_eq!(world.names("secrets"), "", "the releases are kept in Secrets, which go");
     assert_eq!(world.helm.json(&["list"]).unwrap(), Value::Array(Vec::new()));
-    // Definitions outlive releases.
+    // Helm does not delete definitions.
     world.kubectl.succeed(&["get", "crd", "lamps.example.com"]).unwrap();
 }
 

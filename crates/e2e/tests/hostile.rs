@@ -1,4 +1,4 @@
-//! Clumsy and hostile input: a clear error each time, and a server that goes on.
+//! Malformed and hostile input: each gets a clear error, and the server continues.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -14,18 +14,18 @@ use e2e::http::runtime;
 use e2e::journey::{self, MANAGEMENT};
 use e2e::socket::Event;
 use e2e::{
-    Cli, Guarantee, Kubeconfig, Outcome, Server, Shared, Sim, Socket, eventually, no_second_try,
-    programs,
+    Cli, Guarantee, Kubeconfig, ProgramOutput, Server, SharedWorld, Sim, Socket, eventually,
+    no_second_try, programs,
 };
 use http::Method;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use testbed::Process;
 
-/// Beyond every limit of a body.
+/// Size of a body above every limit, in bytes.
 const HUGE_BYTES: usize = 10 * 1024 * 1024;
 const DEPTH: usize = 10_000;
-/// Where an agent keeps its key.
+/// The Secret with an agent's key.
 const AGENT_NAMESPACE: &str = "cattle-system";
 const LOGIN: &str = "/v3-public/localProviders/local?action=login";
 
@@ -35,7 +35,7 @@ struct World {
     sim: Sim,
 }
 
-static WORLD: Shared<World> = Shared::new();
+static WORLD: SharedWorld<World> = SharedWorld::new();
 
 fn world() -> Arc<World> {
     WORLD.get(|| {
@@ -47,7 +47,7 @@ fn world() -> Arc<World> {
 }
 
 impl World {
-    /// A new cluster that nobody joined, and its registration token.
+    /// A new cluster without an agent, and its registration token.
     fn cluster(&self, name: &str) -> (String, String) {
         let id = journey::create_cluster(&self.server, name).unwrap();
         let token = eventually("the cluster has a registration token", || {
@@ -57,7 +57,7 @@ impl World {
         (id, secret)
     }
 
-    /// Knocks at the tunnel's door with a key of its own; gives status and body.
+    /// Connects to the tunnel endpoint with a key of its own; returns status and body.
     fn register(&self, token: &str, key_seed: &str) -> (u16, Value) {
         let key: [u8; 32] = Sha256::digest(key_seed).into();
         let text = format!(
@@ -69,19 +69,20 @@ impl World {
             hex(&Sha256::digest(key)),
             STANDARD.encode(key),
         );
-        let answer = self.server.anyone().unwrap().exchange(text.as_bytes()).unwrap();
-        let status = answer.split(' ').nth(1).unwrap().parse().unwrap();
-        let body = answer.find('{').map(|at| &answer[at..]).unwrap_or_default();
+        let response = self.server.anyone().unwrap().exchange(text.as_bytes()).unwrap();
+        let status = response.split(' ').nth(1).unwrap().parse().unwrap();
+        let body = response.find('{').map(|at| &response[at..]).unwrap_or_default();
         let end = body.rfind('}').map_or(0, |at| at + 1);
         (status, serde_json::from_str(&body[..end]).unwrap_or_default())
     }
 
-    /// An agent as a person would start it by hand.
+    /// An agent that is started by hand.
     fn agent(&self, sim: &Sim, name: &str, token: &str, checksum: &str) -> Process {
         self.agent_by(&sim.kubeconfig(), name, token, checksum)
     }
 
-    /// As [`Self::agent`], with a token of the cluster, which is what an agent reports to the server.
+    /// As [`Self::agent`], with a token of the cluster, which is what an agent reports to the
+    /// server.
     fn agent_with_access(&self, sim: &Sim, name: &str, token: &str) -> Process {
         let kubectl = sim.kubectl().unwrap();
         kubectl.succeed(&["create", "namespace", AGENT_NAMESPACE]).unwrap();
@@ -121,8 +122,8 @@ impl World {
     }
 
     fn still_works(&self) {
-        let answer = self.server.anyone().unwrap().get("/readyz").unwrap();
-        assert_eq!(answer.status, 200, "{}", self.server.log_tail());
+        let response = self.server.anyone().unwrap().get("/readyz").unwrap();
+        assert_eq!(response.status, 200, "{}", self.server.log_tail());
         let log = self.server.log();
         assert!(!log.contains("panicked"), "{log}");
     }
@@ -144,19 +145,19 @@ fn says(agent: &Process, words: &[&str]) -> String {
     })
 }
 
-fn assert_refusal(answer: &(u16, Value), code: u16, reason: &str) {
-    let (status, body) = answer;
+fn assert_refusal(response: &(u16, Value), code: u16, reason: &str) {
+    let (status, body) = response;
     assert_eq!((*status, &body["reason"]), (code, &json!(reason)), "{body}");
     let message = body["message"].as_str().unwrap_or_default();
     assert!(message.len() > 10 && !message.ends_with('.'), "{body}");
 }
 
 #[test]
-fn a_wrong_registration_token_lets_nobody_in_and_the_agent_says_so() {
+fn a_wrong_registration_token_is_refused_and_the_agent_reports_it() {
     no_second_try(Guarantee::Rights);
     let world = world();
     assert_refusal(&world.register("wrong", "one"), 401, "TokenUnknown");
-    // Where an agent joined before, the next one goes on with what that one kept.
+    // Where an agent joined before, the next one uses the stored key.
     let sim = Sim::start(&[]).unwrap();
     let agent = world.agent(&sim, "wrong-token", "wrong", &world.checksum());
     let text = says(&agent, &["token"]);
@@ -165,7 +166,7 @@ fn a_wrong_registration_token_lets_nobody_in_and_the_agent_says_so() {
 }
 
 #[test]
-fn an_expired_registration_token_lets_nobody_in() {
+fn an_expired_registration_token_is_refused() {
     no_second_try(Guarantee::Rights);
     let world = world();
     let (id, secret) = world.cluster("expired");
@@ -196,7 +197,7 @@ fn an_expired_registration_token_lets_nobody_in() {
 }
 
 #[test]
-fn a_registration_token_that_was_used_lets_no_other_agent_in() {
+fn a_used_registration_token_admits_no_other_agent() {
     no_second_try(Guarantee::Rights);
     let world = world();
     let kubeconfig = world.sim.kubeconfig();
@@ -212,7 +213,7 @@ fn a_registration_token_that_was_used_lets_no_other_agent_in() {
 }
 
 #[test]
-fn a_made_up_import_url_gives_no_manifest() {
+fn a_guessed_import_url_returns_no_manifest() {
     no_second_try(Guarantee::Secrecy);
     let world = world();
     let (id, secret) = world.cluster("guessed");
@@ -228,9 +229,9 @@ fn a_made_up_import_url_gives_no_manifest() {
         "/v3/import/%22%0ainjected:%20true_local.yaml".to_owned(),
         "/v3/import/".to_owned(),
     ] {
-        let answer = anyone.get(&path).unwrap();
-        assert!(answer.status.is_client_error(), "{path}: {}", answer.status);
-        assert!(!answer.text().contains("kind: Deployment"), "{path}: {}", answer.text());
+        let response = anyone.get(&path).unwrap();
+        assert!(response.status.is_client_error(), "{path}: {}", response.status);
+        assert!(!response.text().contains("kind: Deployment"), "{path}: {}", response.text());
     }
 }
 
@@ -290,20 +291,20 @@ fn an_agent_whose_key_was_replaced_carries_nothing_any_more() {
     assert!(since.elapsed() < Duration::from_secs(1), "{:?}", since.elapsed());
     eventually("the second agent carries requests", || admin.get(&version)?.success());
 
-    // The first would go on, if it could: with the second gone, there is nobody.
+    // The first would continue if it could: without the second there is no agent.
     new.end();
     eventually("nobody carries requests", || -> Result<()> {
-        let answer = admin.get(&version)?;
-        ensure!(answer.status.is_server_error(), "{}", answer.text());
+        let response = admin.get(&version)?;
+        ensure!(response.status.is_server_error(), "{}", response.text());
         Ok(())
     });
     for _ in 0..20 {
-        let answer = admin.get(&version).unwrap();
-        assert!(answer.status.is_server_error(), "{}: {}", answer.status, answer.text());
+        let response = admin.get(&version).unwrap();
+        assert!(response.status.is_server_error(), "{}: {}", response.status, response.text());
     }
 }
 
-/// A kubeconfig for an address where nobody listens.
+/// A kubeconfig for an address without a listener.
 fn unreachable(world: &World) -> PathBuf {
     let path = world.server.folder().join("unreachable.kubeconfig");
     let text = json!({
@@ -316,7 +317,7 @@ fn unreachable(world: &World) -> PathBuf {
     path
 }
 
-fn clear(outcome: &Outcome, words: &[&str]) {
+fn clear(outcome: &ProgramOutput, words: &[&str]) {
     assert!(!outcome.success, "{outcome:?}");
     assert!((1..=9).contains(&outcome.code), "not a documented exit code: {outcome:?}");
     for word in words {
@@ -371,13 +372,13 @@ fn names_that_cannot_be_are_refused_with_the_rule() {
             "apiVersion": "management.cattle.io/v3", "kind": "Cluster",
             "metadata": {"name": name}, "spec": {},
         });
-        let answer = admin.post(&format!("{MANAGEMENT}/clusters"), &body).unwrap();
-        assert_eq!(answer.status, 422, "{name}: {}", answer.text());
-        assert_eq!(answer.json()["reason"], "Invalid", "{}", answer.text());
-        assert!(answer.text().contains("metadata.name"), "{}", answer.text());
+        let response = admin.post(&format!("{MANAGEMENT}/clusters"), &body).unwrap();
+        assert_eq!(response.status, 422, "{name}: {}", response.text());
+        assert_eq!(response.json()["reason"], "Invalid", "{}", response.text());
+        assert!(response.text().contains("metadata.name"), "{}", response.text());
     }
-    let answer = admin.post("/v3/clusters", &json!({"name": "bell\u{7}"})).unwrap();
-    assert_eq!(answer.status, 422, "{}", answer.text());
+    let response = admin.post("/v3/clusters", &json!({"name": "bell\u{7}"})).unwrap();
+    assert_eq!(response.status, 422, "{}", response.text());
     world.still_works();
 }
 
@@ -402,9 +403,9 @@ fn a_body_of_ten_megabytes_is_refused_as_too_large() {
         let client = if login { world.server.admin() } else { world.server.anyone() };
         for protocol in e2e::Protocol::BOTH {
             let client = client.as_ref().unwrap().over(protocol);
-            let answer = client.call(Method::POST, path, body.clone()).unwrap();
-            assert_eq!(answer.status, 413, "{path} {protocol:?}: {}", answer.text());
-            assert!(!answer.body.is_empty() && answer.body.len() < 4096, "{path}");
+            let response = client.call(Method::POST, path, body.clone()).unwrap();
+            assert_eq!(response.status, 413, "{path} {protocol:?}: {}", response.text());
+            assert!(!response.body.is_empty() && response.body.len() < 4096, "{path}");
         }
     }
     world.still_works();
@@ -423,10 +424,10 @@ fn json_ten_thousand_deep_is_refused_as_malformed() {
         let client = if login { world.server.admin() } else { world.server.anyone() };
         let client = client.unwrap();
         for body in [&deep, &objects, &inside] {
-            let answer = client.call(Method::POST, path, body.clone()).unwrap();
-            let status = answer.status.as_u16();
-            assert!([400, 422].contains(&status), "{path}: {status} {}", answer.text());
-            assert!(answer.body.len() < 4096, "{path}: the body comes back");
+            let response = client.call(Method::POST, path, body.clone()).unwrap();
+            let status = response.status.as_u16();
+            assert!([400, 422].contains(&status), "{path}: {status} {}", response.text());
+            assert!(response.body.len() < 4096, "{path}: the body comes back");
         }
     }
     world.still_works();
@@ -440,10 +441,10 @@ fn bodies_that_are_no_json_are_refused_as_malformed() {
         let client = if login { world.server.admin() } else { world.server.anyone() };
         let client = client.unwrap();
         for body in bodies {
-            let answer = client.call(Method::POST, path, body.to_vec()).unwrap();
-            let code = answer.status.as_u16();
-            assert!((400..500).contains(&code), "{path} {body:?}: {code} {}", answer.text());
-            assert!(answer.json().is_object(), "{path} {body:?}: {}", answer.text());
+            let response = client.call(Method::POST, path, body.to_vec()).unwrap();
+            let code = response.status.as_u16();
+            assert!((400..500).contains(&code), "{path} {body:?}: {code} {}", response.text());
+            assert!(response.json().is_object(), "{path} {body:?}: {}", response.text());
         }
     }
     world.still_works();
@@ -467,12 +468,17 @@ fn paths_that_lead_nowhere_are_answered_plainly() {
         "/apis/none.example.com/v1/things",
         "/nonsense",
     ] {
-        let answer = admin.get(path).unwrap();
-        assert!(answer.status.is_client_error(), "{path}: {} {}", answer.status, answer.text());
+        let response = admin.get(path).unwrap();
+        assert!(
+            response.status.is_client_error(),
+            "{path}: {} {}",
+            response.status,
+            response.text()
+        );
     }
     let endless = format!("/v3/clusters/{}", "a".repeat(70_000));
-    if let Ok(answer) = admin.get(&endless) {
-        assert!(answer.status.is_client_error(), "{}", answer.status);
+    if let Ok(response) = admin.get(&endless) {
+        assert!(response.status.is_client_error(), "{}", response.status);
     }
     world.still_works();
 }
@@ -492,7 +498,7 @@ fn wrong_passwords_are_refused_alike_for_known_and_unknown_users() {
     assert!(!world.server.log().contains("wrong-password"));
 }
 
-/// Logs in with a name that nobody has tried, from where `forwarded` says; gives the status.
+/// Logs in with an unused name, from the address in `forwarded`; returns the status.
 fn guess(server: &Server, name: &str, forwarded: &str) -> u16 {
     let body = json!({"username": name, "password": "wrong-password"}).to_string();
     let request = http::Request::post(LOGIN)
@@ -514,14 +520,14 @@ fn many_names_tried_from_one_address_are_slowed_down_whatever_the_headers_say() 
         (0..FREE_FAILURES).map(|n| guess(&server, &format!("user-{n}"), &format!("10.0.0.{n}")));
     assert!(guesses.into_iter().all(|status| status == 401));
     assert_eq!(guess(&server, "one-more", "10.1.1.1"), 429);
-    // Also for who knows the password: nobody is to learn from it that a guess was right.
+    // Also with the right password: the response must not reveal that a guess was right.
     let body = json!({"username": "admin", "password": e2e::server::ADMIN_PASSWORD});
-    let answer = server.anyone().unwrap().post(LOGIN, &body).unwrap();
-    assert_eq!(answer.status, 429, "{}", answer.text());
+    let response = server.anyone().unwrap().post(LOGIN, &body).unwrap();
+    assert_eq!(response.status, 429, "{}", response.text());
     assert!(
-        answer.json()["message"].as_str().unwrap().contains("try again in"),
+        response.json()["message"].as_str().unwrap().contains("try again in"),
         "{}",
-        answer.text()
+        response.text()
     );
     // Who is logged in is not concerned.
     server.admin().unwrap().get("/v3/users").unwrap().success().unwrap();

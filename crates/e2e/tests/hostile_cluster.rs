@@ -1,5 +1,5 @@
-//! Clusters whose API servers answer to do harm, behind our own agents: the server stays small and says what is wrong
-//! with them, and other clusters do not notice.
+//! Clusters with hostile API servers, behind Drover's own agents: the server's memory is bounded,
+//! it reports their errors, and other clusters are not affected.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -12,10 +12,10 @@ use e2e::measure::settled_memory;
 use e2e::wait::pace;
 use e2e::{Cli, Guarantee, Server, Sim, eventually, journey, no_second_try};
 
-/// How long requests of the cluster that is well are measured.
+/// Duration of the measured requests to the healthy cluster.
 const TIME: Duration = Duration::from_secs(8);
 
-/// The figures are `cargo xtask bench hostile`.
+/// For numbers, run `cargo xtask bench hostile`.
 #[test]
 fn hostile_clusters_fill_no_memory_and_slow_no_other_cluster_down() {
     no_second_try(Guarantee::Rights);
@@ -23,7 +23,7 @@ fn hostile_clusters_fill_no_memory_and_slow_no_other_cluster_down() {
     let process = server.process_id().unwrap();
     let cli = Cli::admin(&server).unwrap();
     let sim = Sim::start(&[]).unwrap();
-    let target = journey::Target::reached_by(&sim.kubeconfig(), server.folder()).unwrap();
+    let target = journey::ImportTarget::reached_by(&sim.kubeconfig(), server.folder()).unwrap();
     let well = journey::import(&server, &cli, "well", &target).unwrap();
     let path = format!("/k8s/clusters/{}/api/v1/namespaces", well.id);
     let admin = server.admin().unwrap();
@@ -48,21 +48,25 @@ fn hostile_clusters_fill_no_memory_and_slow_no_other_cluster_down() {
             Ok(())
         });
     }
-    let asked =
+    let request_count =
         |manner| hostile.iter().find(|one| one.manner == manner).unwrap().cluster.requests();
     let flooding = [Manner::EndlessBody, Manner::HugeList, Manner::Redirect];
-    let counts = flooding.map(asked);
+    let counts = flooding.map(request_count);
     e2e::http::runtime().block_on(pace(Duration::from_secs(5)));
-    assert_eq!(flooding.map(asked), counts, "who floods is not asked again at once");
+    assert_eq!(
+        flooding.map(request_count),
+        counts,
+        "a flooding cluster is not requested again at once"
+    );
     let after = settled_memory(process).unwrap();
     let (p99, idle) = (beside.samples.percentile(99), idle.samples.percentile(99));
     println!(
         "{before:.0} MB before, {:.0} at most, {after:.0} after; p99 {p99:.1} ms, idle {idle:.1}; {counts:?}",
         beside.most
     );
-    // Debug builds take more for the same.
+    // Debug builds need more memory.
     assert!(after - before < 60.0, "{before} MB before, {after} after");
-    // While they flood, each may have 16 MiB buffered, and as much in the windows of its streams.
+    // During the flood, each may have 16 MiB buffered, and as much in the windows of its streams.
     assert!(beside.most - before < 256.0, "{before} MB before, {} at most", beside.most);
     assert!(p99 < idle * 20.0 + 500.0, "{p99} ms, idle {idle} ms");
     admin.get(&path).unwrap().success().unwrap();

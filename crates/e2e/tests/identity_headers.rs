@@ -1,6 +1,6 @@
-//! Who asks is decided by Drover alone: whatever a client writes into its headers, the cluster sees
-//! the identity that Drover resolved, or nothing at all. A recorder in front of a real API server
-//! shows what arrives.
+//! Only Drover determines the identity of a request: whatever a client writes into its headers, the
+//! cluster receives the identity that Drover resolved, or no request. A recorder in front of a real
+//! API server shows the received requests.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -10,9 +10,11 @@ use anyhow::{Result, ensure};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use e2e::http::{empty, with_trailers};
-use e2e::journey::{self, Imported, MANAGEMENT, Target};
+use e2e::journey::{self, ImportTarget, Imported, MANAGEMENT};
 use e2e::recorder::Recorded;
-use e2e::{Cli, Client, Guarantee, Protocol, Recorder, Server, Shared, eventually, no_second_try};
+use e2e::{
+    Cli, Client, Guarantee, Protocol, Recorder, Server, SharedWorld, eventually, no_second_try,
+};
 use http::{HeaderMap, HeaderName, HeaderValue, Request};
 use serde_json::json;
 use testbed::RealCluster;
@@ -33,12 +35,12 @@ struct World {
     _cluster: RealCluster,
 }
 
-static WORLD: Shared<World> = Shared::new();
+static WORLD: SharedWorld<World> = SharedWorld::new();
 
 fn world() -> Arc<World> {
     WORLD.get(|| {
         let cluster = RealCluster::start()?;
-        let direct = Target::of(&cluster)?;
+        let direct = ImportTarget::of(&cluster)?;
         let recorder = Recorder::in_front_of(&direct.downstream)?;
         let server = Server::start()?;
         let admin = Cli::admin(&server)?;
@@ -70,7 +72,7 @@ fn world() -> Arc<World> {
 }
 
 impl World {
-    /// A list that members may see, with `mark` to find it by.
+    /// The path of a list that members may read, with `mark` to identify it.
     fn path(&self, mark: &str) -> String {
         format!("/k8s/clusters/{}/api/v1/nodes?limit=500&mark={mark}-", self.imported.id)
     }
@@ -82,7 +84,7 @@ impl World {
         )
     }
 
-    /// All that the cluster may be told about the member, and nothing else.
+    /// The headers about the member that the cluster may receive, and no others.
     fn expected(&self) -> Vec<(String, String)> {
         let role = format!("drover:cluster:{}:cluster-member", self.imported.id);
         let principal = format!("local://{}", self.member_id);
@@ -98,7 +100,7 @@ impl World {
         .to_vec()
     }
 
-    /// A request over HTTP/1.1, head spelled as given: its status and the whole answer.
+    /// A request over HTTP/1.1, head as given: its status and the whole response.
     fn spelled(&self, path: &str, lines: &[&str]) -> (u16, String) {
         let mut text = format!("GET {path} HTTP/1.1\r\nHost: drover\r\n");
         text.push_str(&format!("Authorization: Bearer {}\r\n", self.member_token));
@@ -110,11 +112,11 @@ impl World {
             text.push_str("Connection: close\r\n");
         }
         text.push_str("\r\n");
-        let answer = self.member.exchange(text.as_bytes()).unwrap();
-        (status(&answer), answer)
+        let response = self.member.exchange(text.as_bytes()).unwrap();
+        (status(&response), response)
     }
 
-    /// The request arrived once and says exactly who the member is.
+    /// Checks that the request arrived once, with exactly the member's identity.
     fn arrived_as_the_member(&self, mark: &str) {
         let seen = self.recorder.only(&format!("mark={mark}-")).unwrap();
         assert_eq!(seen.identity(), self.expected(), "{mark}");
@@ -124,7 +126,7 @@ impl World {
     fn keeps_the_token(&self, seen: &Recorded) {
         let all = seen.headers.iter().chain(&seen.trailers);
         let leaks: Vec<_> = all.filter(|(_, value)| value.contains(&self.member_token)).collect();
-        assert!(leaks.is_empty(), "the person's token reached the cluster in {leaks:?}");
+        assert!(leaks.is_empty(), "the user's token reached the cluster in {leaks:?}");
         assert_eq!(seen.values("authorization").count(), 1);
     }
 
@@ -134,21 +136,21 @@ impl World {
     }
 }
 
-fn status(answer: &str) -> u16 {
-    let code = answer.split(' ').nth(1).and_then(|code| code.parse().ok());
-    code.unwrap_or_else(|| panic!("no status in: {answer}"))
+fn status(response: &str) -> u16 {
+    let code = response.split(' ').nth(1).and_then(|code| code.parse().ok());
+    code.unwrap_or_else(|| panic!("no status in: {response}"))
 }
 
 #[test]
 fn the_cluster_sees_the_user_and_the_groups_of_this_cluster_only() {
     no_second_try(Guarantee::Rights);
     let world = world();
-    // A role in another cluster says nothing here.
+    // A role in another cluster has no effect here.
     journey::create_cluster(&world.server, "elsewhere").unwrap();
     let grant = ["role", "grant", "cluster-owner", "--cluster", "elsewhere", "--user", MEMBER];
     world.admin.succeed(&grant).unwrap();
-    let answer = world.member.get(&world.path("baseline")).unwrap();
-    assert_eq!(answer.status, 200, "{}", answer.text());
+    let response = world.member.get(&world.path("baseline")).unwrap();
+    assert_eq!(response.status, 200, "{}", response.text());
     world.arrived_as_the_member("baseline");
     let revoke = ["role", "revoke", "cluster-owner", "--cluster", "elsewhere", "--user", MEMBER];
     world.admin.succeed(&revoke).unwrap();
@@ -161,9 +163,9 @@ fn the_cluster_sees_the_user_and_the_groups_of_this_cluster_only() {
     assert!(!groups.contains(&json!("system:masters")), "{review}");
 }
 
-/// Requests that ask for another identity: refused, and they never arrive.
+/// Requests for another identity are refused and never arrive.
 #[test]
-fn asking_for_another_identity_without_the_right_is_refused_over_http_1() {
+fn requesting_another_identity_without_the_right_is_refused_over_http_1() {
     no_second_try(Guarantee::Rights);
     let world = world();
     let cases: [(&str, &[&str]); 12] = [
@@ -190,17 +192,17 @@ fn asking_for_another_identity_without_the_right_is_refused_over_http_1() {
         ("empty", &["Impersonate-User:"]),
     ];
     for (mark, lines) in cases {
-        let (status, answer) = world.spelled(&world.path(mark), lines);
-        // Whoever asks for several users at once, or for none, asks nothing sensible.
+        let (status, response) = world.spelled(&world.path(mark), lines);
+        // Requests for several users, or for an empty one, are invalid.
         let malformed = ["doubled", "group-only", "extra-only", "empty"].contains(&mark);
         let expected = if malformed { 400 } else { 403 };
-        assert_eq!(status, expected, "{mark}: {answer}");
+        assert_eq!(status, expected, "{mark}: {response}");
         world.did_not_arrive(mark);
     }
 }
 
 #[test]
-fn headers_that_other_proxies_trust_or_that_name_ours_change_nothing() {
+fn headers_that_other_proxies_trust_or_that_name_drovers_change_nothing() {
     no_second_try(Guarantee::Rights);
     let world = world();
     let cases: [(&str, &[&str]); 8] = [
@@ -214,8 +216,8 @@ fn headers_that_other_proxies_trust_or_that_name_ours_change_nothing() {
         ("underscore", &["Impersonate_User: system:admin"]),
     ];
     for (mark, lines) in cases {
-        let (status, answer) = world.spelled(&world.path(mark), lines);
-        assert_eq!(status, 200, "{mark}: {answer}");
+        let (status, response) = world.spelled(&world.path(mark), lines);
+        assert_eq!(status, 200, "{mark}: {response}");
         world.arrived_as_the_member(mark);
     }
 }
@@ -235,9 +237,9 @@ fn identity_in_trailers_reaches_nobody() {
         world.member_token,
         body.len(),
     );
-    let answer = world.member.exchange(text.as_bytes()).unwrap();
-    assert_eq!(status(&answer), 201, "{answer}");
-    assert!(answer.contains(&world.member_id) && !answer.contains("masters"), "{answer}");
+    let response = world.member.exchange(text.as_bytes()).unwrap();
+    assert_eq!(status(&response), 201, "{response}");
+    assert!(response.contains(&world.member_id) && !response.contains("masters"), "{response}");
     world.arrived_as_the_member("trailers-h1");
 
     let mut trailers = HeaderMap::new();
@@ -247,14 +249,14 @@ fn identity_in_trailers_reaches_nobody() {
         .header("content-type", "application/json")
         .body(with_trailers(body, trailers))
         .unwrap();
-    let answer = world.member.over(Protocol::Http2).send(request).unwrap();
-    assert_eq!(answer.status, 201, "{}", answer.text());
-    assert!(answer.text().contains(&world.member_id), "{}", answer.text());
+    let response = world.member.over(Protocol::Http2).send(request).unwrap();
+    assert_eq!(response.status, 201, "{}", response.text());
+    assert!(response.text().contains(&world.member_id), "{}", response.text());
     world.arrived_as_the_member("trailers-h2");
 }
 
 #[test]
-fn http_2_is_held_to_the_same() {
+fn identity_headers_over_http_2_are_checked_too() {
     no_second_try(Guarantee::Rights);
     let world = world();
     let client = world.member.over(Protocol::Http2);
@@ -273,9 +275,9 @@ fn http_2_is_held_to_the_same() {
         ("h2-uid", &[("impersonate-user", TARGET), ("impersonate-uid", "0")]),
     ];
     for (mark, headers) in refused {
-        let answer = send(mark, headers);
+        let response = send(mark, headers);
         let expected = if mark == "h2-doubled" { 400 } else { 403 };
-        assert_eq!(answer.status, expected, "{mark}: {}", answer.text());
+        assert_eq!(response.status, expected, "{mark}: {}", response.text());
         world.did_not_arrive(mark);
     }
     let ignored: [(&str, &[(&'static str, &str)]); 2] = [
@@ -283,14 +285,14 @@ fn http_2_is_held_to_the_same() {
         ("h2-remote", &[("x-remote-user", TARGET), ("x-remote-group", "system:masters")]),
     ];
     for (mark, headers) in ignored {
-        let answer = send(mark, headers);
-        assert_eq!(answer.status, 200, "{mark}: {}", answer.text());
+        let response = send(mark, headers);
+        assert_eq!(response.status, 200, "{mark}: {}", response.text());
         world.arrived_as_the_member(mark);
     }
 }
 
 #[test]
-fn an_upgrade_is_held_to_the_same() {
+fn identity_headers_of_an_upgrade_are_checked_too() {
     no_second_try(Guarantee::Rights);
     let world = world();
     let upgrade = [
@@ -323,8 +325,8 @@ fn an_upgrade_is_held_to_the_same() {
         ("ws-group", &["Connection: Upgrade", "IMPERSONATE-GROUP: system:masters"], 400),
     ];
     for (mark, more, expected) in cases {
-        let (status, answer) = world.spelled(&path(mark), &with(more));
-        assert_eq!(status, expected, "{mark}: {answer}");
+        let (status, response) = world.spelled(&path(mark), &with(more));
+        assert_eq!(status, expected, "{mark}: {response}");
         if status == 101 {
             world.arrived_as_the_member(mark);
         } else {
@@ -332,7 +334,7 @@ fn an_upgrade_is_held_to_the_same() {
         }
     }
 
-    // A token in the subprotocol, as browsers send it, is not passed on either.
+    // A token in the subprotocol, like browsers send it, is not forwarded either.
     let token = STANDARD.encode(&world.member_token).replace('=', "");
     let protocol = format!("Sec-WebSocket-Protocol: base64url.bearer.authorization.k8s.io.{token}");
     let mut lines = with(&["Connection: Upgrade"]);
@@ -340,7 +342,7 @@ fn an_upgrade_is_held_to_the_same() {
     world.spelled(&path("ws-protocol"), &lines);
     for seen in world.recorder.all("mark=ws-protocol-") {
         let leaks = seen.headers.iter().any(|(_, value)| value.contains(&token));
-        assert!(!leaks, "the person's token reached the cluster: {seen:#?}");
+        assert!(!leaks, "the user's token reached the cluster: {seen:#?}");
     }
 }
 
@@ -349,7 +351,8 @@ fn kubectl_as_without_the_right_is_forbidden() {
     no_second_try(Guarantee::Rights);
     let world = world();
     let kubectl = world.member_cli.kubectl("recorded").unwrap();
-    // Until kubectl has kept what is served, a refusal reads "unknown", with Kubernetes as with us.
+    // Until kubectl has cached discovery, a refusal reads "unknown", with Kubernetes like with
+    // Drover.
     kubectl.succeed(&["get", "nodes"]).unwrap();
     for arguments in [
         &["get", "nodes", "--as=system:admin"][..],
@@ -371,23 +374,23 @@ fn an_administrator_who_impersonates_gets_the_identity_that_drover_resolves() {
         .header("Impersonate-User", &world.member_id)
         .body(empty())
         .unwrap();
-    let answer = admin.send(request).unwrap();
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    // As if the member had logged in, but for what only a login knows.
+    let response = admin.send(request).unwrap();
+    assert_eq!(response.status, 200, "{}", response.text());
+    // Like a login of the member, without properties of the login.
     let seen = world.recorder.only("mark=as-member-").unwrap();
     let mut expected = world.expected();
     expected.retain(|(name, _)| !name.starts_with("impersonate-extra-"));
     assert_eq!(seen.identity(), expected);
 
-    // Role groups are Drover's to give.
+    // Only Drover assigns role groups.
     let group = format!("drover:cluster:{}:cluster-owner", world.imported.id);
     let request = Request::get(world.path("as-owner"))
         .header("Impersonate-User", "nobody")
         .header("Impersonate-Group", group)
         .body(empty())
         .unwrap();
-    let answer = admin.send(request).unwrap();
-    assert_eq!(answer.status, 403, "{}", answer.text());
+    let response = admin.send(request).unwrap();
+    assert_eq!(response.status, 403, "{}", response.text());
     world.did_not_arrive("as-owner");
 
     let kubectl = world.admin.kubectl("recorded").unwrap();
@@ -395,9 +398,9 @@ fn an_administrator_who_impersonates_gets_the_identity_that_drover_resolves() {
     assert!(refused.contains("User \"nobody\" cannot list resource \"nodes\""), "{refused}");
 }
 
-/// What `--as` brings: what is bound to the user, and nothing that the user has through a group.
+/// The rights of `--as`: those bound to the user, and none that the user has through a group.
 #[test]
-fn who_may_impersonate_a_user_gets_no_roles_of_groups() {
+fn the_right_to_impersonate_a_user_gives_no_roles_of_groups() {
     no_second_try(Guarantee::Rights);
     let world = world();
     let admin = world.server.admin().unwrap();
@@ -421,13 +424,13 @@ fn who_may_impersonate_a_user_gets_no_roles_of_groups() {
         "clusterId": world.imported.id, "roleTemplateId": "cluster-owner", "groupPrincipalId": team,
     });
     admin.post("/v3/clusterRoleTemplateBindings", &binding).unwrap().success().unwrap();
-    let person = |name: &str| {
+    let new_user = |name: &str| {
         let role = Some((name, "recorded"));
         journey::user_with_role(&world.server, &world.admin, name, role).unwrap();
         let token = world.server.login(name, &format!("password-of-{name}")).unwrap();
         world.server.anyone().unwrap().bearer(&token)
     };
-    let (as_user, as_team) = (person("as-user"), person("as-team"));
+    let (as_user, as_team) = (new_user("as-user"), new_user("as-team"));
     let send = |client: &Client, mark: &str, group: Option<&str>| {
         let mut request =
             Request::get(world.path(mark)).header("Impersonate-User", &world.member_id);
@@ -438,8 +441,8 @@ fn who_may_impersonate_a_user_gets_no_roles_of_groups() {
     };
     for client in [&as_user, &as_team] {
         eventually("the right to impersonate is there", || -> Result<()> {
-            let answer = send(client, "until-allowed", None);
-            ensure!(answer.status == 200, "{}", answer.text());
+            let response = send(client, "until-allowed", None);
+            ensure!(response.status == 200, "{}", response.text());
             Ok(())
         });
     }
@@ -464,9 +467,10 @@ fn who_may_impersonate_a_user_gets_no_roles_of_groups() {
     assert_eq!(groups("team-with-group"), [&both, &people[..]].concat());
 }
 
-/// Which clusters there are, and what they give to everybody who logged in, is not for people without a role.
+/// Users without a role cannot see which clusters exist, nor use the rights that clusters grant to
+/// all users.
 #[test]
-fn who_has_no_role_learns_nothing_of_any_cluster() {
+fn a_user_without_roles_learns_nothing_of_any_cluster() {
     no_second_try(Guarantee::Secrecy);
     let world = world();
     journey::user_with_role(&world.server, &world.admin, "nobody", None).unwrap();
@@ -481,24 +485,24 @@ fn who_has_no_role_learns_nothing_of_any_cluster() {
     let reviews = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
     let send = |client: &Client, cluster: &str, path: &str| {
         let path = format!("/k8s/clusters/{cluster}{path}");
-        let answer =
+        let response =
             if path.ends_with(reviews) { client.post(&path, &review) } else { client.get(&path) };
-        let answer = answer.unwrap();
-        (answer.status.as_u16(), answer.text().replace(cluster, "CLUSTER"))
+        let response = response.unwrap();
+        (response.status.as_u16(), response.text().replace(cluster, "CLUSTER"))
     };
     for path in ["", "/", "/api", "/apis", "/version", "/api/v1/nodes?mark=nobody-", reviews] {
         let of_known = send(&nobody, known, path);
         assert_eq!(of_known, send(&nobody, unknown, path), "{path}");
         assert_eq!(of_known.0, 403, "{path}: {}", of_known.1);
         assert!(of_known.1.contains("you have no role in this cluster"), "{}", of_known.1);
-        // A mistyped id is one to those who may know all of them.
+        // Users who may list all clusters get 404 for a mistyped id.
         assert_eq!(send(&admin, unknown, path).0, 404, "{path}");
-        // A member of one cluster is a stranger to all others.
+        // A member of one cluster has no access to others.
         assert_eq!(send(&world.member, unknown, path).0, 403, "{path}");
     }
     world.did_not_arrive("nobody");
 
-    // The management API as a cluster: what kubectl needs to say so, and no more.
+    // The management API as a cluster: only discovery, which kubectl needs for its message.
     for path in ["/api", "/apis", "/api/v1", "/version", reviews] {
         let (status, text) = send(&nobody, "local", path);
         assert!((200..300).contains(&status), "{path}: {status} {text}");
@@ -525,8 +529,8 @@ fn a_request_without_a_login_never_arrives() {
     let world = world();
     let anyone = world.server.anyone().unwrap();
     let check = |mark: &str, client: &Client| -> Result<()> {
-        let answer = client.get(&world.path(mark))?;
-        ensure!(answer.status == 401, "{mark}: {}: {}", answer.status, answer.text());
+        let response = client.get(&world.path(mark))?;
+        ensure!(response.status == 401, "{mark}: {}: {}", response.status, response.text());
         world.did_not_arrive(mark);
         Ok(())
     };

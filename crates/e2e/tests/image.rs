@@ -1,4 +1,4 @@
-//! The agent image is enough: what it holds runs where nothing else is, and finds names there.
+//! The agent image is self-contained: its program runs without other files, and resolves names.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -17,7 +17,7 @@ use e2e::{Server, agent_image, eventually};
 use serde_json::json;
 use testbed::Process;
 
-/// The image's file system as the root of everything a process sees, and its user.
+/// A process with the image's file system as its root, and the image's user.
 struct Container {
     folder: tempfile::TempDir,
 }
@@ -41,7 +41,7 @@ impl Container {
         std::fs::write(self.root().join(path), text).unwrap();
     }
 
-    /// What the image says is run, as it says.
+    /// The command of the image's configuration.
     fn command(&self, arguments: &[&str]) -> Command {
         let config = agent_image::config().unwrap();
         let user = config["config"]["User"].as_str().unwrap();
@@ -52,7 +52,7 @@ impl Container {
     }
 }
 
-/// Tells the address of every name, on a loopback address of its own.
+/// A name server that resolves every name, on a loopback address of its own.
 struct NameServer {
     address: Ipv4Addr,
     stop: Arc<AtomicBool>,
@@ -60,9 +60,9 @@ struct NameServer {
 }
 
 impl NameServer {
-    fn start(answer: Ipv4Addr) -> Self {
+    fn start(response: Ipv4Addr) -> Self {
         static NUMBER: AtomicU8 = AtomicU8::new(53);
-        // 53 is the one port that resolvers ask; the whole of 127.0.0.0/8 is this machine.
+        // Resolvers query port 53 only; the whole of 127.0.0.0/8 is this machine.
         let [_, _, high, low] = std::process::id().to_be_bytes();
         let number = NUMBER.fetch_add(1, Ordering::Relaxed);
         let address = Ipv4Addr::new(127, number, high, low.max(1));
@@ -74,7 +74,7 @@ impl NameServer {
             let mut buffer = [0; 512];
             while !stopped.load(Ordering::Relaxed) {
                 if let Ok((length, peer)) = socket.recv_from(&mut buffer) {
-                    let _ = socket.send_to(&reply(&buffer[..length], answer), peer);
+                    let _ = socket.send_to(&reply(&buffer[..length], response), peer);
                 }
             }
         });
@@ -89,20 +89,20 @@ impl Drop for NameServer {
     }
 }
 
-/// The answer to a query with one question (RFC 1035, section 4): one address, or none when another
-/// kind of record than A was asked for.
-fn reply(query: &[u8], answer: Ipv4Addr) -> Vec<u8> {
+/// The reply to a query with one question (RFC 1035, section 4): one address, or none when the
+/// query is not for an A record.
+fn reply(query: &[u8], response: Ipv4Addr) -> Vec<u8> {
     let name_end = 12 + query[12..].iter().position(|&length| length == 0).unwrap() + 1;
     let question = &query[12..name_end + 4];
     let asks_for_a = question[question.len() - 4..] == [0, 1, 0, 1];
     let mut reply = query[..2].to_vec();
-    // A reply, recursion available, no error; one question, no or one answer.
+    // A reply, recursion available, no error; one question, no or one resource record.
     reply.extend([0x81, 0x80, 0, 1, 0, u8::from(asks_for_a), 0, 0, 0, 0]);
     reply.extend(question);
     if asks_for_a {
         // The name of the question, type A, class IN, one minute, four bytes.
         reply.extend([0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4]);
-        reply.extend(answer.octets());
+        reply.extend(response.octets());
     }
     reply
 }
@@ -113,17 +113,17 @@ fn text(output: &Output) -> String {
 }
 
 #[test]
-fn the_agent_runs_where_there_is_nothing_but_the_image_and_as_nobody() {
+fn the_agent_runs_with_only_its_image_and_without_privileges() {
     let container = Container::new();
     let output = container.command(&["--version"]).output().unwrap();
     assert!(output.status.success(), "{}", text(&output));
     assert!(text(&output).starts_with("drover-agent "), "{}", text(&output));
     let refused = container.command(&["cluster"]).output().unwrap();
     assert_eq!(refused.status.code(), Some(2));
-    assert!(text(&refused).contains("no server is named"), "{}", text(&refused));
+    assert!(text(&refused).contains("no server is configured"), "{}", text(&refused));
     let probed = container.command(&["probe"]).output().unwrap();
     assert_eq!(probed.status.code(), Some(1));
-    assert!(text(&probed).contains("no agent answers here"), "{}", text(&probed));
+    assert!(text(&probed).contains("no agent responds here"), "{}", text(&probed));
 }
 
 #[test]
@@ -135,7 +135,7 @@ fn the_image_has_the_name_that_a_server_puts_into_its_manifests() {
     assert_eq!(agent_image::name().unwrap(), format!("docker.io/library/{default}"));
 }
 
-/// Whether the agent in the container reaches a listener at `host`, which it must look up.
+/// Whether the agent in the container reaches a listener at `host`, which it must resolve.
 fn reaches(container: &Container, host: &str) {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     listener.set_nonblocking(true).unwrap();
@@ -166,13 +166,13 @@ fn reaches(container: &Container, host: &str) {
     stream.set_nonblocking(false).unwrap();
     let mut hello = [0; 1024];
     let length = stream.read(&mut hello).unwrap();
-    // A TLS client says in the clear whom it wants to speak to.
+    // A TLS client sends the server's name in plain text.
     let named = hello[..length].windows(host.len()).any(|part| part == host.as_bytes());
     assert!(named, "the hello does not name {host}");
 }
 
 #[test]
-fn the_agent_finds_names_by_the_name_servers_that_the_kubelet_tells() {
+fn the_agent_resolves_names_by_the_name_servers_from_the_kubelet() {
     let container = Container::new();
     let names = NameServer::start(Ipv4Addr::LOCALHOST);
     container.write("etc/resolv.conf", &format!("nameserver {}\n", names.address));
@@ -182,7 +182,7 @@ fn the_agent_finds_names_by_the_name_servers_that_the_kubelet_tells() {
 #[test]
 fn the_agent_finds_the_names_that_a_pod_has_in_its_own_list_first() {
     let container = Container::new();
-    // One that answers, and wrongly.
+    // A server that replies with an error.
     let names = NameServer::start(Ipv4Addr::new(127, 0, 0, 254));
     container.write("etc/resolv.conf", &format!("nameserver {}\n", names.address));
     container.write("etc/hosts", "127.0.0.1 server.by-list.test\n");

@@ -1,5 +1,5 @@
-//! A cluster that Drover did not make, of real Kubernetes parts: imported, active, and used through
-//! Drover as it is used directly.
+//! A cluster of real Kubernetes components that Drover did not create: imported, active, and used
+//! through Drover like directly.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -7,12 +7,12 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use e2e::journey::{self, Imported, MANAGEMENT, Target};
-use e2e::{Cli, Guarantee, Kubectl, Outcome, Server, Shared, eventually, no_second_try};
+use e2e::journey::{self, ImportTarget, Imported, MANAGEMENT};
+use e2e::{Cli, Guarantee, Kubectl, ProgramOutput, Server, SharedWorld, eventually, no_second_try};
 use serde_json::{Value, json};
 use testbed::RealCluster;
 
-/// The imported cluster and all that belongs to it.
+/// The imported cluster, its server and its agent.
 struct World {
     imported: Imported,
     admin: Cli,
@@ -20,12 +20,12 @@ struct World {
     cluster: RealCluster,
 }
 
-static WORLD: Shared<World> = Shared::new();
+static WORLD: SharedWorld<World> = SharedWorld::new();
 
 fn world() -> Arc<World> {
     WORLD.get(|| {
         let cluster = RealCluster::start()?;
-        let target = Target::of(&cluster)?;
+        let target = ImportTarget::of(&cluster)?;
         target.kubectl.apply(&contents())?;
         let server = Server::start()?;
         let admin = Cli::admin(&server)?;
@@ -34,7 +34,7 @@ fn world() -> Arc<World> {
     })
 }
 
-/// A node and a pod on it: the testbed runs no kubelet, so nobody else makes them.
+/// A node and a pod on it: the testbed runs no kubelet, so no other program creates them.
 fn contents() -> Vec<Value> {
     let node = json!({
         "apiVersion": "v1", "kind": "Node",
@@ -90,7 +90,7 @@ impl World {
         Kubectl::new(&path, user.home()).unwrap()
     }
 
-    /// `kubectl` straight to the cluster as the same user in the same groups.
+    /// `kubectl` directly on the cluster, as the same user in the same groups.
     fn directly_as(&self, id: &str, role: Option<&str>) -> Kubectl {
         let mut groups = Vec::new();
         if let Some(role) = role {
@@ -105,7 +105,7 @@ impl World {
 #[test]
 fn an_address_that_leads_each_machine_to_itself_is_warned_of() {
     let world = world();
-    // What is kept of the words is their end.
+    // Only the end of the words is stored.
     let log = world.admin.home().join(format!("import-{}.log", world.imported.name));
     let words = std::fs::read_to_string(log).unwrap();
     let url = words.split("the server at ").nth(1).and_then(|rest| rest.split(' ').next());
@@ -114,7 +114,7 @@ fn an_address_that_leads_each_machine_to_itself_is_warned_of() {
     let better = url.replace("localhost", "NAME");
     let command = format!("hint: run \"drover settings set server-url {better}\"");
     assert!(words.contains(&command), "{words}");
-    // Before anything is made.
+    // Before anything is created.
     let warned = words.find("warning: the agent is to reach").unwrap();
     assert!(warned < words.find("cluster object created").unwrap(), "{words}");
 }
@@ -149,11 +149,11 @@ fn an_imported_real_cluster_is_active_and_known_by_its_parts() {
 #[test]
 fn node_counts_follow_the_cluster_as_it_changes() {
     let world = world();
-    let count = |wanted: i64| {
+    let count = |expected: i64| {
         eventually("the count follows", || -> Result<()> {
             let cluster = journey::cluster(&world.server, &world.imported.id)?;
             let seen = &cluster["status"]["nodeCount"];
-            ensure!(seen.as_i64().is_some_and(|seen| seen == wanted), "nodeCount is {seen}");
+            ensure!(seen.as_i64().is_some_and(|seen| seen == expected), "nodeCount is {seen}");
             Ok(())
         });
     };
@@ -166,7 +166,7 @@ fn node_counts_follow_the_cluster_as_it_changes() {
 }
 
 #[test]
-fn lists_through_drover_equal_the_direct_answers() {
+fn lists_through_drover_equal_the_direct_responses() {
     let world = world();
     for arguments in [
         &["get", "ns,nodes,pods", "-A"][..],
@@ -181,8 +181,8 @@ fn lists_through_drover_equal_the_direct_answers() {
             all.extend(["-o", "json"]);
         }
         let (direct, through) = (world.directly(), world.through_drover());
-        // Controllers may change an object between the two looks; then the next two are alike.
-        eventually("both answers are alike", || -> Result<()> {
+        // Controllers may change an object between the two reads; then the next two are equal.
+        eventually("both responses are equal", || -> Result<()> {
             let (one, other) = (direct.succeed(&all)?, through.succeed(&all)?);
             ensure!(one == other, "{all:?}: directly\n{one}\nthrough Drover\n{other}");
             Ok(())
@@ -228,7 +228,7 @@ fn apply_watch_and_delete_work_through_drover() {
     let direct = world.directly().json(&["get", "configmap", "-n", "used", "settings"]).unwrap();
     assert_eq!(direct["data"]["key"], "two");
 
-    // What kubectl sends by default nowadays, and what people turn on.
+    // The default of current kubectl versions, and the option that users enable.
     let file = [settings("three")];
     through.with_file(&file, &["apply", "--server-side", "--force-conflicts", "-f"]).unwrap();
     through.succeed(&["delete", "configmap", "-n", "used", "settings"]).unwrap();
@@ -238,7 +238,8 @@ fn apply_watch_and_delete_work_through_drover() {
     through.succeed(&["delete", "namespace", "used", "--wait=false"]).unwrap();
 }
 
-/// What users try; the answers must be those that Kubernetes gives to the same user directly.
+/// Requests of users; the responses must be those that Kubernetes returns to the same user
+/// directly.
 const TRIED: [&[&str]; 9] = [
     &["auth", "whoami"],
     &["get", "nodes", "-o", "name"],
@@ -251,14 +252,15 @@ const TRIED: [&[&str]; 9] = [
     &["auth", "can-i", "create", "clusterrolebindings"],
 ];
 
-fn compare(one: &Outcome, other: &Outcome) -> Result<()> {
-    let said = |outcome: &Outcome| (outcome.code, outcome.stdout.clone(), outcome.stderr.clone());
+fn compare(one: &ProgramOutput, other: &ProgramOutput) -> Result<()> {
+    let said =
+        |outcome: &ProgramOutput| (outcome.code, outcome.stdout.clone(), outcome.stderr.clone());
     ensure!(said(one) == said(other), "directly {one:?}\nthrough Drover {other:?}");
     Ok(())
 }
 
-/// The user's answers through Drover, each compared with the direct one.
-fn answers(world: &World, username: &str, role: Option<&str>) -> Vec<Outcome> {
+/// The user's responses through Drover, each compared with the direct one.
+fn responses(world: &World, username: &str, role: Option<&str>) -> Vec<ProgramOutput> {
     let given = role.map(|role| (role, world.imported.name.as_str()));
     let user = journey::user_with_role(&world.server, &world.admin, username, given).unwrap();
     let through = world.kubectl_of(&user, username);
@@ -266,8 +268,8 @@ fn answers(world: &World, username: &str, role: Option<&str>) -> Vec<Outcome> {
     let tried = TRIED.iter().skip(1);
     tried
         .map(|arguments| {
-            // The role is on its way to the cluster while the first question is asked.
-            eventually("both answers are alike", || -> Result<Outcome> {
+            // The role may not have reached the cluster at the time of the first request.
+            eventually("both responses are equal", || -> Result<ProgramOutput> {
                 let (one, other) = (direct.run(arguments)?, through.run(arguments)?);
                 compare(&one, &other)?;
                 Ok(other)
@@ -279,30 +281,30 @@ fn answers(world: &World, username: &str, role: Option<&str>) -> Vec<Outcome> {
 #[test]
 fn a_cluster_owner_may_do_everything() {
     let world = world();
-    let answers = answers(&world, "olga", Some("cluster-owner"));
-    let failed: Vec<_> = answers.iter().filter(|answer| !answer.success).collect();
+    let responses = responses(&world, "olga", Some("cluster-owner"));
+    let failed: Vec<_> = responses.iter().filter(|response| !response.success).collect();
     assert!(failed.is_empty(), "{failed:#?}");
 }
 
 #[test]
-fn a_cluster_member_may_look_at_nodes_and_is_refused_in_the_words_of_kubernetes() {
+fn a_cluster_member_may_read_nodes_and_gets_refusals_worded_like_kubernetes() {
     no_second_try(Guarantee::Rights);
     let world = world();
-    let answers = answers(&world, "mia", Some("cluster-member"));
-    assert!(answers[0].stdout.contains("node/paper"), "{:?}", answers[0]);
+    let responses = responses(&world, "mia", Some("cluster-member"));
+    assert!(responses[0].stdout.contains("node/paper"), "{:?}", responses[0]);
     let id = world.user_id("mia");
     let words = format!(
         "User \"{id}\" cannot list resource \"secrets\" in API group \"\" in the namespace \
          \"kube-system\""
     );
-    assert!(answers[2].stderr.contains("(Forbidden)"), "{:?}", answers[2]);
-    assert!(answers[2].stderr.contains(&words), "{:?}", answers[2]);
-    assert!(!answers[5].success, "{:?}", answers[5]);
-    assert_eq!(answers[7].stdout.trim(), "no");
+    assert!(responses[2].stderr.contains("(Forbidden)"), "{:?}", responses[2]);
+    assert!(responses[2].stderr.contains(&words), "{:?}", responses[2]);
+    assert!(!responses[5].success, "{:?}", responses[5]);
+    assert_eq!(responses[7].stdout.trim(), "no");
 }
 
 #[test]
-fn a_user_without_a_role_is_told_so_whatever_they_try() {
+fn a_user_without_a_role_gets_a_refusal_that_says_so_on_every_request() {
     no_second_try(Guarantee::Rights);
     let world = world();
     let user =
@@ -315,7 +317,7 @@ fn a_user_without_a_role_is_told_so_whatever_they_try() {
 }
 
 #[test]
-fn a_role_taken_away_counts_no_more_on_the_next_request() {
+fn a_revoked_role_has_no_effect_on_the_next_request() {
     no_second_try(Guarantee::Revocation);
     let world = world();
     let name = world.imported.name.as_str();

@@ -1,12 +1,12 @@
-//! Imports that cannot come true because the cluster takes no pod: the command says which step, why,
-//! and what to do.
+//! Imports that cannot succeed because the cluster admits no pod: the command reports the step, the
+//! reason, and the next step.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use e2e::{Cli, Kubectl, Outcome, Server, Shared, eventually};
+use e2e::{Cli, Kubectl, ProgramOutput, Server, SharedWorld, eventually};
 use serde_json::{Value, json};
 use testbed::RealCluster;
 
@@ -18,7 +18,7 @@ struct World {
 }
 
 const NAMESPACE: &str = "cattle-system";
-/// How long these imports go on. They cannot succeed; what they say comes within a second or two.
+/// Timeout of these imports. They cannot succeed, and report the reason within a second or two.
 const PATIENCE: &str = "15s";
 
 fn world() -> World {
@@ -42,21 +42,21 @@ impl World {
         self.directly().apply(&all).unwrap();
     }
 
-    /// What the import says when it gives up.
-    fn import(&self, kubeconfig: &std::path::Path) -> Outcome {
+    /// The output of the import when it times out.
+    fn import(&self, kubeconfig: &std::path::Path) -> ProgramOutput {
         let file = kubeconfig.to_str().unwrap();
         let arguments = ["cluster", "import", "it", "--kubeconfig", file, "--timeout", PATIENCE];
         self.admin.run(&arguments).unwrap()
     }
 }
 
-fn says(outcome: &Outcome, parts: &[&str]) {
+fn says(outcome: &ProgramOutput, parts: &[&str]) {
     for part in parts {
         assert!(outcome.stderr.contains(part), "'{part}' is not in: {}", outcome.stderr);
     }
 }
 
-static WITHOUT_NODE: Shared<World> = Shared::new();
+static WITHOUT_NODE: SharedWorld<World> = SharedWorld::new();
 
 fn without_node() -> Arc<World> {
     WITHOUT_NODE.get(|| Ok(world()))
@@ -87,7 +87,7 @@ fn a_quota_is_named_as_what_refuses_the_pod() {
 }
 
 #[test]
-fn the_strictest_level_of_pod_security_takes_the_agent_and_a_missing_node_is_told() {
+fn the_strictest_level_of_pod_security_admits_the_agent_and_a_missing_node_is_reported() {
     let world = without_node();
     world.prepare(&[]);
     let outcome = world.import(&world.cluster.kubeconfig_path());

@@ -1,5 +1,5 @@
-//! The instruments of the other tests, tried on a real API server: what records must record all of
-//! it, and what compares must see a difference.
+//! Tests of the other tests' instruments on a real API server: recorders must record everything,
+//! and comparisons must find differences.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -7,13 +7,13 @@ use std::sync::Arc;
 
 use e2e::agent::Downstream;
 use e2e::http::with_trailers;
-use e2e::{Client, Kubeconfig, Manifest, Protocol, Recorder, Shared, snapshot};
+use e2e::{Client, Kubeconfig, Manifest, Protocol, Recorder, SharedWorld, snapshot};
 use http::{HeaderMap, HeaderValue, Request};
 use serde_json::json;
 use testbed::RealCluster;
 
 struct World {
-    /// Through the recorder, as a cluster administrator with a token.
+    /// A client through the recorder, as cluster administrator with a token.
     client: Client,
     token: String,
     recorder: Recorder,
@@ -21,7 +21,7 @@ struct World {
     cluster: RealCluster,
 }
 
-static WORLD: Shared<World> = Shared::new();
+static WORLD: SharedWorld<World> = SharedWorld::new();
 
 fn world() -> Arc<World> {
     WORLD.get(|| {
@@ -43,7 +43,7 @@ fn world() -> Arc<World> {
 }
 
 #[test]
-fn the_recorder_keeps_every_value_of_every_header() {
+fn the_recorder_stores_every_value_of_every_header() {
     let world = world();
     let text = format!(
         "GET /api/v1/nodes?mark=headers HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {}\r\n\
@@ -51,9 +51,9 @@ fn the_recorder_keeps_every_value_of_every_header() {
          X-Remote-User: four\r\nConnection: close\r\n\r\n",
         world.token
     );
-    let answer = world.client.exchange(text.as_bytes()).unwrap();
-    // It was passed on: the API server knows nobody of that name.
-    assert!(answer.contains("User \\\"one\\\" cannot list"), "{answer}");
+    let response = world.client.exchange(text.as_bytes()).unwrap();
+    // It was forwarded: the API server knows no such user.
+    assert!(response.contains("User \\\"one\\\" cannot list"), "{response}");
     let seen = world.recorder.only("mark=headers").unwrap();
     let pairs = [
         ("impersonate-group", "three"),
@@ -65,7 +65,7 @@ fn the_recorder_keeps_every_value_of_every_header() {
 }
 
 #[test]
-fn the_recorder_keeps_trailers_of_both_protocols() {
+fn the_recorder_stores_trailers_of_both_protocols() {
     let world = world();
     let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
     let body = body.to_string();
@@ -78,8 +78,8 @@ fn the_recorder_keeps_trailers_of_both_protocols() {
         world.token,
         body.len()
     );
-    let answer = world.client.exchange(text.as_bytes()).unwrap();
-    assert!(answer.contains("system:serviceaccount:default:default"), "{answer}");
+    let response = world.client.exchange(text.as_bytes()).unwrap();
+    assert!(response.contains("system:serviceaccount:default:default"), "{response}");
 
     let trailers = HeaderMap::from_iter([(
         "impersonate-user".parse().unwrap(),
@@ -89,8 +89,8 @@ fn the_recorder_keeps_trailers_of_both_protocols() {
         .header("content-type", "application/json")
         .body(with_trailers(body, trailers))
         .unwrap();
-    let answer = world.client.over(Protocol::Http2).send(request).unwrap();
-    assert_eq!(answer.status, 201, "{}", answer.text());
+    let response = world.client.over(Protocol::Http2).send(request).unwrap();
+    assert_eq!(response.status, 201, "{}", response.text());
 
     for mark in ["mark=one", "mark=two"] {
         let seen = world.recorder.only(mark).unwrap();
@@ -111,8 +111,8 @@ fn the_recorder_passes_upgrades_on() {
          Origin: https://x\r\n\r\n",
         world.token
     );
-    let answer = world.client.exchange(text.as_bytes()).unwrap();
-    assert!(answer.starts_with("HTTP/1.1 101"), "{answer}");
+    let response = world.client.exchange(text.as_bytes()).unwrap();
+    assert!(response.starts_with("HTTP/1.1 101"), "{response}");
     assert_eq!(world.recorder.only("mark=upgrade").unwrap().method, "GET");
     assert!(world.recorder.all("mark=nothing-like-it").is_empty());
 }
@@ -146,7 +146,7 @@ fn a_snapshot_sees_what_came_changed_and_went() {
 }
 
 #[test]
-fn a_manifest_gives_what_a_kubelet_would_give_the_agent() {
+fn a_manifest_resolves_volumes_and_variables_like_a_kubelet() {
     let text = r#"
 apiVersion: v1
 kind: Secret

@@ -1,5 +1,5 @@
-//! The Rust client of Kubernetes against `drover sim`, over the network: watchers with streamed lists, a
-//! controller with its own kind, finalizer and events, and a lease that one of two holds.
+//! The Rust client of Kubernetes against `drover sim`, over the network: watchers with streamed
+//! lists, a controller with its own kind, finalizer and events, and a lease that one of two holds.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -20,7 +20,7 @@ use k8s_openapi::jiff::Timestamp;
 use kube::api::{Api, DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::runtime::controller::Action;
-use kube::runtime::events::{Event as Told, EventType, Recorder, Reporter};
+use kube::runtime::events::{Event as NewEvent, EventType, Recorder, Reporter};
 use kube::runtime::finalizer::{Event as Life, finalizer};
 use kube::runtime::wait::{await_condition, conditions};
 use kube::runtime::{Controller, watcher};
@@ -33,10 +33,10 @@ use wait::{PATIENCE, eventually};
 
 const NAMESPACE: &str = "default";
 const FINALIZER: &str = "rs.example.com/unwind";
-/// Before a failed reconciliation is tried again.
+/// Pause before a failed reconciliation is retried.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
 
-/// A kind of the test's own.
+/// A kind that the test defines.
 #[derive(CustomResource, Clone, Debug, Deserialize, Serialize, JsonSchema)]
 #[kube(group = "rs.example.com", version = "v1", kind = "Clock", namespaced)]
 #[kube(status = "ClockStatus")]
@@ -83,7 +83,7 @@ async fn a_watcher_streams_its_list_and_then_every_change() {
         event.expect("no end").expect("no error")
     };
     assert!(matches!(next().await, watcher::Event::Init));
-    // It asks for any state, which may be one of a moment ago; what came since follows.
+    // It requests any state, which may be slightly old; later changes follow as events.
     let all = BTreeSet::from(["a", "b", "c"].map(str::to_owned));
     let (mut seen, mut is_listed) = (BTreeSet::new(), false);
     while !is_listed || seen != all {
@@ -91,7 +91,7 @@ async fn a_watcher_streams_its_list_and_then_every_change() {
             watcher::Event::InitApply(map) if !is_listed => drop(seen.insert(map.name_any())),
             watcher::Event::InitDone if !is_listed => is_listed = true,
             watcher::Event::Apply(map) if is_listed => {
-                assert!(seen.insert(map.name_any()), "told twice");
+                assert!(seen.insert(map.name_any()), "delivered twice");
             }
             other => panic!("{other:?}"),
         }
@@ -108,7 +108,7 @@ async fn a_watcher_streams_its_list_and_then_every_change() {
     assert_eq!(deleted.name_any(), "b");
 }
 
-/// What the controller works with.
+/// The context of the controller.
 struct Shop {
     client: Client,
     recorder: Recorder,
@@ -118,17 +118,17 @@ struct Shop {
 #[error(transparent)]
 struct Broken(#[from] kube::Error);
 
-/// Keeps a ConfigMap for each clock, and another that only the finalizer removes.
-async fn keep(clock: Arc<Clock>, shop: &Shop) -> Result<Action, Broken> {
+/// Reconciles a ConfigMap for each clock, and another that only the finalizer removes.
+async fn reconcile_clock(clock: Arc<Clock>, shop: &Shop) -> Result<Action, Broken> {
     let maps: Api<ConfigMap> = Api::namespaced(shop.client.clone(), NAMESPACE);
     let clocks: Api<Clock> = Api::namespaced(shop.client.clone(), NAMESPACE);
     let name = clock.name_any();
     let mut owned = map(&name);
     owned.metadata.owner_references = clock.controller_owner_ref(&()).map(|owner| vec![owner]);
     owned.data = Some(BTreeMap::from([("zone".to_owned(), clock.spec.zone.clone())]));
-    let wanted = owned.data.clone();
+    let desired = owned.data.clone();
     let entry = maps.entry(&name).await?.or_insert(|| owned);
-    let mut entry = entry.and_modify(|map| map.data = wanted);
+    let mut entry = entry.and_modify(|map| map.data = desired);
     entry.commit(&PostParams::default()).await.map_err(committed)?;
     maps.entry(&format!("{name}-spring"))
         .await?
@@ -140,14 +140,14 @@ async fn keep(clock: Arc<Clock>, shop: &Shop) -> Result<Action, Broken> {
     if clock.status.as_ref().is_none_or(|status| status.shows != shows) {
         let status = Patch::Merge(json!({"status": {"shows": shows}}));
         clocks.patch_status(&name, &PatchParams::default(), &status).await?;
-        let told = Told {
+        let event = NewEvent {
             type_: EventType::Normal,
             reason: "Wound".to_owned(),
             note: Some(shows),
             action: "Wind".to_owned(),
             secondary: None,
         };
-        shop.recorder.publish(&told, &clock.object_ref(&())).await?;
+        shop.recorder.publish(&event, &clock.object_ref(&())).await?;
     }
     Ok(Action::await_change())
 }
@@ -174,14 +174,14 @@ async fn reconcile(
 ) -> Result<Action, kube::runtime::finalizer::Error<Broken>> {
     let clocks: Api<Clock> = Api::namespaced(shop.client.clone(), NAMESPACE);
     finalizer(&clocks, FINALIZER, clock, async |life| match life {
-        Life::Apply(clock) => keep(clock, &shop).await,
+        Life::Apply(clock) => reconcile_clock(clock, &shop).await,
         Life::Cleanup(clock) => unwind(clock, &shop).await,
     })
     .await
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_controller_reconciles_owns_tells_and_finalizes() {
+async fn a_controller_reconciles_owns_records_events_and_finalizes() {
     let sim = start().await;
     let client = client(&sim).await;
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
@@ -203,9 +203,9 @@ async fn a_controller_reconciles_owns_tells_and_finalizes() {
 
     let clock = Clock::new("tower", ClockSpec { zone: "UTC".to_owned() });
     let made = clocks.create(&PostParams::default(), &clock).await.unwrap();
-    let shows = async |wanted: &str| {
+    let shows = async |expected: &str| {
         let clock = clocks.get("tower").await.unwrap();
-        clock.status.is_some_and(|status| status.shows == wanted)
+        clock.status.is_some_and(|status| status.shows == expected)
     };
     eventually("the status shows it", || shows("time of UTC")).await;
     let owned = maps.get("tower").await.unwrap();
@@ -224,8 +224,8 @@ async fn a_controller_reconciles_owns_tells_and_finalizes() {
     assert_eq!(maps.get("tower").await.unwrap().data.unwrap()["zone"], "CET");
 
     let events: Api<k8s_openapi::api::events::v1::Event> = Api::namespaced(client, NAMESPACE);
-    // The second of the same kind makes a series of the first.
-    eventually("both are told", async || {
+    // The second event of the same kind makes a series of the first.
+    eventually("both are reported", async || {
         let list = events.list(&ListParams::default()).await.unwrap();
         list.items.iter().any(|event| {
             event.regarding.as_ref().and_then(|about| about.uid.clone()) == made.uid()
@@ -236,7 +236,7 @@ async fn a_controller_reconciles_owns_tells_and_finalizes() {
     .await;
 
     clocks.delete("tower", &DeleteParams::default()).await.unwrap();
-    eventually("it is gone", async || clocks.get_opt("tower").await.unwrap().is_none()).await;
+    eventually("it is deleted", async || clocks.get_opt("tower").await.unwrap().is_none()).await;
     assert!(maps.get_opt("tower-spring").await.unwrap().is_none(), "the finalizer came before");
     eventually("what it owned goes", async || maps.get_opt("tower").await.unwrap().is_none()).await;
     running.abort();
@@ -265,7 +265,7 @@ async fn a_lease_is_held_by_one_at_a_time() {
     let (won, lost): (Vec<_>, Vec<_>) = attempts.into_iter().partition(Result::is_ok);
     assert_eq!(won.len(), 1);
     for error in lost {
-        let kube::Error::Api(status) = error.unwrap_err() else { panic!("an answer") };
+        let kube::Error::Api(status) = error.unwrap_err() else { panic!("not a response") };
         assert!(status.is_already_exists(), "{status:?}");
     }
 
@@ -277,13 +277,13 @@ async fn a_lease_is_held_by_one_at_a_time() {
         lease.spec = Some(held_by(holder, Timestamp::now()));
         leases.replace("lock", &PostParams::default(), &lease).await
     };
-    // Who saw it expire replaces it; of those who saw the same state one succeeds.
+    // An expired lease is replaced; of several writers with the same version one succeeds.
     let names = ["left", "right"];
     let attempts = futures::future::join_all(names.map(|name| renew(&first, name))).await;
     let (won, lost): (Vec<_>, Vec<_>) = attempts.into_iter().partition(Result::is_ok);
     assert_eq!((won.len(), lost.len()), (1, 1));
     let kube::Error::Api(status) = lost.into_iter().next().unwrap().unwrap_err() else {
-        panic!("an answer")
+        panic!("not a response")
     };
     assert!(status.is_conflict(), "{status:?}");
     let holder = won.into_iter().next().unwrap().unwrap().spec.unwrap().holder_identity;
@@ -294,6 +294,6 @@ async fn a_lease_is_held_by_one_at_a_time() {
     let mut unseen = again;
     unseen.metadata.resource_version = None;
     let refused = leases.replace("lock", &PostParams::default(), &unseen).await.unwrap_err();
-    let kube::Error::Api(status) = refused else { panic!("an answer") };
+    let kube::Error::Api(status) = refused else { panic!("not a response") };
     assert_eq!(status.code, 422, "{status:?}");
 }

@@ -5,7 +5,7 @@
 use std::path::Path;
 
 use anyhow::{Result, ensure};
-use e2e::{Cli, Outcome, Server, Sim, eventually, journey};
+use e2e::{Cli, ProgramOutput, Server, Sim, eventually, journey};
 use serde_json::json;
 
 struct World {
@@ -29,11 +29,11 @@ fn world() -> World {
 
 impl World {
     /// Imports the cluster of `edge`.
-    fn import(&self, user: &Cli, name: &str, flags: &[&str]) -> Outcome {
+    fn import(&self, user: &Cli, name: &str, flags: &[&str]) -> ProgramOutput {
         self.import_by(&self.sim.kubeconfig(), user, name, flags)
     }
 
-    fn import_by(&self, file: &Path, user: &Cli, name: &str, flags: &[&str]) -> Outcome {
+    fn import_by(&self, file: &Path, user: &Cli, name: &str, flags: &[&str]) -> ProgramOutput {
         let file = file.to_str().unwrap().to_owned();
         let mut arguments = vec!["cluster", "import", name, "--kubeconfig", &file];
         arguments.extend(flags);
@@ -46,7 +46,7 @@ impl World {
     }
 }
 
-fn refused(outcome: &Outcome, code: i32, parts: &[&str]) {
+fn refused(outcome: &ProgramOutput, code: i32, parts: &[&str]) {
     assert_eq!(outcome.code, code, "{outcome:?}");
     for part in parts {
         assert!(outcome.stderr.contains(part), "'{part}' is not in: {}", outcome.stderr);
@@ -63,7 +63,7 @@ fn a_second_import_is_refused_before_anything_is_made() {
     assert!(outcome.stderr.contains("drover cluster import edge --kubeconfig"), "{outcome:?}");
     world.stays();
 
-    // Who may not see the entry does not learn its name or id.
+    // Users who may not read the entry do not learn its name or id.
     let guest = journey::user_with_role(&world.server, &world.admin, "guest", None).unwrap();
     let outcome = world.import(&guest, "other", &[]);
     refused(&outcome, 6, &["an entry that you may not see", "ask an administrator"]);
@@ -81,7 +81,7 @@ fn a_second_import_is_refused_before_anything_is_made() {
 #[test]
 fn a_lost_agent_is_replaced_under_the_same_entry_by_who_may_update_it() {
     let world = world();
-    // The other cluster's kubeconfig is no proof.
+    // The other cluster's kubeconfig proves nothing.
     let files = world.sim.kubeconfigs().unwrap();
     let other = files.iter().find(|file| **file != world.sim.kubeconfig()).unwrap();
     let outcome = world.import_by(other, &world.admin, "edge", &["--adopt"]);
@@ -144,7 +144,7 @@ fn a_refused_entry_names_the_first_one_only_to_who_may_see_both() {
     assert_eq!(check["clusters"], json!([{"id": world.id, "name": "edge"}]));
     assert_eq!(check["hiddenClusters"], 0);
 
-    // Its owner may not see the first one.
+    // Its owner may not read the first one.
     let role = Some(("cluster-owner", "second"));
     journey::user_with_role(&world.server, &world.admin, "owner", role).unwrap();
     journey::user_with_role(&world.server, &world.admin, "guest", None).unwrap();
@@ -153,13 +153,13 @@ fn a_refused_entry_names_the_first_one_only_to_who_may_see_both() {
         world.server.anyone().unwrap().bearer(&token)
     };
     let owner = client("owner");
-    let answer = eventually("the owner may see the entry", || owner.get(&path)?.success());
-    assert_eq!(answer["clusters"], json!([]));
-    assert_eq!(answer["hiddenClusters"], 1);
-    assert!(!answer.to_string().contains(&world.id), "{answer}");
-    assert!(!answer.to_string().contains("edge"), "{answer}");
+    let response = eventually("the owner may see the entry", || owner.get(&path)?.success());
+    assert_eq!(response["clusters"], json!([]));
+    assert_eq!(response["hiddenClusters"], 1);
+    assert!(!response.to_string().contains(&world.id), "{response}");
+    assert!(!response.to_string().contains("edge"), "{response}");
 
-    // Who may see neither learns nothing, not even that there is an entry.
+    // Users who may read neither learn nothing, not even that an entry exists.
     let guest = client("guest");
     let refused = guest.get(&path).unwrap();
     assert_eq!(refused.status, 404, "{}", refused.text());

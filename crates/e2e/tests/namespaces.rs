@@ -1,13 +1,14 @@
-//! Which project a namespace is in decides which Secrets come into it: only who may manage the namespaces of a
-//! project changes it, through Drover, on a cluster of real Kubernetes parts.
+//! The project of a namespace determines the Secrets that are copied into it. Only users who may
+//! manage the namespaces of a project can change it, through Drover, on a cluster of real
+//! Kubernetes components.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
 use std::sync::Arc;
 
 use anyhow::{Context, Result, ensure};
-use e2e::journey::{self, Imported, MANAGEMENT, Target};
-use e2e::{Agent, Cli, Client, Guarantee, Server, Shared, eventually, no_second_try};
+use e2e::journey::{self, ImportTarget, Imported, MANAGEMENT};
+use e2e::{Agent, Cli, Client, Guarantee, Server, SharedWorld, eventually, no_second_try};
 use http::{Method, Request};
 use serde_json::{Value, json};
 use testbed::RealCluster;
@@ -21,23 +22,23 @@ struct World {
     server: Server,
     admin: Client,
     admin_cli: Cli,
-    target: Target,
-    /// Whole id, with a Secret in it.
+    target: ImportTarget,
+    /// Full id of a project with a Secret.
     project: String,
     other_project: String,
     _cluster: RealCluster,
 }
 
-static WORLD: Shared<World> = Shared::new();
+static WORLD: SharedWorld<World> = SharedWorld::new();
 
-fn good(answer: Result<e2e::Answer>) -> Value {
-    answer.unwrap().success().unwrap()
+fn good(response: Result<e2e::HttpResponse>) -> Value {
+    response.unwrap().success().unwrap()
 }
 
 fn world() -> Arc<World> {
     WORLD.get(|| {
         let cluster = RealCluster::start()?;
-        let target = Target::of(&cluster)?;
+        let target = ImportTarget::of(&cluster)?;
         let server = Server::start()?;
         let admin_cli = Cli::admin(&server)?;
         let imported = journey::import(&server, &admin_cli, CLUSTER, &target)?;
@@ -78,8 +79,8 @@ impl World {
         format!("/k8s/clusters/{}/api/v1/namespaces", self.imported.id)
     }
 
-    /// Somebody with a role of these rules in the cluster, whose rights hold there.
-    fn person(&self, name: &str, rules: &Value) -> (Cli, Client) {
+    /// A user with a role of these rules in the cluster, once the rights are effective.
+    fn user_with_role(&self, name: &str, rules: &Value) -> (Cli, Client) {
         let role = json!({
             "apiVersion": "management.cattle.io/v3", "kind": "RoleTemplate",
             "metadata": {"name": format!("role-{name}")}, "displayName": name, "context": "cluster",
@@ -91,11 +92,11 @@ impl World {
         let cli = journey::user_with_role(&self.server, &self.admin_cli, name, role).unwrap();
         let token = self.server.login(name, &format!("password-of-{name}")).unwrap();
         let client = self.server.anyone().unwrap().bearer(&token);
-        eventually("the person's rights", || client.get(&self.namespaces())?.success());
+        eventually("the user_with_role's rights", || client.get(&self.namespaces())?.success());
         (cli, client)
     }
 
-    /// The annotation and the label, as the cluster has them.
+    /// The annotation and the label in the cluster.
     fn says(&self, name: &str) -> (Option<String>, Option<String>) {
         let found = self.target.kubectl.json(&["get", "namespace", name]).unwrap();
         let text = |map: &str| found["metadata"][map][KEY].as_str().map(str::to_owned);
@@ -123,7 +124,7 @@ impl World {
         });
     }
 
-    fn patch(&self, as_whom: &Client, name: &str, kind: &str, body: &Value) -> e2e::Answer {
+    fn patch(&self, as_whom: &Client, name: &str, kind: &str, body: &Value) -> e2e::HttpResponse {
         let request = Request::builder()
             .method(Method::PATCH)
             .uri(format!("{}/{name}", self.namespaces()))
@@ -133,7 +134,8 @@ impl World {
         as_whom.send(request).unwrap()
     }
 
-    /// How often Secrets of the name have ever come into a namespace, by the events of a watch from `version` on.
+    /// The number of creations of Secrets of this name in a namespace, by the events of a watch
+    /// from `version` on.
     fn copies_since(&self, namespace: &str, version: &str) -> usize {
         let path = format!(
             "/api/v1/namespaces/{namespace}/secrets?watch=true&timeoutSeconds=1&resourceVersion={version}"
@@ -144,12 +146,12 @@ impl World {
 }
 
 #[test]
-fn who_may_write_one_namespace_gets_no_secrets_of_a_project() {
+fn a_writer_of_one_namespace_gets_no_secrets_of_its_project() {
     no_second_try(Guarantee::Secrecy);
     let world = world();
     let rules = json!([{"apiGroups": [""], "resources": ["namespaces", "namespaces/status",
         "namespaces/finalize", "secrets"], "verbs": ["*"]}]);
-    let (_, thief) = world.person("thief", &rules);
+    let (_, thief) = world.user_with_role("thief", &rules);
     good(thief.post(&world.namespaces(), &namespace("tenant", None)));
     let list = world.target.kubectl.json(&["get", "secrets", "-n", "tenant"]).unwrap();
     let version = list["metadata"]["resourceVersion"].as_str().unwrap().to_owned();
@@ -174,9 +176,9 @@ fn who_may_write_one_namespace_gets_no_secrets_of_a_project() {
         ("tenant/status", merge, &annotated),
     ];
     for (path, kind, body) in patches {
-        let answer = world.patch(&thief, path, kind, body);
-        assert_eq!(answer.status, 403, "{path} {kind}: {}", answer.text());
-        let text = answer.text();
+        let response = world.patch(&thief, path, kind, body);
+        assert_eq!(response.status, 403, "{path} {kind}: {}", response.text());
+        let text = response.text();
         assert!(text.contains("manage-namespaces") || text.contains("the label"), "{text}");
     }
     let path = world.namespaces();
@@ -190,12 +192,13 @@ fn who_may_write_one_namespace_gets_no_secrets_of_a_project() {
     applied["metadata"]["name"] = "another".into();
     assert_eq!(thief.post(&path, &applied).unwrap().status, 403);
     assert_eq!(thief.get(&format!("{path}/another")).unwrap().status, 404);
-    // Their own field is theirs to change.
+    // Users may change their own fields.
     let mine = json!({"metadata": {"annotations": {"mine": "1"}}});
     assert_eq!(world.patch(&thief, "tenant", merge, &mine).status, 200);
     assert_eq!(world.says("tenant"), (None, None));
 
-    // In the cluster itself nobody asks Drover: it is put back, and the Secret never comes.
+    // A change in the cluster itself bypasses Drover: it is reverted, and the Secret is never
+    // copied.
     let direct = &world.target.kubectl;
     for says in [format!("{KEY}={project}"), format!("{KEY}={project}x")] {
         direct.succeed(&["annotate", "namespace", "tenant", &says, "--overwrite"]).unwrap();
@@ -213,7 +216,7 @@ fn who_may_write_one_namespace_gets_no_secrets_of_a_project() {
     });
     assert_eq!(world.copies_since("tenant", &version), 0);
 
-    // Nor does a namespace of another's name get what that one had.
+    // Nor does a recreated namespace get the project of the deleted one.
     let admin = &world.admin;
     good(admin.post(&path, &namespace("shared", Some(project))));
     world.secret_comes("shared");
@@ -233,7 +236,7 @@ fn manifests_that_name_a_project_put_their_namespaces_there() {
         {"apiGroups": ["management.cattle.io"], "resources": ["projects"],
             "verbs": ["get", "manage-namespaces"], "resourceNames": [short(project)]},
     ]);
-    let (cli, gitops) = world.person("gitops", &rules);
+    let (cli, gitops) = world.user_with_role("gitops", &rules);
     let kubectl = cli.kubectl(CLUSTER).unwrap();
     kubectl.apply(&[namespace("web", Some(project))]).unwrap();
     world.is_in("web", Some(project));
@@ -248,7 +251,7 @@ fn manifests_that_name_a_project_put_their_namespaces_there() {
         .unwrap();
     world.is_in("web", Some(project));
 
-    // Of this project, not of another: neither there nor away from there.
+    // Only for this project: neither into another one nor out of it.
     let refused =
         kubectl.refuse(&["annotate", "namespace", "web", &format!("{KEY}={other}"), "--overwrite"]);
     assert!(refused.unwrap().contains("into project"));
@@ -258,11 +261,12 @@ fn manifests_that_name_a_project_put_their_namespaces_there() {
         kubectl.refuse(&["annotate", "namespace", "elsewhere", &format!("{KEY}-")]).unwrap();
     assert!(refused.contains("out of project"), "{refused}");
     let missing = format!("{}:p-zzzzz", world.imported.id);
-    let answer = world.admin.post(&world.namespaces(), &namespace("lost", Some(&missing))).unwrap();
-    assert_eq!(answer.status, 403, "{}", answer.text());
-    assert!(answer.text().contains("there is no project"), "{}", answer.text());
+    let response =
+        world.admin.post(&world.namespaces(), &namespace("lost", Some(&missing))).unwrap();
+    assert_eq!(response.status, 403, "{}", response.text());
+    assert!(response.text().contains("there is no project"), "{}", response.text());
 
-    // A try changes nothing, not even later: in the cluster itself it is still put back.
+    // A dry run changes nothing, not even later: a change in the cluster itself is still reverted.
     kubectl
         .succeed(&["annotate", "namespace", "web", &format!("{KEY}-"), "--dry-run=server"])
         .unwrap();
@@ -276,7 +280,7 @@ fn manifests_that_name_a_project_put_their_namespaces_there() {
         world.admin.post(&format!("{web}?action=move"), &json!({"projectId": other})).unwrap();
     assert_eq!(moved.status, 204, "{}", moved.text());
     world.is_in("web", Some(other));
-    eventually("the Secret is gone", || -> Result<()> {
+    eventually("the Secret is deleted", || -> Result<()> {
         ensure!(!world.has_secret("web"), "still there");
         Ok(())
     });
@@ -285,7 +289,7 @@ fn manifests_that_name_a_project_put_their_namespaces_there() {
     assert_eq!(not_theirs.status, 403, "{}", not_theirs.text());
     world.is_in("web", Some(other));
 
-    // Out of all projects; what other software says of its own projects stays as it is.
+    // Out of all projects; annotations of other software are not changed.
     let moved = world.admin.post(&format!("{web}?action=move"), &json!({"projectId": ""})).unwrap();
     assert_eq!(moved.status, 204, "{}", moved.text());
     world.is_in("web", None);
@@ -295,7 +299,7 @@ fn manifests_that_name_a_project_put_their_namespaces_there() {
     assert_eq!(world.says("web").0.as_deref(), Some("c-m-abcdefgh:p-12345"));
 }
 
-/// The whole id of a project of a cluster.
+/// The full id of a project of a cluster.
 fn project_named(admin: &Client, cluster: &str, name: &str) -> String {
     let path = format!("/v3/projects?clusterId={cluster}&name={name}");
     eventually("the cluster has its first projects", || {
@@ -333,7 +337,7 @@ fn default_and_the_systems_namespaces_begin_in_the_projects_default_and_system()
     in_local("default", Some(&of_local));
     in_local("kube-system", Some(&system_of_local));
 
-    // Whoever takes one out means it, wherever it is.
+    // Removing the annotation takes the namespace out of its project, whichever it is.
     for (cluster, name) in [(id, "kube-public"), ("local", "default")] {
         let path = format!("/v3/clusters/{cluster}/namespaces/{name}?action=move");
         let moved = admin.post(&path, &json!({"projectId": ""})).unwrap();
@@ -342,12 +346,13 @@ fn default_and_the_systems_namespaces_begin_in_the_projects_default_and_system()
     world.is_in("kube-public", None);
     in_local("default", None);
 
-    // A namespace that others make begins there too, and whoever may not put namespaces there does not make it.
+    // A namespace that another user creates begins there too, and needs the right to put namespaces
+    // there.
     let setting = "/v3/settings/system-namespaces";
     let names = good(admin.get(setting))["value"].as_str().unwrap().to_owned();
     good(admin.put(setting, &json!({"value": format!("{names},addon-system,kube-addons")})));
     let rules = json!([{"apiGroups": [""], "resources": ["namespaces"], "verbs": ["*"]}]);
-    let (_, maker) = world.person("maker", &rules);
+    let (_, maker) = world.user_with_role("maker", &rules);
     let refused = maker.post(&world.namespaces(), &namespace("kube-addons", None)).unwrap();
     assert_eq!(refused.status, 403, "{}", refused.text());
     assert!(refused.text().contains("manage-namespaces"), "{}", refused.text());
@@ -358,9 +363,9 @@ fn default_and_the_systems_namespaces_begin_in_the_projects_default_and_system()
 }
 
 #[test]
-fn what_was_assigned_before_there_were_records_stays_assigned() {
+fn namespaces_assigned_before_there_were_records_remain_assigned() {
     let cluster = RealCluster::start().unwrap();
-    let target = Target::of(&cluster).unwrap();
+    let target = ImportTarget::of(&cluster).unwrap();
     let mut server = Server::start().unwrap();
     let cli = Cli::admin(&server).unwrap();
     let mut imported = journey::import(&server, &cli, "old", &target).unwrap();
@@ -378,7 +383,7 @@ fn what_was_assigned_before_there_were_records_stays_assigned() {
     };
     let before = eventually("the assignment is recorded", || assigned(&admin));
 
-    // As an earlier version left it: annotations alone, and a cluster that was never recorded.
+    // The state of an earlier version: only annotations, and a cluster without records.
     imported.agent.kill();
     let stored = json!({"status": {"namespacesAssigned": false}});
     let request = Request::builder()

@@ -1,4 +1,5 @@
-//! The README's first journey, in its own words: nothing, a first cluster, a second one, a second user, logs of a pod.
+//! The README's first journey, in its own words: nothing, a first cluster, a second one, a second
+//! user, logs of a pod.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -13,9 +14,9 @@ use e2e::wait::within;
 use testbed::{Binaries, Process, Program};
 
 const README: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md");
-/// Where the README's server listens; a test takes a free port instead.
+/// The address of the README's server; a test uses a free port instead.
 const URL: &str = "https://localhost:8443";
-/// What the user types when asked for it.
+/// The password that the user types at the prompt.
 const PASSWORD: &str = "mia-has-a-password";
 /// A step on a busy machine, without optimizations.
 const STEP_TIMEOUT: Duration = Duration::from_secs(60);
@@ -28,7 +29,7 @@ fn blocks() -> Vec<Vec<String>> {
     blocks.map(|block| block.lines().map(command).collect()).collect()
 }
 
-/// A home without anything, and the shell that runs the README's commands there.
+/// An empty home folder, and the shell that runs the README's commands there.
 struct Newcomer {
     home: tempfile::TempDir,
     url: String,
@@ -60,13 +61,13 @@ impl Newcomer {
         shell
     }
 
-    /// Starts `line`, and waits until it says one of `words`.
+    /// Starts `line`, and waits until its output has one of `words`.
     fn start(&self, name: &str, line: &str, words: &str) -> Process {
         let log = self.home.path().join(format!("{name}.log"));
         let line = format!("exec {line}");
         let mut started = Process::start(name, &self.shell(&line), &log).unwrap();
         within(STEP_TIMEOUT, words, || {
-            ensure!(started.ended().is_none(), "it ended: {}", started.log_tail());
+            ensure!(started.exit_status().is_none(), "it ended: {}", started.log_tail());
             let said = std::fs::read_to_string(&log)?;
             said.contains(words).then_some(()).context(said)
         });
@@ -91,7 +92,7 @@ fn the_first_journey_goes_as_the_readme_says() {
     };
 
     let all = Instant::now();
-    // What the README's command runs after the build.
+    // The program that the README's command runs after the build.
     let address = newcomer.url.replace("https://localhost", "127.0.0.1");
     let _up = newcomer.start(
         "up",
@@ -104,16 +105,16 @@ fn the_first_journey_goes_as_the_readme_says() {
     timed(&second[0], began);
 
     let (denied, steps) = third.split_last().unwrap();
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for line in steps {
         let began = Instant::now();
         let output = newcomer.shell(line).output().unwrap();
         timed(line, began);
         assert!(output.status.success(), "{line}: {}", said(&output));
-        answers.push(said(&output));
+        responses.push(said(&output));
     }
     timed("the whole journey", all);
-    let [import, .., pods, logs] = &answers[..] else { panic!("{steps:?}") };
+    let [import, .., pods, logs] = &responses[..] else { panic!("{steps:?}") };
     assert!(import.contains("cluster active"), "{import}");
     assert!(pods.contains("cattle-cluster-agent") && pods.contains("Running"), "{pods}");
     assert!(logs.contains("connected"), "{logs}");

@@ -1,4 +1,4 @@
-//! A certificate that the operator brings: logins, imports and agents verify the server with its authority.
+//! A certificate of the operator: logins, imports and agents verify the server with its authority.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -10,7 +10,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use e2e::server::{ADMIN_PASSWORD, Options};
 use e2e::wait::within;
-use e2e::{Cli, Guarantee, Outcome, Server, Sim, no_second_try};
+use e2e::{Cli, Guarantee, ProgramOutput, Server, Sim, no_second_try};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
 use rustls::{ClientConfig, RootCertStore, ServerConfig};
 use rustls_pki_types::pem::PemObject;
@@ -22,7 +22,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
 use tokio_rustls::{TlsAcceptor, TlsConnector};
 
-/// The server checks its files every ten seconds; a busy machine.
+/// Longest wait for a reload: the server checks its files every ten seconds.
 const RENEWAL_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// An authority of a company, and the files of a certificate that it signed.
@@ -67,22 +67,22 @@ impl Company {
         ["--tls-cert".to_owned(), file("chain.pem"), "--tls-key".to_owned(), file("key.pem")].into()
     }
 
-    /// What agents pin.
+    /// The checksum that agents pin.
     fn checksum(&self) -> String {
         let text = format!("{}\n", self.authority_pem.trim_end());
         Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect()
     }
 }
 
-/// The variable by which programs are told another list of authorities that the system trusts.
+/// Variable with another list of authorities that the system trusts.
 const SYSTEM_AUTHORITIES: &str = "SSL_CERT_FILE";
 
-/// A command of somebody whose system trusts the authorities of a file.
+/// A command on a system that trusts the authorities of a file.
 fn run(cli: &Cli, trusted: &Path, arguments: &[&str]) -> Result<String> {
     let mut command = cli.command(arguments)?;
     command.env(SYSTEM_AUTHORITIES, trusted).env("DROVER_PASSWORD", ADMIN_PASSWORD);
     let output = command.output()?;
-    let outcome = Outcome {
+    let outcome = ProgramOutput {
         command: format!("drover {}", arguments.join(" ")),
         success: output.status.success(),
         code: output.status.code().unwrap_or(-1),
@@ -102,7 +102,7 @@ fn agents_pin_the_private_authority_of_a_given_certificate_and_follow_its_renewa
     let setting = server.anyone().unwrap().get("/v3/settings/cacerts").unwrap().success().unwrap();
     assert_eq!(setting["value"], company.authority_pem.trim_end());
 
-    // Who trusts the system's authorities alone is shown this one; nothing is sent before that.
+    // A client that trusts only the system's authorities shows this one, before anything is sent.
     let stranger = Cli::new().unwrap();
     let login = ["login", server.url(), "--username", "admin", "--password", ADMIN_PASSWORD];
     let refusal = stranger.refuse(&login).unwrap();
@@ -127,7 +127,7 @@ fn agents_pin_the_private_authority_of_a_given_certificate_and_follow_its_renewa
         Ok(())
     });
     admin.kubectl("north").unwrap().succeed(&["get", "nodes"]).unwrap();
-    // The agent comes back by the renewed certificate.
+    // The agent reconnects with the renewed certificate.
     server.restart().unwrap();
     within(RENEWAL_TIMEOUT, "the agent is back", || {
         admin.kubectl("north")?.succeed(&["get", "nodes"])
@@ -147,9 +147,9 @@ fn nothing_is_pinned_for_an_authority_that_every_system_trusts() {
         ..Options::default()
     })
     .unwrap();
-    let answer = server.anyone().unwrap().get("/v3/settings/cacerts").unwrap();
-    assert!(answer.headers.contains_key("strict-transport-security"));
-    assert_eq!(answer.success().unwrap()["value"], "");
+    let response = server.anyone().unwrap().get("/v3/settings/cacerts").unwrap();
+    assert!(response.headers.contains_key("strict-transport-security"));
+    assert_eq!(response.success().unwrap()["value"], "");
 
     let admin = Cli::new().unwrap();
     run(&admin, &trusted, &["login", server.url(), "--username", "admin"]).unwrap();
@@ -205,7 +205,7 @@ fn an_import_by_another_authority_is_mended_by_adopting_the_cluster() {
     });
 }
 
-/// A proxy that ends TLS with the company's certificate, and goes on to the server by TLS.
+/// A proxy that terminates TLS with the company's certificate, and connects to the server by TLS.
 struct Proxy {
     runtime: Runtime,
     listener: Option<TcpListener>,
@@ -278,7 +278,7 @@ fn agents_verify_a_proxy_that_ends_tls_by_the_authority_that_the_server_names() 
     let log = folder.path().join("server.log");
     let mut server = Process::start("drover server", &command, &log).unwrap();
     within(RENEWAL_TIMEOUT, "the server is ready", || {
-        ensure!(server.ended().is_none(), "{}", server.log_tail());
+        ensure!(server.exit_status().is_none(), "{}", server.log_tail());
         Ok(std::fs::metadata(data.join("server.json"))?)
     });
     let own = std::fs::read_to_string(data.join("pki/ca.pem")).unwrap();

@@ -1,5 +1,5 @@
-//! Definitions of custom resources as ten operators publish them, to kube-apiserver and to a
-//! simulated cluster: both must accept them, publish them, and judge objects of them alike.
+//! Definitions of custom resources that ten operators publish, on kube-apiserver and on a simulated
+//! cluster: both must accept them, publish them, and validate objects of them alike.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -22,26 +22,26 @@ use testbed::{Binaries, Program, RealCluster};
 
 use crate::alike::differences;
 use crate::sample::Samples;
-use crate::side::{Side, told};
+use crate::side::{Side, text_of};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// Modules that publish definitions.
 const SETS: usize = 10;
 /// Bytes of a definition in JSON that counts as a large one.
 const LARGE: usize = 1_000_000;
-/// From the answer until a kind is in discovery; far less where nothing else runs.
+/// Longest time from the response until a kind is in discovery; far less on an idle machine.
 const PUBLISHED_TIMEOUT: Duration = Duration::from_secs(5);
-/// How much of what a schema does not require the objects have, and whether they are applied.
+/// The part of the optional fields that the objects have, and whether they are applied.
 const OBJECTS: [(f64, bool); 3] = [(0.0, false), (0.4, true), (1.0, false)];
-/// The same in every run but the long ones, so that a failure is nobody else's.
+/// The seed of every normal run, so that failures are reproducible.
 const SEED: u64 = 1;
-/// How long to go on with objects, in seconds, each time with another seed.
+/// Variable with the duration of further objects, in seconds, each time with another seed.
 const SOAK_ENV: &str = "DROVER_SOAK_SECONDS";
-/// Differences shown of a run.
+/// Most differences that are shown of a run.
 const SHOWN_MAX: usize = 40;
 
 #[test]
-fn published_definitions_are_served_as_kube_apiserver_serves_them() {
+fn published_definitions_are_served_like_kube_apiserver_serves_them() {
     let soak = std::env::var(SOAK_ENV).ok().map(|text| Duration::from_secs(text.parse().unwrap()));
     let cluster = RealCluster::start().unwrap();
     let sim = Sim::start(&["--nodes", "0"]).unwrap();
@@ -113,18 +113,18 @@ fn published(folder: &Path) -> Vec<Vec<String>> {
 /// Group and version, and the path of the collection.
 fn versions(definition: &Value) -> Vec<(String, String, &Value)> {
     let spec = &definition["spec"];
-    let (group, plural) = (told(&spec["group"]), told(&spec["names"]["plural"]));
+    let (group, plural) = (text_of(&spec["group"]), text_of(&spec["names"]["plural"]));
     let place = if spec["scope"] == "Namespaced" { "namespaces/default/" } else { "" };
     let served = spec["versions"].as_array().unwrap().iter().filter(|one| one["served"] == true);
     let versions = served.map(|version| {
-        let api_version = format!("{group}/{}", told(&version["name"]));
+        let api_version = format!("{group}/{}", text_of(&version["name"]));
         let path = format!("/apis/{api_version}/{place}{plural}");
         (api_version, path, &version["schema"]["openAPIV3Schema"])
     });
     versions.collect()
 }
 
-/// Both servers, and what they did differently.
+/// Both servers, and their differences.
 struct Pair {
     real: Side,
     ours: Side,
@@ -139,17 +139,17 @@ impl Pair {
         }
     }
 
-    /// The definitions as kube-apiserver has them.
+    /// The definitions from kube-apiserver.
     fn create(&mut self, texts: &[String]) -> Vec<Value> {
         let mut created = Vec::new();
         for text in texts {
             let real = self.real.post_yaml(DEFINITIONS, text).unwrap();
             let ours = self.ours.post_yaml(DEFINITIONS, text).unwrap();
-            let name = told(&real.1["metadata"]["name"]);
+            let name = text_of(&real.1["metadata"]["name"]);
             assert_eq!((real.0, ours.0), (201, 201), "{name}: {} | {}", real.1, ours.1);
             self.note(&name, (&real.1["spec"], &ours.1["spec"]));
             let discovery = format!("/apis/{}", versions(&real.1)[0].0);
-            let plural = told(&real.1["spec"]["names"]["plural"]);
+            let plural = text_of(&real.1["spec"]["names"]["plural"]);
             self.ours.await_published(&discovery, &plural, PUBLISHED_TIMEOUT);
             created.push(real.1);
         }
@@ -158,13 +158,13 @@ impl Pair {
 
     fn times(&self) -> String {
         format!(
-            "kube-apiserver took {:.1?} to answer, drover {:.1?} and at most {:.0?} more to publish",
+            "kube-apiserver took {:.1?} to respond, drover {:.1?} and at most {:.0?} more to publish",
             self.real.answering, self.ours.answering, self.ours.publishing_max
         )
     }
 
     fn compare_status(&mut self, definition: &Value) {
-        let path = format!("{DEFINITIONS}/{}", told(&definition["metadata"]["name"]));
+        let path = format!("{DEFINITIONS}/{}", text_of(&definition["metadata"]["name"]));
         let settled = |side: &mut Side| {
             eventually("the kind is served", || {
                 let definition = side.get(&path)?;
@@ -185,8 +185,8 @@ impl Pair {
         self.note(&path, (&real, &ours));
     }
 
-    /// Discovery, and what both OpenAPI documents say of the kinds. What they say of operations
-    /// differs in its wording.
+    /// Compares discovery, and the kinds in both OpenAPI documents. The descriptions of operations
+    /// differ in their wording.
     fn compare_documents(&mut self, definitions: &[&Value]) {
         let all = definitions.iter().flat_map(|definition| versions(definition));
         let all: BTreeSet<String> = all.map(|(api_version, _, _)| api_version).collect();
@@ -195,7 +195,7 @@ impl Pair {
             let documents = [&mut self.real, &mut self.ours].map(|side| {
                 let mut document = side.get(&path).unwrap();
                 let resources = document["resources"].as_array_mut().unwrap();
-                resources.sort_by_key(|resource| told(&resource["name"]));
+                resources.sort_by_key(|resource| text_of(&resource["name"]));
                 document
             });
             self.note(&path, (&documents[0], &documents[1]));
@@ -205,7 +205,11 @@ impl Pair {
             let own = schemas.iter().filter(|(_, schema)| {
                 let kinds = schema["x-kubernetes-group-version-kind"].as_array();
                 kinds.into_iter().flatten().any(|kind| {
-                    all.contains(&format!("{}/{}", told(&kind["group"]), told(&kind["version"])))
+                    all.contains(&format!(
+                        "{}/{}",
+                        text_of(&kind["group"]),
+                        text_of(&kind["version"])
+                    ))
                 })
             });
             let own: serde_json::Map<String, Value> =
@@ -228,19 +232,25 @@ impl Pair {
         self.note("/openapi/v2", (&documents[0], &documents[1]));
     }
 
-    /// What people see of a kind.
+    /// Compares the output of kubectl for a kind.
     fn compare_kubectl(&mut self, definition: &Value) {
         let names = &definition["spec"]["names"];
         let (api_version, _, schema) = versions(definition).remove(0);
         let object = object(definition, &api_version, schema, &mut StdRng::seed_from_u64(0), 0.0);
         for command in [
-            vec!["explain", "--recursive", "--api-version", &api_version, &told(&names["plural"])],
+            vec![
+                "explain",
+                "--recursive",
+                "--api-version",
+                &api_version,
+                &text_of(&names["plural"]),
+            ],
             vec!["apply", "--server-side", "--dry-run=server", "-o", "json", "-f"],
         ] {
             let what = format!("kubectl {} {api_version}", command[0]);
             let said = [&self.real, &self.ours].map(|side| side.kubectl(&command, &object));
             let [real, ours] = said.map(|[output, complaints]| {
-                // An object as one, so that it may have a version and times of its own.
+                // Wrapped in a list, so that its version and times may differ.
                 let output = serde_json::from_str(&output).unwrap_or(Value::String(output));
                 json!({"output": output, "complaints": complaints})
             });
@@ -253,12 +263,12 @@ impl Pair {
         let size = |definition: &Value| definition.to_string().len();
         let largest = definitions.iter().max_by_key(|definition| size(definition)).unwrap();
         let mut spec = largest["spec"].clone();
-        let (group, kind) = (told(&spec["group"]), told(&spec["names"]["kind"]));
+        let (group, kind) = (text_of(&spec["group"]), text_of(&spec["names"]["kind"]));
         let plural = format!("{}again", kind.to_lowercase());
         spec["names"] = json!({"plural": plural, "kind": format!("{kind}Again")});
         let mut copies = spec["versions"].as_array().unwrap().clone();
         for copy in &mut copies {
-            copy["name"] = format!("{}again1", told(&copy["name"])).into();
+            copy["name"] = format!("{}again1", text_of(&copy["name"])).into();
             copy["storage"] = false.into();
         }
         spec["versions"].as_array_mut().unwrap().extend(copies);
@@ -287,7 +297,7 @@ impl Pair {
     fn compare_objects(&mut self, definitions: &[&Value], seed: u64) {
         let since = Instant::now();
         let mut random = StdRng::seed_from_u64(seed);
-        let (mut asked, mut accepted) = (0, 0);
+        let (mut compared, mut accepted) = (0, 0);
         for definition in definitions {
             for (api_version, path, schema) in versions(definition) {
                 for (fullness, applied) in OBJECTS {
@@ -296,14 +306,17 @@ impl Pair {
                         true => side.apply(&format!("{path}/sample?dryRun=All"), &object).unwrap(),
                         false => side.post(&format!("{path}?dryRun=All"), &object).unwrap(),
                     });
-                    asked += 1;
+                    compared += 1;
                     accepted += usize::from(real.0 < 300);
                     let what = format!("{path} seed {seed} fullness {fullness}: {}", real.0);
                     self.note(&what, (&real.1, &ours.1));
                 }
             }
         }
-        println!("seed {seed}: {accepted} of {asked} objects accepted in {:.1?}", since.elapsed());
+        println!(
+            "seed {seed}: {accepted} of {compared} objects accepted in {:.1?}",
+            since.elapsed()
+        );
         assert!(accepted > 0, "no object of any definition was accepted");
     }
 }

@@ -1,5 +1,5 @@
-//! The published Python client against `drover sim`: lists, watches, YAML, patches, dry runs, and the
-//! dynamic client on a custom resource.
+//! The published Python client against `drover sim`: lists, watches, YAML, patches, dry runs, and
+//! the dynamic client on a custom resource.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 

@@ -1,6 +1,6 @@
-//! The management API as its existing clients use it, with a simulated cluster behind it: the published
-//! Python client, which builds itself from the schemas; the rancher CLI, whose requests are played back as
-//! they were recorded; and what the Terraform provider asks for, in its order.
+//! The management API with its existing clients and a simulated cluster: the published Python
+//! client, which builds itself from the schemas; the rancher CLI, whose recorded requests are
+//! replayed; and the requests of the Terraform provider, in their order.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -13,41 +13,41 @@ use std::collections::BTreeMap;
 use std::process::Command;
 use std::sync::Arc;
 
-use e2e::journey::{self, Imported, Target};
+use e2e::journey::{self, ImportTarget, Imported};
 use e2e::server::ADMIN_PASSWORD;
-use e2e::{Cli, Client, Server, Shared, Sim, eventually};
+use e2e::{Cli, Client, Server, SharedWorld, Sim, eventually};
 use session::Session;
 use testbed::{Binaries, Program};
 
 const SESSION: &str = include_str!("fixtures/rancher-cli-2.6.11.txt");
 /// Every step that `rancher-client` reports.
 const STEPS: [&str; 3] = ["schemas", "resources", "lists"];
-/// Types that `rancher-client` makes resources of, at least.
+/// Least number of types of which `rancher-client` creates resources.
 const LIVED_MIN: usize = 50;
 
 struct World {
     server: Server,
     sim: Sim,
-    /// Of the simulated cluster; it is called demo.
+    /// Id of the simulated cluster, which is called demo.
     cluster: Imported,
 }
 
-static WORLD: Shared<World> = Shared::new();
+static WORLD: SharedWorld<World> = SharedWorld::new();
 
 fn world() -> Arc<World> {
     WORLD.get(|| {
         let server = Server::start()?;
         let cli = Cli::admin(&server)?;
         let sim = Sim::start(&["--nodes", "2"])?;
-        let target = Target::reached_by(&sim.kubeconfig(), server.folder())?;
+        let target = ImportTarget::reached_by(&sim.kubeconfig(), server.folder())?;
         let cluster = journey::import(&server, &cli, "demo", &target)?;
         Ok(World { server, sim, cluster })
     })
 }
 
 impl World {
-    /// A client with a token for the API, and the token's id. A login would end with the password that one of the tests
-    /// sets.
+    /// A client with a token for the API, and the token's id. A login would end with the password
+    /// that one of the tests sets.
     fn admin(&self) -> (Client, String) {
         let login = self.server.login("admin", ADMIN_PASSWORD).unwrap();
         let anyone = self.server.anyone().unwrap();
@@ -57,7 +57,7 @@ impl World {
         (anyone.bearer(made["token"].as_str().unwrap()), id)
     }
 
-    /// What a failed step is told with.
+    /// The context of a failed step.
     fn logs(&self) -> String {
         format!("server:\n{}\nsimulator:\n{}", self.server.log_tail(), self.sim.log_tail())
     }
@@ -65,13 +65,13 @@ impl World {
 
 #[test]
 fn the_python_client_of_the_management_api_walks_every_type() {
-    // Of its own, because it looks at everything that is there.
+    // A server of its own, because it checks all objects.
     let server = Server::start().unwrap();
     let token = server.login("admin", ADMIN_PASSWORD).unwrap();
     let program = Binaries::locate().path(Program::RancherClient).unwrap();
     let mut command = Command::new(program);
     command.arg(server.url()).arg(server.ca_file()).env("TOKEN", token);
-    // They would be trusted in place of the server's authority.
+    // They would be trusted instead of the server's authority.
     command.env_remove("REQUESTS_CA_BUNDLE").env_remove("CURL_CA_BUNDLE");
     let output = command.output().unwrap();
     let (said, complained) =
@@ -108,7 +108,7 @@ fn a_recorded_session_of_the_rancher_cli_goes_through() {
 }
 
 #[test]
-fn what_the_terraform_provider_asks_for_is_answered_as_it_waits_for_it() {
+fn requests_of_the_terraform_provider_get_the_responses_that_it_waits_for() {
     let world = world();
     let (client, _) = world.admin();
     terraform::run(&world.server, &client, &world.cluster.id).unwrap_or_else(|error| {

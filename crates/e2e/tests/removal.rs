@@ -1,9 +1,9 @@
-//! A cluster that is removed is left as it was found, and a removal always ends.
+//! The removal of a cluster restores its original state, and always ends.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
 use anyhow::{Result, bail};
-use e2e::journey::{self, Imported, MANAGEMENT, Target};
+use e2e::journey::{self, ImportTarget, Imported, MANAGEMENT};
 use e2e::{Agent, Cli, Client, Kubeconfig, Server, eventually, snapshot};
 use serde_json::{Value, json};
 use testbed::RealCluster;
@@ -11,22 +11,22 @@ use testbed::RealCluster;
 struct World {
     server: Server,
     cli: Cli,
-    target: Target,
-    /// Of the downstream cluster.
+    target: ImportTarget,
+    /// `kubectl` of the downstream cluster.
     admin: Client,
     _cluster: RealCluster,
 }
 
 fn world() -> World {
     let cluster = RealCluster::start().unwrap();
-    let target = Target::of(&cluster).unwrap();
+    let target = ImportTarget::of(&cluster).unwrap();
     let admin = Client::of(&Kubeconfig::parse(cluster.kubeconfig()).unwrap()).unwrap();
     let server = Server::start().unwrap();
     let cli = Cli::admin(&server).unwrap();
     World { server, cli, target, admin, _cluster: cluster }
 }
 
-/// Nothing in the management API belongs to the cluster any more.
+/// Checks that no object in the management API belongs to the cluster any more.
 fn is_gone(server: &Server, id: &str) -> Result<()> {
     let admin = server.admin()?;
     for path in [
@@ -34,9 +34,9 @@ fn is_gone(server: &Server, id: &str) -> Result<()> {
         format!("/api/v1/namespaces/{id}"),
         format!("/v3/clusters/{id}"),
     ] {
-        let answer = admin.get(&path)?;
-        if answer.status != 404 {
-            bail!("{path} is still answered by {}: {}", answer.status, answer.text());
+        let response = admin.get(&path)?;
+        if response.status != 404 {
+            bail!("{path} still returns {}: {}", response.status, response.text());
         }
     }
     for kind in ["nodes", "projects", "clusterregistrationtokens", "clusterroletemplatebindings"] {
@@ -49,7 +49,7 @@ fn is_gone(server: &Server, id: &str) -> Result<()> {
     Ok(())
 }
 
-/// Puts a Secret of the cluster's project Default into namespace `default`, which begins in it.
+/// Creates a Secret of the cluster's project Default, which is copied to the namespace `default`.
 fn share_a_secret(world: &World, cluster: &str) {
     let admin = world.server.admin().unwrap();
     let path = format!("/v3/projects?clusterId={cluster}&name=Default");
@@ -65,7 +65,7 @@ fn share_a_secret(world: &World, cluster: &str) {
 }
 
 #[test]
-fn removing_a_cluster_leaves_no_object_of_ours_in_it() {
+fn removing_a_cluster_leaves_no_object_of_drover_in_it() {
     let world = world();
     let before = snapshot::take(&world.admin).unwrap();
     let imported = journey::import(&world.server, &world.cli, "visited", &world.target).unwrap();
@@ -88,7 +88,7 @@ fn removing_a_cluster_leaves_no_object_of_ours_in_it() {
 }
 
 #[test]
-fn a_cluster_whose_agent_is_gone_goes_by_force_with_a_report_of_what_is_left() {
+fn a_cluster_without_agent_is_removed_by_force_with_a_report_of_leftovers() {
     let world = world();
     let mut imported = journey::import(&world.server, &world.cli, "lost", &world.target).unwrap();
     imported.agent.kill();
@@ -102,7 +102,7 @@ fn a_cluster_whose_agent_is_gone_goes_by_force_with_a_report_of_what_is_left() {
     assert!(words.contains("cattle-system"), "no report of what is left: {words}");
     is_gone(&world.server, &imported.id).unwrap();
 
-    // The same cluster can be imported again over what is left, and then removed for good.
+    // The same cluster can be imported again over the leftovers, and then removed completely.
     let again = journey::import(&world.server, &world.cli, "lost", &world.target).unwrap();
     world.cli.succeed(&["cluster", "rm", "lost", "--yes"]).unwrap();
     is_gone(&world.server, &again.id).unwrap();
@@ -121,7 +121,7 @@ fn a_cluster_whose_agent_is_gone_goes_by_force_with_a_report_of_what_is_left() {
     });
 }
 
-/// What people make in a cluster through Drover.
+/// Objects that users create in a cluster through Drover.
 fn works() -> Vec<Value> {
     let labels = json!({"team": "shop", "field.cattle.io/projectId": "c-x_p-y"});
     vec![
@@ -145,7 +145,7 @@ fn works() -> Vec<Value> {
 }
 
 #[test]
-fn detaching_takes_our_objects_and_leaves_what_people_made() {
+fn detaching_deletes_drovers_objects_and_leaves_those_of_users() {
     let world = world();
     let before = snapshot::take(&world.admin).unwrap();
     let imported = journey::import(&world.server, &world.cli, "lent", &world.target).unwrap();
@@ -160,11 +160,11 @@ fn detaching_takes_our_objects_and_leaves_what_people_made() {
     assert!(refused.contains("--yes"), "{refused}");
     let outcome = world.cli.run(&["cluster", "detach", "lent", "--yes"]).unwrap();
     assert!(outcome.success, "{outcome:?}");
-    assert!(outcome.stderr.contains("all else in it is as it was"), "{outcome:?}");
+    assert!(outcome.stderr.contains("everything else in it is unchanged"), "{outcome:?}");
     is_gone(&world.server, &imported.id).unwrap();
 
-    // Downstream: exactly what was there before, and what people made, as they made it.
-    eventually("only what people made has come", || {
+    // Downstream: exactly the original objects, and unchanged those that users created.
+    eventually("only objects of users were added", || {
         let after = snapshot::take(&world.admin)?;
         let made = ["shop", "shopkeeper", "shopkeepers"];
         let mut strange = snapshot::differences(&before, &after);
@@ -179,7 +179,7 @@ fn detaching_takes_our_objects_and_leaves_what_people_made() {
         if strange.is_empty() && lost.is_empty() { Ok(()) } else { bail!("{strange:?} {lost:?}") }
     });
 
-    // Here: a report, an event, and no token that is good for nothing but this cluster.
+    // In the management API: a report, an event, and no token that is valid only for this cluster.
     let admin = world.server.admin().unwrap();
     let path = format!("/api/v1/namespaces/cattle-system/configmaps/removal-{}", imported.id);
     let kept = admin.get(&path).unwrap().success().unwrap();
@@ -198,12 +198,12 @@ fn detaching_takes_our_objects_and_leaves_what_people_made() {
     let tokens = admin.get(&format!("{MANAGEMENT}/tokens")).unwrap().success().unwrap();
     assert!(!tokens.to_string().contains(&imported.id), "{tokens}");
 
-    // It can come back.
+    // It can be imported again.
     drop(imported);
     journey::import(&world.server, &world.cli, "lent", &world.target).unwrap();
 }
 
-/// A cluster whose agent is gone, and the server knows it.
+/// A cluster whose agent has disconnected, which the server has noticed.
 fn lost(world: &World, name: &str) -> Imported {
     let mut imported = journey::import(&world.server, &world.cli, name, &world.target).unwrap();
     imported.agent.kill();
@@ -214,7 +214,7 @@ fn lost(world: &World, name: &str) -> Imported {
     imported
 }
 
-/// What is said of it before anything is changed.
+/// The warning before anything changes.
 const SILENCE: [&str; 6] = [
     "does not respond since",
     "cluster agent is not connected",
@@ -225,7 +225,7 @@ const SILENCE: [&str; 6] = [
 ];
 
 #[test]
-fn a_cluster_that_does_not_respond_is_removed_only_as_somebody_chose() {
+fn a_cluster_that_does_not_respond_is_removed_only_in_the_chosen_way() {
     let world = world();
     let imported = lost(&world, "away");
     let before = journey::cluster(&world.server, &imported.id).unwrap();
@@ -240,7 +240,7 @@ fn a_cluster_that_does_not_respond_is_removed_only_as_somebody_chose() {
     assert_eq!(after["metadata"]["annotations"], before["metadata"]["annotations"]);
     assert!(after["metadata"]["deletionTimestamp"].is_null(), "{after}");
 
-    // Whoever waits is told until when, and sees the removal end when the agent is back.
+    // The command reports the deadline, and shows the end of the removal when the agent is back.
     let log = world.cli.home().join("rm.log");
     let mut removal = world.cli.start(&["cluster", "rm", "away", "--yes", "--wait"], &log).unwrap();
     eventually("the wait has an end", || {
@@ -249,7 +249,7 @@ fn a_cluster_that_does_not_respond_is_removed_only_as_somebody_chose() {
     });
     let target = &world.target;
     let _agent = Agent::start(&imported.container, &target.downstream, &target.kubectl).unwrap();
-    let status = eventually("the removal ends", || match removal.ended() {
+    let status = eventually("the removal ends", || match removal.exit_status() {
         Some(status) => Ok(status),
         None => bail!("{}", removal.log_tail()),
     });
@@ -283,7 +283,7 @@ fn a_cluster_that_does_not_respond_is_detached_by_force_with_a_report() {
 }
 
 #[test]
-fn removal_asks_before_it_removes() {
+fn removal_requires_a_confirmation() {
     let server = Server::start().unwrap();
     let cli = Cli::admin(&server).unwrap();
     journey::create_cluster(&server, "dear").unwrap();

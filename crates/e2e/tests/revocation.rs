@@ -1,4 +1,4 @@
-//! Rights that end take along what they opened: every kind of stream, for every way in which a right ends.
+//! Revoked rights end open streams: every kind of stream, for every way of revocation.
 //!
 //! The table that this prints is the one in `docs/security/revocation.md`.
 
@@ -11,16 +11,16 @@ use anyhow::Context;
 use e2e::http::runtime;
 use e2e::journey::{self, MANAGEMENT};
 use e2e::socket::Event;
-use e2e::{Cli, Client, Guarantee, Server, Shared, Sim, Socket, eventually, no_second_try};
+use e2e::{Cli, Client, Guarantee, Server, SharedWorld, Sim, Socket, eventually, no_second_try};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 
-/// What is opened by a right ends within this after the right has.
+/// Longest time between a revocation and the end of its streams.
 const CUT_TIME_MAX: Duration = Duration::from_secs(1);
-/// Longest wait for an end, so that a failure shows how late it is.
+/// Longest wait for an end, so that a failure shows the delay.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long the token lives that is to expire while its streams are open.
+/// Lifetime of the token that expires while its streams are open.
 const SHORT_LIFE: Duration = Duration::from_secs(4);
 
 struct World {
@@ -30,7 +30,7 @@ struct World {
     _sim: Sim,
 }
 
-static WORLD: Shared<World> = Shared::new();
+static WORLD: SharedWorld<World> = SharedWorld::new();
 
 fn world() -> Arc<World> {
     WORLD.get(|| {
@@ -65,7 +65,7 @@ impl Stream {
         Self::Feed,
     ];
 
-    /// Of what only members of the cluster may see.
+    /// Objects that only members of the cluster may read.
     fn path(self, cluster: &str) -> String {
         let bindings =
             format!("{MANAGEMENT}/namespaces/{cluster}/clusterroletemplatebindings?watch=true");
@@ -108,29 +108,30 @@ impl Ending {
         Self::PasswordChanged,
     ];
 
-    /// A socket of the feed is about all that its user may see, which the next frame tells anew.
+    /// A socket of the feed covers all objects that its user may read; the next frame refreshes
+    /// them.
     fn ends(self, stream: Stream) -> bool {
         !(self == Self::RoleLost && stream == Stream::Feed)
     }
 }
 
-struct Person {
+struct StreamUser {
     id: String,
     name: String,
     password: String,
-    /// What the streams are opened with.
+    /// A user whose credentials open the streams.
     token: String,
     client: Client,
-    /// The binding that gives the role.
+    /// The binding of the role.
     binding: String,
 }
 
 impl World {
-    fn person(&self, ending: Ending) -> Person {
+    fn user(&self, ending: Ending) -> StreamUser {
         let name = format!("{ending:?}").to_lowercase();
         let role = Some(("cluster-owner", self.cluster.as_str()));
         journey::user_with_role(&self.server, &self.cli, &name, role).unwrap();
-        // Without a role there, the cluster `local` shows nothing that could end.
+        // Without a role there, the cluster `local` has no stream that could end.
         let local = ["role", "grant", "cluster-member", "--cluster", "local", "--user", &name];
         self.cli.succeed(&local).unwrap();
         let password = format!("password-of-{name}");
@@ -148,45 +149,46 @@ impl World {
         };
         let path = format!("{MANAGEMENT}/namespaces/{}/clusterroletemplatebindings", self.cluster);
         let client = self.server.anyone().unwrap().bearer(&token);
-        let bindings = eventually("the role counts", || client.get(&path)?.success());
+        let bindings = eventually("the role is effective", || client.get(&path)?.success());
         let all = bindings["items"].as_array().unwrap();
         let own = all.iter().find(|binding| binding["userName"] == id.as_str()).unwrap();
         let binding = own["metadata"]["name"].as_str().unwrap().to_owned();
-        Person { id, name, password, token, client, binding }
+        StreamUser { id, name, password, token, client, binding }
     }
 
-    /// Ends the right, and gives the moment from which on it no longer holds.
-    fn end(&self, ending: Ending, person: &Person) -> Instant {
+    /// Revokes the right; returns the time from which on it is invalid.
+    fn end(&self, ending: Ending, user: &StreamUser) -> Instant {
         let admin = self.server.admin().unwrap();
-        let good =
-            |answer: anyhow::Result<e2e::Answer>| -> Value { answer.unwrap().success().unwrap() };
-        let user = format!("/v3/users/{}", person.id);
-        let token = person.token.split(':').next().unwrap();
+        let good = |answer: anyhow::Result<e2e::HttpResponse>| -> Value {
+            answer.unwrap().success().unwrap()
+        };
+        let user_path = format!("/v3/users/{}", user.id);
+        let token = user.token.split(':').next().unwrap();
         match ending {
             Ending::TokenDeleted => good(admin.delete(&format!("{MANAGEMENT}/tokens/{token}"))),
-            Ending::Logout => good(person.client.post("/v3/tokens?action=logout", &json!({}))),
-            Ending::UserDisabled => good(admin.put(&user, &json!({"enabled": false}))),
-            Ending::UserDeleted => good(admin.delete(&user)),
-            Ending::TokenExpired => return expiry(person, token),
+            Ending::Logout => good(user.client.post("/v3/tokens?action=logout", &json!({}))),
+            Ending::UserDisabled => good(admin.put(&user_path, &json!({"enabled": false}))),
+            Ending::UserDeleted => good(admin.delete(&user_path)),
+            Ending::TokenExpired => return expiry(user, token),
             Ending::RoleLost => {
                 let path = format!(
                     "{MANAGEMENT}/namespaces/{}/clusterroletemplatebindings/{}",
-                    self.cluster, person.binding
+                    self.cluster, user.binding
                 );
                 good(admin.delete(&path))
             }
             Ending::PasswordSet => {
                 let body = json!({"newPassword": "given by an administrator"});
-                good(admin.post(&format!("{user}?action=setpassword"), &body))
+                good(admin.post(&format!("{user_path}?action=setpassword"), &body))
             }
             Ending::PasswordChanged => {
-                let other = self.server.login(&person.name, &person.password).unwrap();
+                let other = self.server.login(&user.name, &user.password).unwrap();
                 let other = self.server.anyone().unwrap().bearer(&other);
                 let body = json!({
-                    "currentPassword": person.password, "newPassword": "chosen by the user",
+                    "currentPassword": user.password, "newPassword": "chosen by the user",
                 });
                 let answer = good(other.post("/v3/users?action=changepassword", &body));
-                // The login that changed it goes on.
+                // The login that changed the password remains valid.
                 other.get("/v3/tokens").unwrap().success().unwrap();
                 answer
             }
@@ -195,9 +197,9 @@ impl World {
     }
 }
 
-/// When the token expires.
-fn expiry(person: &Person, token: &str) -> Instant {
-    let token = person.client.get(&format!("/v3/tokens/{token}"));
+/// The time at which the token expires.
+fn expiry(user: &StreamUser, token: &str) -> Instant {
+    let token = user.client.get(&format!("/v3/tokens/{token}"));
     let token = token.unwrap().success().unwrap();
     let created = token["createdTS"].as_u64().unwrap();
     let expiry = Duration::from_millis(created) + SHORT_LIFE;
@@ -207,7 +209,8 @@ fn expiry(person: &Person, token: &str) -> Instant {
     Instant::now() + left
 }
 
-/// Opens a stream and waits until something comes out of it. The task gives the moment when it ended.
+/// Opens a stream and waits for its first data. The task returns the time at which the stream
+/// ended.
 fn open(client: &Client, stream: Stream, path: &str, origin: &str) -> JoinHandle<Instant> {
     if stream.is_socket() {
         let opened = Socket::open(client, path, &[("origin", origin)]).unwrap();
@@ -240,12 +243,12 @@ fn no_stream_outlives_the_right_that_opened_it() {
     let mut wrong = Vec::new();
     let mut table = String::new();
     for ending in Ending::ALL {
-        let person = world.person(ending);
+        let user = world.user(ending);
         let streams = Stream::ALL.map(|stream| {
             let path = stream.path(&world.cluster);
-            (stream, open(&person.client, stream, &path, world.server.url()))
+            (stream, open(&user.client, stream, &path, world.server.url()))
         });
-        let ended = world.end(ending, &person);
+        let ended = world.end(ending, &user);
         table.push_str(&format!("{ending:?}"));
         for (stream, task) in streams {
             if !ending.ends(stream) {
@@ -265,7 +268,7 @@ fn no_stream_outlives_the_right_that_opened_it() {
             if took > CUT_TIME_MAX {
                 wrong.push(format!("{ending:?}: {stream:?} ended {took:?} late"));
             }
-            // An expiry that comes early would be a cut for another reason.
+            // An end before the expiry would have another reason.
             let early = ended.saturating_duration_since(end);
             if ending == Ending::TokenExpired && early > CUT_TIME_MAX {
                 wrong.push(format!("{ending:?}: {stream:?} ended {early:?} early"));
@@ -281,7 +284,7 @@ fn no_stream_outlives_the_right_that_opened_it() {
 fn nobody_watches_for_years_with_a_token_that_was_stolen_for_a_moment() {
     no_second_try(Guarantee::Revocation);
     let world = world();
-    // Impersonated watches end with the right of whoever impersonates.
+    // Impersonated watches end with the right of the impersonating user.
     let admin = world.server.admin().unwrap();
     let role = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
@@ -310,7 +313,7 @@ fn nobody_watches_for_years_with_a_token_that_was_stolen_for_a_moment() {
             .body(e2e::http::empty())
             .unwrap()
     };
-    eventually("the role counts", || actor.send(as_masters("/api/v1/secrets"))?.success());
+    eventually("the role is effective", || actor.send(as_masters("/api/v1/secrets"))?.success());
     let (connection, mut body) = runtime().block_on(async {
         let mut connection = actor.connect().await.unwrap();
         let path = "/api/v1/secrets?watch=true&timeoutSeconds=315360000";

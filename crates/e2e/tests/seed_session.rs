@@ -1,5 +1,5 @@
-//! The session that the product was asked for with: `kubectl` on the management API, and the same
-//! cluster, flatter, in the REST view.
+//! The session from the first description of the product: `kubectl` on the management API, and the
+//! same cluster, flatter, in the REST view.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -7,10 +7,10 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use e2e::journey::{self, MANAGEMENT};
-use e2e::{Kubectl, Server, Shared, eventually};
+use e2e::{Kubectl, Server, SharedWorld, eventually};
 use serde_json::{Value, json};
 
-static SERVER: Shared<Server> = Shared::new();
+static SERVER: SharedWorld<Server> = SharedWorld::new();
 
 fn server() -> Arc<Server> {
     SERVER.get(Server::start)
@@ -155,11 +155,11 @@ fn kubectl_apply_and_edit_change_a_cluster_and_the_applied_spec_follows() {
     let server = server();
     let kubectl = kubectl(&server);
     kubectl.apply(&[cluster("c-edited", json!({"team": "one"}))]).unwrap();
-    let described = |wanted: &str| {
+    let described = |expected: &str| {
         eventually("spec and applied spec say so", || -> Result<()> {
             let cluster = journey::cluster(&server, "c-edited")?;
-            ensure!(cluster["spec"]["description"] == wanted, "{cluster}");
-            ensure!(cluster["status"]["appliedSpec"]["description"] == wanted, "{cluster}");
+            ensure!(cluster["spec"]["description"] == expected, "{cluster}");
+            ensure!(cluster["status"]["appliedSpec"]["description"] == expected, "{cluster}");
             Ok(())
         });
     };
@@ -186,7 +186,7 @@ fn kubectl_explain_knows_the_fields_of_a_cluster() {
     assert!(text.contains("GROUP:") && text.contains("management.cattle.io"), "{text}");
     assert!(text.contains("KIND:") && text.contains("Cluster"), "{text}");
     assert!(text.contains("displayName") && text.contains("<string>"), "{text}");
-    assert!(text.contains("The name people see."), "{text}");
+    assert!(text.contains("The name that users see."), "{text}");
     let deep = kubectl(&server).succeed(&["explain", "cluster.status.conditions"]).unwrap();
     assert!(deep.contains("lastTransitionTime"), "{deep}");
 }
@@ -197,10 +197,10 @@ fn kubectl_get_w_shows_changes_as_they_come() {
     let kubectl = kubectl(&server);
     let log = server.folder().join("clusters.log");
     let watch = kubectl.start(&["get", "cluster", "-w"], &log).unwrap();
-    let seen = |what: &str, wanted: &str| {
+    let seen = |what: &str, expected: &str| {
         eventually(what, || -> Result<()> {
             let text = std::fs::read_to_string(watch.log())?;
-            ensure!(text.lines().any(|line| line.starts_with(wanted)), "{text}");
+            ensure!(text.lines().any(|line| line.starts_with(expected)), "{text}");
             Ok(())
         });
     };

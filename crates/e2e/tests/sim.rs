@@ -1,15 +1,16 @@
-//! `drover sim` as kubectl sees it: deployments run, namespaces go, owned objects are collected.
+//! `drover sim` with kubectl: deployments run, namespaces are deleted, owned objects are garbage
+//! collected.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
-use e2e::{Kubectl, Shared, Sim, eventually};
+use e2e::{Kubectl, SharedWorld, Sim, eventually};
 use serde_json::{Value, json};
 use testbed::RealCluster;
 
-static SIM: Shared<Sim> = Shared::new();
+static SIM: SharedWorld<Sim> = SharedWorld::new();
 
 fn sim() -> Arc<Sim> {
     SIM.get(|| Sim::start(&["--nodes", "3"]))
@@ -34,17 +35,17 @@ fn namespace(kubectl: &Kubectl, name: &str) {
     kubectl.succeed(&["create", "namespace", name]).unwrap();
 }
 
-fn running(kubectl: &Kubectl, namespace: &str, wanted: usize) -> Result<()> {
+fn running(kubectl: &Kubectl, namespace: &str, expected: usize) -> Result<()> {
     let pods = kubectl.json(&["get", "pods", "-n", namespace])?;
     let all = pods["items"].as_array().cloned().unwrap_or_default();
     let running = all.iter().filter(|pod| pod["status"]["phase"] == "Running").count();
-    ensure!(running == wanted && all.len() == wanted, "{running} of {} run", all.len());
+    ensure!(running == expected && all.len() == expected, "{running} of {} run", all.len());
     ensure!(all.iter().all(|pod| pod["spec"]["nodeName"].is_string()), "{pods}");
     Ok(())
 }
 
 #[test]
-fn the_asked_number_of_nodes_is_ready() {
+fn the_requested_number_of_nodes_is_ready() {
     let sim = sim();
     let kubectl = sim.kubectl().unwrap();
     eventually("three nodes are ready", || -> Result<()> {
@@ -91,7 +92,7 @@ fn admission_plugins_and_the_range_of_services_are_chosen_as_for_kube_apiserver(
     assert!(pod["spec"]["serviceAccountName"].is_null(), "{pod}");
     assert!(pod["spec"]["volumes"].is_null(), "{pod}");
     assert_eq!(pod["spec"]["containers"][0]["resources"], json!({}), "{pod}");
-    // Those that were not named are in force.
+    // Plugins that were not named are enabled.
     assert_eq!(pod["spec"]["priority"], 0, "{pod}");
 
     kubectl.succeed(&["expose", "pod", "web", "-n", "shop", "--port=80"]).unwrap();
@@ -151,7 +152,7 @@ fn a_replication_controller_gets_running_pods_and_follows_its_replicas() {
 }
 
 #[test]
-fn a_quota_is_counted_from_what_is_there_and_given_back_what_is_deleted() {
+fn a_quota_counts_existing_objects_and_releases_deleted_ones() {
     let sim = sim();
     let kubectl = sim.kubectl().unwrap();
     namespace(&kubectl, "bounded");
@@ -175,7 +176,7 @@ fn a_quota_is_counted_from_what_is_there_and_given_back_what_is_deleted() {
             Ok(())
         });
     };
-    // One is there before the quota.
+    // One exists before the quota.
     kubectl.apply(&[pod("one")]).unwrap();
     let quota = json!({
         "apiVersion": "v1", "kind": "ResourceQuota",
@@ -324,15 +325,15 @@ fn rights(verb: &str, user: &str, role: &str) -> Vec<Value> {
     ]
 }
 
-/// What kubectl says, and what there is in the end.
+/// The output of kubectl, and the final objects.
 fn reconciled(kubectl: &Kubectl) -> String {
-    let mut told = String::new();
+    let mut output = String::new();
     let mut reconcile = |objects: &[Value], more: &[&str]| {
         let arguments = [&["auth", "reconcile"], more, &["-f"]].concat();
-        told += &kubectl.with_file(objects, &arguments).unwrap();
+        output += &kubectl.with_file(objects, &arguments).unwrap();
     };
     let first = rights("get", "a", "rec");
-    // Another role makes the binding anew.
+    // Another role recreates the binding.
     let second = rights("list", "b", "view");
     reconcile(&first, &[]);
     reconcile(&first, &[]);
@@ -340,9 +341,10 @@ fn reconciled(kubectl: &Kubectl) -> String {
     reconcile(&second, &["--remove-extra-permissions", "--remove-extra-subjects"]);
     for path in ["clusterrole/rec", "clusterrolebinding/rec", "role/rec", "rolebinding/rec"] {
         let found = kubectl.json(&["get", path, "-n", "made"]).unwrap();
-        told += &format!("{path}: {} {} {}\n", found["rules"], found["roleRef"], found["subjects"]);
+        output +=
+            &format!("{path}: {} {} {}\n", found["rules"], found["roleRef"], found["subjects"]);
     }
-    told
+    output
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! Pods of a simulated cluster at work with kubectl, directly and through Drover: logs, `exec`,
-//! `attach` and `port-forward`, over WebSockets and over SPDY. Nothing is executed, and it says so.
+//! Pods of a simulated cluster with kubectl, directly and through Drover: logs, `exec`, `attach`
+//! and `port-forward`, over WebSockets and over SPDY. Nothing is executed, and the output says so.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -10,11 +10,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use e2e::{Cli, Interactive, Kubectl, Outcome, Server, Shared, Sim};
+use e2e::{Cli, Interactive, Kubectl, ProgramOutput, Server, SharedWorld, Sim};
 use serde_json::{Value, json};
 
 const NOT_FOUND: i32 = 127;
-/// What is echoed where it must arrive whole.
+/// Echoed bytes that must arrive unchanged.
 const BULK_BYTES: usize = 4 << 20;
 const ECHO_TIMEOUT: Duration = Duration::from_secs(60);
 
@@ -22,10 +22,10 @@ struct World {
     _server: Server,
     admin: Cli,
     sim: Sim,
-    import: Outcome,
+    import: ProgramOutput,
 }
 
-static WORLD: Shared<World> = Shared::new();
+static WORLD: SharedWorld<World> = SharedWorld::new();
 
 fn world() -> Arc<World> {
     WORLD.get(|| {
@@ -69,14 +69,14 @@ fn ready(kubectl: &Kubectl, pods: &[&str]) -> Result<()> {
     Ok(())
 }
 
-/// How kubectl gets to the pods.
+/// The path from kubectl to the pods.
 #[derive(Clone, Copy, Debug)]
 enum Route {
     Direct,
     ThroughDrover,
 }
 
-/// How kubectl carries streams.
+/// The transport of kubectl's streams.
 #[derive(Clone, Copy, Debug)]
 enum Transport {
     WebSocket,
@@ -106,16 +106,16 @@ impl World {
     }
 }
 
-/// Runs with `text` on stdin. kubectl tells when it gives up a protocol for another.
-fn with_input(kubectl: &Kubectl, arguments: &[&str], text: &str) -> Outcome {
+/// Runs kubectl with `text` on stdin; kubectl logs when it falls back to another protocol.
+fn with_input(kubectl: &Kubectl, arguments: &[&str], text: &str) -> ProgramOutput {
     let arguments = [&["-v=4"], arguments].concat();
     let mut command = kubectl.command(&arguments);
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().unwrap();
-    // It may have ended before it read all.
+    // It may have ended before it read everything.
     let _ = child.stdin.take().unwrap().write_all(text.as_bytes());
     let output = child.wait_with_output().unwrap();
-    let outcome = Outcome {
+    let outcome = ProgramOutput {
         command: format!("kubectl {}", arguments.join(" ")),
         success: output.status.success(),
         code: output.status.code().unwrap_or(-1),
@@ -141,7 +141,7 @@ fn logs_of_a_simulated_pod_say_what_it_is_and_take_kubectls_options() {
         let first = "container \"web\" of image example.invalid/web:1 started on node";
         assert!(log.starts_with(first) && log.contains("(simulated"), "{log}");
         assert!(log.contains("listening on 80/tcp"), "{log}");
-        // kubectl takes the first container, and says so.
+        // kubectl selects the first container, and reports it.
         let defaulted = kubectl.run(&["logs", "web", "--tail=1"]).unwrap();
         assert!(defaulted.stderr.contains("Defaulted container \"web\""), "{defaulted:?}");
         assert_eq!(defaulted.stdout.lines().count(), 1, "{defaulted:?}");
@@ -229,7 +229,7 @@ fn much_input_comes_back_unchanged() {
     let text = "0123456789abcde\n".repeat(BULK_BYTES / 16);
     for way in WAYS {
         let cat = ["exec", "-i", "web", "-c", "web", "--", "cat"];
-        // Read while it is written: more than fits on the way.
+        // Read and written concurrently: more data than the buffers hold.
         let mut command = world.kubectl(way).command(cat);
         command.stdin(Stdio::piped()).stdout(Stdio::piped());
         let mut child = command.spawn().unwrap();
@@ -244,7 +244,7 @@ fn much_input_comes_back_unchanged() {
     }
 }
 
-/// kubectl in a terminal, which `script` gives it.
+/// kubectl in a terminal, which `script` provides.
 fn in_terminal(kubectl: &Command) -> Interactive {
     let words: Vec<String> = std::iter::once(kubectl.get_program())
         .chain(kubectl.get_args())
@@ -268,12 +268,12 @@ fn a_terminal_has_a_shell_that_says_it_is_simulated() {
         };
         await_said(&terminal, "This container is simulated: no command is executed.");
         await_said(&terminal, "/ # ");
-        // A line is echoed and edited; its errors are on the same screen.
-        terminal.tell("ecko\x7f\x7fho $COLOUR\r").unwrap();
+        // A line is echoed and edited; errors appear in the same output.
+        terminal.write_input("ecko\x7f\x7fho $COLOUR\r").unwrap();
         await_said(&terminal, "\r\nblue\r\n");
-        terminal.tell("vi\r").unwrap();
+        terminal.write_input("vi\r").unwrap();
         await_said(&terminal, "vi: not found");
-        terminal.tell("exit 5\r").unwrap();
+        terminal.write_input("exit 5\r").unwrap();
         let (status, said) = terminal.finish().unwrap();
         assert_eq!(status.code(), Some(5), "{way:?}: {said:?}");
     }
@@ -285,7 +285,7 @@ fn attach_talks_with_a_container_that_reads_and_follows_one_that_does_not() {
     for way in WAYS {
         let mut command = world.kubectl(way).command(["attach", "-i", "ear"]);
         let mut attached = Interactive::start(&mut command).unwrap();
-        attached.tell("echo heard $HOSTNAME\n").unwrap();
+        attached.write_input("echo heard $HOSTNAME\n").unwrap();
         attached.await_said(|said| said.contains("heard ear\n").then_some(())).unwrap();
         attached.close_input();
         let (status, said) = attached.finish().unwrap();
@@ -318,7 +318,7 @@ fn send(port: u16, text: &[u8]) -> Vec<u8> {
     });
     let mut echoed = Vec::new();
     stream.read_to_end(&mut echoed).unwrap();
-    // Who answers HTTP need not wait for the end of what is sent.
+    // An HTTP server need not wait for the end of the request.
     let _ = writer.join().unwrap();
     echoed
 }
@@ -337,13 +337,13 @@ fn a_forwarded_port_is_an_echo() {
         let said = "\r\n\r\nPort 80 of pod default/web is simulated: an echo. It was sent:\n\n\
                     GET /page HTTP/1.1\nHost: web\n";
         assert!(page.ends_with(said), "{way:?}: {page}");
-        let said = forward.said();
+        let said = forward.output();
         assert!(!said.to_lowercase().contains("fallback"), "{way:?}: {said}");
     }
 }
 
 #[test]
-fn who_may_only_get_pods_exec_runs_no_command() {
+fn the_right_to_get_pods_exec_runs_no_command() {
     let world = world();
     let rule = |resources: &[&str], verbs: &[&str]| json!({"apiGroups": [""], "resources": resources, "verbs": verbs});
     let rules = [rule(&["pods", "pods/exec", "pods/log"], &["get"])];

@@ -1,5 +1,5 @@
-//! People at work in pods, through Drover: `logs -f`, `exec`, `attach`, `cp`, `port-forward`, over
-//! WebSockets and over SPDY, on a node where pods really run.
+//! Users work in pods, through Drover: `logs -f`, `exec`, `attach`, `cp`, `port-forward`, over
+//! WebSockets and over SPDY, on a node that runs pods for real.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -12,24 +12,24 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
-use e2e::journey::{self, Imported, MANAGEMENT, Target};
+use e2e::journey::{self, ImportTarget, Imported, MANAGEMENT};
 use e2e::measure::memory;
 use e2e::wait::within;
-use e2e::{Cli, Guarantee, Interactive, Kubectl, Server, Shared, eventually, no_second_try};
+use e2e::{Cli, Guarantee, Interactive, Kubectl, Server, SharedWorld, eventually, no_second_try};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use testbed::{RealNode, TOOLBOX_IMAGE};
 
-/// What is carried where it must arrive whole.
+/// Bytes that must arrive unchanged.
 const BULK_BYTES: usize = 100 << 20;
-/// At once, each with a connection of its own from end to end.
+/// Concurrent users, each with a connection of their own from end to end.
 const PARALLEL: usize = 50;
-/// How much a server or agent may grow while somebody does not read, in megabytes. The buffers of
-/// one stream from end to end are less than two.
+/// Most growth of a server or agent while a client does not read, in megabytes. The buffers of one
+/// stream from end to end are less than two.
 const GROWTH_MAX: f64 = 24.0;
-/// What waits to be read meanwhile: far more than would fit.
+/// Bytes that wait to be read meanwhile: far more than the buffers hold.
 const UNREAD_BYTES: u64 = 400 << 20;
-/// A revoked token must not be of use for longer.
+/// Longest validity of a revoked token.
 const CUT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// An imported cluster with a node, and a pod on it.
@@ -39,16 +39,16 @@ struct World {
     admin: Cli,
     server: Server,
     node: RealNode,
-    /// Held by tests that measure or move much.
+    /// Lock of tests that measure or move much data.
     turn: Mutex<()>,
 }
 
-static WORLD: Shared<World> = Shared::new();
+static WORLD: SharedWorld<World> = SharedWorld::new();
 
 fn world() -> Arc<World> {
     WORLD.get(|| {
         let node = RealNode::start()?;
-        let target = Target::of(node.cluster())?;
+        let target = ImportTarget::of(node.cluster())?;
         let listening = "mkdir /tmp/www; exec httpd -f -p 80 -h /tmp/www";
         let reading = "while read line; do echo \"heard $line\"; done";
         target.kubectl.apply(&[pod("box", listening), pod("ear", reading)])?;
@@ -76,7 +76,7 @@ fn pod(name: &str, command: &str) -> Value {
     })
 }
 
-/// How `kubectl` carries streams.
+/// The transport of `kubectl`'s streams.
 #[derive(Clone, Copy, Debug)]
 enum Transport {
     WebSocket,
@@ -113,7 +113,7 @@ impl World {
         self.folder.path().join(name)
     }
 
-    /// A file of [`BULK_BYTES`] that do not repeat, with their hash.
+    /// A file of [`BULK_BYTES`] random bytes, with its hash.
     fn bulk(&self) -> (PathBuf, String) {
         let path = self.file("bulk");
         if !path.exists() {
@@ -146,7 +146,7 @@ fn hash_of(mut from: impl Read) -> String {
     hash.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn tell_rate(what: &str, transport: Transport, since: Instant) {
+fn print_rate(what: &str, transport: Transport, since: Instant) {
     let took = since.elapsed().as_secs_f64();
     #[expect(clippy::cast_precision_loss, reason = "for people")]
     let rate = BULK_BYTES as f64 / f64::from(1 << 20) / took;
@@ -157,7 +157,7 @@ fn tell_rate(what: &str, transport: Transport, since: Instant) {
 fn exec_carries_input_output_errors_and_exit_codes() {
     let world = world();
     for transport in Transport::BOTH {
-        // At this verbosity kubectl tells when it gives up a protocol for another.
+        // At this verbosity kubectl logs when it falls back to another protocol.
         let script = "tr a-z A-Z; echo wrong >&2; exit 7";
         let arguments = ["-v=4", "exec", "-i", "box", "--", "sh", "-c", script];
         let mut command = world.kubectl(transport).command(arguments);
@@ -174,7 +174,7 @@ fn exec_carries_input_output_errors_and_exit_codes() {
 }
 
 #[test]
-fn a_terminal_in_a_pod_has_the_size_of_the_persons_own() {
+fn a_terminal_in_a_pod_has_the_size_of_the_users_terminal() {
     let world = world();
     for transport in Transport::BOTH {
         let kubectl = world.kubectl(transport).command(["exec", "-it", "box", "--", "sh"]);
@@ -196,12 +196,12 @@ fn a_terminal_in_a_pod_has_the_size_of_the_persons_own() {
             .unwrap();
         let mut await_size = |size: &str| {
             within(Duration::from_secs(20), &format!("{transport:?}: size {size}"), || {
-                let before = terminal.said().len();
-                terminal.tell("stty size; tty\n")?;
-                let answer = terminal.await_said(|said| {
+                let before = terminal.output().len();
+                terminal.write_input("stty size; tty\n")?;
+                let response = terminal.await_said(|said| {
                     said.get(before..)?.split("/dev/pts/").nth(1).map(|_| said[before..].to_owned())
                 })?;
-                ensure!(answer.contains(size), "{answer:?}");
+                ensure!(response.contains(size), "{response:?}");
                 Ok(())
             });
         };
@@ -210,7 +210,7 @@ fn a_terminal_in_a_pod_has_the_size_of_the_persons_own() {
             Command::new("stty").args(["-F", &name, "rows", "44", "cols", "122"]).status();
         assert!(resized.unwrap().success());
         await_size("44 122");
-        terminal.tell("exit 5\n").unwrap();
+        terminal.write_input("exit 5\n").unwrap();
         let (status, said) = terminal.finish().unwrap();
         assert_eq!(status.code(), Some(5), "{transport:?}: {said:?}");
     }
@@ -224,7 +224,7 @@ fn attach_talks_with_the_process_that_the_pod_runs() {
         let mut attached = Interactive::start(&mut command).unwrap();
         for word in 0..3 {
             let line = format!("{round}-{word}");
-            attached.tell(&format!("{line}\n")).unwrap();
+            attached.write_input(&format!("{line}\n")).unwrap();
             let heard = format!("heard {line}\n");
             attached.await_said(|said| said.contains(&heard).then_some(())).unwrap();
         }
@@ -232,7 +232,7 @@ fn attach_talks_with_the_process_that_the_pod_runs() {
 }
 
 #[test]
-fn logs_follow_until_the_pod_is_gone() {
+fn followed_logs_end_when_the_pod_is_deleted() {
     let world = world();
     let kubectl = world.kubectl(Transport::WebSocket);
     kubectl
@@ -264,13 +264,14 @@ fn a_hundred_megabytes_are_copied_to_a_pod_and_back_unchanged() {
         let back = world.file("back");
         let since = Instant::now();
         kubectl.succeed(&["cp", path.to_str().unwrap(), "box:/tmp/copied"]).unwrap();
-        tell_rate("cp to a pod", transport, since);
+        print_rate("cp to a pod", transport, since);
         assert_eq!(world.hash_in_pod("/tmp/copied"), hash, "{transport:?}");
         let since = Instant::now();
-        // A tail that kube-apiserver drops (see the reader that stands still) is asked for again.
+        // kube-apiserver may drop the tail (see the test of a stalled reader); then it is requested
+        // again.
         let from_pod = ["cp", "--retries=2", "box:/tmp/copied", back.to_str().unwrap()];
         kubectl.succeed(&from_pod).unwrap();
-        tell_rate("cp from a pod", transport, since);
+        print_rate("cp from a pod", transport, since);
         assert_eq!(hash_of(File::open(&back).unwrap()), hash, "{transport:?}");
         std::fs::remove_file(back).unwrap();
         kubectl.succeed(&["exec", "box", "--", "rm", "/tmp/copied"]).unwrap();
@@ -300,15 +301,15 @@ fn a_hundred_megabytes_come_through_a_forwarded_port_unchanged() {
                 line.split_once(" ->")?.0.parse().ok()
             })
             .unwrap();
-        // One after the other over the same forwarding, as a browser would.
+        // Sequentially over the same forwarding, like a browser.
         for _ in 0..2 {
             let since = Instant::now();
             let stream = fetch(port, "/bulk").unwrap();
             assert_eq!(hash_of(stream), hash, "{transport:?}");
-            tell_rate("port-forward", transport, since);
+            print_rate("port-forward", transport, since);
         }
         assert!(fetch(port, "/missing").is_err());
-        let said = forward.said();
+        let said = forward.output();
         assert!(!said.to_lowercase().contains("fallback"), "{transport:?}: {said}");
     }
 }
@@ -330,7 +331,7 @@ fn fetch(port: u16, path: &str) -> Result<impl Read + use<>> {
 }
 
 #[test]
-fn fifty_people_work_in_one_pod_at_once() {
+fn fifty_users_work_in_one_pod_at_once() {
     let world = world();
     let _alone = world.alone();
     let before = world.memory();
@@ -342,23 +343,23 @@ fn fifty_people_work_in_one_pod_at_once() {
             (number, Interactive::start(&mut command).unwrap())
         })
         .collect();
-    // All are open before the first is through.
+    // All are open before the first ends.
     let mut open = Vec::new();
     for (number, mut child) in children {
-        child.tell(&format!("I am {number}.")).unwrap();
-        let wanted = format!("I am {number}.");
-        child.await_said(|said| (said == wanted).then_some(())).unwrap();
-        open.push((wanted, child));
+        child.write_input(&format!("I am {number}.")).unwrap();
+        let expected = format!("I am {number}.");
+        child.await_said(|said| (said == expected).then_some(())).unwrap();
+        open.push((expected, child));
     }
     println!(
         "{PARALLEL} open after {:.1?}, memory {before:.0?} -> {:.0?} MB",
         since.elapsed(),
         world.memory()
     );
-    for (wanted, mut child) in open {
+    for (expected, mut child) in open {
         child.close_input();
         let (status, said) = child.finish().unwrap();
-        assert!(status.success() && said == wanted, "{status}: {said}");
+        assert!(status.success() && said == expected, "{status}: {said}");
     }
 }
 
@@ -368,14 +369,14 @@ fn a_reader_that_stands_still_costs_no_memory_and_loses_nothing() {
     let _alone = world.alone();
     for transport in Transport::BOTH {
         let before = world.memory();
-        // Ends only when all was read: kube-apiserver closes behind the last byte, and then drops what waits for a
-        // slow reader as soon as a heartbeat of the client arrives.
+        // Ends only when everything was read: kube-apiserver closes after the last byte, and then
+        // drops data for a slow reader when a heartbeat of the client arrives.
         let pour = format!("head -c {UNREAD_BYTES} /dev/zero; cat");
         let mut command =
             world.kubectl(transport).command(["exec", "-i", "box", "--", "sh", "-c", &pour]);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let input = child.stdin.take().unwrap();
-        // The pod has stopped pouring when all on the way is full.
+        // The pod has stopped writing when all buffers are full.
         let poured = || {
             let shown = ["exec", "box", "--", "sh", "-c", "cat /proc/$(pidof head)/io"];
             let said = world.kubectl(Transport::WebSocket).succeed(&shown)?;
@@ -406,7 +407,7 @@ fn a_reader_that_stands_still_costs_no_memory_and_loses_nothing() {
 }
 
 #[test]
-fn a_pod_that_does_not_listen_costs_no_memory() {
+fn a_pod_that_reads_nothing_costs_no_memory() {
     let world = world();
     let _alone = world.alone();
     for transport in Transport::BOTH {
@@ -428,7 +429,7 @@ fn a_pod_that_does_not_listen_costs_no_memory() {
         let mut last = 0;
         let stuck_at = eventually("the writer is held back", || {
             let now = written.load(std::sync::atomic::Ordering::Relaxed);
-            // A second look after a moment in which much would move.
+            // A second measurement, after a time in which much data could have moved.
             world.kubectl(transport).succeed(&["version"])?;
             ensure!(now > 0 && now == std::mem::replace(&mut last, now), "{now} written");
             Ok(now)
@@ -450,7 +451,7 @@ fn a_pod_that_does_not_listen_costs_no_memory() {
 }
 
 #[test]
-fn a_token_that_is_taken_away_takes_its_open_streams_along() {
+fn a_revoked_token_ends_its_open_streams() {
     no_second_try(Guarantee::Revocation);
     let world = world();
     for transport in Transport::BOTH {
@@ -465,7 +466,7 @@ fn a_token_that_is_taken_away_takes_its_open_streams_along() {
             .with_env("KUBECTL_REMOTE_COMMAND_WEBSOCKETS", websockets);
         let mut command = kubectl.command(["exec", "-i", "box", "--", "cat"]);
         let mut idle = Interactive::start(&mut command).unwrap();
-        idle.tell("here\n").unwrap();
+        idle.write_input("here\n").unwrap();
         idle.await_said(|said| said.contains("here").then_some(())).unwrap();
         let mut follow = kubectl.command(["logs", "-f", "ear"]);
         let mut follow = Interactive::start(&mut follow).unwrap();
@@ -473,14 +474,14 @@ fn a_token_that_is_taken_away_takes_its_open_streams_along() {
         let name = token.split(':').next().unwrap();
         let path = format!("{MANAGEMENT}/tokens/{name}");
         world.server.admin().unwrap().delete(&path).unwrap().success().unwrap();
-        within(CUT_TIMEOUT, "the exec is cut", || idle.ended().map(drop));
-        within(CUT_TIMEOUT, "the log is cut", || follow.ended().map(drop));
-        // Others go on.
+        within(CUT_TIMEOUT, "the exec is cut", || idle.exit_status().map(drop));
+        within(CUT_TIMEOUT, "the log is cut", || follow.exit_status().map(drop));
+        // Other streams continue.
         world.kubectl(transport).succeed(&["exec", "box", "--", "true"]).unwrap();
     }
 }
 
-/// A kubeconfig with nothing but this token.
+/// A kubeconfig with only this token.
 fn by_hand(world: &World, home: &Path, token: &str) -> PathBuf {
     let path = home.join("by-hand.kubeconfig");
     let url = format!("{}/k8s/clusters/{}", world.server.url(), world.imported.id);

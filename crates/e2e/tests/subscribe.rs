@@ -1,4 +1,4 @@
-//! The change feed of a real server, as scripts and pages open it: what they see, and when it ends.
+//! The change feed of a real server, for scripts and pages: its frames, and when it ends.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -12,14 +12,14 @@ use std::time::{Duration, Instant};
 use e2e::journey::{self, MANAGEMENT};
 use e2e::server::ADMIN_PASSWORD;
 use e2e::socket::{Event, Refusal};
-use e2e::{Cli, Client, Guarantee, Server, Shared, Socket, eventually, no_second_try};
+use e2e::{Cli, Client, Guarantee, Server, SharedWorld, Socket, eventually, no_second_try};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 
-/// Within this, a frame that must not come would have come.
+/// Time within which a forbidden frame would have arrived.
 const LOOK_AROUND: Duration = Duration::from_secs(1);
-/// A role or token that is taken away holds no longer than this.
+/// Longest validity of a revoked role or token.
 const REVOCATION_MAX: Duration = Duration::from_secs(1);
 
 struct World {
@@ -27,7 +27,7 @@ struct World {
     cli: Cli,
 }
 
-static WORLD: Shared<World> = Shared::new();
+static WORLD: SharedWorld<World> = SharedWorld::new();
 
 fn world() -> Arc<World> {
     WORLD.get(|| {
@@ -43,7 +43,7 @@ impl World {
     }
 
     /// A new user without any role: client with their login token, and their id.
-    fn person(&self, name: &str) -> (Client, String) {
+    fn new_user(&self, name: &str) -> (Client, String) {
         journey::user_with_role(&self.server, &self.cli, name, None).unwrap();
         let token = self.server.login(name, &format!("password-of-{name}")).unwrap();
         let client = self.server.anyone().unwrap().bearer(&token);
@@ -95,7 +95,7 @@ fn providers_were_seen(admin: &Client, seen: &mut BTreeMap<String, BTreeMap<Stri
 
 #[test]
 fn the_administrator_sees_every_kind_as_a_get_shows_it() {
-    // Of its own: others change things in between.
+    // A server of its own: other tests would change objects meanwhile.
     let server = Server::start().unwrap();
     let world = World { cli: Cli::admin(&server).unwrap(), server };
     let admin = world.admin();
@@ -105,7 +105,7 @@ fn the_administrator_sees_every_kind_as_a_get_shows_it() {
     });
     let mut socket = open(&admin, "/v3/subscribe");
     let mut first: BTreeMap<String, BTreeMap<String, Value>> = BTreeMap::new();
-    // A new object is shown as such, and again when it is no longer new.
+    // A new object gets a frame, and another one when its state changes.
     let token = format!("{id}:default-token");
     let settled = |event: &Event| match event {
         Event::Frame(frame) => {
@@ -143,7 +143,7 @@ fn the_administrator_sees_every_kind_as_a_get_shows_it() {
         let seen = first.remove(kind).unwrap_or_default();
         let ids = |keys: Vec<&String>| keys.into_iter().cloned().collect::<Vec<_>>();
         assert_eq!(ids(seen.keys().collect()), ids(listed.keys().collect()), "{kind}");
-        // Settings and role templates stand still, so nothing excuses a difference.
+        // Settings and role templates do not change, so there must be no difference.
         if matches!(kind, "setting" | "roleTemplate") {
             for (id, object) in seen {
                 assert_eq!(&object, listed[&id], "{kind} {id}");
@@ -179,7 +179,7 @@ fn a_member_sees_their_cluster_from_the_moment_they_may_until_they_may_not() {
         journey::create_cluster(&world.server, "ours").unwrap(),
         journey::create_cluster(&world.server, "theirs").unwrap(),
     );
-    let (member, user) = world.person("member");
+    let (member, user) = world.new_user("member");
     let mut socket = open(&member, "/v3/subscribe?resourceTypes=cluster&resourceTypes=project");
     let before = socket.all_within(LOOK_AROUND).unwrap();
     assert!(before.is_empty(), "nothing is theirs yet: {before:?}");
@@ -191,7 +191,7 @@ fn a_member_sees_their_cluster_from_the_moment_they_may_until_they_may_not() {
     let made = admin.post("/v3/clusterroletemplatebindings", &binding).unwrap().success().unwrap();
     let data = about(&mut socket, "resource.change", &ours);
     assert_eq!(data["name"], "ours");
-    // As they would get it themselves: without what only others may do.
+    // Like their own GET: without links that only other users have.
     let got = member.get(&format!("/v3/clusters/{ours}")).unwrap().success().unwrap();
     assert_eq!(data["links"], got["links"]);
 
@@ -215,11 +215,11 @@ fn a_member_sees_their_cluster_from_the_moment_they_may_until_they_may_not() {
 }
 
 #[test]
-fn people_see_their_own_tokens_and_nobody_elses() {
+fn users_see_their_own_tokens_and_no_others() {
     no_second_try(Guarantee::Secrecy);
     let world = world();
-    let (ann, ann_id) = world.person("ann");
-    let (bob, _) = world.person("bob");
+    let (ann, ann_id) = world.new_user("ann");
+    let (bob, _) = world.new_user("bob");
     let mut socket = open(&ann, "/v3/subscribe?resourceTypes=tokens");
     let own = socket.all_within(LOOK_AROUND).unwrap();
     assert!(
@@ -249,7 +249,7 @@ fn people_see_their_own_tokens_and_nobody_elses() {
 fn a_token_that_is_revoked_or_a_user_who_is_disabled_ends_their_sockets() {
     no_second_try(Guarantee::Revocation);
     let world = world();
-    let (client, id) = world.person("leaver");
+    let (client, id) = world.new_user("leaver");
     let body = json!({"type": "token", "description": "for a script"});
     let made = client.post("/v3/tokens", &body).unwrap().success().unwrap();
     let script = world.server.anyone().unwrap().bearer(made["token"].as_str().unwrap());

@@ -1,5 +1,5 @@
-//! The Go clients that controllers are made of, against `drover sim`: the typed one in protobuf alone,
-//! dynamic and metadata informers, and managers of controller-runtime.
+//! The Go clients that controllers are made of, against `drover sim`: the typed one in protobuf
+//! alone, dynamic and metadata informers, and managers of controller-runtime.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 

@@ -1,4 +1,5 @@
-//! `drover up`: one command from nothing to an active demo cluster, and again from what is kept.
+//! `drover up`: one command from an empty folder to an active demo cluster, and again with existing
+//! data.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -10,13 +11,13 @@ use std::time::Duration;
 use anyhow::{Context, Result, ensure};
 use e2e::server::ADMIN_PASSWORD;
 use e2e::wait::within;
-use e2e::{Client, Outcome, programs};
+use e2e::{Client, ProgramOutput, programs};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::{Value, json};
 use testbed::Process;
 
-/// Everything at once, on a busy machine.
+/// Timeout for the whole start on a busy machine.
 const UP_TIMEOUT: Duration = Duration::from_secs(120);
 
 fn command(folder: &Path, arguments: &[&str]) -> Command {
@@ -25,9 +26,9 @@ fn command(folder: &Path, arguments: &[&str]) -> Command {
     command
 }
 
-fn run(folder: &Path, arguments: &[&str]) -> Outcome {
+fn run(folder: &Path, arguments: &[&str]) -> ProgramOutput {
     let output = command(folder, arguments).output().unwrap();
-    Outcome {
+    ProgramOutput {
         command: format!("drover up {}", arguments.join(" ")),
         success: output.status.success(),
         code: output.status.code().unwrap_or(-1),
@@ -48,7 +49,7 @@ fn word<'a>(text: &'a str, start: &str) -> Result<&'a str> {
     found.with_context(|| format!("nothing that begins with '{start}' in: {text}"))
 }
 
-/// What stands behind `label` in its line.
+/// The text after `label` in its line.
 fn after<'a>(text: &'a str, label: &str) -> Result<&'a str> {
     let line = text.lines().find(|line| line.to_lowercase().contains(label));
     let line = line.with_context(|| format!("no '{label}' in: {text}"))?;
@@ -60,11 +61,11 @@ fn login(url: &str, folder: &Path, password: &str) -> Result<Client> {
     let client = Client::new(url, &std::fs::read_to_string(ca)?)?;
     let body = json!({"username": "admin", "password": password});
     let path = "/v3-public/localProviders/local?action=login";
-    let answer = client.post(path, &body)?.success()?;
-    Ok(client.bearer(answer["token"].as_str().context("no token")?))
+    let response = client.post(path, &body)?.success()?;
+    Ok(client.bearer(response["token"].as_str().context("no token")?))
 }
 
-/// The file of the server, whichever folder of `target/up` holds it.
+/// A file of the server, in whichever folder of `target/up`.
 fn find(folder: &Path, name: &str) -> Option<std::path::PathBuf> {
     let entries = std::fs::read_dir(folder).ok()?;
     let mut folders = Vec::new();
@@ -91,14 +92,14 @@ fn up_ends_active_and_a_second_start_keeps_what_was_there() {
     let listen = free();
     let first = run(folder.path(), &["--check", "--listen", &listen]);
     assert!(first.success, "{first:?}");
-    assert!(folder.path().join("target/up").is_dir(), "the data is elsewhere");
+    assert!(folder.path().join("target/up").is_dir(), "the data is in another folder");
 
     let second = command(folder.path(), &["--listen", &listen]);
     let log = folder.path().join("up.log");
     let mut up = Process::start("drover up", &second, &log).unwrap();
     let words = || std::fs::read_to_string(&log).unwrap_or_default();
     let clusters = within(UP_TIMEOUT, "the demo cluster is active", || {
-        ensure!(up.ended().is_none(), "it ended: {}", words());
+        ensure!(up.exit_status().is_none(), "it ended: {}", words());
         let said = words();
         let url = word(&said, "https://")?;
         let client = login(url, &folder.path().join("target/up"), after(&said, "password")?)?;
@@ -108,8 +109,8 @@ fn up_ends_active_and_a_second_start_keeps_what_was_there() {
         Ok(clusters)
     });
     assert!(words().contains("admin"), "{}", words());
-    // The commands are logged in; nobody had another login before.
-    let next = within(UP_TIMEOUT, "the next commands are told", || {
+    // The commands are logged in; there was no login before.
+    let next = within(UP_TIMEOUT, "the next commands are printed", || {
         let said = words();
         let lines: Vec<String> =
             said.lines().filter(|line| line.contains("  # ")).map(str::to_owned).collect();
@@ -135,7 +136,7 @@ fn up_ends_active_and_a_second_start_keeps_what_was_there() {
 
     // Ctrl-C stops all of it.
     kill(Pid::from_raw(i32::try_from(up.id()).unwrap()), Signal::SIGINT).unwrap();
-    within(UP_TIMEOUT, "it has ended", || up.ended().context("it still runs"));
+    within(UP_TIMEOUT, "it has ended", || up.exit_status().context("it still runs"));
     let port_is_free = || TcpListener::bind(&listen).map(drop);
     within(UP_TIMEOUT, "its port is free", port_is_free);
     let third = run(folder.path(), &["--check", "--listen", &listen]);
@@ -155,7 +156,7 @@ fn up_leaves_another_login_the_current_one() {
     };
     let ca = server.ca_file();
     let ca = ca.to_str().unwrap();
-    // One is of work, the other of a server that an earlier run had elsewhere.
+    // One login is of work, the other of an earlier run's server at another address.
     for name in ["up", "work"] {
         let who = ["login", server.url(), "--username", "admin", "--ca-file", ca, "--name", name];
         drover(&who);
@@ -163,8 +164,8 @@ fn up_leaves_another_login_the_current_one() {
     let up = command(folder.path(), &["--listen", "127.0.0.1:0"]);
     let log = folder.path().join("up.log");
     let mut up = Process::start("drover up", &up, &log).unwrap();
-    let next = within(UP_TIMEOUT, "the next commands are told", || {
-        ensure!(up.ended().is_none(), "it ended: {}", up.log_tail());
+    let next = within(UP_TIMEOUT, "the next commands are printed", || {
+        ensure!(up.exit_status().is_none(), "it ended: {}", up.log_tail());
         let said = std::fs::read_to_string(&log)?;
         let line = said.lines().find(|line| line.contains("  # ")).context("none yet")?;
         Ok(line.to_owned())
@@ -197,11 +198,12 @@ fn a_taken_port_is_said_plainly() {
 #[test]
 fn the_root_page_says_how_to_log_in() {
     let server = e2e::Server::start().unwrap();
-    // As browsers ask; clients of Kubernetes get its list of paths there.
+    // Like a browser; Kubernetes clients get the list of paths there.
     let request = http::Request::get("/").header("accept", "text/html,*/*;q=0.8");
-    let answer = server.anyone().unwrap().send(request.body(e2e::http::empty()).unwrap()).unwrap();
-    assert_eq!(answer.status, 200, "{}", answer.text());
-    assert!(answer.text().contains("drover login"), "{}", answer.text());
+    let response =
+        server.anyone().unwrap().send(request.body(e2e::http::empty()).unwrap()).unwrap();
+    assert_eq!(response.status, 200, "{}", response.text());
+    assert!(response.text().contains("drover login"), "{}", response.text());
     let pong = server.anyone().unwrap().get("/ping").unwrap();
     assert_eq!(pong.text(), "pong");
 }

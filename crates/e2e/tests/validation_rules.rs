@@ -1,5 +1,5 @@
 //! The same random validation rules to kube-apiserver and to a simulated cluster: each must be
-//! accepted or refused alike, and each object that it is about.
+//! accepted or refused alike, and so must each of its objects.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -7,8 +7,8 @@
 mod definitions;
 #[path = "validation_rules/expressions.rs"]
 mod expressions;
-#[path = "validation_rules/verdict.rs"]
-mod verdict;
+#[path = "validation_rules/validation.rs"]
+mod validation;
 
 use std::time::{Duration, Instant};
 
@@ -18,29 +18,29 @@ use serde_json::{Value, json};
 use testbed::RealCluster;
 
 use crate::definitions::{Rules, definition, object};
-use crate::verdict::Verdict;
+use crate::validation::ValidationResult;
 
-/// Rules that are asked about each on its own.
+/// Rules that are compared individually.
 const RULES: usize = 1_000;
-/// Definitions that objects are made of.
+/// Definitions with objects.
 const DEFINITIONS: usize = 4;
-/// Rules of one of them.
+/// Rules of one definition.
 const RULES_EACH: usize = 40;
-/// Objects, and updates of objects, that each of them is asked about.
+/// Objects, and updates of objects, that are compared for each definition.
 const OBJECTS_EACH: usize = 25;
-/// The same in every run but the long ones, so that a failure is nobody else's.
+/// The seed of every normal run, so that failures are reproducible.
 const SEED: u64 = 1;
-/// How long to go on, in seconds, each time with another seed.
+/// Variable with the duration of further runs, in seconds, each with another seed.
 const SOAK_ENV: &str = "DROVER_SOAK_SECONDS";
-/// Where the long runs begin, instead of the seed of every run.
+/// Variable with the first seed of long runs.
 const SEED_ENV: &str = "DROVER_SEED";
-/// Differences shown of a run.
+/// Most differences that are shown of a run.
 const SHOWN_MAX: usize = 40;
 
 const DEFINITIONS_PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
 #[test]
-fn random_rules_are_judged_as_kube_apiserver_judges_them() {
+fn random_rules_are_validated_like_kube_apiserver_validates_them() {
     let number = |name: &str| std::env::var(name).ok().map(|text| text.parse::<u64>().unwrap());
     let soak = number(SOAK_ENV).map(Duration::from_secs);
     let cluster = RealCluster::start().unwrap();
@@ -64,21 +64,21 @@ struct Sides {
     ours: Client,
 }
 
-/// What was answered differently.
+/// Differences between the responses.
 struct Found<'s> {
     sides: &'s Sides,
     differences: Vec<String>,
 }
 
 impl Found<'_> {
-    /// Sends the same to both. Whether it was accepted; `None` when they differ.
-    fn ask(&mut self, what: &str, put: bool, path: &str, body: &Value) -> Option<bool> {
+    /// Sends the same to both. Returns whether it was accepted; `None` when they differ.
+    fn send_to_both(&mut self, what: &str, put: bool, path: &str, body: &Value) -> Option<bool> {
         let send = |client: &Client| match put {
             true => client.put(path, body).unwrap(),
             false => client.post(path, body).unwrap(),
         };
-        let real = Verdict::of(&send(&self.sides.real));
-        let ours = Verdict::of(&send(&self.sides.ours));
+        let real = ValidationResult::of(&send(&self.sides.real));
+        let ours = ValidationResult::of(&send(&self.sides.ours));
         let differences = real.differences(&ours);
         if differences.is_empty() {
             return Some(real.is_accepted());
@@ -89,7 +89,7 @@ impl Found<'_> {
 }
 
 /// # Panics
-/// When the servers differ; the seed and the first differences are told.
+/// When the servers differ; the message has the seed and the first differences.
 fn compare(sides: &Sides, seed: u64) {
     let mut rules = Rules::new(seed);
     let mut found = Found { sides, differences: Vec::new() };
@@ -99,7 +99,9 @@ fn compare(sides: &Sides, seed: u64) {
         let rule = rules.rule();
         let crd = definition("single", std::slice::from_ref(&rule));
         let what = rule.to_string();
-        if found.ask(&what, false, &format!("{DEFINITIONS_PATH}?dryRun=All"), &crd) == Some(true) {
+        if found.send_to_both(&what, false, &format!("{DEFINITIONS_PATH}?dryRun=All"), &crd)
+            == Some(true)
+        {
             accepted.push(rule);
         }
     }
@@ -108,45 +110,45 @@ fn compare(sides: &Sides, seed: u64) {
         accepted.len(),
         since.elapsed()
     );
-    let mut judged = 0;
+    let mut compared = 0;
     for (number, chosen) in accepted.chunks(RULES_EACH).take(DEFINITIONS).enumerate() {
-        judged += objects(&mut found, &mut rules, &format!("seed{seed}of{number}"), chosen);
+        compared += objects(&mut found, &mut rules, &format!("seed{seed}of{number}"), chosen);
     }
-    println!("seed {seed}: {judged} objects judged, {:.0?} in all", since.elapsed());
+    println!("seed {seed}: {compared} objects compared, {:.0?} in all", since.elapsed());
     let shown = found.differences.len().min(SHOWN_MAX);
     assert!(
         found.differences.is_empty(),
-        "seed {seed}: {} were judged differently (kube-apiserver | drover), such as\n{}",
+        "seed {seed}: {} were validated differently (kube-apiserver | drover), such as\n{}",
         found.differences.len(),
         found.differences[..shown].join("\n")
     );
-    assert!(judged > 0, "seed {seed}: no rules were in force");
+    assert!(compared > 0, "seed {seed}: no rules were in force");
 }
 
-/// Objects of one definition with all of `chosen`. How many were asked about.
+/// Compares objects of one definition with all rules of `chosen`. Returns their number.
 fn objects(found: &mut Found<'_>, rules: &mut Rules, name: &str, chosen: &[Value]) -> usize {
     let crd = definition(name, chosen);
-    if found.ask(name, false, DEFINITIONS_PATH, &crd) != Some(true) {
+    if found.send_to_both(name, false, DEFINITIONS_PATH, &crd) != Some(true) {
         return 0;
     }
     let path = format!("/apis/rules.example.com/v1/{name}s");
     for client in [&found.sides.real, &found.sides.ours] {
         eventually("the kind is served", || client.get(&path)?.success());
     }
-    let mut judged = 0;
+    let mut compared = 0;
     for _ in 0..OBJECTS_EACH {
         let (first, second) = (rules.spec(), rules.spec());
         let first = object(name, "first", first);
-        found.ask(&first.to_string(), false, &format!("{path}?dryRun=All"), &first);
-        judged += 1;
-        // The rules hold back most objects, so the update starts from one that nothing was asked of.
+        found.send_to_both(&first.to_string(), false, &format!("{path}?dryRun=All"), &first);
+        compared += 1;
+        // The rules refuse most objects, so the update starts from one without validated fields.
         let mut second = object(name, "second", second);
         let base = object(name, "second", json!(null));
-        if found.ask(&base.to_string(), false, &path, &base) == Some(true) {
+        if found.send_to_both(&base.to_string(), false, &path, &base) == Some(true) {
             second["spec"] = first["spec"].clone();
             let update = format!("{path}/second");
-            found.ask(&second.to_string(), true, &format!("{update}?dryRun=All"), &second);
-            judged += 1;
+            found.send_to_both(&second.to_string(), true, &format!("{update}?dryRun=All"), &second);
+            compared += 1;
             for client in [&found.sides.real, &found.sides.ours] {
                 client.delete(&update).unwrap();
             }
@@ -155,5 +157,5 @@ fn objects(found: &mut Found<'_>, rules: &mut Rules, name: &str, chosen: &[Value
     for client in [&found.sides.real, &found.sides.ours] {
         client.delete(&format!("{DEFINITIONS_PATH}/{name}s.rules.example.com")).unwrap();
     }
-    judged
+    compared
 }

@@ -1,8 +1,8 @@
 //! ClusterRoleTemplateBinding: who has which role in a cluster.
 //!
-//! [`admission`]: a role can be given only by who has it. [`management`]: members see their cluster in
-//! the management API, [`projects`]: and what belongs to its projects. [`creator`]: who makes a cluster
-//! owns it. [`view`]: its place in the REST view.
+//! [`admission`]: a role can be given only by who has it. [`management`]: members see their cluster
+//! in the management API, [`projects`]: and what belongs to its projects. [`creator`]: who makes a
+//! cluster owns it. [`view`]: its place in the REST view.
 
 pub mod admission;
 pub mod creator;

@@ -10,7 +10,7 @@ use api_management::role_template::CLUSTER_OWNER;
 use api_management::{ClusterRoleTemplateBinding, RoleTemplate, user};
 use controller::{Change, Key, Reflector, Reflectors, Whole};
 use feature_kit::access::{CLUSTER_ADMIN, GLOBAL_BINDING_LABEL, GROUP_GLOBAL_ADMIN, cluster_group};
-use feature_kit::{RoleResolver, Membership};
+use feature_kit::{Membership, RoleResolver};
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use parking_lot::RwLock;
 use tokio::sync::watch;
@@ -186,7 +186,11 @@ impl State {
         person_subjects(person).any(|subject| self.admins.contains_key(&subject))
     }
 
-    fn groups(&self, person: Membership<'_>, is_selected: impl Fn(&str) -> bool) -> BTreeSet<String> {
+    fn groups(
+        &self,
+        person: Membership<'_>,
+        is_selected: impl Fn(&str) -> bool,
+    ) -> BTreeSet<String> {
         let mut groups = BTreeSet::new();
         for subject in person_subjects(person) {
             let grants = self.grants.get(&subject).into_iter().flatten();

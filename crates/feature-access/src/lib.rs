@@ -1,10 +1,10 @@
 //! Access: who may do what in which cluster.
 //!
 //! People get roles by bindings here; nothing is written per person anywhere else. Downstream each
-//! role is one ClusterRole, bound to one group ([`role_template::downstream`]); who is in which group
-//! says the [`graph`], from memory, at each request. In the management API the members of a cluster
-//! see it by the same groups ([`cluster_role_template_binding::management`]), and use what belongs to its
-//! projects ([`cluster_role_template_binding::projects`]).
+//! role is one ClusterRole, bound to one group ([`role_template::downstream`]); who is in which
+//! group says the [`graph`], from memory, at each request. In the management API the members of a
+//! cluster see it by the same groups ([`cluster_role_template_binding::management`]), and use what
+//! belongs to its projects ([`cluster_role_template_binding::projects`]).
 
 pub mod cluster_role_template_binding;
 pub mod graph;

@@ -18,10 +18,10 @@ use api_management::RoleTemplate;
 pub use inheritance::closure;
 
 /// The role templates that exist among `used` and all that they inherit, by name. Pure.
-pub(crate) fn with_inherited<'a>(
+pub(crate) fn with_inherited(
     used: impl IntoIterator<Item = String>,
-    known: &'a BTreeMap<String, Arc<RoleTemplate>>,
-) -> BTreeMap<&'a str, &'a RoleTemplate> {
+    known: &BTreeMap<String, Arc<RoleTemplate>>,
+) -> BTreeMap<&str, &RoleTemplate> {
     let inherited_by = |name: &str| {
         let template = known.get(name);
         template.into_iter().flat_map(|template| template.role_template_names.clone())

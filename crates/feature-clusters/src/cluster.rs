@@ -8,9 +8,9 @@
 //! | [`ownership`] | – | one downstream namespace owns all that is ours there |
 //! | [`removal`] | Removed | a deleted cluster goes, here and downstream, within a deadline |
 //!
-//! [`uid`] says which cluster an entry is for; an import checks by [`import_check`]. How clusters look in the
-//! REST view is in [`view`]; [`actions`] makes kubeconfigs.
-//! `DefaultProjectCreated` and `SystemProjectCreated` belong to the projects feature.
+//! [`uid`] says which cluster an entry is for; an import checks by [`import_check`]. How clusters
+//! look in the REST view is in [`view`]; [`actions`] makes kubeconfigs. `DefaultProjectCreated` and
+//! `SystemProjectCreated` belong to the projects feature.
 
 pub mod actions;
 pub mod admission;

@@ -40,8 +40,8 @@ pub struct Obstacle {
     pub reason: &'static str,
     /// For people, with what to do next.
     pub message: String,
-    /// Ids of the entries that manage the cluster already. For [`crate::cluster::import_check`] alone: not everybody
-    /// who sees this cluster may see them, so they are in no object.
+    /// Ids of the entries that manage the cluster already. For [`crate::cluster::import_check`]
+    /// alone: not everybody who sees this cluster may see them, so they are in no object.
     pub managed_by: Vec<String>,
 }
 

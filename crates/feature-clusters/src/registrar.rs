@@ -1,9 +1,9 @@
 //! Which agents the tunnel lets in: looks up keys and tokens, registers the first key of a token.
 //!
-//! The registered key is in `status.agentIdentity` of the cluster, together with the name of the token
-//! it came with. A token is used up when that entry names it; a newer token may replace the key, which
-//! is how an agent that lost its key comes back. The write is bound to the version that was read, so
-//! of two agents with one token exactly one gets in.
+//! The registered key is in `status.agentIdentity` of the cluster, together with the name of the
+//! token it came with. A token is used up when that entry names it; a newer token may replace the
+//! key, which is how an agent that lost its key comes back. The write is bound to the version that
+//! was read, so of two agents with one token exactly one gets in.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use std::time::{Duration, SystemTime};
 
 use api_management::cluster::{AgentIdentity, DRIVER_IMPORTED};
 use api_management::{Cluster, ClusterRegistrationToken};
-use controller::{Change, Key, Reflector, StatusPatch, Target, Whole, status};
+use controller::{Change, Key, Reflector, StatusPatch, StatusTarget, Whole, status};
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
@@ -143,11 +143,12 @@ impl AgentRegistrar {
         decided
     }
 
-    /// Refuses the first key of an entry from a cluster that another entry manages: by the uid that the agent
-    /// claims, or by its key, which is the other entry's when the manifest was applied beside that one's agent.
+    /// Refuses the first key of an entry from a cluster that another entry manages: by the uid that
+    /// the agent claims, or by its key, which is the other entry's when the manifest was applied
+    /// beside that one's agent.
     ///
-    /// Nothing of the other entry changes. Without the refusal the agent would replace the key that it shares with
-    /// the other entry's agent, and its ready pod that agent's.
+    /// Nothing of the other entry changes. Without the refusal the agent would replace the key that
+    /// it shares with the other entry's agent, and its ready pod that agent's.
     fn guard(
         &self,
         hello: &Hello,
@@ -186,7 +187,8 @@ impl AgentRegistrar {
         self.connections.obstruct(cluster, obstacle);
     }
 
-    /// Ids of the entries for whose sake an agent of `cluster` is refused: by the uid that it claims, else by its key.
+    /// Ids of the entries for whose sake an agent of `cluster` is refused: by the uid that it
+    /// claims, else by its key.
     fn managers(&self, cluster: &str, hello: &Hello) -> Vec<String> {
         let uid = hello.cluster_uid.as_deref().unwrap_or_default();
         let mut managers = uid::entries(&self.clusters, uid);
@@ -213,7 +215,7 @@ impl AgentRegistrar {
         };
         self.store(&admission.cluster, &identity, hello.cluster_uid.as_deref()).await?;
         let used = StatusPatch::new().field("usedAt", identity.registered_at.clone());
-        let target = Target::of::<ClusterRegistrationToken>(&key.namespace, &key.name);
+        let target = StatusTarget::of::<ClusterRegistrationToken>(&key.namespace, &key.name);
         if let Err(error) = used.write(&self.client, &target).await {
             // For people only: what counts is the cluster's entry.
             tracing::warn!(token = %key, error = error.chain(), "use of the token was not noted");
@@ -237,7 +239,7 @@ impl AgentRegistrar {
             Some(uid) => patch.field("kubeSystemUid", uid),
             None => patch,
         };
-        let target = Target::of::<Cluster>("", cluster);
+        let target = StatusTarget::of::<Cluster>("", cluster);
         let written = patch.write_if(&self.client, &target, |stored| {
             let free = is_free(stored, identity);
             refused.store(!free, Ordering::Relaxed);
@@ -248,8 +250,8 @@ impl AgentRegistrar {
     }
 }
 
-/// Whether `identity` may become the cluster's: none is there, it is there already, or it came with a
-/// newer token. A cluster under removal takes none.
+/// Whether `identity` may become the cluster's: none is there, it is there already, or it came with
+/// a newer token. A cluster under removal takes none.
 fn is_free(cluster: &Value, identity: &AgentIdentity) -> bool {
     let stored = &cluster["status"]["agentIdentity"];
     let removing = cluster["metadata"]["deletionTimestamp"].is_string();
@@ -325,7 +327,7 @@ impl Registrar for AgentRegistrar {
         let by_token = by_token.map(|token| token.cluster);
         by_token.or_else(|| self.key_record(&hello.key).map(|key| key.cluster))
     }
-    fn connected(&self, session: &SessionInfo) {
+    fn on_connect(&self, session: &SessionInfo) {
         // It was let in, and its key replaced before it was there to be cut.
         if self.is_replaced(session) {
             self.sessions.cut_key(&session.cluster, &session.key);
@@ -333,16 +335,16 @@ impl Registrar for AgentRegistrar {
         }
         self.connections.clear(&session.cluster);
     }
-    fn disconnected(&self, session: &SessionInfo, _cause: &str) {
+    fn on_disconnect(&self, session: &SessionInfo, _cause: &str) {
         self.connections.clear(&session.cluster);
     }
-    fn reported(&self, session: &SessionInfo, credential: ApiCredential) {
+    fn on_credential(&self, session: &SessionInfo, credential: ApiCredential) {
         if self.is_replaced(session) {
             return;
         }
         self.connections.report(&session.cluster, credential);
     }
-    fn troubled(&self, session: &SessionInfo, trouble: &str) {
+    fn on_credential_problem(&self, session: &SessionInfo, trouble: &str) {
         if self.is_replaced(session) {
             return;
         }

@@ -374,7 +374,7 @@ fn pod(value: Value) -> Pod {
 #[test]
 fn a_pod_requests_the_larger_of_its_containers_and_its_init_steps() {
     let resources = |cpu: &str| json!({"requests": {"cpu": cpu, "memory": "1Gi"}});
-    let kept = PodUse::keep(pod(json!({"metadata": {"name": "a"}, "spec": {
+    let kept = PodUse::project(pod(json!({"metadata": {"name": "a"}, "spec": {
         "nodeName": "n1",
         "overhead": {"cpu": "50m"},
         "initContainers": [{"name": "i", "resources": resources("3")}],
@@ -387,7 +387,7 @@ fn a_pod_requests_the_larger_of_its_containers_and_its_init_steps() {
     assert_eq!(requested["cpu"], "3050m");
     assert_eq!(requested["memory"], "2Gi");
     assert_eq!(requested["pods"], "1");
-    let ended = PodUse::keep(pod(json!({"metadata": {"name": "a"},
+    let ended = PodUse::project(pod(json!({"metadata": {"name": "a"},
         "spec": {"nodeName": "n1", "containers": []}, "status": {"phase": "Succeeded"}})));
     assert_eq!(&*ended.node, "");
 }
@@ -405,7 +405,7 @@ fn a_heartbeat_alone_changes_nothing_and_names_are_stable() {
                     "machineID": "", "operatingSystem": "", "osImage": "", "systemUUID": ""},
                 "conditions": [{"type": "Ready", "status": "True",
                     "lastHeartbeatTime": heartbeat}]}});
-        desired::ObservedNode::keep(serde_json::from_value(node).unwrap())
+        desired::ObservedNode::project(serde_json::from_value(node).unwrap())
     };
     let mut status = json!({});
     let first = node("2020-01-01T00:00:00Z", "v1");

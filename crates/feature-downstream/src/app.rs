@@ -1,6 +1,6 @@
-//! Charts that are installed in a project. This version installs none, so there are none: the list is empty
-//! and nothing can be made. The type is there because Rancher's CLI looks among apps for every name that it
-//! is told to wait for, and refuses to when there are no such things.
+//! Charts that are installed in a project. This version installs none: the list is empty and
+//! nothing can be created. The type exists because Rancher's CLI searches the apps for every name
+//! that it waits for, and fails when the type is missing.
 
 use feature_kit::downstream::ProjectHome;
 use futures::future::BoxFuture;

@@ -1,16 +1,17 @@
-//! Ingresses. The view names services and certificates by their ids, and has the paths of a rule in it.
+//! Ingresses. The view names services and certificates by their ids, and nests the paths in their
+//! rule.
 
 use rest_view::{ApiError, Mapper, Presentation, Resource};
 use serde_json::{Map, Value, json};
 
 pub const TYPE: &str = "ingress";
-/// What Kubernetes asks of each path and older clients do not say.
+/// Kubernetes requires it for each path, and older clients do not send it.
 const PATH_TYPE: &str = "ImplementationSpecific";
 
-/// Between the view's rules and those of Kubernetes.
-pub struct Rules;
+/// Maps between the view's rules and those of Kubernetes.
+pub struct IngressRules;
 
-impl Mapper for Rules {
+impl Mapper for IngressRules {
     fn to_view(&self, stored: &Value, fields: &mut Map<String, Value>) {
         let namespace = stored["metadata"]["namespace"].as_str().unwrap_or_default();
         let spec = &stored["spec"];
@@ -138,8 +139,8 @@ fn set(stored: &mut Value, name: &str, sent: Option<&Value>, change: impl Fn(&Va
     }
 }
 
-/// Services and certificates are those of the ingress's own namespace; workloads as targets would need
-/// Services that somebody makes, and are refused.
+/// Services and certificates must be in the namespace of the ingress. Workloads as targets would
+/// need Services that nothing creates, and are refused.
 ///
 /// # Errors
 /// 422, naming the field.
@@ -177,7 +178,7 @@ fn check_home(field: &str, id: &Value, namespace: &str) -> Result<(), ApiError> 
     }
 }
 
-/// An ingress is being set up until it has an address.
+/// An ingress is shown as initializing until it has an address.
 pub fn format(_: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
     let addresses = stored["status"]["loadBalancer"]["ingress"].as_array();
     let without = addresses.is_none_or(Vec::is_empty);

@@ -1,12 +1,12 @@
-//! What is inside clusters, in the REST view: Kubernetes' own objects of a downstream cluster, read and
-//! written there as the caller (`feature_kit::downstream`). Nothing of them is kept here.
+//! Objects inside clusters in the REST view: Kubernetes' own objects of a downstream cluster, read
+//! and written there as the caller (`feature_kit::downstream`). Nothing is stored here.
 //!
-//! Each type is a table in `types/cluster/` or `types/project/`; what a table cannot say is in the
-//! module of the type:
+//! Each type is a table in `types/cluster/` or `types/project/`; what a table cannot express is in
+//! the module of the type:
 //!
 //! | Where | What |
 //! | --- | --- |
-//! | [`namespace`] | keeps namespaces in projects |
+//! | [`namespace`] | assigns namespaces to projects |
 //! | [`host_path`] | a field of persistent volumes that has two names |
 //! | [`service`] | Services as they are, and as names for something else |
 //! | [`ingress`] | rules, whose services and certificates are named by their ids |
@@ -14,8 +14,8 @@
 //! | [`secret`] | Secrets of one namespace and of whole projects, one type for each kind |
 //! | [`app`] | installed charts, of which there are none |
 //!
-//! Secrets of whole projects are the exception: they lie in the management API. Not here: workloads and pods;
-//! how Secrets of projects come into namespaces.
+//! Secrets of whole projects are the exception: they are in the management API. Not here: workloads
+//! and pods; how Secrets of projects come into namespaces.
 
 pub mod app;
 pub mod horizontal_pod_autoscaler;
@@ -27,7 +27,7 @@ pub mod service;
 
 use std::sync::Arc;
 
-use api_management::table::{Table, nested, parse};
+use api_management::table::{TypeTable, nested, parse};
 use feature_kit::downstream::{ClusterStore, ProjectStore};
 use feature_kit::{Feature, ManagementContext, ViewSpec, table};
 use rest_view::{Action, Descriptor, KubeResource, Store};
@@ -85,7 +85,7 @@ pub fn descriptors() -> Vec<Descriptor> {
     in_cluster.into_iter().chain(in_project).collect()
 }
 
-fn cluster_type(table: &Table, resource: KubeResource) -> Descriptor {
+fn cluster_type(table: &TypeTable, resource: KubeResource) -> Descriptor {
     let store = ClusterStore::new(resource);
     let descriptor = described(table, IN_CLUSTER, CLUSTER_NESTED);
     match table.id {
@@ -99,7 +99,7 @@ fn cluster_type(table: &Table, resource: KubeResource) -> Descriptor {
     }
 }
 
-fn project_type(table: &Table, resource: KubeResource) -> Descriptor {
+fn project_type(table: &TypeTable, resource: KubeResource) -> Descriptor {
     let descriptor = described(table, IN_PROJECT, PROJECT_NESTED);
     if table.id == app::TYPE {
         return descriptor.store(Arc::new(app::NoApps));
@@ -116,7 +116,7 @@ fn project_type(table: &Table, resource: KubeResource) -> Descriptor {
         service::SERVICE => descriptor.validator(service::check_service),
         service::DNS_RECORD => descriptor.validator(service::check_record).mapper(service::Record),
         ingress::TYPE => {
-            let descriptor = descriptor.validator(ingress::check).mapper(ingress::Rules);
+            let descriptor = descriptor.validator(ingress::check).mapper(ingress::IngressRules);
             descriptor.formatter(ingress::format)
         }
         horizontal_pod_autoscaler::TYPE => {
@@ -130,7 +130,7 @@ fn project_type(table: &Table, resource: KubeResource) -> Descriptor {
 /// A type of Secrets: all that are in the store, or those of one kind.
 fn secret_type(descriptor: Descriptor, kind: &str, secrets: impl Store) -> Descriptor {
     let Some(stored) = secret::type_of(kind) else {
-        return descriptor.store(Arc::new(secrets)).mapper(secret::Kind);
+        return descriptor.store(Arc::new(secrets)).mapper(secret::SecretKind);
     };
     let descriptor = descriptor.store(Arc::new(secret::OfKind::new(secrets, stored)));
     match kind {
@@ -150,13 +150,13 @@ fn lower_first(text: &str) -> String {
 
 /// # Panics
 /// When a table is not one of a Kubernetes resource; a test reads all of them.
-fn read(text: &'static str) -> (Table, KubeResource) {
+fn read(text: &'static str) -> (TypeTable, KubeResource) {
     let table = parse(text).unwrap_or_else(|error| panic!("a table cannot be read: {error}"));
     let resource = table::resource_of(&table).expect("the table names a Kubernetes resource");
     (table, resource)
 }
 
-fn described(table: &Table, version: &str, shared: &'static str) -> Descriptor {
+fn described(table: &TypeTable, version: &str, shared: &'static str) -> Descriptor {
     let shared = nested(shared).unwrap_or_else(|error| panic!("nested types: {error}"));
     let descriptor = table::of_table(table).expect("the table names a Kubernetes resource");
     descriptor.version(version).types(shared.iter().map(table::struct_type))

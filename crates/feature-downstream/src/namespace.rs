@@ -1,15 +1,15 @@
 //! Namespaces, and the project that each is in.
 //!
-//! The annotation `field.cattle.io/projectId` says which: `c-abcde:p-abcde`. A label of the same key
-//! with the project's name alone is for selectors and always follows it. A namespace gets its project
-//! when it is made, and another one by the action `move`; an update leaves it where it is.
+//! The annotation `field.cattle.io/projectId` says which: `c-abcde:p-abcde`. A label of the same
+//! key with the project's name alone is for selectors and always follows it. A namespace gets its
+//! project when it is made, and another one by the action `move`; an update leaves it where it is.
 
 use api_management::keys::PROJECT_ID;
 use api_meta::object::ObjectExt;
 use feature_kit::downstream::{ClusterStore, Location, require_project};
 use futures::future::BoxFuture;
 use http::StatusCode;
-use rest_view::{ActionAnswer, ActionHandler, ActionRequest, ApiError, Context, Key, Store};
+use rest_view::{ActionHandler, ActionRequest, ActionResponse, ApiError, Context, Key, Store};
 use serde_json::{Map, Value};
 
 pub const TYPE: &str = "namespace";
@@ -28,8 +28,8 @@ impl NamespaceStore {
     }
 }
 
-/// A project that a namespace of the cluster may be put into: one of the cluster that the caller may
-/// see.
+/// A project that a namespace of the cluster may be put into: one of the cluster that the caller
+/// may see.
 async fn check_project(context: &Context<'_>, id: &str) -> Result<(), ApiError> {
     let location = Location::of(context)?;
     let wrong = |why: &str| {
@@ -101,12 +101,12 @@ impl Store for NamespaceStore {
     }
 }
 
-/// The action `move {projectId}`, with the caller's own right to update the namespace. No project: the
-/// namespace is in none afterwards.
+/// The action `move {projectId}`, with the caller's own right to update the namespace. No project:
+/// the namespace is in none afterwards.
 pub struct Move(pub ClusterStore);
 
 impl Move {
-    async fn to(&self, request: ActionRequest<'_>) -> Result<ActionAnswer, ApiError> {
+    async fn to(&self, request: ActionRequest<'_>) -> Result<ActionResponse, ApiError> {
         let context = request.context;
         let project = request.input.get("projectId").and_then(Value::as_str);
         let project = project.filter(|id| !id.is_empty());
@@ -119,7 +119,7 @@ impl Move {
         loop {
             assign(&mut namespace, project);
             match self.0.replace(context, &key, namespace).await {
-                Ok(_) => return Ok(ActionAnswer::Empty(StatusCode::NO_CONTENT)),
+                Ok(_) => return Ok(ActionResponse::Empty(StatusCode::NO_CONTENT)),
                 Err(error) if error.is_conflict() && attempt < MOVE_ATTEMPTS_MAX => attempt += 1,
                 Err(error) => return Err(error),
             }
@@ -132,7 +132,7 @@ impl ActionHandler for Move {
     fn run<'a>(
         &'a self,
         request: ActionRequest<'a>,
-    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
         Box::pin(self.to(request))
     }
 }

@@ -1,11 +1,12 @@
-//! Secrets of one namespace, and of a whole project. `namespacedSecret` and `secret` show all of them as
-//! they are; the other types are the Secrets of one kind each, with their content in fields of its own.
+//! Secrets of one namespace, and of a whole project. `namespacedSecret` and `secret` show all of
+//! them as they are; the other types are the Secrets of one kind each, with their content in fields
+//! of its own.
 //!
-//! Those of a project lie in its namespace of the management API ([`project_wide`]); a controller of the
-//! feature of projects copies them into the project's namespaces.
+//! Those of a project are in its namespace of the management API ([`project_wide`]); a controller
+//! of the feature of projects copies them into the project's namespaces.
 //!
-//! Passwords, keys and tokens are taken and never shown by the types of one kind, also not in the answer
-//! to a create.
+//! The types of one kind accept passwords, keys and tokens and never show them, also not in the
+//! reply to a create.
 
 mod certificate;
 mod content;
@@ -20,7 +21,8 @@ pub use certificate::Certificate;
 pub use content::{BasicAuth, DockerCredential, ServiceAccountToken, SshAuth};
 pub use project_wide::ProjectSecrets;
 
-/// The type of the view that shows Secrets of all kinds; with the prefix `namespaced`, of one namespace.
+/// The type of the view that shows Secrets of all kinds; with the prefix `namespaced`, of one
+/// namespace.
 pub const ANY: &str = "secret";
 /// Field `kind` of the view, and type of the Secret.
 const KINDS: [(&str, &str); 5] = [
@@ -36,10 +38,10 @@ pub fn type_of(kind: &str) -> Option<&'static str> {
     KINDS.iter().find(|(known, _)| *known == kind).map(|(_, kind)| *kind)
 }
 
-/// Says what a Secret is in the words of the view.
-pub struct Kind;
+/// Maps the type of a Secret to the words of the view.
+pub struct SecretKind;
 
-impl Mapper for Kind {
+impl Mapper for SecretKind {
     fn to_view(&self, stored: &Value, fields: &mut Map<String, Value>) {
         let known = KINDS.iter().find(|(_, kind)| stored["type"] == *kind);
         if let Some((shown, _)) = known {
@@ -53,7 +55,7 @@ impl Mapper for Kind {
     }
 }
 
-/// Of the Secrets of a store, those of one kind.
+/// The Secrets of one kind in a store.
 pub struct OfKind<S> {
     secrets: S,
     kind: &'static str,

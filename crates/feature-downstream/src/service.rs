@@ -1,8 +1,8 @@
 //! Services, as they are (`service`) and as names for something else (`dnsRecord`).
 //!
-//! A `dnsRecord` is a Service that is either another name of a host, or, headless, the name of the pods
-//! that a selector finds. Addresses, other records and workloads as targets need somebody who keeps
-//! the Service's endpoints, which is not there: they are refused.
+//! A `dnsRecord` is a Service that is either another name of a host, or, headless, the name of the
+//! pods that a selector finds. Addresses, other records and workloads as targets would need a
+//! controller that maintains the endpoints of the Service. There is none: they are refused.
 
 use rest_view::{ApiError, Mapper, Presentation};
 use serde_json::{Map, Value};
@@ -10,7 +10,7 @@ use serde_json::{Map, Value};
 pub const SERVICE: &str = "service";
 pub const DNS_RECORD: &str = "dnsRecord";
 
-/// Fields whose targets nobody would follow.
+/// Fields whose targets no controller would follow.
 const NOT_FOLLOWED: [&str; 3] = ["ipAddresses", "targetDnsRecordIds", "targetWorkloadIds"];
 /// What a record can be a name for.
 const TARGETS: [&str; 2] = ["hostname", "selector"];
@@ -25,7 +25,7 @@ fn is_given(value: Option<&Value>) -> bool {
     }
 }
 
-/// Refuses targets that nobody follows, in both types.
+/// Refuses targets that no controller follows, in both types.
 ///
 /// # Errors
 /// 422, naming the field.

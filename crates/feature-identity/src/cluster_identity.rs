@@ -1,5 +1,5 @@
-//! Who a user is in one cluster: the identity that the proxy sends downstream, from the login and the roles in the
-//! cluster.
+//! Who a user is in one cluster: the identity that the proxy sends downstream, from the login and
+//! the roles in the cluster.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use api_management::{Cluster, User};
 use api_meta::status::Status;
 use cluster_access::proxy::{
-    AccessResolver, Attributes, Caller, Identity, Impersonation, Resolved,
+    AccessResolver, Attributes, DownstreamIdentity, Impersonation, ProxyCaller, Resolved,
 };
 use controller::{Reflector, Reflectors, Whole};
 use feature_kit::access::GROUP_PEOPLE;
@@ -39,13 +39,22 @@ impl ClusterIdentities {
     }
 
     /// The role groups that an identity has in the cluster, and what ends them.
-    fn roles(&self, cluster: &str, identity: &Identity) -> (Vec<String>, CancellationToken) {
+    fn roles(
+        &self,
+        cluster: &str,
+        identity: &DownstreamIdentity,
+    ) -> (Vec<String>, CancellationToken) {
         let person = Membership { user: &identity.user, groups: &identity.groups };
         self.revocations.of_roles(RoleScope::Cluster(cluster.to_owned()), person)
     }
 
     /// Requests a review from the cluster itself, of the full identity of the caller.
-    async fn review(&self, cluster: &str, caller: &Caller, what: &Attributes) -> Result<bool, Status> {
+    async fn review(
+        &self,
+        cluster: &str,
+        caller: &ProxyCaller,
+        what: &Attributes,
+    ) -> Result<bool, Status> {
         let Some(client) = self.connections.client(cluster) else {
             let cluster = cluster.to_owned();
             return Err(cluster_access::AccessError::Unknown { cluster }.to_status());
@@ -66,8 +75,8 @@ impl ClusterIdentities {
     }
 }
 
-fn identity_of(caller: &Caller) -> Identity {
-    Identity {
+fn identity_of(caller: &ProxyCaller) -> DownstreamIdentity {
+    DownstreamIdentity {
         user: caller.user.clone(),
         uid: caller.uid.clone(),
         groups: caller.groups.clone(),
@@ -75,7 +84,7 @@ fn identity_of(caller: &Caller) -> Identity {
     }
 }
 
-fn access_review(identity: &Identity, what: &Attributes) -> SubjectAccessReview {
+fn access_review(identity: &DownstreamIdentity, what: &Attributes) -> SubjectAccessReview {
     let some = |text: &str| (!text.is_empty()).then(|| text.to_owned());
     let extra: BTreeMap<String, Vec<String>> = identity.extra.clone();
     SubjectAccessReview {
@@ -100,8 +109,8 @@ fn access_review(identity: &Identity, what: &Attributes) -> SubjectAccessReview 
     }
 }
 
-/// The refusal of a person without a role in the cluster: the same whether there is such a cluster or not, so that
-/// nobody finds out which ones there are.
+/// The refusal of a person without a role in the cluster: the same whether there is such a cluster
+/// or not, so that nobody finds out which ones there are.
 pub fn no_role(cluster: &str) -> Status {
     let text = "you have no role in this cluster, or there is no such cluster; ask one of its owners for a role";
     Status::forbidden(api_management::GROUP, "clusters", cluster, text)
@@ -111,7 +120,7 @@ impl AccessResolver for ClusterIdentities {
     fn resolve<'a>(
         &'a self,
         cluster: &'a str,
-        caller: &'a Caller,
+        caller: &'a ProxyCaller,
     ) -> BoxFuture<'a, Result<Resolved, Status>> {
         let mut identity = identity_of(caller);
         let (roles, revoked) = self.roles(cluster, &identity);
@@ -129,7 +138,7 @@ impl AccessResolver for ClusterIdentities {
     fn may_impersonate<'a>(
         &'a self,
         cluster: &'a str,
-        caller: &'a Caller,
+        caller: &'a ProxyCaller,
         what: &'a Attributes,
     ) -> BoxFuture<'a, Result<bool, Status>> {
         Box::pin(self.review(cluster, caller, what))
@@ -138,18 +147,19 @@ impl AccessResolver for ClusterIdentities {
     fn resolve_impersonated<'a>(
         &'a self,
         cluster: &'a str,
-        _caller: &'a Caller,
+        _caller: &'a ProxyCaller,
         requested: &'a Impersonation,
     ) -> BoxFuture<'a, Result<Resolved, Status>> {
         Box::pin(async move {
-            // Roles bound to the user come along, as Kubernetes' bindings to users do; of those held through groups only
-            // the ones of groups that the caller named, and so was allowed to impersonate.
+            // Roles bound to the user come along, as Kubernetes' bindings to users do; of those
+            // held through groups only the ones of groups that the caller named, and so was allowed
+            // to impersonate.
             let mut groups = requested.groups.clone();
             // Somebody who could log in here would be in it.
             if self.users.named(&requested.user).is_some_and(|user| user.is_enabled()) {
                 groups.push(GROUP_PEOPLE.to_owned());
             }
-            let mut identity = Identity {
+            let mut identity = DownstreamIdentity {
                 user: requested.user.clone(),
                 uid: requested.uid.clone(),
                 groups,

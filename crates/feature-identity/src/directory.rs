@@ -11,7 +11,7 @@ use api_management::{Token, User, keys};
 use controller::{Change, Reflector, Whole};
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{ControllerIdentity, ManagementContext, Settings};
-use identity::throttle::Policy;
+use identity::throttle::ThrottlePolicy;
 use identity::{LoginThrottle, Passwords, Throttle};
 use kube::{Api, Client};
 use parking_lot::RwLock;
@@ -20,7 +20,7 @@ use parking_lot::RwLock;
 const SYNC_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Wrong current passwords, at a change of one's own, that cost nothing yet.
-const CHANGES: Policy = Policy { free_failures: 5, under_way_max: 5 };
+const CHANGES: ThrottlePolicy = ThrottlePolicy { free_failures: 5, under_way_max: 5 };
 
 /// What the directory may do: read users, make and end tokens, keep password hashes.
 pub fn identity() -> ControllerIdentity {

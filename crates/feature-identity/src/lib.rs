@@ -1,10 +1,11 @@
 //! Identity: users, tokens, and logging in by name and password.
 //!
-//! [`Directory`] is what the rest of the server calls: whose token is this, log in, make a token, set
-//! a password. It answers from watches kept in memory. [`user`] and [`token`] hold what concerns the
-//! objects, [`login`] the way from a name and a password to a token, [`local_provider`] where clients log in,
-//! [`principal`] where they search for users. [`cluster_identity`] is who a user is in a cluster,
-//! [`revocation`] ends what a token or a role allowed once it no longer does.
+//! [`Directory`] is what the rest of the server calls: whose token is this, log in, make a token,
+//! set a password. It answers from watches kept in memory. [`user`] and [`token`] hold what
+//! concerns the objects, [`login`] the way from a name and a password to a token,
+//! [`local_provider`] where clients log in, [`principal`] where they search for users.
+//! [`cluster_identity`] is who a user is in a cluster, [`revocation`] ends what a token or a role
+//! allowed once it no longer does.
 
 pub mod cluster_identity;
 pub mod directory;

@@ -10,7 +10,7 @@ use identity::Secret;
 use identity::browser::login_cookies;
 use jiff::Timestamp;
 use rest_view::{
-    Action, ActionAnswer, ActionHandler, ActionRequest, ApiError, Caller, Context, Descriptor,
+    Action, ActionHandler, ActionRequest, ActionResponse, ApiError, Caller, Context, Descriptor,
     Field, FieldType, Key, ListScope, Methods, Presentation, Resource, Store, StructType,
 };
 use serde_json::{Map, Value, json};
@@ -92,7 +92,7 @@ impl Store for Providers {
 struct Login(Arc<Directory>);
 
 impl Login {
-    async fn login(&self, request: ActionRequest<'_>) -> Result<ActionAnswer, ApiError> {
+    async fn login(&self, request: ActionRequest<'_>) -> Result<ActionResponse, ApiError> {
         let text = |field: &str| request.input.get(field).and_then(Value::as_str);
         let response_type = text("responseType").unwrap_or_default();
         let login = LoginRequest {
@@ -128,7 +128,7 @@ impl Login {
         let own = request.context.urls.path(&format!("{PUBLIC}/tokens/{id}"));
         let links = Map::from_iter([("self".to_owned(), Value::from(own))]);
         fields.insert("links".to_owned(), links.into());
-        Ok(ActionAnswer::Struct { status: StatusCode::CREATED, id: "token".to_owned(), fields })
+        Ok(ActionResponse::Struct { status: StatusCode::CREATED, id: "token".to_owned(), fields })
     }
 }
 
@@ -136,7 +136,7 @@ impl ActionHandler for Login {
     fn run<'a>(
         &'a self,
         request: ActionRequest<'a>,
-    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
         Box::pin(self.login(request))
     }
 }
@@ -151,16 +151,16 @@ fn kubeconfig(response_type: &str) -> Option<Option<String>> {
     Some(Some(cluster.to_owned()))
 }
 
-fn with_cookies(issued: &Issued) -> ActionAnswer {
+fn with_cookies(issued: &Issued) -> ActionResponse {
     let mut response = http::Response::new(bytes::Bytes::new());
     for cookie in login_cookies(&issued.key) {
         response.headers_mut().append(header::SET_COOKIE, cookie);
     }
-    ActionAnswer::Raw(response)
+    ActionResponse::Raw(response)
 }
 
-/// Leaves a trace of a login that failed: in the audit log, and of those that were tried in the server's log. `name`:
-/// that of a user.
+/// Leaves a trace of a login that failed: in the audit log, and of those that were tried in the
+/// server's log. `name`: that of a user.
 fn record_refusal(error: &LoginError, name: Option<&str>, caller: &Caller) {
     let event = match error {
         LoginError::Slowed(_) | LoginError::Busy | LoginError::Starting => AuditEvent::LoginSlowed,

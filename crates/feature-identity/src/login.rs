@@ -1,7 +1,7 @@
 //! From a login name and a password to a token.
 //!
-//! Unknown users cost as much time as known ones, and get the same response. Failures slow further attempts down:
-//! [`identity::login_throttle`].
+//! Unknown users cost as much time as known ones, and get the same response. Failures slow further
+//! attempts down: [`identity::login_throttle`].
 
 use controller::ReconcileError;
 use std::net::IpAddr;
@@ -93,7 +93,7 @@ impl Directory {
                 Refusal::Busy => LoginError::Busy,
             })?;
         let lane = if attempt.is_known() { Lane::Known } else { Lane::Stranger };
-        let place = self.passwords.place(lane).await.map_err(not_compared)?;
+        let slot = self.passwords.acquire_slot(lane).await.map_err(not_compared)?;
         let user = self.user_by_username(name);
         let id = user.as_ref().and_then(|user| user.metadata.name.clone());
         let stored = match &id {
@@ -101,7 +101,7 @@ impl Directory {
             None => None,
         };
         attempt.begin();
-        let compared = place.verify(stored.clone(), request.password.clone()).await;
+        let compared = slot.verify(stored.clone(), request.password.clone()).await;
         let matches = compared.map_err(not_compared)?;
         let (Some(user), Some(id), true) = (user, id, matches) else {
             return Err(LoginError::Wrong);

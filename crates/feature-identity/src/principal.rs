@@ -12,8 +12,8 @@ use feature_kit::table;
 use futures::future::BoxFuture;
 use kube::ResourceExt;
 use rest_view::{
-    Action, ActionAnswer, ActionHandler, ActionRequest, ApiError, Context, Descriptor, Field, Key,
-    ListScope, Methods, Store, StructType,
+    Action, ActionHandler, ActionRequest, ActionResponse, ApiError, Context, Descriptor, Field,
+    Key, ListScope, Methods, Store, StructType,
 };
 use serde_json::{Value, json};
 
@@ -132,7 +132,7 @@ impl ActionHandler for Search {
     fn run<'a>(
         &'a self,
         request: ActionRequest<'a>,
-    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
         let text = |field: &str| request.input.get(field).and_then(Value::as_str);
         let caller = &request.context.caller.user_id;
         let found = match text("principalType") {
@@ -140,7 +140,7 @@ impl ActionHandler for Search {
             Some(KIND_GROUP) => Vec::new(),
             _ => self.found(text("name").unwrap_or_default(), caller),
         };
-        Box::pin(async move { Ok(ActionAnswer::Objects(found)) })
+        Box::pin(async move { Ok(ActionResponse::Objects(found)) })
     }
 }
 

@@ -1,8 +1,9 @@
 //! Ends what a token or a role carried once it no longer holds: open streams, watches, sockets.
 //!
-//! Whoever opens something that lives on takes a signal ([`Revocations::of_token`], [`Revocations::of_roles`]). Events
-//! fire it: a change of the token or its user, the token's expiry, a change of any role. Nothing is polled; what a
-//! change can concern is checked, in one task.
+//! Whoever opens something that lives on takes a signal ([`Revocations::of_token`],
+//! [`Revocations::of_roles`]). Events fire it: a change of the token or its user, the token's
+//! expiry, a change of any role. Nothing is polled; what a change can concern is checked, in one
+//! task.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -20,7 +21,8 @@ use tokio_util::time::{DelayQueue, delay_queue};
 
 use crate::{Directory, holds};
 
-/// A token that was read from the API may not be in memory yet; if it is not by then, it is deleted.
+/// A token that was read from the API may not be in memory yet; if it is not by then, it is
+/// deleted.
 const NEW_TOKEN_GRACE: Duration = Duration::from_secs(2);
 /// Longest wait for a token's expiry before the clock is read again, since it may have jumped.
 const EXPIRY_CHECK_MAX: Duration = Duration::from_secs(60);
@@ -192,8 +194,8 @@ impl Revocations {
         }
     }
 
-    /// Fires the token's signal if it no longer holds. Otherwise says when to check again without an event of a
-    /// change, if at all.
+    /// Fires the token's signal if it no longer holds. Otherwise says when to check again without
+    /// an event of a change, if at all.
     fn check_token(&self, name: &str) -> Option<Duration> {
         let mut tokens = self.tokens.lock();
         let usage = tokens.get_mut(name)?;

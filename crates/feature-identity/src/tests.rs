@@ -1,9 +1,9 @@
 //! Tokens and hashes, without a server; with one: `test-kit`.
 
-use api_management::kind::Rules;
+use api_management::kind::ObjectRules;
 use api_management::token::{KIND_API, KIND_KUBECONFIG, KIND_SESSION};
 use api_management::{Token, User};
-use identity::credential::Source;
+use identity::credential::TokenSource;
 use identity::{Presented, Refused, Secret, TokenKey, generate_key, hash_key};
 use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
@@ -34,7 +34,7 @@ fn token(key: &Secret) -> Token {
 
 fn presented(key: &Secret) -> Presented {
     let token = TokenKey { name: "token-abcde".to_owned(), key: key.clone() };
-    Presented { token, source: Source::Header }
+    Presented { token, source: TokenSource::Header }
 }
 
 #[test]
@@ -74,7 +74,8 @@ fn a_new_user_with_an_old_id_does_not_get_the_tokens_of_the_old_one() {
         uid: "old".to_owned(),
         ..OwnerReference::default()
     }]);
-    let validated = |token: &Token, user: &User| validate(&presented(&key), token, Some(user), 1_000_500);
+    let validated =
+        |token: &Token, user: &User| validate(&presented(&key), token, Some(user), 1_000_500);
     assert!(validated(&of_old, &user("old", 500_000)).is_ok());
     assert_eq!(validated(&of_old, &user("new", 500_000)).unwrap_err(), Refused::NoUser);
     // Without a reference, by age.

@@ -1,4 +1,5 @@
-//! Who has which role where: the seam between the role graph and those who build identities.
+//! Who has which role where: the interface between the role graph and the code that builds
+//! identities.
 
 use std::fmt::Write as _;
 
@@ -8,19 +9,20 @@ use tokio::sync::watch;
 
 use crate::rbac::{role_ref, subject};
 
-/// Prefix of every group that stands for a role of ours. Reserved: nobody else may bring such a group.
+/// Prefix of every group that represents a role of Drover. Reserved: no other source may provide
+/// such a group.
 pub const ROLE_GROUP_PREFIX: &str = "drover:";
-/// The group of those who may do everything.
+/// The group of global administrators.
 pub const GROUP_GLOBAL_ADMIN: &str = "drover:global:admin";
 
-/// Group of everybody who logged in here.
+/// Group of all users who logged in to this server.
 pub const GROUP_PEOPLE: &str = "system:cattle:authenticated";
 /// Label of bindings in the management API that give global roles.
 pub const GLOBAL_BINDING_LABEL: &str = "authz.management.cattle.io/globalrolebinding";
-/// The cluster role of those who may do everything.
+/// The cluster role of global administrators.
 pub const CLUSTER_ADMIN: &str = "cluster-admin";
 
-/// The binding that makes a user an administrator of everything, here and in all clusters.
+/// The binding that makes a user a global administrator, in the management API and in all clusters.
 pub fn admin_binding(user: &str) -> ClusterRoleBinding {
     let labels = [(GLOBAL_BINDING_LABEL.to_owned(), "true".to_owned())];
     ClusterRoleBinding {
@@ -34,7 +36,7 @@ pub fn admin_binding(user: &str) -> ClusterRoleBinding {
     }
 }
 
-/// `drover:cluster:<cluster>:<role>`: the members of a role in one cluster.
+/// `drover:cluster:<cluster>:<role>`: the group of the members of a role in one cluster.
 pub fn cluster_group(cluster: &str, role: &str) -> String {
     let mut group = String::with_capacity(16 + cluster.len() + role.len());
     let written = write!(group, "drover:cluster:{cluster}:{role}");
@@ -42,26 +44,28 @@ pub fn cluster_group(cluster: &str, role: &str) -> String {
     group
 }
 
-/// A person as authentication knows them.
+/// A user as authentication identified them.
 #[derive(Clone, Copy, Debug)]
 pub struct Membership<'a> {
     /// User id.
     pub user: &'a str,
-    /// Principal ids of the person's groups.
+    /// Principal ids of the user's groups.
     pub groups: &'a [String],
 }
 
-/// Resolves role groups from state in memory: never waits, and a change holds on the next call.
+/// Resolves role groups from state in memory: never waits, and a change takes effect on the next
+/// call.
 pub trait RoleResolver: Send + Sync + 'static {
-    /// The role groups to send into one cluster; empty when the person has no business there.
-    fn cluster_groups(&self, cluster: &str, person: Membership<'_>) -> Vec<String>;
+    /// The role groups of the user in one cluster; empty when the user has no access to it.
+    fn cluster_groups(&self, cluster: &str, user: Membership<'_>) -> Vec<String>;
 
-    /// The role groups for the management API: those of all clusters, and the global ones.
-    fn management_groups(&self, person: Membership<'_>) -> Vec<String>;
+    /// The role groups of the user for the management API: those of all clusters, and the global
+    /// ones.
+    fn management_groups(&self, user: Membership<'_>) -> Vec<String>;
 
-    /// A number that is another one once any of the answers may be.
+    /// A number that changes whenever a result of the other methods may have changed.
     fn changes(&self) -> watch::Receiver<u64>;
 
-    /// Whether the person may do everything everywhere.
-    fn is_global_admin(&self, person: Membership<'_>) -> bool;
+    /// Whether the user is a global administrator.
+    fn is_global_admin(&self, user: Membership<'_>) -> bool;
 }

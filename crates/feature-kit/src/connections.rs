@@ -1,25 +1,26 @@
-//! The seam to whoever holds the connections to downstream clusters.
+//! The interface to the owner of the connections to downstream clusters.
 
 use kube::Client;
 use tokio::sync::broadcast;
 
-/// Which cluster came or went.
+/// A cluster was connected or disconnected.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ClusterEvent {
+    /// Id of the cluster.
     pub cluster: String,
 }
 
 /// Connections to downstream clusters.
 pub trait ClusterConnections: Send + Sync + 'static {
-    /// A client that acts in the cluster with the rights of its agent; none while it is not
-    /// connected. Never leaves the server.
+    /// A client that acts in the cluster with the rights of its agent; `None` while it is
+    /// disconnected. It must never leave the server.
     fn client(&self, cluster: &str) -> Option<Client>;
 
-    /// Tells each time a cluster was connected or lost, after [`Self::client`] answers accordingly.
-    /// Who lags looks at all clusters again.
+    /// Reports each cluster that was connected or disconnected, after [`Self::client`] reflects
+    /// that. A receiver that lags must check all clusters.
     fn events(&self) -> broadcast::Receiver<ClusterEvent>;
 
-    /// Ends all connections of a cluster that goes.
+    /// Closes all connections of a cluster that is being removed.
     fn cut(&self, cluster: &str);
 }
 

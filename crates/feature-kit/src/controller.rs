@@ -1,4 +1,5 @@
-//! Controllers as features declare them, each with an identity of its own and the rights that needs.
+//! Controllers as features declare them, each with an identity of its own and the rights that it
+//! needs.
 
 use std::sync::Arc;
 
@@ -9,37 +10,39 @@ use kube::Client;
 
 use crate::context::ManagementContext;
 
-/// Group of all controllers' identities.
+/// Group of the identities of all controllers.
 pub const GROUP_CONTROLLERS: &str = "drover:controllers";
-/// Prefix of their names.
+/// Prefix of the user names of controllers.
 pub const USER_PREFIX: &str = "system:drover:controller:";
-/// Name of the identity that watches on behalf of all of them.
+/// Name of the identity that watches on behalf of all controllers.
 pub const REFLECTORS: &str = "reflectors";
 /// Name of the identity that watches for the change feed.
 pub const FEED: &str = "change-feed";
 
-/// Who a controller is to the management API.
+/// The identity of a controller in the management API.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ControllerIdentity {
     /// Kebab case.
     pub name: &'static str,
-    /// What it may do there. Never a right on the spec of our kinds: reads come from shared watches,
-    /// writes go to `…/status` and to dependants.
+    /// What it may do there. Never a right on the spec of Drover's kinds: reads come from shared
+    /// watches, writes go to `…/status` and to dependants.
     pub rules: Vec<PolicyRule>,
-    /// What it may do in one namespace of the management cluster only.
+    /// What it may do in single namespaces of the management cluster.
     pub rules_within: Vec<(&'static str, PolicyRule)>,
 }
 
 impl ControllerIdentity {
+    /// An identity with these rules. `name` in kebab case.
     pub fn new(name: &'static str, rules: Vec<PolicyRule>) -> Self {
         Self { name, rules, rules_within: Vec::new() }
     }
-    /// Adds a rule that holds in one namespace only. The namespace must be a seed, or one that every
-    /// API server has.
+    /// Adds a rule for one namespace only. The namespace must be a seed, or one that every API
+    /// server has.
     pub fn within(mut self, namespace: &'static str, rule: PolicyRule) -> Self {
         self.rules_within.push((namespace, rule));
         self
     }
+    /// Its user name in the management API.
     pub fn user(&self) -> String {
         format!("{USER_PREFIX}{}", self.name)
     }
@@ -51,12 +54,15 @@ type Build = dyn Fn(&ManagementContext, Client) -> Arc<dyn DownstreamController>
 /// A controller over the management API.
 #[derive(Clone)]
 pub struct ManagementSpec {
+    /// The identity of its client.
     pub identity: ControllerIdentity,
-    /// Runs until `scope.stop`. The client acts as the identity.
+    /// Runs until `scope.stop` is cancelled. The client acts as the identity.
     pub start: Arc<Start>,
 }
 
 impl ManagementSpec {
+    /// A controller that runs `start`, which must return soon after `scope.stop` is cancelled. It
+    /// is started again when it returns earlier.
     pub fn new<F>(
         identity: ControllerIdentity,
         start: impl Fn(ManagementContext, Client) -> F + Send + Sync + 'static,
@@ -73,13 +79,15 @@ impl ManagementSpec {
 /// A controller that runs once per connected cluster.
 #[derive(Clone)]
 pub struct DownstreamSpec {
+    /// The identity of its client of the management API.
     pub identity: ControllerIdentity,
-    /// The client acts as the identity *in the management API*; the downstream one comes with the
-    /// scope.
+    /// Makes the controller of one cluster. The client acts as the identity *in the management
+    /// API*; the downstream client comes with the scope.
     pub build: Arc<Build>,
 }
 
 impl DownstreamSpec {
+    /// A controller that `build` makes once for each connected cluster.
     pub fn new(
         identity: ControllerIdentity,
         build: impl Fn(&ManagementContext, Client) -> Arc<dyn DownstreamController>

@@ -1,15 +1,17 @@
-//! Where credentials of objects are: in one Secret per object, in a namespace that only administrators read.
+//! Where the credentials of objects are stored: in one Secret per object, in a namespace that only
+//! administrators can read.
 //!
-//! Admission takes each value out of an object ([`api_management::credentials`] says which) and stores it
-//! here before the object, which holds a reference. In front of the Secret of an object stands a lock, from
-//! the moment a value goes in until the object's own write has ended; then what nothing refers to is
-//! removed: values that were replaced, those of a write that came to nothing, and with the object all of
-//! them. What a crash leaves is removed at the next start.
+//! Admission extracts each value from an object ([`api_management::credentials`] defines which) and
+//! stores it here before the object, which contains a reference. A lock protects the Secret of an
+//! object from the moment a value is stored until the write of the object has ended. Then values
+//! without a reference are removed: those that were replaced, those of a write that failed, and all
+//! of them when the object was deleted. Values that a crash leaves are removed at the next start.
 //!
-//! The Secrets are not in the namespaces of their objects: who has rights on Secrets in a project's would
-//! read them, and they would be copied into clusters. So no owner reference can name their objects.
+//! The Secrets are not in the namespaces of their objects: users with rights on Secrets in a
+//! project's namespace would read them, and they would be copied into clusters. So no owner
+//! reference can name their objects.
 //!
-//! [`revealing`] shows values in the REST view to whoever may update the object.
+//! [`revealing`] shows values in the REST view to users who may update the object.
 
 pub mod revealing;
 
@@ -37,32 +39,32 @@ use tokio_util::sync::CancellationToken;
 use crate::rbac::{ours, rule};
 use crate::{ControllerIdentity, ManagementSpec, Seed, SeedMode};
 
-/// Objects whose Secrets wait to be cleaned up. More are cleaned up at the next start.
+/// Objects whose Secrets wait for cleanup. Further ones are cleaned up at the next start.
 const QUEUE_MAX: usize = 10_000;
-/// Pause after a cleanup that failed.
+/// Pause after a failed cleanup.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// At a start the rights of the identity come into force a moment after they are written.
+/// At a start the rights of the identity take effect a moment after they are written.
 const RIGHTS_ATTEMPTS_MAX: usize = 50;
 const RIGHTS_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Characters of the id of a value.
 const ID_LENGTH: usize = 16;
-/// Secrets of objects that are cleaned up in one request.
+/// Secrets that the cleanup reads in one request.
 const PAGE: u32 = 500;
-/// Begins the names of the Secrets; the uid of the object follows.
+/// Prefix of the names of the Secrets; the uid of the object follows.
 const NAME_PREFIX: &str = "credentials-";
-/// Annotation of a Secret: whose it is, as `plural/namespace/name`.
+/// Annotation of a Secret: its object, as `plural/namespace/name`.
 const OWNER: &str = "drover.io/credentials-of";
 /// Type of the Secrets.
 const SECRET_TYPE: &str = "drover.io/credentials";
 
-/// Reads objects, and writes their Secrets.
+/// The identity that reads objects and writes their Secrets.
 pub fn identity() -> ControllerIdentity {
     let verbs = ["get", "list", "create", "patch", "delete"];
     ControllerIdentity::new("credentials", vec![ours(&["*"], &["get"])])
         .within(keys::CREDENTIALS_NS, rule("", &["secrets"], &verbs))
 }
 
-/// The namespace of the Secrets, which must be there from the start.
+/// The namespace of the Secrets, which must exist from the start.
 pub fn seed() -> Seed {
     let annotations = [(keys::SYSTEM_NAMESPACE.to_owned(), "true".to_owned())];
     let metadata = ObjectMeta {
@@ -73,14 +75,14 @@ pub fn seed() -> Seed {
     Seed::cluster_scoped(SeedMode::Create, Namespace { metadata, ..Namespace::default() })
 }
 
-/// Removes credentials that nothing refers to.
+/// The controller that removes credentials without a reference.
 pub fn cleanup() -> ManagementSpec {
     ManagementSpec::new(identity(), |context, _| async move {
         context.credentials.run(&context.scope.stop).await;
     })
 }
 
-/// Whose credentials a Secret has.
+/// The object that a Secret belongs to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Owner {
     plural: String,
@@ -130,14 +132,15 @@ pub struct CredentialStore {
     queued: tokio::sync::Mutex<mpsc::Receiver<Owner>>,
 }
 
-/// Keeps others from an object's Secret until the object's write has ended, then has it cleaned up.
-pub struct Held {
+/// Excludes other writers from the Secret of an object until the write of the object has ended,
+/// then queues the Secret for cleanup.
+pub struct CredentialLock {
     owner: Owner,
     queue: mpsc::Sender<Owner>,
     _lock: OwnedMutexGuard<()>,
 }
 
-impl Drop for Held {
+impl Drop for CredentialLock {
     fn drop(&mut self) {
         if self.queue.try_send(self.owner.clone()).is_err() {
             tracing::warn!(owner = self.owner.annotation(), "cleaned up at the next start");
@@ -146,7 +149,7 @@ impl Drop for Held {
 }
 
 impl CredentialStore {
-    /// `client` acts as [`identity`].
+    /// A store whose `client` acts as [`identity`].
     pub fn new(client: Client) -> Arc<Self> {
         let (queue, queued) = mpsc::channel(QUEUE_MAX);
         let secrets = Api::namespaced(client.clone(), keys::CREDENTIALS_NS);
@@ -154,17 +157,18 @@ impl CredentialStore {
         Arc::new(Self { client, secrets, locks: Mutex::default(), queue, queued })
     }
 
-    /// Puts references in place of the object's credentials; see
-    /// [`take_out`](credentials::take_out). `old`: as it is stored. Writes nothing.
+    /// Replaces the credentials of the object with references; see
+    /// [`take_out`](credentials::take_out). `old`: the stored object. Writes nothing.
     ///
     /// # Errors
-    /// 422 for a reference that does not belong there; 503 when the object's Secret cannot be read.
+    /// 422 for a reference that the stored object does not have; 503 when the Secret of the object
+    /// cannot be read.
     pub async fn take_out(
         &self,
         kind: &str,
         object: &mut Value,
         old: Option<&Value>,
-        taken: &mut Values,
+        extracted: &mut Values,
     ) -> Result<(), Status> {
         if !credentials::concerns(kind) {
             return Ok(());
@@ -174,27 +178,28 @@ impl CredentialStore {
             _ => Values::new(),
         };
         let mut new_id = || identity::random_text(ID_LENGTH);
-        let done = credentials::take_out(kind, object, old, &stored, taken, &mut new_id);
+        let done = credentials::take_out(kind, object, old, &stored, extracted, &mut new_id);
         done.map_err(|causes| Status::invalid(GROUP, kind, object.name(), causes))
     }
 
-    /// Stores the new credentials of an object, which is written next. The result is dropped when that write
-    /// has ended.
+    /// Stores the new credentials of an object, which is written next. Drop the result when that
+    /// write has ended.
     ///
     /// # Errors
-    /// 422 when there are too many or too large ones for a Secret, 503 when it cannot be written.
+    /// 422 when the credentials do not fit into a Secret, 503 when it cannot be written. Refuse the
+    /// write.
     pub async fn store(
         &self,
         (kind, plural): (&str, &str),
         object: &Value,
         old: Option<&Value>,
-        taken: &Values,
-    ) -> Result<Option<Held>, Status> {
+        extracted: &Values,
+    ) -> Result<Option<CredentialLock>, Status> {
         if !credentials::concerns(kind) {
             return Ok(None);
         }
         let needed = credentials::keys(kind, object);
-        let new: Values = taken
+        let new: Values = extracted
             .iter()
             .filter(|(key, _)| needed.contains(*key))
             .map(|(key, value)| (key.clone(), value.clone()))
@@ -208,11 +213,11 @@ impl CredentialStore {
         if !new.is_empty() {
             self.add(&owner, &new).await.map_err(|error| refusal(kind, object.name(), &error))?;
         }
-        Ok(Some(Held { owner, queue: self.queue.clone(), _lock: lock }))
+        Ok(Some(CredentialLock { owner, queue: self.queue.clone(), _lock: lock }))
     }
 
-    /// The object is gone, and its credentials go.
-    pub fn deleted(&self, kind: &str, plural: &str, object: &Value) {
+    /// Queues the credentials of an object that was deleted for removal.
+    pub fn object_deleted(&self, kind: &str, plural: &str, object: &Value) {
         if credentials::keys(kind, object).is_empty() {
             return;
         }
@@ -222,11 +227,11 @@ impl CredentialStore {
         }
     }
 
-    /// The object with all its credentials, for what the server itself does with them.
+    /// The object with all its credentials, for use by the server itself.
     ///
     /// # Errors
-    /// 503 when they cannot be read, or one is missing, as when `object` is behind what is stored: read the object
-    /// again.
+    /// 503 when they cannot be read, or one is missing because `object` is older than the stored
+    /// object: read the object again.
     pub async fn with_values(&self, kind: &str, mut object: Value) -> Result<Value, Status> {
         let keys = credentials::keys(kind, &object);
         if !keys.is_empty() {
@@ -239,7 +244,7 @@ impl CredentialStore {
         Ok(object)
     }
 
-    /// The credentials of the object with this uid, by keys.
+    /// The credentials of the object with this uid, by key.
     async fn values(&self, uid: &str) -> Result<Values, Status> {
         let name = secret_name(uid);
         let found = with_rights(|| self.secrets.get_opt(&name).boxed()).await;
@@ -292,7 +297,7 @@ impl CredentialStore {
         lock.lock_owned().await
     }
 
-    /// Cleans up: all there is at first, then what writes leave. Until `stop`.
+    /// Cleans up: all Secrets first, then those of ended writes. Until `stop`.
     async fn run(&self, stop: &CancellationToken) {
         let mut queued = self.queued.lock().await;
         let work = async {
@@ -330,7 +335,7 @@ impl CredentialStore {
         }
     }
 
-    /// Removes what of an object's credentials nothing refers to.
+    /// Removes the credentials of an object that it does not refer to.
     async fn clean_up(&self, owner: &Owner) -> Result<(), kube::Error> {
         let _lock = self.lock(&owner.uid).await;
         let needed = self.needed(owner).await?;
@@ -352,7 +357,7 @@ impl CredentialStore {
         self.secrets.patch(&secret.name_any(), &PatchParams::default(), &patch).await.map(drop)
     }
 
-    /// The keys that the object refers to; none when it is gone.
+    /// The keys that the object refers to; none when it was deleted.
     async fn needed(&self, owner: &Owner) -> Result<BTreeSet<String>, kube::Error> {
         let request = http::Request::get(owner.path()).body(Vec::new());
         let request = request.map_err(kube::Error::HttpError)?;
@@ -367,7 +372,7 @@ impl CredentialStore {
     }
 }
 
-/// Tries again while the rights of the identity are not yet in force.
+/// Retries while the rights of the identity are not yet in effect.
 async fn with_rights<'a, T>(
     call: impl Fn() -> BoxFuture<'a, Result<T, kube::Error>>,
 ) -> Result<T, kube::Error> {

@@ -1,19 +1,19 @@
-//! What is inside clusters, in the REST view: objects of a downstream cluster, read and written as the
-//! caller.
+//! Objects inside clusters in the REST view: objects of a downstream cluster, read and written as
+//! the caller.
 //!
-//! The caller's own client reaches a cluster below `/k8s/clusters/<id>`, as the caller's `kubectl`
-//! would: the authentication proxy says there who asks, and the cluster decides what they may. Nothing
-//! here knows anybody's rights. Beyond those, the cluster or project itself must be one that the caller
-//! may see.
+//! The client of the caller reaches a cluster below `/k8s/clusters/<id>`, like the `kubectl` of the
+//! caller: the authentication proxy impersonates the caller there, and the cluster authorizes the
+//! request. This module evaluates no rights. In addition, the caller must be able to see the
+//! cluster or project itself.
 //!
-//! [`ClusterStore`] is for types of `/v3/clusters/<id>/…`, [`ProjectStore`] for those of
-//! `/v3/projects/<id>/…`: objects in the namespaces of the project, which are those whose annotation
-//! `field.cattle.io/projectId` names it. The latter puts the project's id at [`PROJECT_ID`] of each
-//! object, so that a table shows it by `projectId reference[project] CN @projectId`. [`ProjectHome`] is for
-//! what is a project's own and lies in the management API.
+//! [`ClusterStore`] is for types of `/v3/clusters/<id>/…`, [`ProjectStore`] for types of
+//! `/v3/projects/<id>/…`: objects in the namespaces of the project, which are those whose
+//! annotation `field.cattle.io/projectId` names it. The latter adds the id of the project at
+//! [`PROJECT_ID`] of each object, so that a table shows it by `projectId reference[project] CN
+//! @projectId`. [`ProjectHome`] is for objects of the project itself, in the management API.
 //!
-//! Changes are followed with the agent's rights; what changed is read as the caller. Roles and bindings
-//! of the cluster are followed too, since they say what the caller may see.
+//! Changes are watched with the rights of the agent; changed objects are read as the caller. Roles
+//! and bindings of the cluster are watched too, because they determine what the caller may see.
 
 mod cluster_store;
 mod project_store;
@@ -27,8 +27,8 @@ use kube::Client;
 use rest_view::store::call;
 use rest_view::urls::encode;
 use rest_view::{
-    ApiError, Context, Followed, Form, Inside, Key, KubeResource, KubeStore, MayChange, Store,
-    Tells,
+    ApiError, ChangeEffect, Context, Inside, Key, KubeResource, KubeStore, MayChange, Store,
+    WatchDetail, WatchedResource,
 };
 use serde_json::Value;
 
@@ -37,12 +37,12 @@ pub use project_store::{NAMESPACES_AT_ONCE, NAMESPACES_ONE_BY_ONE_MAX, PROJECT_I
 
 use crate::view::resource_of;
 
-/// Longest wait for a cluster, over all that one operation asks of it.
+/// Longest wait for a cluster, over all requests of one operation.
 pub const CLUSTER_TIME_MAX: Duration = Duration::from_secs(30);
-/// Answers of the proxy that say that the cluster could not be asked, or of one that cannot answer.
+/// Statuses of the proxy that mean that the cluster cannot be reached or does not respond.
 const UNAVAILABLE: [u16; 3] = [502, 503, 504];
 
-/// Kinds that say who may see what: plural, kind, whether it is in namespaces.
+/// Kinds that determine who may see what: plural, kind, whether they are namespaced.
 const RIGHTS: [(&str, &str, bool); 4] = [
     ("clusterroles", "ClusterRole", false),
     ("clusterrolebindings", "ClusterRoleBinding", false),
@@ -50,19 +50,20 @@ const RIGHTS: [(&str, &str, bool); 4] = [
     ("rolebindings", "RoleBinding", true),
 ];
 
-/// The cluster that a request is inside of, and the project, when it is inside of one.
+/// The cluster of a request, and its project if the path is inside of one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
+    /// Id of the cluster.
     pub cluster: String,
-    /// Its whole id, `c-abcde:p-abcde`.
+    /// Full id of the project, `c-abcde:p-abcde`.
     pub project: Option<String>,
 }
 
 impl Location {
-    /// Where the path is. Says nothing about whether it exists.
+    /// The location that the path names. Does not check that it exists.
     ///
     /// # Errors
-    /// 404 outside of clusters and projects, and for what cannot be their id.
+    /// 404 outside of clusters and projects, and for text that cannot be their id.
     pub fn of(context: &Context<'_>) -> Result<Self, ApiError> {
         let Some(Inside { kind, id }) = context.inside else { return Err(ApiError::no_such_id()) };
         let parts: Vec<&str> = id.split(':').collect();
@@ -78,10 +79,10 @@ impl Location {
         }
     }
 
-    /// As [`Self::of`], of a cluster or project that the caller may see.
+    /// Like [`Self::of`], for a cluster or project that the caller may see.
     ///
     /// # Errors
-    /// 404 when there is none, 403 when the caller may not see it.
+    /// 404 when it does not exist, 403 when the caller may not see it.
     pub async fn enter(context: &Context<'_>) -> Result<Self, ApiError> {
         let location = Self::of(context)?;
         match &location.project {
@@ -110,10 +111,10 @@ impl Location {
     }
 }
 
-/// Whether there is such a project and the caller may see it.
+/// Checks that the project exists and that the caller may see it.
 ///
 /// # Errors
-/// 404 when there is none, 403 when the caller may not see it.
+/// 404 when it does not exist, 403 when the caller may not see it.
 pub async fn require_project(context: &Context<'_>, id: &str) -> Result<(), ApiError> {
     read_project(context, id).await.map(drop)
 }
@@ -127,21 +128,20 @@ async fn read_project(context: &Context<'_>, id: &str) -> Result<Value, ApiError
     call(context, "GET", &resource_of::<Project>().object_path(&key), None).await
 }
 
-/// The project that a request is inside of, and the namespace of the management API that holds what is
-/// the project's own.
+/// The project of a request, and the namespace of the management API with the project's objects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProjectHome {
-    /// Its whole id, `c-abcde:p-abcde`.
+    /// Full id of the project, `c-abcde:p-abcde`.
     pub project: String,
-    /// `None` while there is no namespace that is this project's and no other's.
+    /// `None` until the namespace exists and belongs to this project.
     pub namespace: Option<String>,
 }
 
 impl ProjectHome {
-    /// Of a project that the caller may see.
+    /// The home of the project of the request, which the caller must be able to see.
     ///
     /// # Errors
-    /// 404 outside of projects and when there is none, 403 when the caller may not see it.
+    /// 404 outside of projects and when it does not exist, 403 when the caller may not see it.
     pub async fn enter(context: &Context<'_>) -> Result<Self, ApiError> {
         let project = Location::of(context)?.project.ok_or_else(ApiError::no_such_id)?;
         let stored = read_project(context, &project).await?;
@@ -153,19 +153,21 @@ impl ProjectHome {
     }
 }
 
-/// Bounds what a cluster is asked for: whatever keeps it from answering is `ClusterUnavailable`. A
-/// write that was not answered may have taken effect.
+/// Limits a request to a cluster to [`CLUSTER_TIME_MAX`], and maps every failure to reach the
+/// cluster to `ClusterUnavailable`. A write without a response may have taken effect.
 ///
 /// # Errors
-/// Those of `asked`, or 503.
-pub async fn answered<T>(asked: impl Future<Output = Result<T, ApiError>>) -> Result<T, ApiError> {
-    match tokio::time::timeout(CLUSTER_TIME_MAX, asked).await {
+/// Those of `request`, or 503.
+pub async fn with_cluster_timeout<T>(
+    request: impl Future<Output = Result<T, ApiError>>,
+) -> Result<T, ApiError> {
+    match tokio::time::timeout(CLUSTER_TIME_MAX, request).await {
         Ok(Err(error)) if UNAVAILABLE.contains(&error.status) => {
             Err(ApiError::cluster_unavailable(error.message))
         }
-        Ok(answer) => answer,
+        Ok(response) => response,
         Err(_) => Err(ApiError::cluster_unavailable(format!(
-            "the cluster did not answer within {} s; see the cluster's conditions",
+            "the cluster did not respond within {} s; see the cluster's conditions",
             CLUSTER_TIME_MAX.as_secs()
         ))),
     }
@@ -178,24 +180,27 @@ async fn may_change(
     keys: &[Key],
 ) -> Result<Vec<MayChange>, ApiError> {
     let client = Location::of(context)?.client(context);
-    answered(kube.may_change(&context.through(&client), keys)).await
+    with_cluster_timeout(kube.may_change(&context.through(&client), keys)).await
 }
 
-/// What tells of the objects of a resource in the cluster that the request is inside of, and of who may
-/// see them.
-fn followed(context: &Context<'_>, resource: &KubeResource) -> Vec<Followed> {
+/// The watches for the objects of a resource in the cluster of the request, and for who may see
+/// them.
+fn watched_resources(context: &Context<'_>, resource: &KubeResource) -> Vec<WatchedResource> {
     let Ok(location) = Location::of(context) else { return Vec::new() };
-    let follow = |resource: KubeResource, tells: Tells| Followed {
+    let follow = |resource: KubeResource, effect: ChangeEffect| WatchedResource {
         cluster: Some(location.cluster.clone()),
         resource,
-        form: Form::Metadata,
-        tells,
+        detail: WatchDetail::Metadata,
+        effect,
     };
     let rights = RIGHTS.map(|(plural, kind, namespaced)| {
         let group = "rbac.authorization.k8s.io";
-        follow(KubeResource::new(group, "v1", plural, kind, namespaced), Tells::Sight)
+        follow(KubeResource::new(group, "v1", plural, kind, namespaced), ChangeEffect::Visibility)
     });
-    rights.into_iter().chain([follow(resource.clone(), Tells::Object(String::new()))]).collect()
+    rights
+        .into_iter()
+        .chain([follow(resource.clone(), ChangeEffect::Object(String::new()))])
+        .collect()
 }
 
 fn is_name(text: &str) -> bool {

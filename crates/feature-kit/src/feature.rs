@@ -10,70 +10,78 @@ use crate::view::ViewSpec;
 use cluster_access::proxy::WriteCheck;
 use std::sync::Arc;
 
-/// All that one feature adds to the server.
+/// Everything that one feature adds to the server.
 #[derive(Default)]
 pub struct Feature {
     /// One lower-case word.
     pub name: &'static str,
     /// Rules of its kinds at admission.
     pub kinds: Vec<KindRules>,
-    /// Objects that must be there from the start.
+    /// Objects that must exist from the start.
     pub seeds: Vec<Seed>,
     /// Controllers over the management API.
     pub management: Vec<ManagementSpec>,
     /// Controllers that run once per connected cluster.
     pub downstream: Vec<DownstreamSpec>,
-    /// Identities it acts under beside its controllers' and views'.
+    /// Identities that it uses beside those of its controllers and views.
     pub identities: Vec<ControllerIdentity>,
-    /// What it checks of writes before they go into clusters.
+    /// Checks of writes before they are forwarded into clusters.
     pub write_checks: Vec<Arc<dyn WriteCheck>>,
-    /// Paths it answers itself.
+    /// Paths that it serves itself.
     pub routes: Vec<Route>,
     /// Its kinds in the REST view.
     pub views: Vec<ViewSpec>,
 }
 
 impl Feature {
+    /// A feature without anything yet. `name`: one lower-case word.
     pub fn new(name: &'static str) -> Self {
         Self { name, ..Self::default() }
     }
-    /// A kind of ours: its definition and its rules.
-    pub fn kind<K: api_management::kind::Rules>(self) -> Self {
+    /// Adds a kind: its definition and its rules.
+    pub fn kind<K: api_management::kind::ObjectRules>(self) -> Self {
         self.kind_with(KindRules::of::<K>())
     }
-    /// As [`Self::kind`], with rules that were added to.
+    /// Like [`Self::kind`], with additional rules.
     pub fn kind_with(mut self, rules: KindRules) -> Self {
         self.kinds.push(rules);
         self
     }
-    /// The definitions of its kinds, made anew.
+    /// The definitions of its kinds.
     pub fn crds(&self) -> impl Iterator<Item = CustomResourceDefinition> {
         self.kinds.iter().map(|rules| (rules.crd)())
     }
+    /// Adds objects that every server creates at its start.
     pub fn seed(mut self, seeds: impl IntoIterator<Item = Seed>) -> Self {
         self.seeds.extend(seeds);
         self
     }
+    /// Adds a controller over the management API.
     pub fn management(mut self, spec: ManagementSpec) -> Self {
         self.management.push(spec);
         self
     }
+    /// Adds a controller that runs once per connected cluster.
     pub fn downstream(mut self, spec: DownstreamSpec) -> Self {
         self.downstream.push(spec);
         self
     }
+    /// Adds an identity that no controller or view declares.
     pub fn identity(mut self, identity: ControllerIdentity) -> Self {
         self.identities.push(identity);
         self
     }
+    /// Adds a check of writes into clusters.
     pub fn write_check(mut self, check: Arc<dyn WriteCheck>) -> Self {
         self.write_checks.push(check);
         self
     }
+    /// Adds kinds to the REST view.
     pub fn view(mut self, spec: ViewSpec) -> Self {
         self.views.push(spec);
         self
     }
+    /// Adds a path.
     pub fn route(mut self, route: Route) -> Self {
         self.routes.push(route);
         self

@@ -1,15 +1,16 @@
-//! The rules of a kind at admission: defaults, validation, what needs the asker or other objects.
+//! The rules of a kind at admission: defaults, validation, and rules that need the requester or
+//! other objects.
 //!
-//! The server hooks these into its API server; the same functions can stand behind an admission
-//! webhook when the management API is somebody else's. Order on a write: [`KindRules::prepare`],
+//! The server calls these in its API server; the same functions can serve an admission webhook
+//! when another API server serves the management API. Order on a write: [`KindRules::prepare`],
 //! [`KindRules::validate`], then [`KindRules::admit`].
 
 use std::sync::Arc;
 
-use api_management::kept::KeptField;
-use api_management::kind::{Kind, Rules};
-use api_management::table::{Stored, Table, definition};
-use api_management::{Scope, bindings, kept, keys, types};
+use api_management::kind::{Kind, ObjectRules};
+use api_management::table::{Stored, TypeTable, definition};
+use api_management::unimplemented::UnimplementedField;
+use api_management::{KindScope, bindings, keys, types, unimplemented};
 use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
 use futures::future::BoxFuture;
@@ -20,9 +21,9 @@ use crate::controller::GROUP_CONTROLLERS;
 
 mod fixed;
 
-/// Which write is reviewed. Writes of status are not.
+/// The operation of a write under review. Writes of status are not reviewed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum ReviewOperation {
     Create,
     Update,
     Delete,
@@ -30,12 +31,13 @@ pub enum Operation {
 
 /// One write under review.
 pub struct Review<'a> {
-    pub operation: Operation,
-    /// Name of the asker's identity: a user id, or `system:…`.
+    pub operation: ReviewOperation,
+    /// Name of the identity of the requester: a user id, or `system:…`.
     pub user: &'a str,
+    /// Groups of the requester.
     pub groups: &'a [String],
     pub namespace: &'a str,
-    /// Empty while the API server has yet to make one up.
+    /// Empty until the API server generates one.
     pub name: &'a str,
     pub dry_run: bool,
     /// The object as it is to be stored; absent on delete.
@@ -44,11 +46,13 @@ pub struct Review<'a> {
     pub old: Option<&'a Value>,
 }
 
-/// Rules that need other objects. The write may still be refused, so they must not write anything that stays in
-/// force without it: [`crate::unique`] claims names for a time.
+/// Rules that need other objects. The write may still be refused, so they must not write anything
+/// that stays in effect without it: [`crate::unique`] claims names for a limited time.
 pub trait Admit: Send + Sync + 'static {
+    /// Reviews one write.
+    ///
     /// # Errors
-    /// The refusal, as the asker will read it.
+    /// The refusal, as the requester receives it.
     fn admit<'a>(&'a self, review: &'a Review<'a>) -> BoxFuture<'a, Result<(), Status>>;
 }
 
@@ -62,48 +66,50 @@ pub struct KindRules {
     pub kind: &'static str,
     pub plural: &'static str,
     pub namespaced: bool,
+    /// Makes the definition of the kind.
     pub crd: Arc<dyn Fn() -> CustomResourceDefinition + Send + Sync>,
-    /// Put on at creation, so that no controller needs the right to.
+    /// Added at creation, so that no controller needs the right to add them.
     pub finalizers: &'static [&'static str],
     /// Top-level fields that do not change once they have a value.
     fixed: Arc<[String]>,
-    /// The server writes the objects whole, for people.
+    /// The server writes the whole objects, on behalf of users.
     written_by_server: bool,
     /// Top-level fields that identities of the server may change, too.
     shared_fields: &'static [&'static str],
     default: Prepare,
-    /// Fields that an object says are only kept.
-    kept_fields: Arc<[KeptField]>,
+    /// Fields that an object reports as unimplemented.
+    unimplemented_fields: Arc<[UnimplementedField]>,
     validate: Validate,
     admit: Option<Arc<dyn Admit>>,
 }
 
 impl KindRules {
-    pub fn of<K: Rules>() -> Self {
+    /// The rules of a kind with a struct.
+    pub fn of<K: ObjectRules>() -> Self {
         Self {
             group: api_management::GROUP,
             kind: K::KIND,
             plural: K::PLURAL,
-            namespaced: K::SCOPE == Scope::Namespaced,
+            namespaced: K::SCOPE == KindScope::Namespaced,
             crd: Arc::new(<K as Kind>::crd as fn() -> CustomResourceDefinition),
             finalizers: &[],
             fixed: bindings::fixed_fields(K::KIND).into(),
             written_by_server: false,
             shared_fields: &[],
             default: K::fill_defaults,
-            kept_fields: kept::fields(K::KIND).into(),
+            unimplemented_fields: unimplemented::fields(K::KIND).into(),
             validate: validate::<K>,
             admit: None,
         }
     }
-    /// Of a kind that only tables describe. `tables`: all that store their objects in it.
+    /// The rules of a kind that only tables describe. `tables`: all that store their objects in it.
     ///
-    /// What its fields may hold says its schema. `None`: no kind stores them.
-    pub fn of_tables(tables: &[Table]) -> Option<Self> {
+    /// The schema defines what the fields may contain. `None`: no kind stores the objects.
+    pub fn of_tables(tables: &[TypeTable]) -> Option<Self> {
         let first = tables.first()?;
         let Stored::Kind { kind, plural } = first.stored else { return None };
-        let is_kept = tables.iter().any(|table| table.kept);
-        let default: Prepare = if is_kept { kept::mark } else { |_| {} };
+        let is_unimplemented = tables.iter().any(|table| table.is_unimplemented);
+        let default: Prepare = if is_unimplemented { unimplemented::mark } else { |_| {} };
         Some(Self {
             group: api_management::GROUP,
             kind,
@@ -114,55 +120,58 @@ impl KindRules {
             written_by_server: false,
             shared_fields: &[],
             default,
-            // The whole object is, or nothing of it.
-            kept_fields: Arc::new([]),
+            // Either the whole object is unimplemented, or nothing of it.
+            unimplemented_fields: Arc::new([]),
             validate: |_, _| Vec::new(),
             admit: None,
             crd: Arc::new(move || {
                 let tables = types::tables_of_kind(kind);
-                definition::crd(&tables).expect("its tables were there before")
+                definition::crd(&tables).expect("its tables existed before")
             }),
         })
     }
+    /// Adds these finalizers to new objects.
     pub fn finalizers(mut self, finalizers: &'static [&'static str]) -> Self {
         self.finalizers = finalizers;
         self
     }
-    /// Identities of the server may change the objects whole: people reach them only through it.
+    /// Lets identities of the server change the whole objects: users reach them only through the
+    /// server.
     pub fn written_by_server(mut self) -> Self {
         self.written_by_server = true;
         self
     }
-    /// Identities of the server may change these top-level fields, and still nothing else but status and finalizers.
+    /// Lets identities of the server change these top-level fields, beside status and finalizers.
     pub fn shared_fields(mut self, fields: &'static [&'static str]) -> Self {
         self.shared_fields = fields;
         self
     }
+    /// Adds rules that need the requester or other objects.
     pub fn admit_with(mut self, admit: Arc<dyn Admit>) -> Self {
         self.admit = Some(admit);
         self
     }
 
-    /// Fills in defaults, says who created a new object, and puts the kind's finalizers on it.
-    /// Idempotent. `user` is the asker.
+    /// Fills in defaults, records the creator of a new object, and adds the finalizers of the kind.
+    /// Idempotent. `user` is the requester.
     pub fn prepare(
         &self,
-        operation: Operation,
+        operation: ReviewOperation,
         user: &str,
         object: &mut Value,
         old: Option<&Value>,
     ) {
         (self.default)(object);
-        if !self.kept_fields.is_empty() {
-            kept::mark_fields(object, &self.kept_fields);
+        if !self.unimplemented_fields.is_empty() {
+            unimplemented::mark_fields(object, &self.unimplemented_fields);
         }
-        if operation == Operation::Create {
+        if operation == ReviewOperation::Create {
             for finalizer in self.finalizers {
                 add_finalizer(object, finalizer);
             }
         }
         let creator = match old {
-            // Who made an object is said once: the maker of a cluster owns it.
+            // The creator is recorded once: the creator of a cluster owns it.
             Some(old) => match old.annotation(keys::CREATOR_ID) {
                 Some(creator) => Some(creator.to_owned()),
                 None => {
@@ -170,7 +179,7 @@ impl KindRules {
                     None
                 }
             },
-            None if is_person(user) => Some(user.to_owned()),
+            None if is_user(user) => Some(user.to_owned()),
             None => object.annotation(keys::CREATOR_ID).map(str::to_owned),
         };
         if let Some(creator) = creator {
@@ -184,45 +193,45 @@ impl KindRules {
     /// Every violation of the kind's own rules. Pure.
     pub fn validate(&self, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = (self.validate)(object, old);
-        causes.extend(old.iter().flat_map(|old| fixed::changed(&self.fixed, object, old)));
+        causes.extend(old.iter().flat_map(|old| fixed::refuse_changed(&self.fixed, object, old)));
         causes
     }
 
-    /// Rules that need the asker or other objects.
+    /// Checks the rules that need the requester or other objects.
     ///
     /// # Errors
-    /// The refusal, as the asker will read it.
+    /// The refusal, as the requester receives it.
     pub async fn admit(&self, review: &Review<'_>) -> Result<(), Status> {
         self.refuse_filling_fixed_fields(review)?;
-        self.keep_controllers_off_spec(review)?;
+        self.refuse_spec_changes_by_controllers(review)?;
         match &self.admit {
             Some(admit) => admit.admit(review).await,
             None => Ok(()),
         }
     }
 
-    /// What a binding left open only the server fills in, which knows who is meant.
+    /// Only the server fills in the fields that a binding left open: it knows which user is meant.
     fn refuse_filling_fixed_fields(&self, review: &Review<'_>) -> Result<(), Status> {
         let (Some(object), Some(old)) = (review.object, review.old) else { return Ok(()) };
         if review.groups.iter().any(|group| group == GROUP_CONTROLLERS) {
             return Ok(());
         }
-        let causes = fixed::filled(&self.fixed, object, old);
+        let causes = fixed::refuse_filled(&self.fixed, object, old);
         if causes.is_empty() {
             return Ok(());
         }
         Err(Status::invalid(self.group, self.kind, review.name, causes))
     }
 
-    /// Controllers may take finalizers off an object of ours, fill in what a binding left open, change shared fields, and
-    /// nothing else of it: the spec is the users' to write.
-    fn keep_controllers_off_spec(&self, review: &Review<'_>) -> Result<(), Status> {
+    /// Controllers may remove finalizers from an object of Drover, fill in what a binding left
+    /// open, and change shared fields. The spec is for users to write.
+    fn refuse_spec_changes_by_controllers(&self, review: &Review<'_>) -> Result<(), Status> {
         let controller =
             !self.written_by_server && review.groups.iter().any(|group| group == GROUP_CONTROLLERS);
-        let (true, Operation::Update) = (controller, review.operation) else { return Ok(()) };
+        let (true, ReviewOperation::Update) = (controller, review.operation) else { return Ok(()) };
         let (Some(object), Some(old)) = (review.object, review.old) else { return Ok(()) };
         let shared = self.shared_fields.iter().copied();
-        let open: Vec<&str> = fixed::open(&self.fixed, old).chain(shared).collect();
+        let open: Vec<&str> = fixed::open_fields(&self.fixed, old).chain(shared).collect();
         if without_lifecycle(object, &open) == without_lifecycle(old, &open) {
             return Ok(());
         }
@@ -234,7 +243,8 @@ impl KindRules {
     }
 }
 
-/// The object without what the API server or a controller may change: `open` are fields that it may fill in.
+/// The object without what the API server or a controller may change: `open` are fields that it may
+/// fill in.
 fn without_lifecycle(object: &Value, open: &[&str]) -> Value {
     let mut object = object.clone();
     for field in ["finalizers", "resourceVersion", "managedFields", "generation"] {
@@ -265,17 +275,17 @@ fn add_finalizer(object: &mut Value, finalizer: &str) {
     }
 }
 
-/// Whether the identity is a user of ours rather than a part of some system.
-fn is_person(user: &str) -> bool {
+/// Whether the identity is a user of Drover rather than a part of a system.
+fn is_user(user: &str) -> bool {
     !user.is_empty() && !user.contains(':')
 }
 
-fn validate<K: Rules>(object: &Value, old: Option<&Value>) -> Vec<Cause> {
+fn validate<K: ObjectRules>(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let new = match serde_json::from_value::<K>(object.clone()) {
         Ok(new) => new,
         Err(error) => return vec![Cause::new("FieldValueTypeInvalid", "", error.to_string())],
     };
-    // What is stored was decodable once; if it no longer is, only the new object can be judged.
+    // What is stored was decodable once; if it no longer is, only the new object is validated.
     let old = old.and_then(|old| serde_json::from_value::<K>(old.clone()).ok());
     new.validate(old.as_ref())
 }

@@ -1,10 +1,10 @@
-//! What a feature is: the value that each feature crate hands to the server.
+//! What a feature is: the value that each feature crate gives to the server.
 //!
-//! A [`Feature`] names its kinds with their rules ([`kind`]), what must be there from the start
-//! ([`seed`]), its controllers with the rights of their identities ([`controller`]), its kinds in the
-//! REST view ([`view`]; those of clusters' own objects by [`downstream`]), and the HTTP paths it answers ([`route`]). The server composes features from
-//! these alone; [`runtime`] starts their controllers. Nothing here does anything by itself. Start at
-//! [`Feature`].
+//! A [`Feature`] names its kinds with their rules ([`kind`]), the objects that must exist from the
+//! start ([`seed`]), its controllers with the rights of their identities ([`controller`]), its
+//! kinds in the REST view ([`view`]; those of objects inside clusters by [`downstream`]), and the
+//! HTTP paths that it serves ([`route`]). The server composes features from these alone;
+//! [`runtime`] starts their controllers. Nothing here acts by itself. Start at [`Feature`].
 
 pub mod access;
 pub mod connections;
@@ -25,14 +25,14 @@ pub mod table;
 pub mod unique;
 pub mod view;
 
-pub use access::{RoleResolver, Membership};
+pub use access::{Membership, RoleResolver};
 pub use cluster_access::proxy::{CheckedWrite, WriteCheck};
 pub use connections::{ClusterConnections, ClusterEvent, NoConnections};
 pub use context::{Clients, ManagementContext};
 pub use controller::{ControllerIdentity, DownstreamSpec, ManagementSpec};
 pub use credentials::CredentialStore;
 pub use feature::Feature;
-pub use kind::{Admit, KindRules, Operation, Review};
+pub use kind::{Admit, KindRules, Review, ReviewOperation};
 pub use route::{Caller, Handler, Request, Response, Route};
 pub use seed::{Seed, SeedMode};
 pub use settings::Settings;

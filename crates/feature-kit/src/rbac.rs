@@ -1,4 +1,4 @@
-//! Rights as data: rules in few words, and the objects that give them to controllers.
+//! RBAC as data: short constructors of rules, and the objects that grant them to controllers.
 
 use std::collections::BTreeMap;
 
@@ -32,7 +32,7 @@ pub fn ours(resources: &[&str], verbs: &[&str]) -> PolicyRule {
     rule(api_management::GROUP, resources, verbs)
 }
 
-/// As Kubernetes has it.
+/// The rule in the type of `k8s-openapi`.
 pub fn to_kube(rule: &PolicyRule) -> KubeRule {
     let some = |list: &Vec<String>| (!list.is_empty()).then(|| list.clone());
     KubeRule {
@@ -44,6 +44,7 @@ pub fn to_kube(rule: &PolicyRule) -> KubeRule {
     }
 }
 
+/// A reference to a role of kind `Role` or `ClusterRole`.
 pub fn role_ref(kind: &str, name: &str) -> RoleRef {
     RoleRef { api_group: Some(RBAC_GROUP.to_owned()), kind: kind.to_owned(), name: name.to_owned() }
 }
@@ -58,9 +59,9 @@ pub fn subject(kind: &str, name: &str) -> Subject {
     }
 }
 
-/// The role of a controller's identity and its binding, both named as the identity.
+/// The role of a controller's identity and its binding, both named like the identity.
 ///
-/// The same name used twice adds up: give all rules of one name together.
+/// Give all rules of one identity together: both objects have the same name.
 pub fn controller_objects(identity: &ControllerIdentity) -> (ClusterRole, ClusterRoleBinding) {
     let labels = BTreeMap::from([(keys::BOOTSTRAPPING.to_owned(), "controller".to_owned())]);
     let metadata =
@@ -78,7 +79,7 @@ pub fn controller_objects(identity: &ControllerIdentity) -> (ClusterRole, Cluste
     (role, binding)
 }
 
-/// The roles of a controller's identity inside single namespaces, and their bindings.
+/// The roles of a controller's identity in single namespaces, and their bindings.
 pub fn namespaced_objects(identity: &ControllerIdentity) -> Vec<(Role, RoleBinding)> {
     let mut by_namespace: BTreeMap<&str, Vec<KubeRule>> = BTreeMap::new();
     for (namespace, rule) in &identity.rules_within {
@@ -103,15 +104,15 @@ pub fn namespaced_objects(identity: &ControllerIdentity) -> Vec<(Role, RoleBindi
     objects.collect()
 }
 
-/// What the identity that follows changes for the change feed may do: read what it tells of. Of Secrets it
-/// learns that they changed; what is in them, each caller is asked to read.
+/// The identity that watches for the change feed: it may read everything that the feed reports. Of
+/// Secrets it learns only that they changed; their contents are read as each caller.
 pub fn feed_identity() -> ControllerIdentity {
     let secrets = rule("", &["secrets"], &["list", "watch"]);
     let rules = reflector_identity().rules.into_iter().chain([secrets]).collect();
     ControllerIdentity::new(crate::controller::FEED, rules)
 }
 
-/// What the identity that watches for all controllers may do: read what they look at.
+/// The identity that watches for all controllers: it may read everything that they observe.
 pub fn reflector_identity() -> ControllerIdentity {
     let read = ["get", "list", "watch"];
     ControllerIdentity::new(

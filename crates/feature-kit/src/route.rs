@@ -1,4 +1,4 @@
-//! HTTP paths that a feature answers itself, beside the APIs. No framework's types here.
+//! HTTP paths that a feature serves itself, beside the APIs. No framework's types here.
 
 use std::sync::Arc;
 
@@ -6,31 +6,34 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{HeaderValue, StatusCode, header};
 
-/// Largest body that a route takes unless it says otherwise.
+/// Default limit of the body of a request.
 pub const BODY_MAX_BYTES: usize = 64 * 1024;
 
+/// The response of a route.
 pub type Response = http::Response<Bytes>;
 
-/// Who asks, as authentication found out.
+/// The caller of a request, as authenticated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
+    /// Id of the user.
     pub user_id: String,
-    /// Name of the token presented, when it was one.
+    /// Name of the token that was presented, if it was a token.
     pub token_id: Option<String>,
-    /// Those of their roles in the management API included, as of now.
+    /// Groups of the user, including the current role groups of the management API.
     pub groups: Vec<String>,
 }
 
-/// A request with its body read, within the route's limit.
+/// A request with its body, which is within the limit of the route.
 pub struct Request {
+    /// Method, URI and headers.
     pub parts: http::request::Parts,
     pub body: Bytes,
-    /// Absent on public routes without credentials.
+    /// `None` on public routes without credentials.
     pub caller: Option<Caller>,
 }
 
 impl Request {
-    /// The first value of a query parameter, undecoded.
+    /// The first value of a query parameter, not decoded.
     pub fn query(&self, name: &str) -> Option<&str> {
         let query = self.parts.uri.query()?;
         query.split('&').find_map(|pair| match pair.split_once('=') {
@@ -38,7 +41,7 @@ impl Request {
             None => (pair == name).then_some(""),
         })
     }
-    /// Scheme and authority by which the client reached us, for links when no URL is set.
+    /// Scheme and authority that the client used, for links when no server URL is set.
     pub fn base_url(&self) -> String {
         let host = self.parts.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let authority = self.parts.uri.authority().map(http::uri::Authority::as_str);
@@ -46,8 +49,9 @@ impl Request {
     }
 }
 
-/// Answers one route.
+/// Serves one route.
 pub trait Handler: Send + Sync + 'static {
+    /// Handles one request. Failures are responses.
     fn handle(&self, request: Request) -> BoxFuture<'_, Response>;
 }
 
@@ -64,30 +68,33 @@ where
 /// All requests whose path begins with a prefix.
 #[derive(Clone)]
 pub struct Route {
-    /// Begins with `/`. The longest that fits wins; routes come before the APIs.
+    /// Begins with `/`. The longest matching prefix wins; routes take precedence over the APIs.
     pub prefix: &'static str,
-    /// Open to callers without credentials.
+    /// Served to callers without credentials.
     pub public: bool,
-    /// A larger body is refused with 413 before the handler sees it.
+    /// A larger body is refused with 413 before the handler is called.
     pub body_max_bytes: usize,
+    /// Handles the requests.
     pub handler: Arc<dyn Handler>,
 }
 
 impl Route {
+    /// A route that is open to callers without credentials.
     pub fn public(prefix: &'static str, handler: Arc<dyn Handler>) -> Self {
         Self { prefix, public: true, body_max_bytes: BODY_MAX_BYTES, handler }
     }
+    /// A route that needs a valid credential; other requests get 401.
     pub fn authenticated(prefix: &'static str, handler: Arc<dyn Handler>) -> Self {
         Self { prefix, public: false, body_max_bytes: BODY_MAX_BYTES, handler }
     }
 }
 
-/// A plain-text answer.
+/// A plain-text response.
 pub fn text(status: StatusCode, body: impl Into<String>) -> Response {
     with_type(status, "text/plain; charset=utf-8", Bytes::from(body.into()))
 }
 
-/// A JSON answer.
+/// A JSON response.
 pub fn json(status: StatusCode, body: &serde_json::Value) -> Response {
     with_type(status, "application/json", Bytes::from(body.to_string()))
 }

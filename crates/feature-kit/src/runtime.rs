@@ -1,4 +1,5 @@
-//! Brings features to life: seeds their objects, gives their identities rights, runs their controllers.
+//! Starts features: writes their seeds, grants the rights of their identities, runs their
+//! controllers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,12 +18,12 @@ use crate::controller::ControllerIdentity;
 use crate::feature::Feature;
 use crate::rbac;
 
-/// How long a controller that ended by itself rests before it is started again.
+/// Pause before a controller that ended by itself is started again.
 const RESTART_DELAY: Duration = Duration::from_secs(1);
-/// Objects put there at once at the start.
+/// Objects that are written concurrently at the start.
 const SEEDS_AT_ONCE: usize = 32;
 
-/// All identities that features act under, each once, with all its rules.
+/// All identities of the features, each once, with all its rules.
 pub fn identities(features: &[Feature]) -> Vec<ControllerIdentity> {
     let mut all: BTreeMap<&str, ControllerIdentity> = BTreeMap::new();
     let management = features.iter().flat_map(|f| f.management.iter().map(|spec| &spec.identity));
@@ -48,22 +49,23 @@ pub fn identities(features: &[Feature]) -> Vec<ControllerIdentity> {
     all.into_values().collect()
 }
 
-/// Gives the identity that watches for all controllers its rights. Before the first watch begins, or that
-/// comes back late.
+/// Grants the identity that watches for all controllers its rights. Call it before the first watch
+/// begins, which otherwise fails and is retried late.
 ///
 /// # Errors
-/// The API refused.
+/// The API refused; the server cannot start.
 pub async fn allow_watching(client: &Client) -> Result<(), ReconcileError> {
     let (role, binding) = rbac::controller_objects(&rbac::reflector_identity());
     ensure::like(&Api::all(client.clone()), &role).await?;
     ensure::like(&Api::all(client.clone()), &binding).await.map(drop)
 }
 
-/// Puts the rights of all identities and the seeds of all features there: namespaces, then rights, then the rest,
-/// whose admission may use those rights. The kinds must be served. Idempotent. `client` may do everything.
+/// Writes the rights of all identities and the seeds of all features: namespaces, then rights, then
+/// the rest, whose admission may need those rights. The kinds must be served. Idempotent. `client`
+/// must have all rights.
 ///
 /// # Errors
-/// The first object that could not be put, by name.
+/// The first object that could not be written, by name.
 pub async fn seed(features: &[Feature], client: &Client) -> Result<(), ReconcileError> {
     type Put<'a> = BoxFuture<'a, Result<(), ReconcileError>>;
     let identities = identities(features);
@@ -98,7 +100,7 @@ pub async fn seed(features: &[Feature], client: &Client) -> Result<(), Reconcile
     .await
 }
 
-/// Many at once, so that a store that commits in groups does so.
+/// Writes many objects concurrently, so that a storage with group commit can use it.
 async fn put_all(
     puts: Vec<BoxFuture<'_, Result<(), ReconcileError>>>,
 ) -> Result<(), ReconcileError> {
@@ -109,8 +111,8 @@ async fn put_all(
     Ok(())
 }
 
-/// Runs the controllers of all features until `context.scope.stop`. One that ends or panics is started
-/// again.
+/// Runs the controllers of all features until `context.scope.stop` is cancelled. A controller that
+/// ends or panics is started again.
 pub async fn run(features: &[Feature], context: ManagementContext) {
     let mut tasks = JoinSet::new();
     for spec in features.iter().flat_map(|feature| &feature.management) {
@@ -142,28 +144,28 @@ pub async fn run(features: &[Feature], context: ManagementContext) {
     while tasks.join_next().await.is_some() {}
 }
 
-/// Keeps one set of downstream controllers running for each connected cluster.
+/// Runs one set of downstream controllers for each connected cluster.
 async fn follow_connections(context: ManagementContext, sets: Arc<DownstreamSets>) {
     let clusters = context.scope.reflectors.get::<ClusterNames>();
     let mut events = context.connections.events();
     clusters.synced().await;
-    // A client outlives changes of its endpoint: a report or a second session is no reason to begin
-    // anew.
-    let look = |cluster: &str| match context.connections.client(cluster) {
+    // A client outlives changes of its endpoint: a report or a second session is no reason to
+    // restart.
+    let check = |cluster: &str| match context.connections.client(cluster) {
         Some(client) if !sets.is_running(cluster) => sets.start(cluster, &client),
         Some(_) => {}
         None => sets.stop(cluster),
     };
-    clusters.for_each(|key, _| look(&key.name));
+    clusters.for_each(|key, _| check(&key.name));
     loop {
         let event = tokio::select! {
             () = context.scope.stop.cancelled() => return,
             event = events.recv() => event,
         };
         match event {
-            Ok(event) => look(&event.cluster),
+            Ok(event) => check(&event.cluster),
             Err(broadcast::error::RecvError::Lagged(_)) => {
-                clusters.for_each(|key, _| look(&key.name));
+                clusters.for_each(|key, _| check(&key.name));
             }
             Err(broadcast::error::RecvError::Closed) => {
                 context.scope.stop.cancelled().await;

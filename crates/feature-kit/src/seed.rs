@@ -1,4 +1,4 @@
-//! Objects that must be there from the start: default settings, roles, namespaces.
+//! Objects that must exist from the start: default settings, roles, namespaces.
 
 use controller::ensure::{self, Object};
 use futures::future::BoxFuture;
@@ -7,12 +7,12 @@ use std::sync::Arc;
 
 use controller::ReconcileError;
 
-/// What happens when the object is there already.
+/// What happens when the object already exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeedMode {
-    /// It stays as it is: people may have changed it.
+    /// It is not changed: users may have changed it.
     Create,
-    /// What the seed states is put back: it is ours to say.
+    /// The fields of the seed are restored: Drover owns them.
     Keep,
 }
 
@@ -23,7 +23,7 @@ type Put = dyn Fn(Client) -> BoxFuture<'static, Result<bool, ReconcileError>> + 
 pub struct Seed {
     /// Kind and name, for messages.
     pub what: String,
-    /// A namespace, which must be there before rights in it and before other seeds.
+    /// A namespace, which must exist before rights in it and before other seeds.
     pub(crate) is_namespace: bool,
     put: Arc<Put>,
 }
@@ -46,8 +46,8 @@ impl Seed {
         Self { what, is_namespace: K::kind(&()) == "Namespace", put: Arc::new(put) }
     }
 
-    /// Anything else, put there by `put`, which must be idempotent and answers whether it changed
-    /// anything.
+    /// Anything else, written by `put`, which must be idempotent and return whether it changed
+    /// anything. `what`: kind and name, for messages.
     pub fn custom(
         what: String,
         put: impl Fn(Client) -> BoxFuture<'static, Result<bool, ReconcileError>> + Send + Sync + 'static,
@@ -55,10 +55,10 @@ impl Seed {
         Self { what, is_namespace: false, put: Arc::new(put) }
     }
 
-    /// Puts the object there. Idempotent. Answers whether anything changed.
+    /// Writes the object. Idempotent. Returns whether anything changed.
     ///
     /// # Errors
-    /// The API refused.
+    /// The API refused; the error names the object.
     pub async fn put(&self, client: &Client) -> Result<bool, ReconcileError> {
         (self.put)(client.clone()).await
     }

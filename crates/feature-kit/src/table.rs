@@ -1,29 +1,29 @@
-//! From the table of a type to its descriptor in the REST view.
+//! Makes the descriptor of a type in the REST view from its table.
 
 use std::sync::Arc;
 
-use api_management::table::{Place as Stored, Row, Table, definition};
+use api_management::table::{Row, RowLocation, TypeTable, definition};
 use api_management::{GROUP, VERSION, table, types};
 use futures::future::BoxFuture;
 use rest_view::store::DeleteOptions;
 use rest_view::{
-    ApiError, Context, Descriptor, Field, FieldType, Key, KubeResource, KubeStore, ListScope,
-    Mapper, MayChange, Methods, Place, Store, StructType,
+    ApiError, Context, Descriptor, Field, FieldLocation, FieldType, Key, KubeResource, KubeStore,
+    ListScope, Mapper, MayChange, Methods, Store, StructType,
 };
 use serde_json::{Map, Value};
 
-/// The descriptor of the type `id`, with the nested types that are its own. Its store is the
-/// resource that the table names, reached with the caller's rights.
+/// The descriptor of the type `id`, with its own nested types. Its store is the resource that the
+/// table names, accessed with the rights of the caller.
 ///
 /// # Panics
-/// When there is no table of that name, or its objects are stored nowhere.
+/// When there is no table of that name, or its objects are not stored.
 pub fn descriptor(id: &str) -> Descriptor {
     let table = types::table(id).unwrap_or_else(|| panic!("no table describes the type \"{id}\""));
     of_table(&table).unwrap_or_else(|| panic!("objects of the type \"{id}\" are stored nowhere"))
 }
 
-/// As [`descriptor`]; `None` when the objects are stored nowhere.
-pub fn of_table(table: &Table) -> Option<Descriptor> {
+/// Like [`descriptor`]; `None` when the objects are not stored.
+pub fn of_table(table: &TypeTable) -> Option<Descriptor> {
     let resource = resource_of(table)?;
     let mut descriptor = Descriptor::new(table.id, table.plural, resource.clone());
     descriptor.namespaced = table.namespaced;
@@ -55,8 +55,8 @@ pub fn of_table(table: &Table) -> Option<Descriptor> {
     Some(descriptor.types(table.nested.iter().map(struct_type)))
 }
 
-/// Where the objects of a type are; `None` when they are stored nowhere.
-pub fn resource_of(table: &Table) -> Option<KubeResource> {
+/// The resource that stores the objects of a type; `None` when they are not stored.
+pub fn resource_of(table: &TypeTable) -> Option<KubeResource> {
     match table.stored {
         table::Stored::Kind { kind, plural } => {
             let namespaced = definition::is_namespaced(table);
@@ -78,18 +78,18 @@ pub fn shared_types() -> impl Iterator<Item = StructType> {
     types::shared_types().map(|nested| struct_type(&nested))
 }
 
-/// A type whose objects are stored nowhere, as an embedded one.
-pub fn embedded(table: &Table) -> StructType {
+/// A type whose objects are not stored, as an embedded type.
+pub fn embedded(table: &TypeTable) -> StructType {
     StructType::new(table.id, table.fields.iter().map(field).collect())
 }
 
-/// A nested type.
+/// A nested type as an embedded type.
 pub fn struct_type(nested: &table::Nested) -> StructType {
     StructType::new(nested.id, nested.fields.iter().map(field).collect())
 }
 
 /// The verbs that the table names.
-pub fn methods(table: &Table) -> Methods {
+pub fn methods(table: &TypeTable) -> Methods {
     let has = |name: &str| table.methods.contains(&name);
     Methods {
         list: has("list"),
@@ -100,7 +100,7 @@ pub fn methods(table: &Table) -> Methods {
     }
 }
 
-/// References may name a type of another version by its path, which schemas show as it is.
+/// References may name a type of another version by its path, which schemas show unchanged.
 fn field_type(kind: &str) -> FieldType {
     match kind.strip_prefix("reference[").and_then(|rest| rest.strip_suffix(']')) {
         Some(to) => FieldType::reference(to),
@@ -108,25 +108,25 @@ fn field_type(kind: &str) -> FieldType {
     }
 }
 
-/// One field, with its place in stored objects.
+/// One field, with its location in stored objects.
 pub fn field(row: &Row) -> Field {
     let mut field = Field::new(row.name, field_type(row.kind));
     let access = row.access;
     (field.create, field.update) = (access.create, access.update);
     (field.required, field.nullable) = (access.required, access.nullable);
     field.write_only = access.write_only;
-    // A URL is as a rule what it says, and an index orders by it.
+    // Most URLs contain no credential, and an index can sort by them.
     field.apart = matches!(row.mark, Some(table::Mark::Credential | table::Mark::Password));
     (field.exists, field.holds) = (row.exists, row.holds);
     field.default = row.default.clone();
     field.options = row.options.iter().map(|&option| option.to_owned()).collect();
     (field.min, field.max) = (row.min, row.max);
     (field.min_length, field.max_length) = (row.min_length, row.max_length);
-    field.place = Some(match &row.place {
-        Stored::Path(path) => Place::path(path),
-        Stored::Annotation(key) => Place::Annotation((*key).to_owned()),
-        Stored::AnnotationJson(key) => Place::AnnotationJson((*key).to_owned()),
-        Stored::Nowhere => Place::Computed,
+    field.location = Some(match &row.location {
+        RowLocation::Path(path) => FieldLocation::path(path),
+        RowLocation::Annotation(key) => FieldLocation::Annotation((*key).to_owned()),
+        RowLocation::AnnotationJson(key) => FieldLocation::AnnotationJson((*key).to_owned()),
+        RowLocation::NotStored => FieldLocation::Computed,
     });
     field
 }
@@ -146,12 +146,13 @@ impl Mapper for InNamespace {
 struct Within {
     kube: KubeStore,
     namespace: &'static str,
-    /// What the names of the type's objects begin with.
+    /// Prefix of the names of the objects of the type.
     prefix: &'static str,
 }
 
 impl Within {
-    /// The object in the namespace; one that is named elsewhere does not exist.
+    /// The object in the namespace; an object that the key names in another namespace does not
+    /// exist.
     fn key(&self, key: &Key) -> Result<Key, ApiError> {
         let elsewhere = !key.namespace.is_empty() && key.namespace != self.namespace;
         if elsewhere || !key.name.starts_with(self.prefix) {
@@ -209,12 +210,15 @@ impl Store for Within {
     fn is_listed(&self, stored: &Value) -> bool {
         stored["metadata"]["name"].as_str().is_some_and(|name| name.starts_with(self.prefix))
     }
-    /// Nobody watches Secrets for others.
-    fn watched(&self) -> Option<&KubeResource> {
-        self.kube.watched().filter(|resource| !resource.group.is_empty())
+    /// No journal follows Secrets.
+    fn indexed_resource(&self) -> Option<&KubeResource> {
+        self.kube.indexed_resource().filter(|resource| !resource.group.is_empty())
     }
-    fn sees_all<'a>(&'a self, context: &'a Context<'a>) -> BoxFuture<'a, Result<bool, ApiError>> {
-        self.kube.sees_all(context)
+    fn can_see_all<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<bool, ApiError>> {
+        self.kube.can_see_all(context)
     }
     fn may_change<'a>(
         &'a self,

@@ -5,7 +5,7 @@ use serde_json::json;
 
 use crate::access::cluster_group;
 use crate::controller::{ControllerIdentity, GROUP_CONTROLLERS, ManagementSpec};
-use crate::kind::{KindRules, Operation, Review};
+use crate::kind::{KindRules, Review, ReviewOperation};
 use crate::rbac::{self, ours};
 use crate::runtime::identities;
 use crate::{Feature, rbac::controller_objects};
@@ -16,7 +16,7 @@ fn review<'a>(
     old: &'a serde_json::Value,
 ) -> Review<'a> {
     Review {
-        operation: Operation::Update,
+        operation: ReviewOperation::Update,
         user: "system:drover:controller:x",
         groups,
         namespace: "",
@@ -48,13 +48,13 @@ async fn a_controller_may_take_off_finalizers_but_not_change_spec() {
 fn the_creator_is_the_asker_and_stays() {
     let rules = KindRules::of::<Cluster>();
     let mut object = json!({"metadata": {"annotations": {keys::CREATOR_ID: "u-forged"}}});
-    rules.prepare(Operation::Create, "u-real", &mut object, None);
+    rules.prepare(ReviewOperation::Create, "u-real", &mut object, None);
     assert_eq!(object["metadata"]["annotations"][keys::CREATOR_ID], "u-real");
     let mut update = json!({"metadata": {}});
-    rules.prepare(Operation::Update, "u-other", &mut update, Some(&object));
+    rules.prepare(ReviewOperation::Update, "u-other", &mut update, Some(&object));
     assert_eq!(update["metadata"]["annotations"][keys::CREATOR_ID], "u-real");
     let mut system = json!({"metadata": {"annotations": {keys::CREATOR_ID: "u-real"}}});
-    rules.prepare(Operation::Create, "system:drover:controller:x", &mut system, None);
+    rules.prepare(ReviewOperation::Create, "system:drover:controller:x", &mut system, None);
     assert_eq!(system["metadata"]["annotations"][keys::CREATOR_ID], "u-real");
 }
 
@@ -62,10 +62,10 @@ fn the_creator_is_the_asker_and_stays() {
 fn finalizers_are_put_on_at_creation_only() {
     let rules = KindRules::of::<Cluster>().finalizers(&["drover.io/x"]);
     let mut object = json!({"metadata": {"name": "c-1"}});
-    rules.prepare(Operation::Create, "u-1", &mut object, None);
+    rules.prepare(ReviewOperation::Create, "u-1", &mut object, None);
     assert_eq!(object["metadata"]["finalizers"], json!(["drover.io/x"]));
     let mut update = json!({"metadata": {"name": "c-1", "finalizers": []}});
-    rules.prepare(Operation::Update, "u-1", &mut update, Some(&object));
+    rules.prepare(ReviewOperation::Update, "u-1", &mut update, Some(&object));
     assert_eq!(update["metadata"]["finalizers"], json!([]));
 }
 

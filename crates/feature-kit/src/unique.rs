@@ -1,12 +1,15 @@
-//! Names that only one object of a kind may have, such as login names, and that are not the names of the objects.
+//! Names that only one object of a kind may have and that are not object names, such as login
+//! names.
 //!
-//! The API server keeps only names of objects unique. So each such name has a claim: a ConfigMap in
-//! [`keys::UNIQUE_NAMES_NS`] whose own name is a hash of it and which says who holds it. Admission creates the
-//! claim before it lets the write pass, and the storage lets one of many create it, with several servers as with
-//! one. [`controller`] deletes claims whose holder has gone or has another name.
+//! The API server ensures only that object names are unique. So each such name has a claim: a
+//! ConfigMap in [`keys::UNIQUE_NAMES_NS`] whose own name is a hash of it and which records the
+//! holder. Admission creates the claim before it lets the write pass. The storage lets only one of
+//! many writers create it, with one server or several. [`controller`] deletes claims whose holder
+//! was deleted or has another name.
 //!
-//! A claim is *pending* until its holder was seen with the name. A pending one is nobody's to take, since its
-//! write may still come; [`PENDING_TIME_MAX`] later it cannot, and what a crash or a refusal left is free again.
+//! A claim is *pending* until its holder was observed with the name. No other object can take over
+//! a pending claim, since its write may still be in progress. After [`PENDING_TIME_MAX`] it cannot
+//! be, and the claim that a crash or a refused write left is free again.
 
 pub mod controller;
 
@@ -25,14 +28,14 @@ use sha2::{Digest, Sha256};
 
 use crate::kind::Review;
 use crate::rbac::{ours, rule};
-use crate::{ControllerIdentity, Operation, Seed, SeedMode};
+use crate::{ControllerIdentity, ReviewOperation, Seed, SeedMode};
 
-/// How long a write may come after its claim. The API server ends every write after 34 s; the rest is for clocks
-/// of servers that differ.
+/// How long after its claim a write may be committed. The API server ends every write after 34 s;
+/// the rest allows for clock differences between servers.
 pub const PENDING_TIME_MAX: Duration = Duration::from_secs(120);
-/// Attempts at a claim that others write at the same time.
+/// Attempts at a claim that others write concurrently.
 const ATTEMPTS_MAX: usize = 8;
-/// At a start the rights of the identity come into force a moment after they are written.
+/// At a start the rights of the identity take effect a moment after they are written.
 const RIGHTS_ATTEMPTS_MAX: usize = 50;
 const RIGHTS_RETRY_DELAY: Duration = Duration::from_millis(100);
 /// Label of claims; the value is [`UniqueName::what`].
@@ -42,15 +45,15 @@ const HOLDER: &str = "holder";
 const CLAIMED_AT: &str = "claimedAt";
 const CONFIRMED: &str = "confirmed";
 
-/// One sort of unique names, of cluster-scoped objects of kind `K`.
+/// One kind of unique names, of cluster-scoped objects of kind `K`.
 pub struct UniqueName<K> {
-    /// Kebab case, as in `login-name`: begins the names of claims.
+    /// Kebab case, such as `login-name`: prefix of the names of claims.
     pub what: &'static str,
-    /// Of the identity and the controller.
+    /// Name of the identity and the controller.
     pub controller: &'static str,
-    /// Field that has the name, for messages.
+    /// Field with the name, for messages.
     pub field: &'static str,
-    /// The name of an object; empty when it has none.
+    /// Returns the name of an object; empty when it has none.
     pub name_of: fn(&K) -> &str,
 }
 
@@ -62,18 +65,18 @@ impl<K> Clone for UniqueName<K> {
 impl<K> Copy for UniqueName<K> {}
 
 /// Kinds whose objects can have unique names.
-pub trait Named: Object + Resource<Scope = ClusterResourceScope> + 'static {}
-impl<K: Object + Resource<Scope = ClusterResourceScope> + 'static> Named for K {}
+pub trait UniquelyNamed: Object + Resource<Scope = ClusterResourceScope> + 'static {}
+impl<K: Object + Resource<Scope = ClusterResourceScope> + 'static> UniquelyNamed for K {}
 
-impl<K: Named> UniqueName<K> {
-    /// Reads the objects, and keeps the claims.
+impl<K: UniquelyNamed> UniqueName<K> {
+    /// The identity that reads the objects and writes the claims.
     pub fn identity(&self) -> ControllerIdentity {
         let verbs = ["get", "list", "create", "update", "delete"];
         ControllerIdentity::new(self.controller, vec![ours(&[&K::plural(&())], &["get"])])
             .within(keys::UNIQUE_NAMES_NS, rule("", &["configmaps"], &verbs))
     }
 
-    /// `client` acts as [`Self::identity`].
+    /// The claims. `client` acts as [`Self::identity`].
     pub fn claims(&self, client: Client) -> Claims<K> {
         Claims {
             unique: *self,
@@ -83,7 +86,7 @@ impl<K: Named> UniqueName<K> {
     }
 }
 
-/// The namespace of claims, which must be there from the start.
+/// The namespace of claims, which must exist from the start.
 pub fn seed() -> Seed {
     let annotations = [(keys::SYSTEM_NAMESPACE.to_owned(), "true".to_owned())];
     let metadata = ObjectMeta {
@@ -94,18 +97,18 @@ pub fn seed() -> Seed {
     Seed::cluster_scoped(SeedMode::Create, Namespace { metadata, ..Namespace::default() })
 }
 
-/// What became of a claim.
+/// The result of a claim.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ClaimOutcome {
-    /// The name is the claimant's.
+    /// The claimant has the name.
     Granted,
     /// The object of this name has it.
     Held(String),
-    /// Another write is about to give it to the object of this name, or was cut short.
+    /// A write for the object of this name is in progress, or was interrupted.
     Pending(String),
 }
 
-/// The claims to one sort of names.
+/// The claims to one kind of names.
 pub struct Claims<K> {
     unique: UniqueName<K>,
     claims: Api<ConfigMap>,
@@ -154,7 +157,7 @@ impl Claim {
         }
     }
 
-    /// How much longer its write may come; none when the name is free for others if nobody has it.
+    /// How much longer the write may take; `None`: the name is free for others if no object has it.
     fn pending_for(&self, now: i64) -> Option<Duration> {
         let age = Duration::from_secs(now.saturating_sub(self.claimed_at).try_into().unwrap_or(0));
         if self.confirmed {
@@ -165,7 +168,7 @@ impl Claim {
     }
 }
 
-/// Any text makes a name of its own, which an object can have.
+/// Any text has a claim of its own, whose name is a valid object name.
 fn claim_name(what: &str, name: &str) -> String {
     let digest = Sha256::digest(name.as_bytes());
     let hex: String = digest.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -180,14 +183,16 @@ fn is_code(error: &kube::Error, code: u16) -> bool {
     ::controller::error::is_code(error, code)
 }
 
-impl<K: Named> Claims<K> {
-    /// Admission of a write: claims the object's name unless it has it already. A dry run only asks.
+impl<K: UniquelyNamed> Claims<K> {
+    /// Admission of a write: claims the name of the object unless it already has it. A dry run only
+    /// checks.
     ///
     /// # Errors
-    /// Another object has the name, or may be about to; 503 when claims cannot be read or written.
+    /// 422: another object has the name, or may be about to get it. 503: claims cannot be read or
+    /// written.
     pub async fn admit(&self, review: &Review<'_>) -> Result<(), Status> {
-        let kept = review.object.filter(|_| review.operation != Operation::Delete);
-        let name = kept.map(|object| self.name_in(object)).unwrap_or_default();
+        let stored = review.object.filter(|_| review.operation != ReviewOperation::Delete);
+        let name = stored.map(|object| self.name_in(object)).unwrap_or_default();
         let before = review.old.map(|old| self.name_in(old)).unwrap_or_default();
         if before == name {
             return Ok(());
@@ -200,11 +205,11 @@ impl<K: Named> Claims<K> {
         }
         let failed = |error: kube::Error| {
             let text =
-                format!("cannot tell whether the {} \"{name}\" is free: {error}", self.words());
+                format!("cannot check whether the {} \"{name}\" is free: {error}", self.words());
             Err(Status::unavailable(text))
         };
         if review.old.is_none() {
-            // The write is going to be refused, and must leave the claims of the object that is there alone.
+            // The write will be refused, and must not change the claims of the existing object.
             match self.objects.get_metadata_opt(review.name).await {
                 Ok(None) => {}
                 Ok(Some(_)) => {
@@ -220,21 +225,21 @@ impl<K: Named> Claims<K> {
             }
         }
         let outcome = if review.dry_run {
-            self.ask(&name, review.name).await
+            self.check_claim(&name, review.name).await
         } else {
             self.claim(&name, review.name).await
         };
         match outcome {
             Ok(ClaimOutcome::Granted) => Ok(()),
             Ok(ClaimOutcome::Held(id)) => {
-                Err(self.taken(review, &name, &format!("\"{id}\" has this name")))
+                Err(self.taken_error(review, &name, &format!("\"{id}\" has this name")))
             }
             Ok(ClaimOutcome::Pending(id)) => {
                 let detail = format!(
-                    "\"{id}\" is being given this name; if that came to nothing, try again in {} s",
+                    "\"{id}\" is being given this name; if that write failed, try again in {} s",
                     PENDING_TIME_MAX.as_secs()
                 );
-                Err(self.taken(review, &name, &detail))
+                Err(self.taken_error(review, &name, &detail))
             }
             Err(error) => failed(error),
         }
@@ -244,7 +249,7 @@ impl<K: Named> Claims<K> {
         self.unique.what.replace('-', " ")
     }
 
-    fn taken(&self, review: &Review<'_>, name: &str, detail: &str) -> Status {
+    fn taken_error(&self, review: &Review<'_>, name: &str, detail: &str) -> Status {
         let kind = K::kind(&());
         let mut cause = Cause::duplicate(self.unique.field, &Value::from(name));
         cause.message.push_str(&format!(": {} {detail}; choose another", kind.to_lowercase()));
@@ -257,32 +262,32 @@ impl<K: Named> Claims<K> {
         object.map(|object| (self.unique.name_of)(&object).to_owned()).unwrap_or_default()
     }
 
-    /// Claims `name` for the object `holder`, whose write is about to come.
+    /// Claims `name` for the object `holder`, whose write follows.
     ///
     /// # Errors
-    /// Those of the API.
+    /// Those of the API; refuse the write with 503.
     pub async fn claim(&self, name: &str, holder: &str) -> Result<ClaimOutcome, kube::Error> {
-        let wanted = Claim {
+        let requested = Claim {
             name: name.to_owned(),
             holder: holder.to_owned(),
             claimed_at: now(),
             confirmed: false,
         };
-        let wanted = wanted.to_config_map(self.unique.what);
+        let requested = requested.to_config_map(self.unique.what);
         for _ in 0..ATTEMPTS_MAX {
-            match self.create(&wanted).await {
+            match self.create(&requested).await {
                 Err(error) if is_code(&error, 409) => {}
                 created => return created.map(|()| ClaimOutcome::Granted),
             }
-            let Some(found) = self.claims.get_opt(&wanted.name_any()).await? else { continue };
+            let Some(found) = self.claims.get_opt(&requested.name_any()).await? else { continue };
             let other = self.holder_against(&Claim::of(&found), holder).await?;
             if other != ClaimOutcome::Granted {
                 return Ok(other);
             }
-            // Taken over, or claimed once more, unless somebody did so in between.
-            let mut next = wanted.clone();
+            // Take the claim over, or claim again, unless another writer did so in between.
+            let mut next = requested.clone();
             next.metadata.resource_version = found.metadata.resource_version;
-            match self.claims.replace(&wanted.name_any(), &PostParams::default(), &next).await {
+            match self.claims.replace(&requested.name_any(), &PostParams::default(), &next).await {
                 Err(error) if is_code(&error, 409) || is_code(&error, 404) => {}
                 replaced => return replaced.map(|_| ClaimOutcome::Granted),
             }
@@ -290,8 +295,8 @@ impl<K: Named> Claims<K> {
         Ok(ClaimOutcome::Pending("another object".to_owned()))
     }
 
-    /// Marks the claim of an object that has the name and is about to lose it, so that the name is free at once.
-    /// The controller may not have done so yet.
+    /// Marks the claim of an object that has the name and is about to lose it, so that the name is
+    /// free at once. The controller may not have done so yet.
     async fn confirm(&self, name: &str, holder: &str) {
         let claim_name = claim_name(self.unique.what, name);
         let confirmed = async {
@@ -306,20 +311,20 @@ impl<K: Named> Claims<K> {
         };
         let confirmed: Result<(), kube::Error> = confirmed.await;
         if let Err(error) = confirmed {
-            // The name is free later then.
+            // Then the name becomes free later.
             tracing::debug!(name, holder, %error, "the claim to a name was not confirmed");
         }
     }
 
-    /// As [`Self::claim`], without claiming.
-    async fn ask(&self, name: &str, holder: &str) -> Result<ClaimOutcome, kube::Error> {
+    /// Like [`Self::claim`], without claiming.
+    async fn check_claim(&self, name: &str, holder: &str) -> Result<ClaimOutcome, kube::Error> {
         match self.claims.get_opt(&claim_name(self.unique.what, name)).await? {
             Some(found) => self.holder_against(&Claim::of(&found), holder).await,
             None => Ok(ClaimOutcome::Granted),
         }
     }
 
-    /// Whether `holder` may have a name that is claimed so.
+    /// Whether `holder` may have a name with this claim.
     async fn holder_against(
         &self,
         claim: &Claim,
@@ -337,7 +342,7 @@ impl<K: Named> Claims<K> {
         })
     }
 
-    /// Whether the object has the name now. Read from the storage, not from a watch.
+    /// Whether the object has the name now. Reads from the storage, not from a watch.
     async fn has(&self, object: &str, name: &str) -> Result<bool, kube::Error> {
         let found = self.objects.get_opt(object).await?;
         Ok(found.is_some_and(|found| (self.unique.name_of)(&found) == name))
@@ -362,7 +367,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_pending_claim_is_free_when_its_write_cannot_come_any_more() {
+    fn a_pending_claim_is_free_when_its_write_can_no_longer_be_committed() {
         let mut claim = Claim { claimed_at: 1_000, ..Claim::default() };
         assert_eq!(claim.pending_for(1_000), Some(PENDING_TIME_MAX));
         // The clock of the server that claimed is ahead.

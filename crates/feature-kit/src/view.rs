@@ -1,11 +1,11 @@
-//! The kinds of a feature in the REST view `/v3`: descriptors, and what makes them of kinds.
+//! The kinds of a feature in the REST view `/v3`: descriptors and their stores.
 
 mod with_namespace;
 
 use std::sync::Arc;
 
 use api_management::kind::Kind;
-use api_management::{Cluster, GROUP, Scope, VERSION};
+use api_management::{Cluster, GROUP, KindScope, VERSION};
 use kube::Client;
 use rest_view::{ApiVersion, Descriptor, Feed, KubeResource, KubeStore, RestView, Store};
 
@@ -17,11 +17,11 @@ use crate::credentials::revealing;
 use crate::feature::Feature;
 use crate::rbac::{feed_identity, reflector_identity};
 
-/// Path of the version that holds what is open without a login.
+/// Path of the version that is open without a login.
 pub const PUBLIC: &str = "/v3-public";
-/// Path of the version that shows Kubernetes' own kinds in the management API of 2.6. No type of it is
-/// offered, which its list of schemas says: clients of 2.6 open it together with the others and go on
-/// without, but not when it is not there.
+/// Path of the version with Kubernetes' own kinds in the management API of 2.6. It offers no types,
+/// as its list of schemas shows: clients of 2.6 open it together with the others, and accept that
+/// it is empty, but not that it is missing.
 pub const STEVE: &str = "/v1";
 
 type Build = dyn Fn(&ManagementContext, Option<Client>) -> Vec<Descriptor> + Send + Sync;
@@ -29,20 +29,20 @@ type Build = dyn Fn(&ManagementContext, Option<Client>) -> Vec<Descriptor> + Sen
 /// Descriptors of a feature, built once at start.
 #[derive(Clone)]
 pub struct ViewSpec {
-    /// For what an action does beyond the caller's own rights.
+    /// Acts for what an action does beyond the rights of the caller.
     pub identity: Option<ControllerIdentity>,
     build: Arc<Build>,
 }
 
 impl ViewSpec {
-    /// Descriptors that need nothing but the caller's rights.
+    /// Descriptors that need only the rights of the caller.
     pub fn new(
         build: impl Fn(&ManagementContext) -> Vec<Descriptor> + Send + Sync + 'static,
     ) -> Self {
         Self { identity: None, build: Arc::new(move |context, _| build(context)) }
     }
-    /// Descriptors whose actions also act as `identity`. What such an action may be asked for, by
-    /// whom, is for the action to decide.
+    /// Descriptors whose actions also act as `identity`. Such an action must check itself what its
+    /// caller may request.
     pub fn acting_as(
         identity: ControllerIdentity,
         build: impl Fn(&ManagementContext, Client) -> Vec<Descriptor> + Send + Sync + 'static,
@@ -53,6 +53,7 @@ impl ViewSpec {
         Self { identity: Some(identity), build: Arc::new(build) }
     }
 
+    /// Builds the descriptors.
     pub fn descriptors(&self, context: &ManagementContext) -> Vec<Descriptor> {
         let client = self.identity.as_ref().map(|id| context.clients.controller(id));
         (self.build)(context, client)
@@ -84,13 +85,13 @@ pub fn rest_view(features: &[Feature], context: &ManagementContext) -> RestView 
         .with_feed(Feed::new(watching, context.scope.stop.clone()).reaching(clusters))
 }
 
-/// Where objects of `K` are in the management API.
+/// The resource of objects of `K` in the management API.
 pub fn resource_of<K: Kind>() -> KubeResource {
-    KubeResource::new(GROUP, VERSION, K::PLURAL, K::KIND, K::SCOPE == Scope::Namespaced)
+    KubeResource::new(GROUP, VERSION, K::PLURAL, K::KIND, K::SCOPE == KindScope::Namespaced)
 }
 
-/// The store of a kind that lives in clusters' namespaces: who may not list it everywhere gets what
-/// is in the clusters they may see.
+/// The store of a kind in the namespaces of clusters: callers who may not list all of them get the
+/// objects in the clusters that they may see.
 pub fn in_clusters<K: Kind>() -> Arc<dyn Store> {
     Arc::new(KubeStore::new(resource_of::<K>()).in_namespaces_of(resource_of::<Cluster>()))
 }

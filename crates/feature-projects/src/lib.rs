@@ -1,7 +1,8 @@
 //! Projects: namespaces of a cluster that belong together.
 //!
-//! [`project`] gives every cluster its two first projects, keeps which namespace is in which, and copies the Secrets
-//! of projects into their namespaces. What members of a project may do is not here yet.
+//! [`project`] gives every cluster its two first projects, keeps which namespace is in which, and
+//! copies the Secrets of projects into their namespaces. What members of a project may do is not
+//! here yet.
 
 pub mod own_role;
 pub mod project;

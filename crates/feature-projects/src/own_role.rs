@@ -1,6 +1,6 @@
-//! The rights of a controller in a downstream cluster, beyond those of the agent: a ClusterRole there,
-//! bound to the controller's own identity, which the controller impersonates. Our namespace owns both,
-//! so they are deleted with it.
+//! The rights of a controller in a downstream cluster, beyond those of the agent: a ClusterRole
+//! there, bound to the controller's own identity, which the controller impersonates. Our namespace
+//! owns both, so they are deleted with it.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use api_management::{Cluster, PolicyRule, ids, keys};
 use controller::{
     ConditionReport, DownstreamScope, Key, Outcome, OwnedCondition, Queue, Reconcile,
-    ReconcileError, Reflector, Runner, Target, Whole, WithCondition, ensure,
+    ReconcileError, Reflector, Runner, StatusTarget, Whole, WithCondition, ensure,
 };
 use feature_kit::ControllerIdentity;
 use feature_kit::ownership::our_namespace;
@@ -96,7 +96,8 @@ impl AppliedRole {
         cluster.is_some_and(|cluster| cluster.metadata.deletion_timestamp.is_none())
     }
 
-    /// Compares the role soon. For whoever gets a rejection in the cluster: the role may be missing.
+    /// Compares the role soon. For whoever gets a rejection in the cluster: the role may be
+    /// missing.
     pub fn check_soon(&self) {
         if let Some(queue) = self.queue.get() {
             queue.add_after(Key::cluster_scoped(&self.cluster), DEBOUNCE);
@@ -119,7 +120,7 @@ impl AppliedRole {
         let report = ConditionReport {
             condition,
             client: client.clone(),
-            target: Target::of::<Cluster>("", &self.cluster),
+            target: StatusTarget::of::<Cluster>("", &self.cluster),
             next_step: NEXT_STEP.to_owned(),
         };
         let runner = Runner::new(Arc::new(WithCondition::new(RoleReconcile(self.clone()), report)));

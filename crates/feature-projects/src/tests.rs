@@ -2,7 +2,7 @@
 
 use api_management::{Cluster, Condition, keys};
 use controller::{Attempt, Key, ReconcileError, Truth};
-use feature_kit::{Admit, Operation, Review};
+use feature_kit::{Admit, Review, ReviewOperation};
 use serde_json::json;
 
 use crate::project::admission::ProjectRules;
@@ -50,7 +50,7 @@ async fn people_cannot_delete_the_system_project_but_its_clusters_removal_can() 
     let system = json!({"metadata": {"labels": {keys::SYSTEM_PROJECT: "true"}}});
     let other = json!({"metadata": {}});
     let review = |user: &'static str, old| Review {
-        operation: Operation::Delete,
+        operation: ReviewOperation::Delete,
         user,
         groups: &[],
         namespace: "c-1",

@@ -1,7 +1,7 @@
 //! Providers of identities: one object each, of a type of its own, in the collection `authConfigs`.
 //!
-//! What a provider needs to know can be stored for each. Enabling one that nobody could log in through
-//! is refused.
+//! What a provider needs to know can be stored for each. Enabling one that nobody could log in
+//! through is refused.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use api_management::{GROUP, VERSION, keys};
 use api_meta::status::{Cause, Status};
 use controller::ReconcileError;
 use controller::error::{Attempt, is_code};
-use feature_kit::{Admit, Operation, Review, Seed};
+use feature_kit::{Admit, Review, ReviewOperation, Seed};
 use futures::future::BoxFuture;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use rest_view::{
@@ -77,7 +77,7 @@ impl Admit for ProviderRules {
 }
 
 fn check(review: &Review<'_>) -> Result<(), Status> {
-    let (Some(object), false) = (review.object, review.operation == Operation::Delete) else {
+    let (Some(object), false) = (review.object, review.operation == ReviewOperation::Delete) else {
         return Ok(());
     };
     if object["enabled"] != true || object["type"] == LOCAL {

@@ -35,7 +35,8 @@ impl Mapper for InData {
         }
     }
 
-    /// A field that is not sent stays: clients never see the secret one, and send back what they see.
+    /// A field that is not sent stays: clients never see the secret one, and send back what they
+    /// see.
     fn to_stored(&self, input: &Map<String, Value>, stored: &mut Value) {
         let sent = input.get(S3).and_then(Value::as_object).into_iter().flatten();
         for (field, value) in sent {

@@ -1,16 +1,17 @@
-//! The condition `Effective` in the REST view, of types whose objects nothing acts on and whose schema has no
-//! conditions: without it such an object would look as if it worked. What sets it is `api_management::kept`.
+//! The condition `Effective` in the REST view, of types whose objects nothing acts on and whose
+//! schema has no conditions: without it such an object would look as if it worked. What sets it is
+//! `api_management::unimplemented`.
 
-use api_management::kept;
-use api_management::table::Table;
+use api_management::table::TypeTable;
+use api_management::unimplemented;
 use rest_view::{Descriptor, Mapper};
 use serde_json::{Map, Value};
 
 const CONDITIONS: &str = "conditions";
 
 /// Shows the condition where the type does not do so itself.
-pub fn shown(descriptor: Descriptor, table: &Table) -> Descriptor {
-    if table.kept && !descriptor.fields.contains_key(CONDITIONS) {
+pub fn shown(descriptor: Descriptor, table: &TypeTable) -> Descriptor {
+    if table.is_unimplemented && !descriptor.fields.contains_key(CONDITIONS) {
         descriptor.mapper(Effective)
     } else {
         descriptor
@@ -22,7 +23,7 @@ struct Effective;
 impl Mapper for Effective {
     fn to_view(&self, stored: &Value, fields: &mut Map<String, Value>) {
         let all = stored["status"][CONDITIONS].as_array().into_iter().flatten();
-        let effective = all.filter(|condition| condition["type"] == kept::EFFECTIVE);
+        let effective = all.filter(|condition| condition["type"] == unimplemented::EFFECTIVE);
         fields.insert(CONDITIONS.to_owned(), effective.cloned().collect());
     }
 

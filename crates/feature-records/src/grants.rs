@@ -1,8 +1,8 @@
-//! Bindings of projects, global roles and their bindings: kinds that nothing acts on yet, and that give rights
-//! from the day on which something does. So what is written today is checked today.
+//! Bindings of projects, global roles and their bindings: kinds that nothing acts on yet, and that
+//! give rights from the day on which something does. So what is written today is checked today.
 //!
-//! Only administrators give global roles and change what they give. Who owns a cluster also gives roles in its
-//! projects.
+//! Only administrators give global roles and change what they give. Who owns a cluster also gives
+//! roles in its projects.
 
 use api_management::ids;
 use api_management::role_template::CLUSTER_OWNER;
@@ -65,7 +65,8 @@ impl Admit for ProjectBindingRules {
     }
 }
 
-/// Refuses a write that changes what is given, unless the writer is an administrator or in one of the groups.
+/// Refuses a write that changes what is given, unless the writer is an administrator or in one of
+/// the groups.
 fn check(
     review: &Review<'_>,
     plural: &str,

@@ -1,5 +1,5 @@
-//! Records: kinds that are data. Their tables say what there is to say of them; nothing acts on most of
-//! them yet, which each object says of itself (`api_management::kept`).
+//! Records: kinds that are data. Their tables say what there is to say of them; nothing acts on
+//! most of them yet, which each object says of itself (`api_management::unimplemented`).
 //!
 //! | Where | What |
 //! | --- | --- |
@@ -21,7 +21,7 @@ pub mod rights;
 
 use std::sync::Arc;
 
-use api_management::table::{Row, Stored, Table};
+use api_management::table::{Row, Stored, TypeTable};
 use api_management::{has_struct, types};
 use feature_kit::{Feature, KindRules, ViewSpec, credentials, table};
 use rest_view::{Descriptor, KubeStore, Presentation, Resource, StructType};
@@ -92,7 +92,7 @@ fn views() -> Vec<Descriptor> {
     views
 }
 
-fn view(found: &Table) -> Option<Descriptor> {
+fn view(found: &TypeTable) -> Option<Descriptor> {
     let mut descriptor = effect::shown(table::of_table(found)?, found);
     if catalog::TYPES.contains(&found.id) {
         descriptor = descriptor.validator(catalog::check);

@@ -1,8 +1,9 @@
-//! Preferences: what people set for the interface. Everybody has their own, in the namespace that is
-//! named after them, and reaches no other.
+//! Preferences: what people set for the interface. Everybody has their own, in the namespace that
+//! is named after them, and reaches no other.
 //!
-//! The namespace is the user's only when it refers to the user as its owner, so that a user never shares one
-//! with a project or a cluster of the same name, nor with an earlier user of the same id.
+//! The namespace is the user's only when it refers to the user as its owner, so that a user never
+//! shares one with a project or a cluster of the same name, nor with an earlier user of the same
+//! id.
 //!
 //! The objects are reached with an identity of the server, because nobody has rights in such a
 //! namespace; so this type decides itself, and always takes the caller's own.
@@ -10,8 +11,8 @@
 use std::sync::Arc;
 
 use api_management::{User, keys};
-use feature_kit::ownership::owner_reference;
 use feature_kit::ownership::is_owned_by;
+use feature_kit::ownership::owner_reference;
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{ControllerIdentity, table};
 use futures::future::BoxFuture;
@@ -97,7 +98,8 @@ impl Preferences {
         to_value(self.api(&user).create(&PostParams::default(), &object).await?)
     }
 
-    /// Whether the user's namespace is there. One that an earlier version made for the user gets its owner.
+    /// Whether the user's namespace is there. One that an earlier version made for the user gets
+    /// its owner.
     ///
     /// # Errors
     /// The namespace of this name is somebody else's.
@@ -146,8 +148,8 @@ fn only_users() -> ApiError {
     ApiError::permission_denied("only users have preferences")
 }
 
-/// Earlier versions did not say whose such a namespace is. It is the user's when it was made for no project and
-/// no other object, and not before the user.
+/// Earlier versions did not say whose such a namespace is. It is the user's when it was made for no
+/// project and no other object, and not before the user.
 fn is_of_earlier_version(namespace: &ObjectMeta, user: &User) -> bool {
     let annotations = namespace.annotations.as_ref();
     let is_system = annotations

@@ -1,7 +1,7 @@
 //! Who may read which of these kinds, and the namespaces they live in.
 //!
-//! Administrators may do everything. People may read what the role "user" lets them read; what it lets
-//! them create comes when creators get rights on what they made.
+//! Administrators may do everything. People may read what the role "user" lets them read; what it
+//! lets them create comes when creators get rights on what they made.
 
 use api_management::keys;
 use controller::ensure;

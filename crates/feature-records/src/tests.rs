@@ -20,12 +20,13 @@ fn every_stored_kind_has_rules_here_or_a_struct() {
 fn a_condition_says_of_objects_that_are_only_kept_that_they_are() {
     for rules in kinds() {
         let mut object = serde_json::json!({"metadata": {"name": "x"}});
-        rules.prepare(feature_kit::Operation::Create, "u-alice", &mut object, None);
-        let kept = types::tables_of_kind(rules.kind).iter().any(|table| table.kept);
-        let said = object["status"]["conditions"][0]["type"] == api_management::kept::EFFECTIVE;
+        rules.prepare(feature_kit::ReviewOperation::Create, "u-alice", &mut object, None);
+        let kept = types::tables_of_kind(rules.kind).iter().any(|table| table.is_unimplemented);
+        let said =
+            object["status"]["conditions"][0]["type"] == api_management::unimplemented::EFFECTIVE;
         assert_eq!(said, kept, "{}", rules.kind);
         let once = object.clone();
-        rules.prepare(feature_kit::Operation::Update, "u-alice", &mut object, Some(&once));
+        rules.prepare(feature_kit::ReviewOperation::Update, "u-alice", &mut object, Some(&once));
         assert_eq!(object, once);
     }
 }

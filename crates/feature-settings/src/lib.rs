@@ -1,8 +1,8 @@
 //! Settings: values that concern the whole server, with their defaults.
 //!
-//! Each known setting is an object from the start. Its `default` is ours and follows the release and
-//! the configuration; its `value` is the administrator's; a value from the environment wins over both
-//! and cannot be changed here ([`setting`]).
+//! Each known setting is an object from the start. Its `default` is ours and follows the release
+//! and the configuration; its `value` is the administrator's; a value from the environment wins
+//! over both and cannot be changed here ([`setting`]).
 
 pub mod setting;
 
@@ -22,7 +22,7 @@ pub struct SettingsConfig {
     pub server_url: String,
     /// PEM of the authority that signed the server's certificate; empty for a public one.
     pub ca_certs: String,
-    /// The version that clients are told; must parse as a version.
+    /// The version that clients get; must parse as a version.
     pub server_version: String,
     /// The agent image that fits this server.
     pub agent_image: String,

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use api_management::{Setting, setting as names};
 use api_meta::status::Status;
 use controller::{Attempt, ReconcileError, ensure};
-use feature_kit::{Admit, Operation, Review, Seed};
+use feature_kit::{Admit, Review, ReviewOperation, Seed};
 use futures::future::BoxFuture;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
@@ -121,7 +121,7 @@ pub struct SettingRules;
 
 fn check(review: &Review<'_>) -> Result<(), Status> {
     let by_a_person = !review.user.starts_with("system:");
-    let changes = review.operation == Operation::Delete
+    let changes = review.operation == ReviewOperation::Delete
         || review.object.map(|object| &object["value"]) != review.old.map(|old| &old["value"]);
     if !by_a_person || !changes {
         return Ok(());

@@ -54,12 +54,12 @@ fn the_authority_is_kept_without_a_newline_at_its_end() {
 
 #[tokio::test]
 async fn people_cannot_change_what_the_server_or_its_environment_says() {
-    use feature_kit::{Admit, Operation, Review};
+    use feature_kit::{Admit, Review, ReviewOperation};
     let refused = async |name: &'static str, user: &'static str, source: &'static str| {
         let old = json!({"value": "a", "source": source});
         let new = json!({"value": "b"});
         let review = Review {
-            operation: Operation::Update,
+            operation: ReviewOperation::Update,
             user,
             groups: &[],
             namespace: "",

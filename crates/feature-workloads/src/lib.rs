@@ -1,10 +1,10 @@
 //! Workloads of downstream clusters in the REST view.
 //!
-//! The view shows a Deployment, a DaemonSet, a Job or a Pod in one flattened form, alone and together
-//! as `workload`. What a cluster stores stays Kubernetes' own object, read and written there as the
-//! caller (`feature_kit::downstream`); [`workload`] maps both ways.
+//! The view shows a Deployment, a DaemonSet, a Job or a Pod in one flattened representation, alone
+//! and together as `workload`. The cluster stores Kubernetes' own objects, which are read and
+//! written there as the caller (`feature_kit::downstream`); [`workload`] maps in both directions.
 //!
-//! Not here: Services for the ports of workloads, and what controllers note on them.
+//! Not here: Services for the ports of workloads, and annotations that controllers write on them.
 
 pub mod workload;
 
@@ -14,7 +14,7 @@ use feature_kit::downstream::ProjectStore;
 use feature_kit::{Feature, ManagementContext, ViewSpec};
 use rest_view::{Descriptor, Store};
 
-use workload::kind::Kind;
+use workload::kind::WorkloadKind;
 use workload::store::Stores;
 
 /// The feature.
@@ -24,7 +24,7 @@ pub fn feature(_: &ManagementContext) -> Feature {
 
 /// Every type, over the objects in the namespaces of a project.
 pub fn descriptors() -> Vec<Descriptor> {
-    let stores: Stores = Kind::ALL
+    let stores: Stores = WorkloadKind::ALL
         .into_iter()
         .map(|kind| {
             let store: Arc<dyn Store> = Arc::new(ProjectStore::new(kind.resource()));

@@ -1,4 +1,4 @@
-//! The targets, by what they are about.
+//! The targets, by subject.
 
 pub mod bodies;
 pub mod expressions;
@@ -13,13 +13,13 @@ pub mod tunnel;
 
 use serde_json::Value;
 
-/// The parts of an input that has several: what stands between the first `N - 1` newlines.
+/// The `N` parts of an input, separated by its first `N - 1` newlines.
 fn parts<const N: usize>(input: &[u8]) -> Option<[&[u8]; N]> {
     let parts: Vec<&[u8]> = input.splitn(N, |byte| *byte == b'\n').collect();
     parts.try_into().ok()
 }
 
-/// The same, each part in JSON.
+/// The `N` parts of an input, each parsed as JSON.
 fn documents<const N: usize>(input: &[u8]) -> Option<[Value; N]> {
     let parts = parts::<N>(input)?;
     let values: Option<Vec<Value>> =

@@ -1,28 +1,28 @@
-//! The corpora again, and what is nested beyond all reason.
+//! Replays the corpora, and runs the targets on extremely nested input.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use fuzz::{TARGETS, Target};
+use fuzz::{FuzzTarget, TARGETS};
 
-/// Levels of nesting that nothing may overflow at.
+/// Levels of nesting at which no target may overflow the stack.
 const LEVELS: usize = 10_000;
-/// What a thread of the server has.
+/// The stack size of a thread of the server.
 const STACK_BYTES: usize = 2 * 1024 * 1024;
-/// No input takes as long, in any build.
+/// Upper bound of the time for any input, in any build.
 const TIME_MAX: Duration = Duration::from_secs(20);
 
-fn corpus(target: &Target) -> Vec<PathBuf> {
+fn corpus(target: &FuzzTarget) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("corpus").join(target.name);
     let files = std::fs::read_dir(&folder);
     let files = files.unwrap_or_else(|error| panic!("'{}': {error}", folder.display()));
     files.map(|file| file.unwrap().path()).collect()
 }
 
-/// Runs a target as the server would: on a stack of that size.
-fn run(target: Target, what: String, input: Vec<u8>) {
+/// Runs a target like the server: on a stack of that size.
+fn run(target: FuzzTarget, what: String, input: Vec<u8>) {
     let since = Instant::now();
     let thread = std::thread::Builder::new().stack_size(STACK_BYTES);
     let ended = thread.spawn(move || (target.run)(&input)).unwrap().join();
@@ -31,7 +31,7 @@ fn run(target: Target, what: String, input: Vec<u8>) {
 }
 
 #[test]
-fn what_was_found_once_holds() {
+fn every_corpus_file_passes() {
     for target in TARGETS {
         let files = corpus(&target);
         assert!(!files.is_empty(), "{} has no corpus", target.name);
@@ -70,7 +70,7 @@ fn nothing_overflows_the_stack_ten_thousand_levels_deep() {
     }
 }
 
-/// Fields of a message in a message, as deep as their lengths allow to say.
+/// Messages nested in messages, as deep as their length fields allow.
 #[test]
 fn nothing_overflows_the_stack_in_nested_messages() {
     for tag in [0x0a, 0x12, 0x1a, 0x22, 0x2a, 0x7a] {

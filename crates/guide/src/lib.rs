@@ -1,7 +1,7 @@
-//! The documentation for users, as HTML pages that the build script makes of `docs/`.
+//! The user documentation, as HTML pages that the build script makes from `docs/`.
 //!
-//! [`render`] says which files are pages and makes them; it runs when the program is built, and in tests. What is here
-//! are the finished pages, without data of any server. Start at [`find`].
+//! [`render`] lists the files that are pages and renders them; it runs when the program is built,
+//! and in tests. This module has the finished pages, without data of any server. Start at [`find`].
 
 #[cfg(test)]
 mod render;
@@ -9,33 +9,34 @@ mod render;
 /// A finished page.
 #[derive(Clone, Copy, Debug)]
 pub struct Page {
-    /// Below [`ROOT`]: empty for the first one, else such as `tls` or `operations/audit`.
+    /// Below [`ROOT`]: empty for the first page, else a path such as `tls` or `operations/audit`.
     pub path: &'static str,
-    /// A whole document.
+    /// The whole document.
     pub html: &'static str,
 }
 
 /// Where the pages are served. Links between them begin with it.
 pub const ROOT: &str = "/docs/";
-/// The style sheet, below [`ROOT`].
+/// Path of the style sheet, below [`ROOT`].
 pub const STYLE_PATH: &str = "style.css";
+/// The style sheet, CSS.
 pub const STYLE: &str = include_str!("style.css");
 
 include!(concat!(env!("OUT_DIR"), "/pages.rs"));
 
-/// The page at a path below [`ROOT`]. Paths of files are understood as well: `tls.md` is `tls`.
+/// The page at a path below [`ROOT`]. Paths of files are accepted as well: `tls.md` is `tls`.
 pub fn find(path: &str) -> Option<&'static Page> {
     let path = path.strip_suffix(".md").unwrap_or(path);
     let path = if path == "index" { "" } else { path };
     PAGES.iter().find(|page| page.path == path)
 }
 
-/// The document for paths that are no page; without a guide in the build it says that instead.
+/// The document for paths without a page; in a build without a guide it says that.
 pub const fn missing() -> &'static str {
     MISSING
 }
 
-/// Whether the build had the guide's folder.
+/// Whether the folder of the guide existed when the program was built.
 pub const fn is_built() -> bool {
     !PAGES.is_empty()
 }

@@ -1,8 +1,9 @@
-//! From Markdown to pages: which files are pages, in which order, and what becomes of their links.
+//! Renders Markdown as pages: which files are pages, in which order, and how their links are
+//! rewritten.
 //!
-//! Runs in the build script and in tests. Files keep their places below `docs/`, so that links between them work where
-//! the sources are read, too; in a page, a link to another page becomes its path, and one to a file that is no page
-//! becomes plain text.
+//! Runs in the build script and in tests. Files retain their paths below `docs/`, so that links
+//! between them also work in the sources. In a page, a link to another page becomes its path, and a
+//! link to a file that is no page becomes plain text.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -11,7 +12,7 @@ use std::{fs, io};
 
 use pulldown_cmark::{Alignment, CowStr, Event, Options, Parser, Tag, TagEnd, html};
 
-/// The folders that pages are in.
+/// The folders with pages.
 pub const FOLDERS: [&str; 3] = ["guide", "operations", "reference"];
 /// The pages: title in the navigation, and files below `docs/`, in order.
 const SECTIONS: [(&str, &[&str]); 3] = [
@@ -44,7 +45,7 @@ const SECTIONS: [(&str, &[&str]); 3] = [
     ),
     ("Reference", &["reference/cli.md"]),
 ];
-/// The part of the first section's files that is not in the paths of pages.
+/// The part of the paths of files in the first section that page paths leave out.
 const GUIDE: &str = "guide/";
 const ROOT: &str = "/docs/";
 const TEMPLATE: &str = include_str!("render/template.html");
@@ -69,7 +70,10 @@ pub struct Rendered {
 }
 
 impl Guide {
-    /// Reads the files that are there. Without the guide's first page there is no guide.
+    /// Reads the files that exist. Without the first page of the guide the result is empty.
+    ///
+    /// # Errors
+    /// A file exists and cannot be read.
     pub fn read(docs: &Path) -> io::Result<Self> {
         let mut documents = Vec::new();
         for (section, files) in SECTIONS {
@@ -102,7 +106,7 @@ impl Guide {
         all.map(page).collect()
     }
 
-    /// The document where there is no page.
+    /// The document for paths without a page.
     pub fn missing(&self) -> String {
         let (title, text) = if self.documents.is_empty() {
             (
@@ -130,7 +134,7 @@ impl Guide {
     }
 
     fn document(&self, title: &str, navigation: &str, content: &str, next: &str) -> String {
-        // The content last: what it holds is not looked through again.
+        // The content last: placeholders in it are not replaced.
         TEMPLATE
             .replace("{title}", &format!("{} · {PRODUCT}", escaped(title)))
             .replace("{navigation}", navigation)
@@ -161,7 +165,7 @@ impl Guide {
         let mut anchors = Anchors::default();
         let mut links = Vec::new();
         let mut events = Vec::new();
-        // Whether the links that are open now lead anywhere.
+        // Whether each open link has a target.
         let mut open = Vec::new();
         let all: Vec<Event<'_>> = parser(&document.markdown).collect();
         for (index, event) in all.iter().enumerate() {
@@ -171,8 +175,8 @@ impl Guide {
                     events.push(Event::Html(format!("<{level} id=\"{id}\">").into()));
                 }
                 Event::Start(Tag::Table(columns)) => {
-                    // Reachable by keys: it scrolls where the window is narrow. Columns that are aligned would
-                    // have styles inline.
+                    // Reachable by keys: it scrolls where the window is narrow. Columns that are
+                    // aligned would have styles inline.
                     let frame =
                         "<div class=\"table\" role=\"group\" aria-label=\"Table\" tabindex=\"0\">";
                     events.push(Event::Html(frame.into()));
@@ -214,7 +218,7 @@ impl Guide {
         Content { html: text, anchors: anchors.0.into_keys().collect(), links }
     }
 
-    /// Where a link leads in a page; nowhere when its file is none.
+    /// The target of a link in a page; `None` when its file is no page.
     fn target(&self, from: &str, link: &str) -> Option<String> {
         if link.contains("://") || link.starts_with('#') {
             return Some(link.to_owned());
@@ -226,7 +230,7 @@ impl Guide {
     }
 }
 
-/// A document's text as HTML, and what tests check of it.
+/// The text of a document as HTML, and what tests check of it.
 struct Content {
     html: String,
     #[cfg_attr(not(test), expect(dead_code, reason = "for the check of links"))]
@@ -235,22 +239,22 @@ struct Content {
     links: Vec<String>,
 }
 
-/// The ids of a document's headings, and how often each was needed.
+/// The ids of the headings of a document, and how often each occurred.
 #[derive(Default)]
 struct Anchors(BTreeMap<String, u32>);
 
 impl Anchors {
-    /// As forges make them: lower case, blanks as dashes, without what is neither letter nor digit; the second of
-    /// a kind gets a number.
+    /// Ids like those of code forges: lower case, blanks as dashes, without other punctuation; a
+    /// repeated id gets a number.
     fn add(&mut self, heading: &str) -> String {
         let heading = heading.to_lowercase();
-        let kept = heading.chars().filter_map(|one| match one {
+        let retained = heading.chars().filter_map(|one| match one {
             ' ' | '-' => Some('-'),
             '_' => Some('_'),
             one if one.is_alphanumeric() => Some(one),
             _ => None,
         });
-        let slug: String = kept.collect();
+        let slug: String = retained.collect();
         let count = self.0.get(&slug).copied().unwrap_or_default();
         self.0.insert(slug.clone(), count + 1);
         if count == 0 {
@@ -262,8 +266,8 @@ impl Anchors {
     }
 }
 
-/// Code within a sentence. Words with dashes are marked, since browsers would break lines after each dash, and an option
-/// that is torn apart is misread.
+/// Code within a sentence. Words with dashes are marked: browsers would otherwise break lines after
+/// each dash, and an option that is split is misread.
 fn code(text: &str) -> String {
     let words = text.split(' ').map(|word| match word.contains('-') {
         true => format!("<span>{}</span>", escaped(word)),
@@ -312,7 +316,7 @@ fn split(link: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// A relative link of a file, below `docs/`.
+/// The path below `docs/` of a relative link in a file.
 fn resolve(from: &str, link: &str) -> String {
     let mut parts: Vec<&str> = from.split('/').collect();
     parts.pop();

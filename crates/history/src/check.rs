@@ -1,21 +1,21 @@
 //! Whether one order of commits explains a history.
 //!
-//! The revisions are the witness: each commit has one, so the order in which commits happened is
-//! told and needs no search. What remains is to look whether everything agrees with it, in time
-//! that follows the length of the history:
+//! Each commit has a revision, so the order of commits is recorded and needs no search. The check
+//! only compares everything else with that order, in time proportional to the length of the
+//! history:
 //!
-//! - [`commits`] puts the commits together from all that was told, and looks whether each follows
-//!   from the state before it and was asked for;
-//! - [`answers`] compares every answer with the state at its revision, and its revision with what
-//!   had been told when it was asked (so answers are linearizable, across restarts too);
+//! - [`commits`] reconstructs the commits from all responses and deliveries, and checks that each
+//!   follows from the state before it and was requested;
+//! - [`responses`] compares every response with the state at its revision, and its revision with
+//!   those reported before the invocation (so responses are linearizable, across restarts too);
 //! - [`watches`] compares what each watch delivered with the commits.
 //!
 //! The storage begins empty. A history must end with a watch of everything that was delivered up to
-//! the newest revision: it tells the commits whose answers were lost. What the check cannot know is
-//! when something should have happened by: that is for whoever runs the work.
+//! the newest revision: it shows the commits whose responses were lost. The check has no deadlines:
+//! the caller that runs the work enforces them.
 
-mod answers;
 mod commits;
+mod responses;
 #[cfg(test)]
 mod tests;
 mod watches;
@@ -28,30 +28,30 @@ use storage::Revision;
 use crate::record::{self, Entry, Item, Operation, Outcome};
 use commits::Commits;
 
-/// What must hold.
+/// A property that every history must satisfy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Rule {
-    /// A revision is one commit.
+    /// A revision identifies exactly one commit.
     RevisionOnce,
-    /// No answer is older than what had been told, and no commit takes a revision from before.
+    /// No response is older than a revision reported before, and no commit has such a revision.
     NeverBack,
     /// Each commit follows from the state that the one before it left.
     Chain,
-    /// Nothing happens that was not asked for, nothing that was refused, and nothing twice.
-    Asked,
+    /// Nothing happens that was not requested, nothing that was refused, and nothing twice.
+    Requested,
     /// A write happens if, and only if, its comparison holds.
     Compared,
-    /// An answer is the state at its revision.
+    /// A response is the state at its revision.
     State,
-    /// A watch delivers every commit up to what it says is complete.
+    /// A watch delivers every commit up to the revision that it reports as complete.
     Complete,
     /// A watch delivers commits in order, once, and of its prefix only.
     Order,
-    /// What is forgotten is what compaction was asked to forget, and asking for it says so.
+    /// Only compacted revisions are unavailable, and requests for them are refused as such.
     Forgotten,
 }
 
-/// A rule that does not hold, and where.
+/// A violated rule, and where.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub struct Violation {
     pub rule: Rule,
@@ -68,12 +68,12 @@ fn violated<T>(rule: Rule, message: impl Into<String>) -> Result<T, Violation> {
     Err(Violation { rule, message: message.into() })
 }
 
-/// What a sound history holds.
+/// Counts of a sound history.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Summary {
-    pub questions: usize,
+    pub invocations: usize,
     pub commits: usize,
-    /// Writes without an answer, or with one that does not know.
+    /// Writes without a response, or with an unknown outcome.
     pub unknown: usize,
     /// Of these, how many happened.
     pub unknown_done: usize,
@@ -84,7 +84,7 @@ pub struct Summary {
 
 impl std::ops::AddAssign for Summary {
     fn add_assign(&mut self, other: Self) {
-        self.questions += other.questions;
+        self.invocations += other.invocations;
         self.commits += other.commits;
         self.unknown += other.unknown;
         self.unknown_done += other.unknown_done;
@@ -93,43 +93,43 @@ impl std::ops::AddAssign for Summary {
     }
 }
 
-/// One question, what was known when it was asked, and its answer.
-struct Question<'h> {
+/// One invocation, what was known when it was made, and its response.
+struct Invocation<'h> {
     number: u64,
     operation: &'h Operation,
     /// Line of the history.
-    asked: usize,
-    /// Newest revision told to anybody before.
+    invoked_line: usize,
+    /// Newest revision reported before.
     floor: Revision,
     /// Newest revision that compaction had certainly reached before.
     compacted: Revision,
-    /// `None` without an answer.
-    answer: Option<Answer<'h>>,
+    /// `None` when there was no response.
+    response: Option<Response<'h>>,
 }
 
-struct Answer<'h> {
+struct Response<'h> {
     outcome: &'h Outcome,
     /// Line of the history.
-    told: usize,
-    /// Newest revision that compaction had been asked for by then.
+    responded_line: usize,
+    /// Newest revision up to which compaction had been requested by then.
     compacting: Revision,
 }
 
-impl Question<'_> {
+impl Invocation<'_> {
     fn outcome(&self) -> Option<&Outcome> {
-        self.answer.as_ref().map(|answer| answer.outcome)
+        self.response.as_ref().map(|response| response.outcome)
     }
 
-    /// Whether it may have happened without being told.
+    /// Whether it may have happened without an acknowledgement.
     fn is_open(&self) -> bool {
         matches!(self.outcome(), None | Some(Outcome::Unknown(_)))
     }
 }
 
-/// A history, by question and by watch.
+/// A history, by invocation and by watch.
 struct Read<'h> {
-    questions: BTreeMap<u64, Question<'h>>,
-    /// What each watch delivered, with the newest compaction asked for by then.
+    invocations: BTreeMap<u64, Invocation<'h>>,
+    /// What each watch delivered, with the newest compaction requested by then.
     watches: BTreeMap<u64, Vec<(&'h Item, Revision)>>,
     crashes: usize,
 }
@@ -140,15 +140,15 @@ struct Read<'h> {
 /// The first violation found.
 ///
 /// # Panics
-/// When `history` is not one: an answer without its question.
+/// When `history` is malformed: a response without its invocation.
 pub fn check(history: &[Entry]) -> Result<Summary, Violation> {
     let read = read(history);
     let commits = Commits::collect(&read)?;
-    answers::check(&read, &commits)?;
+    responses::check(&read, &commits)?;
     let delivered = watches::check(history, &read, &commits)?;
-    let open = read.questions.values().filter(|one| one.operation.is_write() && one.is_open());
+    let open = read.invocations.values().filter(|one| one.operation.is_write() && one.is_open());
     Ok(Summary {
-        questions: read.questions.len(),
+        invocations: read.invocations.len(),
         commits: commits.count(),
         unknown: open.count(),
         unknown_done: commits.unknown_done(),
@@ -158,36 +158,38 @@ pub fn check(history: &[Entry]) -> Result<Summary, Violation> {
 }
 
 fn read(history: &[Entry]) -> Read<'_> {
-    let mut read = Read { questions: BTreeMap::new(), watches: BTreeMap::new(), crashes: 0 };
+    let mut read = Read { invocations: BTreeMap::new(), watches: BTreeMap::new(), crashes: 0 };
     let (mut known, mut compacted) = (0, 0);
-    // A storage without room lets go of all history, and who asks may learn of that before anybody is told.
-    let is_full = |entry: &Entry| matches!(entry, Entry::Told(_, Outcome::Full(_)));
+    // A storage on a full disk compacts all history. A client may see that before any refusal
+    // is recorded.
+    let is_full = |entry: &Entry| matches!(entry, Entry::Returned(_, Outcome::Full(_)));
     let mut compacting = if history.iter().any(is_full) { Revision::MAX } else { 0 };
     for (line, entry) in history.iter().enumerate() {
-        known = known.max(record::told(entry).unwrap_or(0));
+        known = known.max(record::reported_revision(entry).unwrap_or(0));
         match entry {
-            Entry::Asked(number, operation) => {
+            Entry::Invoked(number, operation) => {
                 if let Operation::Compact { to } = operation {
                     compacting = compacting.max(*to);
                 }
-                let question = Question {
+                let invocation = Invocation {
                     number: *number,
                     operation,
-                    asked: line,
+                    invoked_line: line,
                     floor: known,
                     compacted,
-                    answer: None,
+                    response: None,
                 };
-                read.questions.insert(*number, question);
+                read.invocations.insert(*number, invocation);
             }
-            Entry::Told(number, outcome) => {
-                let question = read.questions.get_mut(number).expect("answers have questions");
+            Entry::Returned(number, outcome) => {
+                let invocation =
+                    read.invocations.get_mut(number).expect("responses have invocations");
                 if let (Operation::Compact { to }, Outcome::Compacted) =
-                    (question.operation, outcome)
+                    (invocation.operation, outcome)
                 {
                     compacted = compacted.max(*to);
                 }
-                question.answer = Some(Answer { outcome, told: line, compacting });
+                invocation.response = Some(Response { outcome, responded_line: line, compacting });
             }
             Entry::Delivered(number, item) => {
                 read.watches.entry(*number).or_default().push((item, compacting));

@@ -1,4 +1,4 @@
-//! Storages that do wrong on purpose: what a check that cannot find these says is worth nothing.
+//! Storages with planted bugs: a check is worthless if it does not find these.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -15,7 +15,7 @@ use storage::{
 
 use crate::work::ROOT;
 
-/// What is wrong. It goes wrong each time that [`EVERY`] chances for it have passed.
+/// A planted bug. It shows at every [`EVERY`]th opportunity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// A put is acknowledged and not done.
@@ -26,17 +26,17 @@ pub enum Bug {
     NotCompared,
     /// A write that was refused is done all the same.
     RefusedAndDone,
-    /// A write is told the revision of the one before it.
+    /// A write returns the revision of the write before it.
     RevisionTwice,
     /// A write is done twice.
     DoneTwice,
-    /// A get of the newest answers an older state.
+    /// A get of the newest returns an older state.
     StaleGet,
-    /// A list of the newest is an older one.
+    /// A list of the newest returns an older one.
     StaleList,
-    /// A list is put together from two states.
+    /// A list mixes two states.
     TornList,
-    /// A get at a revision answers the newest state.
+    /// A get at a revision returns the newest state.
     NewestForPast,
     /// A compacted revision is read as if it were not.
     CompactedRead,
@@ -46,9 +46,9 @@ pub enum Bug {
     EventTwice,
     /// A watch delivers two changes in the wrong order.
     EventsSwapped,
-    /// A watch tells a state before that was not.
+    /// A watch delivers a previous state that never was.
     WrongPrevious,
-    /// A watch says that it is complete before it is.
+    /// A watch reports progress before it is complete.
     EarlyProgress,
     /// A watch that begins at a compacted revision begins after it instead.
     CompactedWatch,
@@ -76,13 +76,13 @@ impl Bug {
     ];
 }
 
-/// Chances of a bug that pass between two times that it shows.
+/// The bug shows at one opportunity in this many.
 const EVERY: u64 = 5;
-/// Outside of what is checked: takes revisions that are told to others.
-const ELSEWHERE: &str = "/elsewhere";
+/// A key outside of what is checked. Writes to it produce revisions for false responses.
+const UNCHECKED_KEY: &str = "/elsewhere";
 
-/// The last answer to each question.
-type Answers<T> = Mutex<Vec<(String, T)>>;
+/// The last response to each request.
+type Responses<T> = Mutex<Vec<(String, T)>>;
 
 /// A storage with one bug.
 pub struct Planted {
@@ -91,8 +91,8 @@ pub struct Planted {
     chances: Arc<AtomicU64>,
     shown: Arc<AtomicU64>,
     last_written: AtomicU64,
-    got: Answers<(Revision, Option<KeyValue>)>,
-    listed: Answers<RangeResponse>,
+    gets: Responses<(Revision, Option<KeyValue>)>,
+    lists: Responses<RangeResponse>,
 }
 
 impl Planted {
@@ -103,26 +103,26 @@ impl Planted {
             chances: Arc::default(),
             shown: Arc::default(),
             last_written: AtomicU64::new(0),
-            got: Mutex::default(),
-            listed: Mutex::default(),
+            gets: Mutex::default(),
+            lists: Mutex::default(),
         })
     }
 
     /// How often the bug has shown.
-    pub fn shown(&self) -> u64 {
+    pub fn shown_count(&self) -> u64 {
         self.shown.load(Ordering::Relaxed)
     }
 
-    /// Whether `bug` shows now. Asked only where it can.
+    /// Whether `bug` shows now. Called only where it can.
     fn shows(&self, bug: Bug) -> bool {
         self.bug == bug && shows(&self.chances, &self.shown)
     }
 
-    /// Takes a revision that nobody else has.
+    /// Creates a revision that no other write has.
     async fn other_revision(&self) -> Result<Revision, StorageError> {
-        let mut found = self.inner.get(ELSEWHERE, None).await?.1;
+        let mut found = self.inner.get(UNCHECKED_KEY, None).await?.1;
         loop {
-            let put = self.inner.put(ELSEWHERE, Bytes::new(), expect_of(found.as_ref()), None);
+            let put = self.inner.put(UNCHECKED_KEY, Bytes::new(), expect_of(found.as_ref()), None);
             match put.await {
                 Err(StorageError::Unexpected { current }) => found = current,
                 other => return Ok(other?.mod_revision),
@@ -163,7 +163,7 @@ impl Planted {
             }
             Ok(state) if self.shows(Bug::DoneTwice) => {
                 let expect = Expect::Revision(state.mod_revision);
-                // Somebody may be in between; the bug then shows another time.
+                // Another write may come in between; the bug then shows another time.
                 let _ = self.inner.put(key, value, expect, ttl).await;
                 Ok(state)
             }
@@ -189,13 +189,13 @@ fn expect_of(state: Option<&KeyValue>) -> Expect {
     state.map_or(Expect::Absent, |state| Expect::Revision(state.mod_revision))
 }
 
-/// Keeps `new` as the answer to `asked`, and gives the one from before.
-fn replace<T>(kept: &Answers<T>, asked: String, new: T) -> Option<T> {
-    let mut kept = kept.lock();
-    match kept.iter_mut().find(|(before, _)| *before == asked) {
+/// Stores `new` as the response to `request`, and returns the previous one.
+fn replace<T>(stored: &Responses<T>, request: String, new: T) -> Option<T> {
+    let mut stored = stored.lock();
+    match stored.iter_mut().find(|(before, _)| *before == request) {
         Some((_, old)) => Some(std::mem::replace(old, new)),
         None => {
-            kept.push((asked, new));
+            stored.push((request, new));
             None
         }
     }
@@ -212,10 +212,10 @@ impl Storage for Planted {
         at: Option<Revision>,
     ) -> BoxFuture<'a, Result<(Revision, Option<KeyValue>), StorageError>> {
         async move {
-            let answer = self.inner.get(key, at).await;
-            match (at, answer) {
+            let response = self.inner.get(key, at).await;
+            match (at, response) {
                 (None, Ok(new)) => {
-                    let old = replace(&self.got, key.to_owned(), new.clone());
+                    let old = replace(&self.gets, key.to_owned(), new.clone());
                     let old = old.filter(|old| old.1 != new.1);
                     Ok(old.filter(|_| self.shows(Bug::StaleGet)).unwrap_or(new))
                 }
@@ -240,21 +240,23 @@ impl Storage for Planted {
 
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StorageError>> {
         async move {
-            let mut answer = self.inner.range(request.clone()).await?;
+            let mut response = self.inner.range(request.clone()).await?;
             if request.at.is_some() {
-                return Ok(answer);
+                return Ok(response);
             }
-            let asked = format!("{} {:?}", request.start, request.limit);
-            let Some(old) = replace(&self.listed, asked, answer.clone()) else { return Ok(answer) };
-            let changed = old.items != answer.items;
+            let key = format!("{} {:?}", request.start, request.limit);
+            let Some(old) = replace(&self.lists, key, response.clone()) else {
+                return Ok(response);
+            };
+            let changed = old.items != response.items;
             if changed && self.shows(Bug::StaleList) {
                 return Ok(old);
             }
-            let both = old.items.first() != answer.items.first() && !old.items.is_empty();
-            if both && !answer.items.is_empty() && self.shows(Bug::TornList) {
-                answer.items[0] = old.items[0].clone();
+            let both = old.items.first() != response.items.first() && !old.items.is_empty();
+            if both && !response.items.is_empty() && self.shows(Bug::TornList) {
+                response.items[0] = old.items[0].clone();
             }
-            Ok(answer)
+            Ok(response)
         }
         .boxed()
     }
@@ -304,7 +306,7 @@ impl Storage for Planted {
                 }
                 other => other?,
             };
-            // The watch of everything is the witness: the others are to be caught by it.
+            // The watch of everything stays correct, so that bugs of the others are found by it.
             if prefix == ROOT { Ok(stream) } else { Ok(self.distort(stream)) }
         }
         .boxed()

@@ -1,11 +1,11 @@
 //! The files of an embedded storage as a power cut would leave them.
 //!
-//! The files of a storage at work are copied, and what the disk had not been made to keep is lost,
-//! torn or garbled in the copy: the log behind the last commit that was acknowledged, and the pages
+//! The files of a running storage are copied. What was not synced to the disk is lost, torn or
+//! garbled in the copy: the log behind the last commit that was acknowledged, and the pages
 //! of the database that the log still holds (a checkpoint was writing them). What was acknowledged
 //! must survive all of it.
 //!
-//! This takes SQLite's word for which bytes were synced: it does not watch the calls.
+//! This trusts SQLite about which bytes were synced: it does not observe the system calls.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,43 +22,43 @@ use crate::wal::Log;
 
 const DATABASE: &str = "storage.db";
 const LOG: &str = "storage.db-wal";
-/// What a disk writes whole.
+/// The unit that a disk writes atomically.
 const SECTOR_BYTES: usize = 512;
 /// How often the copy is begun again because the log was started over meanwhile.
 const COPIES_MAX: usize = 100;
 /// First bytes of the log, which change when it is started over.
 const LOG_HEAD_BYTES: usize = 32;
 
-/// What somebody was told, and so must survive.
+/// What was acknowledged, and so must survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Acknowledged {
     /// The newest revision.
     pub newest: Revision,
-    /// What compaction has certainly reached.
+    /// The revision that compaction has certainly reached.
     pub compacted: Revision,
-    /// The last that was told was that a key is not there. That has no revision, and any commit may
-    /// be the one that it shows.
+    /// The last response was that a key does not exist. That response has no revision, and any
+    /// commit may be the one that it shows.
     pub unnamed: bool,
 }
 
 impl Acknowledged {
     /// By the end of `entries`.
     pub fn by(entries: &[Entry]) -> Self {
-        let mut asked = BTreeMap::new();
+        let mut calls = BTreeMap::new();
         let mut absence = None;
         let mut all = Self::default();
         for (line, entry) in entries.iter().enumerate() {
-            all.newest = all.newest.max(record::told(entry).unwrap_or(0));
+            all.newest = all.newest.max(record::reported_revision(entry).unwrap_or(0));
             match entry {
-                Entry::Asked(number, operation) => drop(asked.insert(number, (line, operation))),
-                Entry::Told(_, Outcome::Refused(None)) => absence = Some(line),
-                Entry::Told(number, outcome) => {
-                    let Some((since, operation)) = asked.get(number) else { continue };
+                Entry::Invoked(number, operation) => drop(calls.insert(number, (line, operation))),
+                Entry::Returned(_, Outcome::Refused(None)) => absence = Some(line),
+                Entry::Returned(number, outcome) => {
+                    let Some((since, operation)) = calls.get(number) else { continue };
                     if let (Operation::Compact { to }, Outcome::Compacted) = (operation, outcome) {
                         all.compacted = all.compacted.max(*to);
                     }
-                    // Whatever was there when this was asked has no newer revision.
-                    if Some(*since) > absence && tells_the_newest(operation, outcome) {
+                    // No commit before this invocation has a newer revision.
+                    if Some(*since) > absence && reports_the_newest(operation, outcome) {
                         absence = None;
                     }
                 }
@@ -70,8 +70,8 @@ impl Acknowledged {
     }
 }
 
-/// Whether an answer's revision is at least that of every commit before its question.
-fn tells_the_newest(operation: &Operation, outcome: &Outcome) -> bool {
+/// Whether the revision of a response is at least that of every commit before its invocation.
+fn reports_the_newest(operation: &Operation, outcome: &Outcome) -> bool {
     let is_of_now = !matches!(
         operation,
         Operation::Get { at: Some(_), .. } | Operation::List { at: Some(_), .. }
@@ -87,7 +87,7 @@ fn tells_the_newest(operation: &Operation, outcome: &Outcome) -> bool {
     is_of_now && has_revision
 }
 
-/// Why there is no copy.
+/// Why no copy was made.
 #[derive(Debug, thiserror::Error)]
 pub enum CutError {
     #[error("the files cannot be copied: {0}")]
@@ -102,7 +102,7 @@ pub enum CutError {
 }
 
 /// Copies the storage in `from`, which may be at work, to the new folder `into`, and damages what
-/// was not acknowledged. `acknowledged` is what anybody had been told before the call.
+/// was not acknowledged. `acknowledged` is what had been acknowledged before the call.
 ///
 /// # Errors
 /// `Lost` when the files do not hold `acknowledged`.
@@ -113,18 +113,18 @@ pub fn cut(
     random: &mut StdRng,
 ) -> Result<(), CutError> {
     let (mut database, mut log) = copy(from)?;
-    let kept = synced(&database, &log, acknowledged)?;
-    if let Some(frames) = Log::read(&log[..kept]) {
+    let synced = synced_length(&database, &log, acknowledged)?;
+    if let Some(frames) = Log::read(&log[..synced]) {
         tear_pages(&mut database, &log, &frames, random);
     }
-    damage_tail(&mut log, kept, random);
+    damage_tail(&mut log, synced, random);
     fs::create_dir_all(into)?;
     fs::write(into.join(DATABASE), database)?;
     fs::write(into.join(LOG), log)?;
     Ok(())
 }
 
-/// Database and log as they were at one time, but for pages that the log holds anyway.
+/// Database and log of one point in time, except for pages that the log holds anyway.
 fn copy(from: &Path) -> Result<(Vec<u8>, Vec<u8>), CutError> {
     let read_log = || match fs::read(from.join(LOG)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -143,25 +143,29 @@ fn copy(from: &Path) -> Result<(Vec<u8>, Vec<u8>), CutError> {
 }
 
 /// The length of the log up to the commit after which it holds all of `acknowledged`.
-fn synced(database: &[u8], log: &[u8], acknowledged: Acknowledged) -> Result<usize, CutError> {
+fn synced_length(
+    database: &[u8],
+    log: &[u8],
+    acknowledged: Acknowledged,
+) -> Result<usize, CutError> {
     let commits: Vec<_> = Log::read(log).iter().flat_map(Log::commits).collect();
-    let mut kept = None;
+    let mut synced = None;
     let mut found = Acknowledged::default();
     for end in commits.into_iter().rev().chain([0]) {
-        found = held(database, &log[..end])?;
+        found = recoverable(database, &log[..end])?;
         if found.newest < acknowledged.newest || found.compacted < acknowledged.compacted {
             break;
         }
-        kept = Some(end);
+        synced = Some(end);
         if acknowledged.unnamed {
             break;
         }
     }
-    kept.ok_or(CutError::Lost { acknowledged, found })
+    synced.ok_or(CutError::Lost { acknowledged, found })
 }
 
-/// What a storage with these files holds.
-fn held(database: &[u8], log: &[u8]) -> Result<Acknowledged, CutError> {
+/// What a storage with these files would recover.
+fn recoverable(database: &[u8], log: &[u8]) -> Result<Acknowledged, CutError> {
     let folder = tempfile::tempdir()?;
     let file = folder.path().join(DATABASE);
     fs::write(&file, database)?;
@@ -194,21 +198,21 @@ fn tear_pages(database: &mut [u8], log: &[u8], frames: &Log, random: &mut StdRng
     }
 }
 
-/// What is behind `kept` may be there, or not, or in parts, or be anything.
-fn damage_tail(log: &mut Vec<u8>, kept: usize, random: &mut StdRng) {
-    let tail = log.len() - kept;
+/// Bytes behind `synced` may survive, be lost, survive in part, or be garbled.
+fn damage_tail(log: &mut Vec<u8>, synced: usize, random: &mut StdRng) {
+    let tail = log.len() - synced;
     match random.random_range(0..6) {
         0 => {}
-        1 => log.truncate(kept),
-        2 => log.truncate(kept + random.random_range(0..=tail)),
+        1 => log.truncate(synced),
+        2 => log.truncate(synced + random.random_range(0..=tail)),
         3 => {
-            log.truncate(kept + random.random_range(0..=tail));
+            log.truncate(synced + random.random_range(0..=tail));
             let mut garbage = vec![0; random.random_range(1..20_000)];
             random.fill_bytes(&mut garbage);
             log.extend(garbage);
         }
         4 => {
-            for sector in log[kept..].chunks_mut(SECTOR_BYTES) {
+            for sector in log[synced..].chunks_mut(SECTOR_BYTES) {
                 if random.random_range(0..3) == 0 {
                     sector.fill(0);
                 }
@@ -216,7 +220,7 @@ fn damage_tail(log: &mut Vec<u8>, kept: usize, random: &mut StdRng) {
         }
         _ if tail > 0 => {
             for _ in 0..random.random_range(1..16) {
-                let at = kept + random.random_range(0..tail);
+                let at = synced + random.random_range(0..tail);
                 log[at] ^= 1 << random.random_range(0..8);
             }
         }

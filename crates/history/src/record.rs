@@ -1,7 +1,7 @@
-//! What was asked and what was told, in the order in which it happened.
+//! Invocations and responses, in the order in which they happened.
 //!
-//! A question is written down before it is asked, an answer after it came. So an answer that stands
-//! before a question was there before the question was asked.
+//! An invocation is recorded before the call is made, a response after it arrived. So a response
+//! that is recorded before an invocation had arrived before that call was made.
 
 use std::collections::BTreeMap;
 use std::io::Write as _;
@@ -33,7 +33,7 @@ impl From<&KeyValue> for State {
     }
 }
 
-/// One commit, as a watcher is told of it.
+/// One commit, as a watcher receives it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change {
     pub revision: Revision,
@@ -53,7 +53,7 @@ impl From<&Event> for Change {
     }
 }
 
-/// A question.
+/// A call of the storage.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Operation {
     /// `expected`: the revision of the key's newest write, `None` when it must not exist.
@@ -92,7 +92,7 @@ impl Operation {
     }
 }
 
-/// What `storage` expects, as it is written down.
+/// The precondition of a write for `storage`, from its recorded form.
 pub fn expect(expected: Option<Revision>) -> Expect {
     expected.map_or(Expect::Absent, Expect::Revision)
 }
@@ -102,7 +102,7 @@ pub fn value(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
 
-/// An answer.
+/// The response to a call.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     Put(State),
@@ -110,7 +110,7 @@ pub enum Outcome {
         revision: Revision,
         last: State,
     },
-    /// The comparison did not hold; this was there.
+    /// The comparison failed; this is the state that was found instead.
     Refused(Option<State>),
     Found {
         revision: Revision,
@@ -124,19 +124,20 @@ pub enum Outcome {
     Newest(Revision),
     Watching,
     Compacted,
-    /// The revision asked for is gone.
-    Gone {
+    /// The requested revision is compacted.
+    TooOld {
         oldest: Revision,
     },
-    /// The revision asked for is to come.
+    /// The requested revision is in the future.
     Future {
         newest: Revision,
     },
     /// It did not happen.
     Failed(String),
-    /// It did not happen for want of space. From here on the past may be forgotten unasked.
+    /// It did not happen because the disk is full. From here on, history may be compacted without a
+    /// request.
     Full(String),
-    /// It may have happened, or happen yet.
+    /// It may have happened, or may happen later.
     Unknown(String),
 }
 
@@ -146,7 +147,7 @@ impl From<StorageError> for Outcome {
             StorageError::Unexpected { current } => {
                 Self::Refused(current.as_ref().map(State::from))
             }
-            StorageError::Compacted { oldest, .. } => Self::Gone { oldest },
+            StorageError::Compacted { oldest, .. } => Self::TooOld { oldest },
             StorageError::Future { current, .. } => Self::Future { newest: current },
             StorageError::Unknown { reason } => Self::Unknown(reason),
             StorageError::Full { reason } => Self::Full(reason),
@@ -165,7 +166,7 @@ impl From<&RangeResponse> for Outcome {
     }
 }
 
-/// What came out of a watch.
+/// One item that a watch delivered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Item {
     Changes(Vec<Change>),
@@ -181,30 +182,30 @@ impl From<&Result<WatchItem, StorageError>> for Item {
             }
             Ok(WatchItem::Progress(revision)) => Self::Progress(*revision),
             Err(StorageError::Compacted { oldest, .. }) => {
-                Self::Ended(Outcome::Gone { oldest: *oldest })
+                Self::Ended(Outcome::TooOld { oldest: *oldest })
             }
             Err(error) => Self::Ended(Outcome::Failed(error.to_string())),
         }
     }
 }
 
-/// One line of a history. Numbers name questions; a watch goes by that of the question that opened
-/// it.
+/// One line of a history. Numbers identify invocations; a watch has the number of the invocation
+/// that opened it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Entry {
-    Asked(u64, Operation),
-    Told(u64, Outcome),
+    Invoked(u64, Operation),
+    Returned(u64, Outcome),
     Delivered(u64, Item),
-    /// The storage ended without notice. What was not answered by now is unknown.
+    /// The storage crashed. The outcome of every call without a response is unknown.
     Crashed,
 }
 
-/// Writes a history down.
+/// Records a history.
 #[derive(Default)]
 pub struct Recorder {
     lines: Mutex<Lines>,
     next: AtomicU64,
-    /// Newest revision that anybody was told.
+    /// Newest revision in any response or delivery.
     known: AtomicU64,
 }
 
@@ -217,45 +218,48 @@ struct Lines {
 }
 
 impl Recorder {
-    /// Goes on behind `entries`.
+    /// Continues the history `entries`.
     pub fn after(entries: Vec<Entry>) -> Self {
         let next = next_number(&entries);
-        let known = entries.iter().filter_map(told).max().unwrap_or(0);
+        let known = entries.iter().filter_map(reported_revision).max().unwrap_or(0);
         let lines = Lines { entries, ..Lines::default() };
         Self { lines: Mutex::new(lines), next: AtomicU64::new(next), known: AtomicU64::new(known) }
     }
 
-    /// Prints each line instead of keeping it, numbering questions from `first` on.
+    /// Prints each line instead of storing it, and numbers invocations from `first` on.
     pub fn printing(first: u64, known: Revision) -> Self {
         let lines = Lines { printed: true, ..Lines::default() };
         Self { lines: Mutex::new(lines), next: AtomicU64::new(first), known: AtomicU64::new(known) }
     }
 
-    pub fn ask(&self, operation: Operation) -> u64 {
+    /// Records an invocation; returns its number.
+    pub fn record_invocation(&self, operation: Operation) -> u64 {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
-        self.write(Entry::Asked(number, operation));
+        self.write(Entry::Invoked(number, operation));
         number
     }
 
-    pub fn tell(&self, number: u64, outcome: Outcome) {
-        self.write(Entry::Told(number, outcome));
+    /// Records the response to the invocation `number`.
+    pub fn record_response(&self, number: u64, outcome: Outcome) {
+        self.write(Entry::Returned(number, outcome));
     }
 
-    /// Whether it counts: after [`Self::silence`] and the end of the history nothing does.
-    pub fn deliver(&self, number: u64, item: Item) -> bool {
+    /// Records an item of the watch `number`; returns whether the item counts. After
+    /// [`Self::silence`] and after the end of the history no item does.
+    pub fn record_delivery(&self, number: u64, item: Item) -> bool {
         self.write(Entry::Delivered(number, item))
     }
 
     fn write(&self, entry: Entry) -> bool {
         let mut lines = self.lines.lock();
-        if lines.over || lines.silent && !matches!(entry, Entry::Asked(..)) {
+        if lines.over || lines.silent && !matches!(entry, Entry::Invoked(..)) {
             return false;
         }
-        self.known.fetch_max(told(&entry).unwrap_or(0), Ordering::Relaxed);
+        self.known.fetch_max(reported_revision(&entry).unwrap_or(0), Ordering::Relaxed);
         if lines.printed {
             let mut line = serde_json::to_vec(&entry).expect("an entry is plain data");
             line.push(b'\n');
-            // Nobody reads any more when this fails: the history is over.
+            // This fails when the reader has closed the pipe: the history is over.
             lines.over = std::io::stdout().write_all(&line).is_err();
         } else {
             lines.entries.push(entry);
@@ -263,8 +267,8 @@ impl Recorder {
         !lines.over
     }
 
-    /// The newest revision that anybody was told.
-    pub fn known(&self) -> Revision {
+    /// The newest revision in any response or delivery.
+    pub fn newest_reported(&self) -> Revision {
         self.known.load(Ordering::Relaxed)
     }
 
@@ -273,20 +277,20 @@ impl Recorder {
         self.lines.lock().entries.len()
     }
 
-    /// Whether nothing was written down.
+    /// Whether nothing was recorded.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// From here on nobody is told anything, while what is asked is still written down: it may
-    /// happen. Answers the history up to here.
+    /// From here on, responses and deliveries are no longer recorded. Invocations still are, since
+    /// they may take effect. Returns the history up to here.
     pub fn silence(&self) -> Vec<Entry> {
         let mut lines = self.lines.lock();
         lines.silent = true;
         lines.entries.clone()
     }
 
-    /// Ends the history here, whoever still works.
+    /// Ends the history here, even while clients still work.
     pub fn finish(&self) -> Vec<Entry> {
         let mut lines = self.lines.lock();
         lines.over = true;
@@ -294,10 +298,10 @@ impl Recorder {
     }
 }
 
-/// The newest revision that an entry proves to be there.
-pub(crate) fn told(entry: &Entry) -> Option<Revision> {
+/// The newest revision that an entry proves to exist.
+pub(crate) fn reported_revision(entry: &Entry) -> Option<Revision> {
     match entry {
-        Entry::Told(_, outcome) => match outcome {
+        Entry::Returned(_, outcome) => match outcome {
             Outcome::Put(state) => Some(state.modified),
             Outcome::Refused(state) => state.as_ref().map(|state| state.modified),
             Outcome::Deleted { revision, .. }
@@ -313,33 +317,35 @@ pub(crate) fn told(entry: &Entry) -> Option<Revision> {
     }
 }
 
-/// A history as JSON, an entry a line, to be read by people.
+/// A history as JSON, one entry per line, for inspection.
 pub fn lines(entries: &[Entry]) -> String {
     let line = |entry| serde_json::to_string(entry).expect("an entry is plain data") + "\n";
     entries.iter().map(line).collect()
 }
 
-/// A number that no question has.
+/// A number above those of all invocations.
 pub fn next_number(entries: &[Entry]) -> u64 {
     let numbers = entries.iter().filter_map(|entry| match entry {
-        Entry::Asked(number, _) => Some(number + 1),
+        Entry::Invoked(number, _) => Some(number + 1),
         _ => None,
     });
     numbers.max().unwrap_or(0)
 }
 
-/// Up to where watches of `prefix` delivered everything from the beginning on, one after another.
-pub fn covered(entries: &[Entry], prefix: &str) -> Revision {
+/// The revision up to which watches of `prefix`, one after another, delivered everything.
+pub fn covered_revision(entries: &[Entry], prefix: &str) -> Revision {
     let mut watches = BTreeMap::new();
     for entry in entries {
         match entry {
-            Entry::Asked(number, Operation::Watch { prefix: watched, after })
+            Entry::Invoked(number, Operation::Watch { prefix: watched, after })
                 if watched == prefix =>
             {
                 watches.insert(number, (*after, *after));
             }
             Entry::Delivered(number, _) => {
-                if let (Some(watch), Some(revision)) = (watches.get_mut(number), told(entry)) {
+                if let (Some(watch), Some(revision)) =
+                    (watches.get_mut(number), reported_revision(entry))
+                {
                     watch.1 = revision.max(watch.1);
                 }
             }

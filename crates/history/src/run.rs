@@ -1,4 +1,4 @@
-//! Clients and watchers at work on one storage, until they are done or it ends.
+//! Clients and watchers that work on one storage, until they are done or the storage is stopped.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
@@ -20,21 +20,21 @@ const WAIT_MAX: Duration = Duration::from_secs(60);
 #[derive(Clone, Copy, Debug)]
 pub struct Load {
     pub seed: u64,
-    /// Which life of the storage this is: values are named after it.
+    /// Number of this run of the storage process: values begin with it.
     pub epoch: u64,
     pub clients: u64,
     /// Of each client.
     pub steps: usize,
-    /// Besides the one of everything.
+    /// Besides the watcher of everything.
     pub watchers: u64,
 }
 
-/// Something that should have happened by now.
+/// Something did not happen in time.
 #[derive(Debug, thiserror::Error)]
 #[error("not within {WAIT_MAX:?}: {0}")]
 pub struct Stuck(&'static str);
 
-/// Work under way.
+/// Clients and watchers that are running.
 pub struct Running {
     scene: Arc<Scene>,
     clients: JoinSet<()>,
@@ -43,8 +43,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Begins. Everything up to `witnessed` was delivered to a watch of everything in a former
-    /// life.
+    /// Starts the work. Everything up to `witnessed` was delivered to a watch of everything in
+    /// earlier runs.
     pub fn begin(
         storage: Arc<dyn Storage>,
         recorder: Arc<Recorder>,
@@ -70,10 +70,10 @@ impl Running {
         Self { scene, clients, watchers, until }
     }
 
-    /// Waits until the history has so many lines, or the clients are done before.
+    /// Waits until the history has `lines` lines, or until the clients are done.
     pub async fn reach(&mut self, lines: usize) {
         while self.scene.recorder.len() < lines {
-            // Looks again after each turn of the others.
+            // Polls: a recorder sends no notification.
             tokio::select! {
                 done = self.clients.join_next() => match done {
                     Some(done) => done.expect("no client panics"),
@@ -87,14 +87,14 @@ impl Running {
     /// Lets the clients do all their work and the watchers see all of it.
     ///
     /// # Errors
-    /// `Stuck` when that does not come to its end.
+    /// `Stuck` when that does not end in time.
     pub async fn finish(mut self) -> Result<(), Stuck> {
         let clients = async {
             while let Some(done) = self.clients.join_next().await {
                 done.expect("no client panics");
             }
         };
-        timeout(WAIT_MAX, clients).await.map_err(|_| Stuck("every client is answered"))?;
+        timeout(WAIT_MAX, clients).await.map_err(|_| Stuck("every client gets its response"))?;
         let newest = async {
             loop {
                 if let Ok(newest) = self.scene.storage.revision().await {
@@ -102,7 +102,7 @@ impl Running {
                 }
             }
         };
-        let newest = timeout(WAIT_MAX, newest).await.map_err(|_| Stuck("the storage answers"))?;
+        let newest = timeout(WAIT_MAX, newest).await.map_err(|_| Stuck("the storage responds"))?;
         self.until.send_replace(Some(newest));
         let watchers = async {
             while let Some(done) = self.watchers.join_next().await {
@@ -112,12 +112,12 @@ impl Running {
         timeout(WAIT_MAX, watchers).await.map_err(|_| Stuck("every watch reaches the newest"))
     }
 
-    /// What is written down.
+    /// The recorder of the history.
     pub fn recorder(&self) -> Arc<Recorder> {
         Arc::clone(&self.scene.recorder)
     }
 
-    /// Ends everybody where they are.
+    /// Cancels all clients and watchers at once.
     pub async fn abandon(mut self) {
         self.clients.shutdown().await;
         self.watchers.shutdown().await;

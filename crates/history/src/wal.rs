@@ -1,13 +1,13 @@
-//! SQLite's write-ahead log as bytes: which frames count, and where commits end.
+//! SQLite's write-ahead log as bytes: which frames are valid, and where commits end.
 //!
 //! Source: <https://sqlite.org/fileformat2.html#walformat>. It reads logs with little-endian
-//! checksums only, which is what every machine writes that this runs on.
+//! checksums only, which all machines that run these tests write.
 
 const HEADER_BYTES: usize = 32;
 const FRAME_HEADER_BYTES: usize = 24;
 const MAGIC_LITTLE_ENDIAN: u32 = 0x377f_0682;
 
-/// One frame that counts.
+/// One valid frame.
 pub(crate) struct Frame {
     /// Number of the page, from 1.
     pub(crate) page: usize,
@@ -18,14 +18,14 @@ pub(crate) struct Frame {
     pub(crate) commits: bool,
 }
 
-/// The frames of a log that recovery would take, and those behind the last commit.
+/// The valid frames of a log: those that recovery would use, and those behind the last commit.
 pub(crate) struct Log {
     pub(crate) page_size: usize,
     pub(crate) frames: Vec<Frame>,
 }
 
 impl Log {
-    /// `None` when there is no header, so nothing counts.
+    /// `None` when there is no valid header, so that no frame is valid.
     pub(crate) fn read(bytes: &[u8]) -> Option<Self> {
         let header = bytes.get(..HEADER_BYTES)?;
         if word(header, 0) != MAGIC_LITTLE_ENDIAN {

@@ -1,4 +1,4 @@
-//! Watchers: one of everything, which tells all commits, and some that come and go.
+//! Watchers: one of everything, which shows all commits, and some that watch only for a while.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -11,37 +11,38 @@ use tokio::sync::watch::Receiver;
 use crate::record::{Item, Operation, Outcome};
 use crate::work::{self, BACK_MAX, PREFIXES, ROOT, Scene};
 
-/// Items that a watcher takes before it goes away, at most.
+/// Most items that a watcher receives before it closes its watch.
 const ITEMS_MAX: u64 = 40;
 
-/// Where a watch stands.
+/// An open watch and its progress.
 struct Watch<'s> {
     scene: &'s Scene,
     number: u64,
     stream: WatchStream,
-    /// Everything up to this was delivered.
+    /// Everything up to this revision was delivered.
     complete: Revision,
 }
 
 impl<'s> Watch<'s> {
-    /// Opens a watch; without one, whether the revision is gone.
+    /// Opens a watch. On failure, the error is whether the revision is compacted.
     async fn open(scene: &'s Scene, prefix: &str, after: Revision) -> Result<Self, bool> {
-        let number = scene.recorder.ask(Operation::Watch { prefix: prefix.to_owned(), after });
+        let number =
+            scene.recorder.record_invocation(Operation::Watch { prefix: prefix.to_owned(), after });
         match scene.storage.watch(prefix, after).await {
             Ok(stream) => {
-                scene.recorder.tell(number, Outcome::Watching);
+                scene.recorder.record_response(number, Outcome::Watching);
                 Ok(Self { scene, number, stream, complete: after })
             }
             Err(error) => {
                 let outcome = Outcome::from(error);
-                let gone = matches!(outcome, Outcome::Gone { .. });
-                scene.tell(number, outcome).await;
-                Err(gone)
+                let is_compacted = matches!(outcome, Outcome::TooOld { .. });
+                scene.record_response(number, outcome).await;
+                Err(is_compacted)
             }
         }
     }
 
-    /// Takes the next item. Answers false when the watch ended.
+    /// Receives the next item. Returns false when the watch ended.
     async fn next(&mut self) -> bool {
         let Some(item) = self.stream.next().await else { return false };
         let item = Item::from(&item);
@@ -51,19 +52,19 @@ impl<'s> Watch<'s> {
             Item::Ended(_) => None,
         };
         let ended = matches!(item, Item::Ended(_));
-        if self.scene.recorder.deliver(self.number, item) {
+        if self.scene.recorder.record_delivery(self.number, item) {
             self.complete = self.complete.max(complete.unwrap_or(0));
         }
         !ended
     }
 }
 
-/// Watches everything from `after` on until `until` tells a revision and it was delivered.
+/// Watches everything from `after` on, until `until` has a revision and it was delivered.
 pub async fn witness(scene: Arc<Scene>, after: Revision, mut until: Receiver<Option<Revision>>) {
     let mut complete = after;
     loop {
         let Ok(mut watch) = Watch::open(&scene, ROOT, complete).await else {
-            // No leader, or no connection: it comes back.
+            // No leader, or no connection: this is temporary.
             tokio::task::yield_now().await;
             continue;
         };
@@ -74,15 +75,16 @@ pub async fn witness(scene: Arc<Scene>, after: Revision, mut until: Receiver<Opt
                 return;
             }
             tokio::select! {
-                goes_on = watch.next() => if !goes_on { break },
+                is_open = watch.next() => if !is_open { break },
                 _ = until.changed() => {}
             }
         }
     }
 }
 
-/// Watches from here and there, a while each, until `until` tells a revision and the watch that is
-/// open by then was delivered it. One that comes too late lists and goes on from there.
+/// Watches from varying revisions, each for a while, until `until` has a revision and the watch
+/// that is open by then has delivered it. When the revision is compacted, it lists and continues
+/// from the list's revision.
 pub async fn wander(
     scene: Arc<Scene>,
     seed: u64,
@@ -95,10 +97,11 @@ pub async fn wander(
         let prefix = PREFIXES[random.random_range(0..PREFIXES.len())];
         let mut watch = match Watch::open(&scene, prefix, after).await {
             Ok(watch) => watch,
-            Err(gone) => {
-                // Without an answer the next one begins at a guess again.
-                let listed = if gone { work::list(&scene, prefix, None, None).await } else { None };
-                after = listed.unwrap_or_else(|| scene.recorder.known());
+            Err(is_compacted) => {
+                // Without a list the next watch begins at a guess again.
+                let listed =
+                    if is_compacted { work::list(&scene, prefix, None, None).await } else { None };
+                after = listed.unwrap_or_else(|| scene.recorder.newest_reported());
                 tokio::task::yield_now().await;
                 continue;
             }
@@ -111,15 +114,15 @@ pub async fn wander(
                 _ => {}
             }
             tokio::select! {
-                goes_on = watch.next() => if !goes_on { break },
+                is_open = watch.next() => if !is_open { break },
                 _ = until.changed() => {}
             }
             items = items.saturating_sub(1);
         }
         after = match random.random_range(0..3) {
             0 => watch.complete,
-            1 => scene.recorder.known(),
-            _ => scene.recorder.known().saturating_sub(random.random_range(0..BACK_MAX)),
+            1 => scene.recorder.newest_reported(),
+            _ => scene.recorder.newest_reported().saturating_sub(random.random_range(0..BACK_MAX)),
         };
     }
 }

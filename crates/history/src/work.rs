@@ -1,7 +1,7 @@
-//! Clients that ask everything a storage answers, on a few keys, so that they meet.
+//! Clients that call every operation of a storage, on a few keys, so that they conflict.
 //!
-//! What a client does follows from the seed and from what it finds; when it meets the others does
-//! not, since they run at once.
+//! What a client does follows from the seed and from what it finds. How the calls of several
+//! clients interleave does not, since they run concurrently.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,32 +16,32 @@ use crate::record::{Operation, Outcome, Recorder, State, expect, value};
 
 /// Every key begins with this.
 pub const ROOT: &str = "/r/";
-/// On both sides of each other's prefix.
+/// They sort on both sides of each other's prefix.
 const KEYS: [&str; 7] = ["/r/a", "/r/a/1", "/r/a/2", "/r/a0", "/r/b/1", "/r/b/11", "/r/c"];
-/// What is listed and watched.
+/// The prefixes that are listed and watched.
 pub(crate) const PREFIXES: [&str; 5] = [ROOT, "/r/a", "/r/a/", "/r/b/1", "/r/none/"];
-/// How far behind the newest revision reads at a revision go.
+/// How far reads at a revision are behind the newest one, at most, in revisions.
 pub(crate) const BACK_MAX: u64 = 30;
-/// How far behind what was delivered compaction stays, at most.
+/// How far compaction stays behind the delivered revision, at most, in revisions.
 const COMPACT_BACK_MAX: u64 = 15;
 
-/// Pause after a question that failed.
+/// Pause after a call that failed.
 const RECOVERY: Duration = Duration::from_millis(5);
 
-/// What clients and watchers share.
+/// The state that clients and watchers share.
 pub struct Scene {
     pub storage: Arc<dyn Storage>,
     pub recorder: Arc<Recorder>,
-    /// Delivered to the watch of everything. Compaction goes no further, so that this watch tells
-    /// all commits.
+    /// The revision that the watch of everything has delivered. Compaction stays below it, so
+    /// that this watch shows all commits.
     pub witnessed: AtomicU64,
 }
 
 impl Scene {
-    /// Writes an answer down. One that is none gives the storage some time to recover.
-    pub(crate) async fn tell(&self, number: u64, outcome: Outcome) {
+    /// Records a response. After a failure it waits, so that the storage can recover.
+    pub(crate) async fn record_response(&self, number: u64, outcome: Outcome) {
         let failed = matches!(outcome, Outcome::Failed(_) | Outcome::Full(_) | Outcome::Unknown(_));
-        self.recorder.tell(number, outcome);
+        self.recorder.record_response(number, outcome);
         if failed {
             tokio::time::sleep(RECOVERY).await;
         }
@@ -60,18 +60,18 @@ pub struct Client {
     random: StdRng,
     name: String,
     writes: u64,
-    /// The newest state that it found of each key, to guess wrong with.
+    /// The newest revision that it found of each key; stale ones make wrong expectations.
     found: BTreeMap<&'static str, Revision>,
 }
 
 impl Client {
-    /// `name` is like no other's in the whole history: values begin with it.
+    /// `name` is unique in the whole history: values begin with it.
     pub fn new(scene: Arc<Scene>, name: String, seed: u64, number: u64) -> Self {
         let random = random(seed, number);
         Self { scene, random, name, writes: 0, found: BTreeMap::new() }
     }
 
-    /// Does `steps` steps of one to six questions each.
+    /// Does `steps` steps of one to six calls each.
     pub async fn work(mut self, steps: usize) {
         for _ in 0..steps {
             self.step().await;
@@ -121,9 +121,9 @@ impl Client {
         self.random.random_range(0..limit)
     }
 
-    /// Of late, rarely one that is to come.
+    /// A recent revision, rarely a future one.
     fn some_revision(&mut self) -> Revision {
-        let known = self.scene.recorder.known();
+        let known = self.scene.recorder.newest_reported();
         match self.below(20) {
             0 => known + 1 + self.below(50),
             _ => known.saturating_sub(self.below(BACK_MAX)).max(1),
@@ -132,22 +132,22 @@ impl Client {
 
     async fn get(&mut self, key: &'static str, at: Option<Revision>) -> Option<Revision> {
         let recorder = &self.scene.recorder;
-        let number = recorder.ask(Operation::Get { key: key.to_owned(), at });
-        let answer = self.scene.storage.get(key, at).await;
-        let found = answer.as_ref().ok().and_then(|(_, found)| found.as_ref());
+        let number = recorder.record_invocation(Operation::Get { key: key.to_owned(), at });
+        let response = self.scene.storage.get(key, at).await;
+        let found = response.as_ref().ok().and_then(|(_, found)| found.as_ref());
         let modified = found.map(|found| found.mod_revision);
         self.found.extend(modified.map(|modified| (key, modified)));
-        let outcome = match answer {
+        let outcome = match response {
             Ok((revision, found)) => {
                 Outcome::Found { revision, state: found.as_ref().map(State::from) }
             }
             Err(error) => error.into(),
         };
-        self.scene.tell(number, outcome).await;
+        self.scene.record_response(number, outcome).await;
         modified
     }
 
-    /// What was there instead, when it was refused.
+    /// Returns the revision that was found instead, when the write was refused.
     async fn put(
         &mut self,
         key: &'static str,
@@ -157,7 +157,7 @@ impl Client {
         let text = format!("{}-{}", self.name, self.writes);
         let Scene { storage, recorder, .. } = &*self.scene;
         let operation = Operation::Put { key: key.to_owned(), value: text.clone(), expected };
-        let number = recorder.ask(operation);
+        let number = recorder.record_invocation(operation);
         let outcome = match storage.put(key, value(&text), expect(expected), None).await {
             Ok(state) => Outcome::Put(State::from(&state)),
             Err(error) => error.into(),
@@ -166,11 +166,11 @@ impl Client {
             Outcome::Refused(found) => Some(found.as_ref().map(|found| found.modified)),
             _ => None,
         };
-        self.scene.tell(number, outcome).await;
+        self.scene.record_response(number, outcome).await;
         instead
     }
 
-    /// A write that does not care what is there: tried again until nobody is in between.
+    /// Writes whatever the current state is: retries while other writes come in between.
     async fn put_anyway(&mut self, key: &'static str) {
         let mut expected = self.get(key, None).await;
         for _ in 0..4 {
@@ -183,12 +183,13 @@ impl Client {
 
     async fn delete(&mut self, key: &'static str, expected: Revision) {
         let Scene { storage, recorder, .. } = &*self.scene;
-        let number = recorder.ask(Operation::Delete { key: key.to_owned(), expected });
+        let number =
+            recorder.record_invocation(Operation::Delete { key: key.to_owned(), expected });
         let outcome = match storage.delete(key, expected).await {
             Ok((revision, last)) => Outcome::Deleted { revision, last: State::from(&last) },
             Err(error) => error.into(),
         };
-        self.scene.tell(number, outcome).await;
+        self.scene.record_response(number, outcome).await;
     }
 
     async fn list(&mut self, at: Option<Revision>) {
@@ -198,21 +199,25 @@ impl Client {
     }
 
     async fn newest(&mut self) {
-        let number = self.scene.recorder.ask(Operation::Newest);
-        let answer = self.scene.storage.revision().await;
-        self.scene.tell(number, answer.map_or_else(Outcome::from, Outcome::Newest)).await;
+        let number = self.scene.recorder.record_invocation(Operation::Newest);
+        let response = self.scene.storage.revision().await;
+        self.scene
+            .record_response(number, response.map_or_else(Outcome::from, Outcome::Newest))
+            .await;
     }
 
     async fn compact(&mut self) {
         let back = self.below(COMPACT_BACK_MAX);
         let to = self.scene.witnessed.load(Ordering::Relaxed).saturating_sub(back);
-        let number = self.scene.recorder.ask(Operation::Compact { to });
-        let answer = self.scene.storage.compact(to).await;
-        self.scene.tell(number, answer.map_or_else(Outcome::from, |()| Outcome::Compacted)).await;
+        let number = self.scene.recorder.record_invocation(Operation::Compact { to });
+        let response = self.scene.storage.compact(to).await;
+        self.scene
+            .record_response(number, response.map_or_else(Outcome::from, |()| Outcome::Compacted))
+            .await;
     }
 }
 
-/// Asks for a list. Answers its revision.
+/// Requests a list. Returns its revision.
 pub(crate) async fn list(
     scene: &Scene,
     prefix: &str,
@@ -220,14 +225,14 @@ pub(crate) async fn list(
     limit: Option<usize>,
 ) -> Option<Revision> {
     let operation = Operation::List { prefix: prefix.to_owned(), at, limit };
-    let number = scene.recorder.ask(operation);
-    let answer = scene.storage.range(RangeRequest { at, limit, ..RangeRequest::prefix(prefix) });
-    let answer = answer.await;
-    let revision = answer.as_ref().ok().map(|response| response.revision);
-    let outcome = match answer {
-        Ok(response) => Outcome::from(&response),
+    let number = scene.recorder.record_invocation(operation);
+    let response = scene.storage.range(RangeRequest { at, limit, ..RangeRequest::prefix(prefix) });
+    let response = response.await;
+    let revision = response.as_ref().ok().map(|list| list.revision);
+    let outcome = match response {
+        Ok(list) => Outcome::from(&list),
         Err(error) => error.into(),
     };
-    scene.tell(number, outcome).await;
+    scene.record_response(number, outcome).await;
     revision
 }

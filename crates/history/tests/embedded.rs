@@ -1,8 +1,8 @@
-//! The embedded storage under power cuts and kill -9: whatever clients and watchers were told
-//! before, between and after is one history.
+//! The embedded storage under power cuts and kill -9: the responses to clients and watchers
+//! before, between and after them are one history.
 //!
 //! Each seed prints itself when it fails; `DROVER_HISTORY_SEED=<seed>` runs it alone. With
-//! `DROVER_SOAK_SECONDS` new seeds come for so long.
+//! `DROVER_SOAK_SECONDS`, new seeds are run for that long.
 
 use std::future::Future;
 use std::path::Path;
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use history::check::{Summary, check};
 use history::power_cut::{Acknowledged, cut};
-use history::record::{Entry, Recorder, covered, lines};
+use history::record::{Entry, Recorder, covered_revision, lines};
 use history::run::{Load, Running};
 use history::work::ROOT;
 use rand::rngs::StdRng;
@@ -27,12 +27,12 @@ mod killed;
 const AT_ONCE: usize = 6;
 /// Seeds of a soak begin here, above those of every run.
 const SOAK_SEED: u64 = 1 << 20;
-/// Lines of one life before a crash, at most.
+/// Lines of one run before a crash, at most.
 const LINES_MAX: usize = 1500;
 /// Crashes of one history, at most.
 const CRASHES_MAX: u64 = 3;
 
-/// Runs `history` for the seeds of this run, and says what they held together.
+/// Runs `history` for the seeds of this run, and prints the sum of their counts.
 async fn for_seeds<F>(name: &str, seeds: u64, history: fn(u64) -> F)
 where
     F: Future<Output = Vec<Entry>> + Send + 'static,
@@ -40,7 +40,7 @@ where
     let number = |name| std::env::var(name).ok().and_then(|text| text.parse::<u64>().ok());
     let started = Instant::now();
     let until = started + Duration::from_secs(number("DROVER_SOAK_SECONDS").unwrap_or(0));
-    let mut wanted: Box<dyn Iterator<Item = u64>> = match number("DROVER_HISTORY_SEED") {
+    let mut seeds_to_run: Box<dyn Iterator<Item = u64>> = match number("DROVER_HISTORY_SEED") {
         Some(seed) => Box::new([seed].into_iter()),
         None => {
             let soak = (SOAK_SEED..).take_while(|_| Instant::now() < until);
@@ -51,7 +51,7 @@ where
     let mut running = JoinSet::new();
     loop {
         while running.len() < AT_ONCE
-            && let Some(seed) = wanted.next()
+            && let Some(seed) = seeds_to_run.next()
         {
             running.spawn(checked(seed, history(seed)));
         }
@@ -65,7 +65,7 @@ where
 
 async fn checked(seed: u64, history: impl Future<Output = Vec<Entry>>) -> Summary {
     // Its own panics name the seed as well.
-    let _named = Named(seed);
+    let _seed_on_panic = SeedOnPanic(seed);
     let entries = history.await;
     match check(&entries) {
         Ok(summary) => summary,
@@ -77,9 +77,9 @@ async fn checked(seed: u64, history: impl Future<Output = Vec<Entry>>) -> Summar
     }
 }
 
-struct Named(u64);
+struct SeedOnPanic(u64);
 
-impl Drop for Named {
+impl Drop for SeedOnPanic {
     fn drop(&mut self) {
         if std::thread::panicking() {
             println!("seed {} failed: DROVER_HISTORY_SEED={} runs it alone", self.0, self.0);
@@ -91,7 +91,7 @@ fn load(seed: u64, epoch: u64) -> Load {
     Load { seed, epoch, clients: 5, steps: 30, watchers: 3 }
 }
 
-/// Some lives that end in a power cut, then one that ends well.
+/// Some runs that end in a power cut, then one that ends normally.
 async fn power_cuts(seed: u64) -> Vec<Entry> {
     let mut random = StdRng::seed_from_u64(seed);
     let mut folder = tempfile::tempdir().expect("there is room for a test");
@@ -101,9 +101,9 @@ async fn power_cuts(seed: u64) -> Vec<Entry> {
         let (storage, mut running) = begin(&folder, entries, seed, epoch);
         let recorder = running.recorder();
         running.reach(recorder.len() + random.random_range(0..LINES_MAX)).await;
-        let told = Acknowledged::by(&recorder.silence());
+        let acknowledged = Acknowledged::by(&recorder.silence());
         let next = tempfile::tempdir().expect("there is room for a test");
-        cut(folder.path(), next.path(), told, &mut random)
+        cut(folder.path(), next.path(), acknowledged, &mut random)
             .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
         entries = recorder.finish();
         entries.push(Entry::Crashed);
@@ -120,7 +120,7 @@ fn begin(
     seed: u64,
     epoch: u64,
 ) -> (Arc<EmbeddedStorage>, Running) {
-    let witnessed = covered(&entries, ROOT);
+    let witnessed = covered_revision(&entries, ROOT);
     let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default())
         .unwrap_or_else(|error| panic!("seed {seed}: {error}"));
     let recorder = Arc::new(Recorder::after(entries));
@@ -129,7 +129,7 @@ fn begin(
     (storage, running)
 }
 
-/// The last life, which ends well; then looks at the file.
+/// The last run, which ends normally; then checks the file.
 async fn finish(folder: &TempDir, entries: Vec<Entry>, seed: u64, epoch: u64) -> Vec<Entry> {
     let (storage, running) = begin(folder, entries, seed, epoch);
     let recorder = running.recorder();
@@ -141,10 +141,10 @@ async fn finish(folder: &TempDir, entries: Vec<Entry>, seed: u64, epoch: u64) ->
 
 fn check_file(folder: &Path, seed: u64) {
     let file = rusqlite::Connection::open(folder.join("storage.db")).expect("the file opens");
-    let verdict: String = file
+    let integrity: String = file
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
         .expect("the file can be checked");
-    assert_eq!(verdict, "ok", "seed {seed}");
+    assert_eq!(integrity, "ok", "seed {seed}");
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -7,7 +7,7 @@ const DISK: &str = "size=6m";
 const SEEDS: u64 = 8;
 
 #[test]
-fn a_full_disk_refuses_writes_loses_nothing_and_goes_on() {
+fn a_full_disk_refuses_writes_loses_nothing_and_accepts_writes_again() {
     for seed in 1..=SEEDS {
         let folder = tempfile::tempdir().expect("there is room for a test");
         let script = format!("mount -t tmpfs -o {DISK} tmpfs \"$2\" && exec \"$1\" \"$2\" \"$3\"");
@@ -18,9 +18,12 @@ fn a_full_disk_refuses_writes_loses_nothing_and_goes_on() {
             .arg(folder.path())
             .arg(seed.to_string())
             .output()
-            .expect("`unshare` of util-linux is there");
+            .expect("`unshare` of util-linux is installed");
         let said = String::from_utf8_lossy(&run.stderr);
-        assert!(run.status.success(), "it needs user namespaces and a sound storage: {said}");
+        assert!(
+            run.status.success(),
+            "this test needs user namespaces and a correct storage: {said}"
+        );
         println!("seed {seed}: {}", String::from_utf8_lossy(&run.stdout).trim());
     }
 }

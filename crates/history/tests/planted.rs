@@ -1,4 +1,4 @@
-//! The check finds bugs that were planted, and nothing where there is none.
+//! The check finds planted bugs, and reports nothing for a correct storage.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use tokio::task::JoinSet;
 
 /// Runs of each bug.
 const SEEDS: u64 = 4;
-/// A bug that shows this often cannot hide: now and then one does no harm, because somebody else
+/// A bug that shows this often must be found. A single time may do no harm, because another client
 /// did the same at the same time.
 const SHOWN_MIN: u64 = 3;
 
@@ -20,7 +20,7 @@ fn load(seed: u64) -> Load {
     Load { seed, epoch: 0, clients: 5, steps: 60, watchers: 3 }
 }
 
-/// What the check says, and how often the bug showed.
+/// The result of the check, and how often the bug showed.
 async fn run(bug: Option<Bug>, seed: u64) -> (Option<Violation>, u64) {
     let folder = tempfile::tempdir().expect("there is room for a test");
     let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default())
@@ -32,17 +32,17 @@ async fn run(bug: Option<Bug>, seed: u64) -> (Option<Violation>, u64) {
     };
     let recorder = Arc::new(Recorder::default());
     let running = Running::begin(subject, Arc::clone(&recorder), 0, load(seed));
-    running.finish().await.expect("nobody waits without end");
+    running.finish().await.expect("no wait is endless");
     let violation = check(&recorder.finish()).err();
-    (violation, planted.map_or(0, |planted| planted.shown()))
+    (violation, planted.map_or(0, |planted| planted.shown_count()))
 }
 
-/// Rules that may find a bug first: it depends on who meets it.
+/// Rules that may report a bug first: it depends on which client encounters it.
 fn finders(bug: Bug) -> &'static [Rule] {
     match bug {
         Bug::LostPut | Bug::LostDelete => &[Rule::Chain, Rule::Complete, Rule::State],
         Bug::NotCompared => &[Rule::Compared],
-        Bug::RefusedAndDone | Bug::DoneTwice => &[Rule::Asked],
+        Bug::RefusedAndDone | Bug::DoneTwice => &[Rule::Requested],
         Bug::RevisionTwice => &[Rule::RevisionOnce],
         Bug::StaleGet | Bug::StaleList => &[Rule::NeverBack],
         Bug::TornList => &[Rule::State, Rule::RevisionOnce],

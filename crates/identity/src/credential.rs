@@ -11,45 +11,46 @@ use crate::token::TokenKey;
 
 /// The cookie of a browser's login.
 pub const COOKIE_NAME: &str = "R_SESS";
-/// Longest credential that is looked at, in bytes.
+/// Longest credential that is parsed, in bytes.
 const CREDENTIAL_SIZE_MAX: usize = 4096;
 
 /// How a token was presented.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Source {
+pub enum TokenSource {
     Header,
-    /// Sent by browsers unasked.
+    /// Browsers send it with every request.
     Cookie,
 }
 
-/// A token of ours, not yet verified.
+/// A token of Drover, not verified yet.
 #[derive(Clone, Debug)]
 pub struct Presented {
     pub token: TokenKey,
-    pub source: Source,
+    pub source: TokenSource,
 }
 
-/// What the headers hold.
+/// The credential in the headers of a request.
 #[derive(Clone, Debug)]
-pub enum Found {
+pub enum PresentedCredential {
     Nothing,
-    /// A credential that has not the form of ours; another authenticator may know it.
+    /// A credential that is no token of Drover; another authenticator may accept it.
     Foreign,
-    /// More than one credential: nobody can say which counts.
+    /// More than one credential: which one applies is undefined.
     Ambiguous,
-    Ours(Presented),
+    /// A token of Drover.
+    Token(Presented),
 }
 
-/// Reads the credential. The cookie counts only without an `Authorization` header.
-pub fn presented(headers: &HeaderMap) -> Found {
+/// Reads the credential of a request. The cookie counts only without an `Authorization` header.
+pub fn read_credential(headers: &HeaderMap) -> PresentedCredential {
     let mut authorizations = headers.get_all(AUTHORIZATION).iter();
     match (authorizations.next(), authorizations.next()) {
         (None, _) => from_cookies(headers),
-        (Some(_), Some(_)) => Found::Ambiguous,
+        (Some(_), Some(_)) => PresentedCredential::Ambiguous,
         (Some(value), None) => {
             let text = value.to_str().unwrap_or_default();
             if text.len() > CREDENTIAL_SIZE_MAX {
-                return Found::Foreign;
+                return PresentedCredential::Foreign;
             }
             let (scheme, rest) = text.trim().split_once(' ').unwrap_or((text, ""));
             let token = match scheme.to_ascii_lowercase().as_str() {
@@ -57,8 +58,8 @@ pub fn presented(headers: &HeaderMap) -> Found {
                 "basic" => decode_basic(rest.trim()).and_then(|text| TokenKey::parse(&text)),
                 _ => None,
             };
-            token.map_or(Found::Foreign, |token| {
-                Found::Ours(Presented { token, source: Source::Header })
+            token.map_or(PresentedCredential::Foreign, |token| {
+                PresentedCredential::Token(Presented { token, source: TokenSource::Header })
             })
         }
     }
@@ -70,17 +71,17 @@ fn decode_basic(text: &str) -> Option<String> {
     String::from_utf8(bytes).ok()
 }
 
-fn from_cookies(headers: &HeaderMap) -> Found {
+fn from_cookies(headers: &HeaderMap) -> PresentedCredential {
     let mut values: Vec<&str> = cookies(headers, COOKIE_NAME).collect();
-    // The same cookie of two paths is usual, and harmless when both say the same.
+    // The same cookie for two paths is common, and harmless when both have the same value.
     values.dedup();
     match values.as_slice() {
-        [] => Found::Nothing,
+        [] => PresentedCredential::Nothing,
         [value] if value.len() <= CREDENTIAL_SIZE_MAX => TokenKey::parse(value)
-            .map_or(Found::Foreign, |token| {
-                Found::Ours(Presented { token, source: Source::Cookie })
+            .map_or(PresentedCredential::Foreign, |token| {
+                PresentedCredential::Token(Presented { token, source: TokenSource::Cookie })
             }),
-        [_] => Found::Foreign,
-        _ => Found::Ambiguous,
+        [_] => PresentedCredential::Foreign,
+        _ => PresentedCredential::Ambiguous,
     }
 }

@@ -1,10 +1,11 @@
-//! Whether a request that a browser sends with a cookie was made by one of our own pages.
+//! Whether a request that a browser sends with a cookie comes from a page of Drover.
 //!
-//! Browsers attach cookies to requests of *any* page that addresses us: a page on a sibling host or on another port
-//! counts as the same site, so `SameSite` does not stop it. What stops it is the origin of the page, which browsers
-//! report in `Origin` and `Sec-Fetch-Site` and no script can change.
+//! Browsers attach cookies to requests of *any* page that addresses the server: a page on a sibling
+//! host or on another port counts as the same site, so `SameSite` does not prevent that. The origin
+//! of the page does, which browsers report in `Origin` and `Sec-Fetch-Site` and no script can
+//! change.
 //!
-//! Pure: what our own origins are is the caller's knowledge.
+//! Pure: the caller knows the origins of the server.
 
 use http::{HeaderMap, HeaderName, Method, Request, Uri, header};
 
@@ -19,8 +20,8 @@ pub struct Origin {
 }
 
 impl Origin {
-    /// Of a URL or the value of an `Origin` header; the port defaults to the scheme's. `None` when it names no host, as
-    /// `null` does not.
+    /// The origin of a URL or of an `Origin` header; the port defaults to that of the scheme.
+    /// `None` when the text names no host, as `null`.
     pub fn parse(text: &str) -> Option<Self> {
         let uri = text.parse::<Uri>().ok()?;
         let scheme = uri.scheme_str()?.to_ascii_lowercase();
@@ -33,18 +34,20 @@ impl Origin {
     }
 }
 
-/// What a request does that a foreign page must not do.
+/// What a request does that a page of another origin must not do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Kind {
-    /// The browser keeps the response from foreign pages.
+pub enum RequestKind {
+    /// Browsers hide the response from pages of other origins.
     Read,
+    /// The request may change something.
     Write,
     /// The response is a stream that the page can read, whatever its origin.
     Upgrade,
 }
 
-impl Kind {
-    /// By method and headers. An upgrade is asked for by `Upgrade` (HTTP/1.1) or extended CONNECT (HTTP/2).
+impl RequestKind {
+    /// From method and headers. An upgrade is requested by `Upgrade` (HTTP/1.1) or extended CONNECT
+    /// (HTTP/2).
     pub fn of<B>(request: &Request<B>) -> Self {
         if request.method() == Method::CONNECT || request.headers().contains_key(header::UPGRADE) {
             return Self::Upgrade;
@@ -72,59 +75,62 @@ pub enum CrossSite {
 
 /// Checks a request whose identity comes from a cookie.
 ///
-/// A read passes. A write passes when each of `Origin` and `Sec-Fetch-Site` that is there names our own page, and one
-/// is there. An upgrade needs `Origin`, which browsers send with every WebSocket.
+/// A read passes. A write passes when `Origin` and `Sec-Fetch-Site`, as far as they are present,
+/// name a page of the server, and at least one is present. An upgrade needs `Origin`, which
+/// browsers send with every WebSocket.
 ///
 /// - `own`: origins under which browsers reach this server.
 ///
 /// # Errors
-/// The request must be refused, not treated as one without credentials.
+/// Refuse the request; do not treat it as one without credentials.
 pub fn check_cookie<B>(request: &Request<B>, own: &[Origin]) -> Result<(), CrossSite> {
-    let kind = Kind::of(request);
-    if kind == Kind::Read {
+    let kind = RequestKind::of(request);
+    if kind == RequestKind::Read {
         return Ok(());
     }
     let named = check_page(request.headers(), own)?;
     match (kind, named) {
-        (_, Named::Nothing) | (Kind::Upgrade, Named::BySite) => Err(CrossSite::Unnamed),
+        (_, NamedPage::Nothing) | (RequestKind::Upgrade, NamedPage::BySite) => {
+            Err(CrossSite::Unnamed)
+        }
         _ => Ok(()),
     }
 }
 
-/// Checks a request without credentials that can start a login: refused when it says that a foreign page sends it, so
-/// that no page logs its visitor in as somebody else.
+/// Checks a request without credentials that can start a login. It is refused when its headers name
+/// a page of another origin, so that no page logs its visitor in as another user.
 ///
 /// # Errors
-/// As [`check_cookie`].
+/// Those of [`check_cookie`].
 pub fn check_anonymous<B>(request: &Request<B>, own: &[Origin]) -> Result<(), CrossSite> {
-    match Kind::of(request) {
-        Kind::Read => Ok(()),
-        Kind::Write | Kind::Upgrade => check_page(request.headers(), own).map(drop),
+    match RequestKind::of(request) {
+        RequestKind::Read => Ok(()),
+        RequestKind::Write | RequestKind::Upgrade => check_page(request.headers(), own).map(drop),
     }
 }
 
-/// How a request names the page that sends it, when that is one of ours.
-enum Named {
+/// How a request names the page that sends it, when that is a page of the server.
+enum NamedPage {
     Nothing,
     BySite,
     ByOrigin,
 }
 
-fn check_page(headers: &HeaderMap, own: &[Origin]) -> Result<Named, CrossSite> {
-    let mut named = Named::Nothing;
+fn check_page(headers: &HeaderMap, own: &[Origin]) -> Result<NamedPage, CrossSite> {
+    let mut named = NamedPage::Nothing;
     for site in headers.get_all(SEC_FETCH_SITE) {
         if !matches!(site.as_bytes(), b"same-origin" | b"none") {
             return Err(CrossSite::OtherSite(lossy(site)));
         }
-        named = Named::BySite;
+        named = NamedPage::BySite;
     }
-    // All of them: a request with two is nobody's page's.
+    // All of them: a request with two does not come from a single page.
     for origin in headers.get_all(header::ORIGIN) {
         let parsed = origin.to_str().ok().and_then(Origin::parse);
         if !parsed.is_some_and(|origin| own.contains(&origin)) {
             return Err(CrossSite::Foreign(lossy(origin)));
         }
-        named = Named::ByOrigin;
+        named = NamedPage::ByOrigin;
     }
     Ok(named)
 }

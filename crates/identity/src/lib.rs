@@ -1,10 +1,10 @@
-//! Passwords, tokens and the person behind a request. Knows no kind and keeps no state but
-//! attempts.
+//! Passwords, tokens, and the user behind a request. The crate knows no kind and has no state but
+//! failed attempts.
 //!
-//! [`credential`] reads what a request presents, [`token`] makes and compares token keys,
-//! [`password`] hashes passwords, [`throttle`] slows guessing down, [`login_throttle`] that of logins, [`cross_site`] and
-//! [`browser`] keep other sites' pages away from a browser's login. Whose token it is says an [`Authenticate`], which a
-//! feature implements.
+//! [`credential`] reads what a request presents, [`token`] creates and compares token keys,
+//! [`password`] hashes passwords, [`throttle`] slows down guessing, [`login_throttle`] does that
+//! for logins, [`cross_site`] and [`browser`] protect a browser's login from pages of other sites.
+//! An [`Authenticate`], which a feature implements, finds the user of a token.
 
 pub mod browser;
 pub mod credential;
@@ -22,33 +22,37 @@ use std::time::SystemTime;
 
 use futures::future::BoxFuture;
 
-pub use credential::{Presented, Source, presented};
+pub use credential::{Presented, TokenSource, read_credential};
 pub use login_throttle::LoginThrottle;
 pub use password::Passwords;
 pub use secret::Secret;
 pub use throttle::Throttle;
 pub use token::{TokenKey, generate_key, hash_key, random_text, verify_key};
 
-/// The person, or program of a person, behind a request.
+/// The user, or program of a user, behind a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// Object name of the user: `u-abcde`.
     pub user_id: String,
+    /// The name that the user types at login; empty for users without a local login.
     pub login_name: String,
+    /// The name that others see.
     pub display_name: String,
-    /// Where the person is known: `local://u-abcde`.
+    /// Ids of the user at identity providers: `local://u-abcde`.
     pub principal_ids: Vec<String>,
-    /// Principal ids of the person's groups.
+    /// Principal ids of the user's groups.
     pub groups: Vec<String>,
-    /// Name of the token presented.
+    /// Name of the token that was presented.
     pub token_id: String,
-    /// The only cluster the token is good for, when it is bound to one.
+    /// The only cluster that the token is valid for, when it is bound to one.
     pub cluster: Option<String>,
+    /// The provider of the login that the token comes from.
     pub auth_provider: String,
+    /// When the token expires; `None`: never.
     pub expires_at: Option<SystemTime>,
 }
 
-/// Why a credential does not hold. The client is told 401 whatever it is; the log may say more.
+/// Why a credential is invalid. The client gets 401 in every case; the log may say more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
     #[error("no such token")]
@@ -59,13 +63,17 @@ pub enum Refused {
     Expired,
     #[error("the token is disabled")]
     Disabled,
-    #[error("the user is disabled or gone")]
+    #[error("the user is disabled or deleted")]
     NoUser,
 }
 
-/// Finds out whose credential it is.
+/// Finds the user of a credential.
 pub trait Authenticate: Send + Sync + 'static {
-    /// Answers from memory where it can; a token made a moment ago holds at once.
+    /// Returns the user of the token. Implementations use memory where they can; a token is valid
+    /// as soon as it was created.
+    ///
+    /// # Errors
+    /// The token is not valid; respond with 401.
     fn authenticate<'a>(
         &'a self,
         presented: &'a Presented,

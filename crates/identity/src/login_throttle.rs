@@ -1,4 +1,5 @@
-//! How often a login may be tried: neither may a password be guessed for ever, nor may guessing keep its owner out.
+//! Limits of login attempts: passwords cannot be guessed without end, and guessing does not lock
+//! out the owner.
 //!
 //! | Counted by | Limit |
 //! |---|---|
@@ -6,8 +7,8 @@
 //! | address, for all names | [`FREE_FAILURES_OF_ADDRESS`], then the same wait |
 //! | login name, from all addresses | [`FAILURES_OF_NAME_AT_ONCE`], then one per [`FAILURE_OF_NAME_EVERY`] |
 //!
-//! An address from which the name has logged in before is known: only the first row holds for it, so that nobody
-//! elsewhere can use up what its owner needs.
+//! An address from which the name has logged in before is known: only the first row applies to it,
+//! so that attempts from other addresses cannot use up what its owner needs.
 
 use std::collections::{HashMap, VecDeque};
 use std::net::IpAddr;
@@ -18,30 +19,32 @@ use api_meta::network;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use crate::throttle::{Attempt, KEYS_MAX, Key, Policy, Refusal, Throttle};
+use crate::throttle::{KEYS_MAX, Refusal, Throttle, ThrottleKey, ThrottlePolicy, ThrottledAttempt};
 
-/// Failures of one name from one address that cost nothing yet: people mistype.
+/// Failures of one name from one address without a wait: users mistype.
 pub const FREE_FAILURES_OF_PAIR: u32 = 5;
-/// Failures from one address that cost nothing yet: an office, or a proxy that nobody told the server about, is one
-/// address.
+/// Failures from one address without a wait: an office, or a proxy that the server is not
+/// configured to trust, is one address.
 pub const FREE_FAILURES_OF_ADDRESS: u32 = 100;
-/// Logins compared or queued to be compared at once from one address that is not known. Small, so that no address
+/// Concurrent or queued comparisons for logins from one unknown address. Small, so that no address
 /// fills the queue of [`crate::Passwords`].
 const STRANGERS_PER_ADDRESS: u32 = 2;
-/// Failures of one name, from all addresses that are not known, that may come at once.
+/// Failures of one name, from all unknown addresses, that may occur in a burst.
 pub const FAILURES_OF_NAME_AT_ONCE: u32 = 100;
-/// What comes back of them: 1,800 guesses an hour is the most that any number of addresses gets at one name.
+/// The interval at which one failure is allowed again: 1,800 guesses an hour at one name, from any
+/// number of addresses.
 pub const FAILURE_OF_NAME_EVERY: Duration = Duration::from_secs(2);
-/// An address stays known for this long after the last login of the name from it.
+/// How long an address stays known after the last login of the name from it.
 const KNOWN_FOR: Duration = Duration::from_secs(30 * 24 * 3600);
-/// Known addresses of one name, the latest: one person cannot push out those of others.
+/// Known addresses of one name, the most recent ones. Limited per name, so that one user cannot
+/// displace the addresses of others.
 const KNOWN_PER_NAME_MAX: usize = 32;
 
 /// Logins that were refused before their password was compared.
 static REFUSED: AtomicU64 = AtomicU64::new(0);
 
-/// Logins that were refused before their password was compared, since the process began.
-pub fn refused() -> u64 {
+/// Logins that were refused before their password was compared, since the process started.
+pub fn refused_count() -> u64 {
     REFUSED.load(Ordering::Relaxed)
 }
 
@@ -49,11 +52,11 @@ pub(crate) fn count_refused() {
     REFUSED.fetch_add(1, Ordering::Relaxed);
 }
 
-/// One key for a peer's address, or for its network.
-pub fn address_key(address: IpAddr) -> Key {
+/// The key of a peer's address, or of its network.
+pub fn address_key(address: IpAddr) -> ThrottleKey {
     match network::customer(address) {
-        IpAddr::V4(address) => Key::new("address", &[&address.octets()]),
-        IpAddr::V6(network) => Key::new("network", &[&network.octets()]),
+        IpAddr::V4(address) => ThrottleKey::new("address", &[&address.octets()]),
+        IpAddr::V6(network) => ThrottleKey::new("network", &[&network.octets()]),
     }
 }
 
@@ -67,9 +70,11 @@ pub struct LoginThrottle {
 
 impl Default for LoginThrottle {
     fn default() -> Self {
-        let pair =
-            Policy { free_failures: FREE_FAILURES_OF_PAIR, under_way_max: FREE_FAILURES_OF_PAIR };
-        let address = Policy {
+        let pair = ThrottlePolicy {
+            free_failures: FREE_FAILURES_OF_PAIR,
+            under_way_max: FREE_FAILURES_OF_PAIR,
+        };
+        let address = ThrottlePolicy {
             free_failures: FREE_FAILURES_OF_ADDRESS,
             under_way_max: STRANGERS_PER_ADDRESS,
         };
@@ -83,10 +88,10 @@ impl Default for LoginThrottle {
 }
 
 impl LoginThrottle {
-    /// Begins a login, after others of the same name and address that are under way.
+    /// Starts a login, after others of the same name and address that are in progress.
     ///
     /// # Errors
-    /// [`Refusal`]; such a login is not counted.
+    /// [`Refusal`]; such a login is not counted. Respond with 429.
     pub async fn attempt(
         &self,
         name: &str,
@@ -100,10 +105,10 @@ impl LoginThrottle {
         name: &str,
         address: Option<IpAddr>,
     ) -> Result<LoginAttempt<'_>, Refusal> {
-        let name = Key::new("login", &[name.as_bytes()]);
+        let name = ThrottleKey::new("login", &[name.as_bytes()]);
         let address = address.map(address_key);
-        let from = address.map_or([0; 16], Key::bytes);
-        let pair = Key::new("login from", &[&name.bytes(), &from]);
+        let from = address.map_or([0; 16], ThrottleKey::bytes);
+        let pair = ThrottleKey::new("login from", &[&name.bytes(), &from]);
         let is_known = self.known.contains(name, from);
         let of_address = match address {
             Some(address) if !is_known => Some(self.addresses.attempt(address).await?),
@@ -115,14 +120,15 @@ impl LoginThrottle {
     }
 }
 
-/// One login under way. Dropped after [`LoginAttempt::begin`] it has failed, before it nothing is counted.
+/// One login in progress. Dropped after [`LoginAttempt::begin`], it counts as failed; dropped
+/// before, it does not count.
 pub struct LoginAttempt<'a> {
     throttle: &'a LoginThrottle,
-    name: Key,
+    name: ThrottleKey,
     from: [u8; 16],
-    of_pair: Attempt<'a>,
-    of_address: Option<Attempt<'a>>,
-    of_name: Option<Taken<'a>>,
+    of_pair: ThrottledAttempt<'a>,
+    of_address: Option<ThrottledAttempt<'a>>,
+    of_name: Option<ReservedFailure<'a>>,
     is_known: bool,
 }
 
@@ -132,43 +138,43 @@ impl LoginAttempt<'_> {
         self.is_known
     }
 
-    /// The password is compared from now on: call it right before.
+    /// The password is compared from now on: call it directly before.
     pub fn begin(&mut self) {
         self.of_pair.begin();
-        self.of_address.iter_mut().for_each(Attempt::begin);
-        self.of_name.iter_mut().for_each(|taken| taken.is_spent = true);
+        self.of_address.iter_mut().for_each(ThrottledAttempt::begin);
+        self.of_name.iter_mut().for_each(|reserved| reserved.is_spent = true);
     }
 
-    /// The password was right.
+    /// The password was right. The address becomes known for the name.
     pub fn succeed(self) {
         self.throttle.known.insert(self.name, self.from);
         self.of_pair.succeed();
-        // Others at this address may be guessing.
-        self.of_address.into_iter().for_each(Attempt::withdraw);
-        self.of_name.into_iter().for_each(|mut taken| taken.is_spent = false);
+        // Other clients at this address may be guessing.
+        self.of_address.into_iter().for_each(ThrottledAttempt::withdraw);
+        self.of_name.into_iter().for_each(|mut reserved| reserved.is_spent = false);
     }
 }
 
-/// Failures that each name still has, as the time at which it has them all again.
+/// The failures that each name has left, as the time at which it has all of them again.
 #[derive(Default)]
-struct NameBudgets(Mutex<HashMap<Key, Instant>>);
+struct NameBudgets(Mutex<HashMap<ThrottleKey, Instant>>);
 
-/// One of them; given back on drop unless it was spent.
-struct Taken<'a> {
+/// One reserved failure, released on drop unless it was spent.
+struct ReservedFailure<'a> {
     budgets: &'a NameBudgets,
-    name: Key,
+    name: ThrottleKey,
     is_spent: bool,
 }
 
 impl NameBudgets {
-    fn take(&self, name: Key) -> Result<Taken<'_>, Refusal> {
+    fn take(&self, name: ThrottleKey) -> Result<ReservedFailure<'_>, Refusal> {
         let now = Instant::now();
         let mut full_at = self.0.lock();
         if full_at.len() >= KEYS_MAX {
             full_at.retain(|_, at| *at > now);
         }
         if full_at.len() >= KEYS_MAX && !full_at.contains_key(&name) {
-            // Those who were tried least are forgotten first.
+            // The names with the fewest attempts are forgotten first.
             let least = full_at.iter().min_by_key(|(_, at)| **at).map(|(key, _)| *key);
             least.map(|key| full_at.remove(&key));
         }
@@ -180,11 +186,11 @@ impl NameBudgets {
             return Err(Refusal::Slowed(debt - most));
         }
         *entry = next;
-        Ok(Taken { budgets: self, name, is_spent: false })
+        Ok(ReservedFailure { budgets: self, name, is_spent: false })
     }
 }
 
-impl Drop for Taken<'_> {
+impl Drop for ReservedFailure<'_> {
     fn drop(&mut self) {
         if !self.is_spent
             && let Some(full_at) = self.budgets.0.lock().get_mut(&self.name)
@@ -196,23 +202,23 @@ impl Drop for Taken<'_> {
 
 /// Addresses from which names have logged in, the latest last.
 #[derive(Default)]
-struct KnownAddresses(Mutex<HashMap<Key, VecDeque<Known>>>);
+struct KnownAddresses(Mutex<HashMap<ThrottleKey, VecDeque<KnownAddress>>>);
 
 /// An address, and when it was last logged in from.
-type Known = ([u8; 16], Instant);
+type KnownAddress = ([u8; 16], Instant);
 
 impl KnownAddresses {
-    fn contains(&self, name: Key, from: [u8; 16]) -> bool {
+    fn contains(&self, name: ThrottleKey, from: [u8; 16]) -> bool {
         let known = self.0.lock();
         let mut addresses = known.get(&name).into_iter().flatten();
         addresses.any(|(address, at)| *address == from && at.elapsed() < KNOWN_FOR)
     }
 
-    fn insert(&self, name: Key, from: [u8; 16]) {
+    fn insert(&self, name: ThrottleKey, from: [u8; 16]) {
         let now = Instant::now();
         let mut known = self.0.lock();
         if known.len() >= KEYS_MAX && !known.contains_key(&name) {
-            let latest = |addresses: &VecDeque<Known>| addresses.back().map(|last| last.1);
+            let latest = |addresses: &VecDeque<KnownAddress>| addresses.back().map(|last| last.1);
             let oldest = known.iter().min_by_key(|(_, addresses)| latest(addresses));
             let oldest = oldest.map(|(name, _)| *name);
             oldest.map(|name| known.remove(&name));

@@ -1,18 +1,19 @@
-//! Text that must not be seen: logs and debug output show `[redacted]`, memory is wiped when it is
-//! dropped.
+//! Secret text: logs and debug output show `[redacted]`, and memory is wiped on drop.
 
 use std::fmt;
 
 use zeroize::Zeroizing;
 
+/// Text that must not be logged.
 #[derive(Clone, Default)]
 pub struct Secret(Zeroizing<String>);
 
 impl Secret {
+    /// Takes the text over.
     pub fn new(text: impl Into<String>) -> Self {
         Self(Zeroizing::new(text.into()))
     }
-    /// The text itself. Every call is a place where it may leak.
+    /// The text itself. Every call may leak it.
     pub fn expose(&self) -> &str {
         &self.0
     }

@@ -6,7 +6,7 @@ use http::header::{AUTHORIZATION, COOKIE};
 use proptest::prelude::*;
 
 use crate::browser::{CSRF_HEADER, CsrfToken, login_cookies, logout_cookies};
-use crate::credential::{Found, Source, presented};
+use crate::credential::{PresentedCredential, TokenSource, read_credential};
 use crate::cross_site::{CrossSite, Origin, check_anonymous, check_cookie};
 use crate::password::{
     HASHES_WAITING_MAX, Lane, PasswordError, Passwords, generate_password, is_outdated,
@@ -41,9 +41,9 @@ fn every_form_of_a_credential_is_read() {
     let basic = headers(&[(AUTHORIZATION, "Basic dG9rZW4tYTprZXk=")]);
     let cookie = headers(&[(COOKIE, "x=1; R_SESS=token-a:key; CSRF=2")]);
     for (map, source) in
-        [(bearer, Source::Header), (basic, Source::Header), (cookie, Source::Cookie)]
+        [(bearer, TokenSource::Header), (basic, TokenSource::Header), (cookie, TokenSource::Cookie)]
     {
-        let Found::Ours(found) = presented(&map) else { panic!("{map:?}") };
+        let PresentedCredential::Token(found) = read_credential(&map) else { panic!("{map:?}") };
         assert_eq!(found.token.expose(), "token-a:key");
         assert_eq!(found.source, source);
     }
@@ -52,11 +52,11 @@ fn every_form_of_a_credential_is_read() {
 #[test]
 fn a_doubled_credential_is_ambiguous_and_a_header_wins_over_the_cookie() {
     let doubled = headers(&[(AUTHORIZATION, "Bearer a:b"), (AUTHORIZATION, "Bearer c:d")]);
-    assert!(matches!(presented(&doubled), Found::Ambiguous));
+    assert!(matches!(read_credential(&doubled), PresentedCredential::Ambiguous));
     let cookies = headers(&[(COOKIE, "R_SESS=a:b; R_SESS=c:d")]);
-    assert!(matches!(presented(&cookies), Found::Ambiguous));
+    assert!(matches!(read_credential(&cookies), PresentedCredential::Ambiguous));
     let both = headers(&[(AUTHORIZATION, "Bearer eyJ.x.y"), (COOKIE, "R_SESS=a:b")]);
-    assert!(matches!(presented(&both), Found::Foreign));
+    assert!(matches!(read_credential(&both), PresentedCredential::Foreign));
 }
 
 #[test]
@@ -66,7 +66,7 @@ fn secrets_do_not_show_in_debug_output() {
 }
 
 async fn verify(passwords: &Passwords, stored: Option<String>, password: &str) -> bool {
-    let place = passwords.place(Lane::Stranger).await.unwrap();
+    let place = passwords.acquire_slot(Lane::Stranger).await.unwrap();
     place.verify(stored, Secret::new(password)).await.unwrap()
 }
 
@@ -90,7 +90,7 @@ fn a_bad_new_password_is_refused_with_the_rule() {
 }
 
 #[test]
-fn what_can_be_no_token_of_ours_is_foreign() {
+fn a_credential_that_is_no_drover_token_is_foreign() {
     for text in [
         "Bearer Token:k",
         "Bearer ../x:k",
@@ -106,12 +106,15 @@ fn what_can_be_no_token_of_ours_is_foreign() {
         "",
     ] {
         let map = headers(&[(AUTHORIZATION, text), (COOKIE, "R_SESS=a:b")]);
-        assert!(matches!(presented(&map), Found::Foreign), "{text}");
+        assert!(matches!(read_credential(&map), PresentedCredential::Foreign), "{text}");
     }
     let same = headers(&[(COOKIE, "R_SESS=a:b"), (COOKIE, "R_SESS=a:b")]);
-    assert!(matches!(presented(&same), Found::Ours(_)), "the cookie of two paths");
+    assert!(
+        matches!(read_credential(&same), PresentedCredential::Token(_)),
+        "the cookie of two paths"
+    );
     let none = headers(&[(COOKIE, "r_sess=a:b; XR_SESS=a:b")]);
-    assert!(matches!(presented(&none), Found::Nothing));
+    assert!(matches!(read_credential(&none), PresentedCredential::Nothing));
 }
 
 #[test]
@@ -141,16 +144,16 @@ async fn a_stored_password_hash_is_not_trusted_blindly() {
 }
 
 #[tokio::test]
-async fn a_full_queue_of_strangers_is_no_wrong_password_and_keeps_nobody_waiting_who_is_known() {
+async fn a_full_queue_of_strangers_is_no_wrong_password_and_does_not_delay_known_callers() {
     let passwords = Passwords::default();
-    let held = passwords.place(Lane::Stranger).await.unwrap();
+    let held = passwords.acquire_slot(Lane::Stranger).await.unwrap();
     let mut queue: Vec<_> =
-        (0..HASHES_WAITING_MAX).map(|_| Box::pin(passwords.place(Lane::Stranger))).collect();
+        (0..HASHES_WAITING_MAX).map(|_| Box::pin(passwords.acquire_slot(Lane::Stranger))).collect();
     let mut pending = || queue.iter_mut().all(|one| one.as_mut().now_or_never().is_none());
     assert!(pending());
-    let refused = passwords.place(Lane::Stranger).now_or_never();
+    let refused = passwords.acquire_slot(Lane::Stranger).now_or_never();
     assert!(matches!(refused, Some(Err(PasswordError::Busy))), "the one too many, at once");
-    assert!(passwords.place(Lane::Known).now_or_never().is_some_and(|place| place.is_ok()));
+    assert!(passwords.acquire_slot(Lane::Known).now_or_never().is_some_and(|place| place.is_ok()));
     drop((held, queue));
     assert!(!verify(&passwords, None, "x").await, "there is room again");
 }
@@ -161,7 +164,7 @@ proptest! {
         if let Ok(value) = text.parse() {
             let mut map = HeaderMap::new();
             map.insert(AUTHORIZATION, value);
-            let _ = presented(&map);
+            let _ = read_credential(&map);
         }
     }
 

@@ -1,8 +1,10 @@
-//! Slows guessing down: failed attempts are counted per key, and a key with too many of them waits.
+//! Slows down guessing: failed attempts are counted per key, and a key with too many of them must
+//! wait.
 //!
-//! Counts one thing per key. [`crate::login_throttle`] puts several together for logins. Attempts under way count too,
-//! but as neither good nor bad: further ones queue until the earlier ones are decided, so that a hundred wrong guesses
-//! at once get no further than one after the other, and twelve correct logins at once are all correct.
+//! Each throttle counts by one key. [`crate::login_throttle`] combines several for logins. Attempts
+//! in progress are limited too: further ones queue until the earlier ones are decided. So a hundred
+//! concurrent guesses get no further than sequential ones, and twelve concurrent correct logins all
+//! succeed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -18,26 +20,26 @@ const WAIT_FIRST: Duration = Duration::from_secs(1);
 const WAIT_MAX: Duration = Duration::from_secs(300);
 /// Failures are forgotten this long after the last one.
 pub(crate) const FORGET_AFTER: Duration = Duration::from_secs(900);
-/// How often forgotten keys are removed from memory.
+/// Interval at which forgotten keys are removed from memory.
 const PURGE_EVERY: Duration = Duration::from_secs(60);
 /// Keys remembered, some 100 bytes each; the oldest are forgotten first.
 pub(crate) const KEYS_MAX: usize = 20_000;
-/// Attempts of one key that queue for earlier ones.
+/// Attempts of one key that wait for earlier ones.
 const QUEUED_PER_KEY_MAX: usize = 64;
 /// How long an attempt queues: less than clients wait for a response.
 const QUEUE_TIME_MAX: Duration = Duration::from_secs(15);
 
-/// What attempts are counted by: a hash, so that it has the same size whatever a caller chooses, and attempts of
-/// different purposes never meet.
+/// What attempts are counted by: a hash, so that its size does not depend on the input, and
+/// attempts of different purposes have different keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub struct Key([u8; 16]);
+pub struct ThrottleKey([u8; 16]);
 
-impl Key {
+impl ThrottleKey {
     /// The key of `parts` for one `purpose`, such as `"login"`.
     pub fn new(purpose: &str, parts: &[&[u8]]) -> Self {
         let mut hasher = Sha256::new();
         for part in std::iter::once(purpose.as_bytes()).chain(parts.iter().copied()) {
-            // With its length, so that no two lists of parts give the same bytes.
+            // With its length, so that two different lists of parts never give the same bytes.
             hasher.update((part.len() as u64).to_be_bytes());
             hasher.update(part);
         }
@@ -60,74 +62,76 @@ pub enum Refusal {
     Busy,
 }
 
-/// How many attempts a key has.
+/// The limits of one key.
 #[derive(Clone, Copy, Debug)]
-pub struct Policy {
-    /// Failures that cost nothing yet: people mistype.
+pub struct ThrottlePolicy {
+    /// Failures without a wait: users mistype.
     pub free_failures: u32,
-    /// Attempts under way at once; further ones queue.
+    /// Concurrent attempts; further ones queue.
     pub under_way_max: u32,
 }
 
 /// Counts failures by key.
 pub struct Throttle {
-    policy: Policy,
-    state: Mutex<State>,
+    policy: ThrottlePolicy,
+    state: Mutex<ThrottleState>,
 }
 
-struct State {
-    entries: HashMap<Key, Entry>,
+struct ThrottleState {
+    entries: HashMap<ThrottleKey, KeyEntry>,
     purged_at: Instant,
 }
 
-struct Entry {
+struct KeyEntry {
     failures: u32,
     last: Instant,
     under_way: u32,
     queued: usize,
-    /// Wakes those who queue when an attempt was decided.
+    /// Wakes queued attempts when an attempt was decided.
     decided: Arc<Notify>,
 }
 
-enum Step {
-    Go,
+enum AttemptStart {
+    Begin,
     Queue(Arc<Notify>),
 }
 
 impl Throttle {
-    /// Knows of no failures.
-    pub fn new(policy: Policy) -> Self {
-        let state = State { entries: HashMap::new(), purged_at: Instant::now() };
+    /// A throttle without failures.
+    pub fn new(policy: ThrottlePolicy) -> Self {
+        let state = ThrottleState { entries: HashMap::new(), purged_at: Instant::now() };
         Self { policy, state: Mutex::new(state) }
     }
 
-    /// Begins an attempt, after those of the same key that are under way, within limits.
+    /// Starts an attempt, after those of the same key that are in progress, within the limits.
     ///
     /// # Errors
     /// [`Refusal`]; such an attempt is not counted.
-    pub async fn attempt(&self, key: Key) -> Result<Attempt<'_>, Refusal> {
+    pub async fn attempt(&self, key: ThrottleKey) -> Result<ThrottledAttempt<'_>, Refusal> {
         let decided = match self.step(key)? {
-            Step::Go => return Ok(Attempt { throttle: self, key, is_judged: false }),
-            Step::Queue(decided) => decided,
+            AttemptStart::Begin => {
+                return Ok(ThrottledAttempt { throttle: self, key, is_counted: false });
+            }
+            AttemptStart::Queue(decided) => decided,
         };
         let _queued = self.queue(key)?;
         let end = Instant::now() + QUEUE_TIME_MAX;
         loop {
-            // Registered before the look, so that nothing decided in between is missed.
+            // Registered before the check, so that no decision in between is missed.
             let mut next = std::pin::pin!(decided.notified());
             next.as_mut().enable();
-            if let Step::Go = self.step(key)? {
-                return Ok(Attempt { throttle: self, key, is_judged: false });
+            if let AttemptStart::Begin = self.step(key)? {
+                return Ok(ThrottledAttempt { throttle: self, key, is_counted: false });
             }
             tokio::time::timeout_at(end, next).await.map_err(|_| Refusal::Busy)?;
         }
     }
 
-    fn step(&self, key: Key) -> Result<Step, Refusal> {
+    fn step(&self, key: ThrottleKey) -> Result<AttemptStart, Refusal> {
         let now = Instant::now();
         let mut state = self.state.lock();
         state.make_room(now);
-        let entry = state.entries.entry(key).or_insert_with(|| Entry::new(now));
+        let entry = state.entries.entry(key).or_insert_with(|| KeyEntry::new(now));
         if now.duration_since(entry.last) >= FORGET_AFTER {
             entry.failures = 0;
         }
@@ -136,15 +140,15 @@ impl Throttle {
         }
         let left = self.policy.free_failures.saturating_sub(entry.failures).max(1);
         if entry.under_way >= left.min(self.policy.under_way_max) {
-            return Ok(Step::Queue(entry.decided.clone()));
+            return Ok(AttemptStart::Queue(entry.decided.clone()));
         }
         entry.under_way += 1;
-        Ok(Step::Go)
+        Ok(AttemptStart::Begin)
     }
 
-    fn queue(&self, key: Key) -> Result<Queued<'_>, Refusal> {
+    fn queue(&self, key: ThrottleKey) -> Result<Queued<'_>, Refusal> {
         let mut state = self.state.lock();
-        let entry = state.entries.entry(key).or_insert_with(|| Entry::new(Instant::now()));
+        let entry = state.entries.entry(key).or_insert_with(|| KeyEntry::new(Instant::now()));
         if entry.queued >= QUEUED_PER_KEY_MAX {
             return Err(Refusal::Busy);
         }
@@ -153,23 +157,23 @@ impl Throttle {
     }
 
     /// How long the key must still wait.
-    fn wait(&self, entry: &Entry, now: Instant) -> Option<Duration> {
+    fn wait(&self, entry: &KeyEntry, now: Instant) -> Option<Duration> {
         let over = entry.failures.checked_sub(self.policy.free_failures)?;
         let wait = WAIT_FIRST.saturating_mul(1 << over.min(16)).min(WAIT_MAX);
         (entry.last + wait).checked_duration_since(now).filter(|left| !left.is_zero())
     }
 
-    fn decide(&self, key: Key, outcome: Outcome) {
+    fn decide(&self, key: ThrottleKey, outcome: AttemptOutcome) {
         let mut state = self.state.lock();
         let Some(entry) = state.entries.get_mut(&key) else { return };
         entry.under_way = entry.under_way.saturating_sub(1);
         match outcome {
-            Outcome::Failed => {
+            AttemptOutcome::Failed => {
                 entry.failures = entry.failures.saturating_add(1);
                 entry.last = Instant::now();
             }
-            Outcome::Succeeded => entry.failures = 0,
-            Outcome::Withdrawn => {}
+            AttemptOutcome::Succeeded => entry.failures = 0,
+            AttemptOutcome::Withdrawn => {}
         }
         entry.decided.notify_waiters();
         if entry.is_empty() {
@@ -177,13 +181,13 @@ impl Throttle {
         }
     }
 
-    /// Keys in memory.
+    /// Number of keys in memory.
     pub fn key_count(&self) -> usize {
         self.state.lock().entries.len()
     }
 }
 
-impl Entry {
+impl KeyEntry {
     fn new(now: Instant) -> Self {
         Self { failures: 0, last: now, under_way: 0, queued: 0, decided: Arc::default() }
     }
@@ -197,7 +201,7 @@ impl Entry {
     }
 }
 
-impl State {
+impl ThrottleState {
     /// Removes what is forgotten, from time to time, and the oldest when there are too many.
     fn make_room(&mut self, now: Instant) {
         if now.duration_since(self.purged_at) >= PURGE_EVERY {
@@ -214,54 +218,56 @@ impl State {
     }
 }
 
-enum Outcome {
+enum AttemptOutcome {
     Failed,
     Succeeded,
     Withdrawn,
 }
 
-/// One attempt under way. Dropped before [`Attempt::begin`] it counts as nothing, after it as failed: who gives up
-/// while a guess is judged has made it.
-pub struct Attempt<'a> {
+/// One attempt in progress. Dropped before [`ThrottledAttempt::begin`] it does not count; dropped
+/// after it, it counts as failed: a caller who gives up while a guess is compared has made the
+/// guess.
+pub struct ThrottledAttempt<'a> {
     throttle: &'a Throttle,
-    key: Key,
-    is_judged: bool,
+    key: ThrottleKey,
+    is_counted: bool,
 }
 
-impl Attempt<'_> {
-    /// From now on the attempt is judged.
+impl ThrottledAttempt<'_> {
+    /// From now on the attempt counts.
     pub fn begin(&mut self) {
-        self.is_judged = true;
+        self.is_counted = true;
     }
 
-    /// Forgets all failures of the key.
+    /// Ends the attempt and forgets all failures of the key.
     pub fn succeed(self) {
-        self.end(Outcome::Succeeded);
+        self.end(AttemptOutcome::Succeeded);
     }
 
-    /// Takes the attempt back. For keys that many share: the success of one says nothing of the others, who may be
-    /// guessing.
+    /// Ends the attempt without counting it. For keys that many users share: the success of one
+    /// says nothing about the others, who may be guessing.
     pub fn withdraw(self) {
-        self.end(Outcome::Withdrawn);
+        self.end(AttemptOutcome::Withdrawn);
     }
 
-    fn end(self, outcome: Outcome) {
+    fn end(self, outcome: AttemptOutcome) {
         self.throttle.decide(self.key, outcome);
         std::mem::forget(self);
     }
 }
 
-impl Drop for Attempt<'_> {
+impl Drop for ThrottledAttempt<'_> {
     fn drop(&mut self) {
-        let outcome = if self.is_judged { Outcome::Failed } else { Outcome::Withdrawn };
+        let outcome =
+            if self.is_counted { AttemptOutcome::Failed } else { AttemptOutcome::Withdrawn };
         self.throttle.decide(self.key, outcome);
     }
 }
 
-/// A place in the queue of a key.
+/// A position in the queue of a key.
 struct Queued<'a> {
     throttle: &'a Throttle,
-    key: Key,
+    key: ThrottleKey,
 }
 
 impl Drop for Queued<'_> {

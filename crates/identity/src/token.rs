@@ -1,8 +1,8 @@
-//! Token keys: made at random, shown once, kept as a hash.
+//! Token keys: random, shown once, stored as a hash.
 //!
-//! A token is presented as `name:key`. Keys have 54 characters of a 27-letter alphabet, more than
-//! 250 bits, so a fast hash is enough at rest. The stored form is `$2:<salt>:<hash>` in unpadded
-//! base64, as Rancher 2.6 has it.
+//! A token is presented as `name:key`. Keys have 54 characters of an alphabet of 27, more than 250
+//! bits, so a fast hash is sufficient for storage. The stored text is `$2:<salt>:<hash>` in
+//! unpadded base64, like that of Rancher 2.6.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD_NO_PAD;
@@ -11,12 +11,12 @@ use subtle::ConstantTimeEq;
 
 use crate::secret::Secret;
 
-/// No vowels and nothing that looks like another character.
+/// No vowels and no characters that resemble others.
 const ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Characters of a key.
 pub const KEY_LENGTH: usize = 54;
-/// Marks the form of the stored hash.
-const HASH_FORM: &str = "$2";
+/// Identifies the format of the stored hash.
+const HASH_FORMAT: &str = "$2";
 const SALT_BYTES: usize = 8;
 
 /// A token as it is presented.
@@ -27,7 +27,7 @@ pub struct TokenKey {
 }
 
 impl TokenKey {
-    /// Splits `name:key`; `None` when the name can be no object's or the key is not printable text.
+    /// Splits `name:key`; `None` when no object can have the name or the key is not printable text.
     pub fn parse(text: &str) -> Option<Self> {
         let of_names = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '-' | '.');
         let (name, key) = text.split_once(':')?;
@@ -35,37 +35,37 @@ impl TokenKey {
         let keyed = !key.is_empty() && key.chars().all(|c| c.is_ascii_graphic());
         (named && keyed).then(|| Self { name: name.to_owned(), key: Secret::new(key) })
     }
-    /// `name:key`.
+    /// `name:key`. Every call may leak it.
     pub fn expose(&self) -> String {
         format!("{}:{}", self.name, self.key.expose())
     }
 }
 
-/// Random text of the alphabet that ids and keys are made of.
+/// `length` random characters of the alphabet of ids and keys.
 pub fn random_text(length: usize) -> String {
     (0..length).map(|_| char::from(ALPHABET[rand::random_range(0..ALPHABET.len())])).collect()
 }
 
-/// A new key.
+/// A new random key of [`KEY_LENGTH`] characters.
 pub fn generate_key() -> Secret {
     Secret::new(random_text(KEY_LENGTH))
 }
 
-/// The form in which a key is stored.
+/// The text in which a key is stored, with a new random salt.
 pub fn hash_key(key: &Secret) -> String {
     let salt: [u8; SALT_BYTES] = rand::random();
     format!(
-        "{HASH_FORM}:{}:{}",
+        "{HASH_FORMAT}:{}:{}",
         STANDARD_NO_PAD.encode(salt),
         STANDARD_NO_PAD.encode(digest(&salt, key))
     )
 }
 
-/// Whether `key` is the one that was hashed. Takes the same time for every wrong key. An unknown
-/// stored form never matches.
+/// Whether `key` is the one that was hashed. Takes the same time for every wrong key. A stored text
+/// of an unknown format never matches.
 pub fn verify_key(stored: &str, key: &Secret) -> bool {
     let mut parts = stored.split(':');
-    let (Some(HASH_FORM), Some(salt), Some(hash), None) =
+    let (Some(HASH_FORMAT), Some(salt), Some(hash), None) =
         (parts.next(), parts.next(), parts.next(), parts.next())
     else {
         return false;

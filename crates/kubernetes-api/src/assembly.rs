@@ -1,8 +1,8 @@
-//! Puts a whole server together: which resources it serves, who is believed, who may, what runs
-//! beside.
+//! Assembles a whole server: the resources that it serves, authentication, authorization, and the
+//! controllers that run beside it.
 //!
-//! Two profiles: what a management plane needs, and the full API of a cluster. The embedding
-//! program adds authenticators and token kinds of its own.
+//! There are two profiles: the kinds that a management plane needs, and the full API of a cluster.
+//! The embedding program adds its own authenticators and token types.
 
 use std::sync::Arc;
 
@@ -10,6 +10,7 @@ use api_meta::status::Status;
 use apiserver::admission::AdmissionChain;
 use apiserver::admission::policies::{self, kinds::PolicyGuard};
 use apiserver::admission::webhooks;
+use apiserver::aggregation::follow::start as follow_api_services;
 use apiserver::aggregation::{self, Aggregation, FrontProxy};
 use apiserver::attributes::Authenticator;
 use apiserver::audit::{Audit, AuditSettings};
@@ -32,28 +33,31 @@ use apiserver::service_accounts::{
     ServiceAccountTokens, SigningKey, TokenRequests, VerifyKeys, legacy, tracking,
 };
 use apiserver::service_range::ServiceRange;
+use apiserver::tasks::WatchedTasks;
 use apiserver::{Registry, controllers, custom, flow_control};
+use serde_json::Value;
 use storage::{Storage, StorageError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
 use crate::kinds;
 
-/// The version of Kubernetes that the server answers as.
+/// The Kubernetes version that the server reports in `/version`.
 pub const GIT_VERSION: &str = "v1.36.3";
 /// Issuer and default audience of service account tokens.
 const ISSUER: &str = "https://kubernetes.default.svc.cluster.local";
 
-/// Which built-in kinds are served.
+/// The set of built-in kinds that a server has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Profile {
-    /// Core subset, RBAC, leases, events, definitions, reviews.
+    /// A subset of the core group, RBAC, leases, events, definitions, reviews.
     Management,
     /// Also workloads, networking and the kinds around them.
     Full,
 }
 
-/// Who keeps namespaces, what each of them holds, owned objects and token Secrets in order.
+/// Where the controllers run that reconcile namespaces, their contents, owned objects and token
+/// Secrets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Controllers {
     /// Controllers inside the server's process.
@@ -62,42 +66,42 @@ pub enum Controllers {
     Outside,
 }
 
-/// What a server is put together from.
+/// The settings of a server, which [`Assembly::start`] assembles and runs.
 pub struct Assembly {
     pub storage: Arc<dyn Storage>,
     pub profile: Profile,
     pub controllers: Controllers,
     /// Appended to [`GIT_VERSION`]: `+drover.1`.
     pub version_suffix: String,
-    /// Asked first.
+    /// Tried before all other authenticators, in this order.
     pub authenticators: Vec<Arc<dyn Authenticator>>,
-    /// Kinds of bearer tokens that are looked at before service account tokens.
+    /// Token authenticators that are tried before service account tokens.
     pub tokens: Vec<Arc<dyn TokenAuthenticator>>,
-    /// Believe bootstrap tokens: Secrets of that type in `kube-system`.
+    /// Whether to accept bootstrap tokens: Secrets of that type in `kube-system`.
     pub bootstrap_tokens: bool,
-    /// Kinds of bearer tokens that are asked last: those that ask somebody else are not shown the
-    /// tokens that this server knows itself.
+    /// Token authenticators that are tried last. They may query other servers, which must not see
+    /// the tokens that this server can verify itself.
     pub tokens_outside: Vec<Arc<dyn TokenAuthenticator>>,
-    /// Certificates of clients are believed when they are of these authorities.
+    /// Client certificates are trusted when these authorities signed them. PEM.
     pub client_authorities_pem: Option<String>,
     /// Signs service account tokens; see [`SigningKey::generate_pem`].
     pub service_account_key_pem: String,
-    /// How servers that serve a part of the API elsewhere believe this one. Without it they are
-    /// told users in vain.
+    /// The client certificate with which this server authenticates to aggregated API servers.
+    /// Without it they do not accept the user names that this server sends.
     pub front_proxy: Option<FrontProxy>,
-    /// What clients inside verify the server with: `kube-root-ca.crt`.
+    /// The authority with which clients in pods verify the server: `kube-root-ca.crt`. PEM.
     pub root_ca_pem: String,
-    /// Serves logs of pods, commands in them and their ports. Without it such paths do not exist.
+    /// Serves logs, commands and ports of pods. Without it these paths return 404.
     pub pods: Option<Arc<dyn Connector>>,
-    /// Requests are recorded so, if at all.
+    /// Settings of the audit log; `None` records no requests.
     pub audit: Option<AuditSettings>,
-    /// The admission plugins of Kubernetes that are in force.
+    /// The admission plugins of Kubernetes that are enabled.
     pub built_in_plugins: BuiltInPlugins,
-    /// Where Services get their addresses from.
+    /// The addresses that Services get.
     pub service_range: ServiceRange,
 }
 
-/// Why a server could not be put together.
+/// Why a server could not be assembled. Each variant is one failed step.
 #[derive(Debug, thiserror::Error)]
 pub enum AssemblyError {
     #[error("cannot read the storage")]
@@ -108,11 +112,11 @@ pub enum AssemblyError {
     Authorities(String),
     #[error("cannot open the audit log: {0}")]
     Audit(std::io::Error),
-    #[error("cannot write what every server starts with: {0}")]
+    #[error("cannot write the initial objects: {0}")]
     Bootstrap(#[from] Status),
 }
 
-/// A server and the tasks that run beside it, which end when this is dropped.
+/// A running server and its background tasks, which end when this value is dropped.
 pub struct Running {
     pub server: ApiServer,
     _flow_control: flow_control::follow::FlowControlFollower,
@@ -125,20 +129,20 @@ pub struct Running {
     _tasks: JoinSet<()>,
 }
 
-/// Who callers are known by, and what belongs to it.
+/// The authentication of requests, and what belongs to it.
 struct Identities {
     authenticator: Arc<dyn Authenticator>,
     tokens: Arc<dyn TokenAuthenticator>,
-    /// Of tokens that are asked for without any.
+    /// The audiences of tokens that are requested without any.
     audiences: Vec<String>,
     signing: Arc<SigningKey>,
-    /// Of tokens that live in Secrets.
+    /// Receives the uses of tokens from Secrets.
     uses: mpsc::Receiver<tracking::Use>,
     openid: OpenIdDocuments,
 }
 
 impl Assembly {
-    /// A server that keeps itself in order and believes nobody but its service accounts.
+    /// A server that reconciles its own objects and accepts only its service accounts' tokens.
     pub fn new(
         storage: Arc<dyn Storage>,
         profile: Profile,
@@ -164,7 +168,11 @@ impl Assembly {
         }
     }
 
-    /// Serves stored definitions, roles and namespaces when it returns. Not yet marked ready.
+    /// Starts the server. When it returns, stored definitions, roles and namespaces are served. The
+    /// server is not yet marked ready.
+    ///
+    /// # Errors
+    /// A stored object cannot be read, or a setting is not valid. The variant names the step.
     pub async fn start(mut self) -> Result<Running, AssemblyError> {
         let admission = Arc::new(AdmissionChain::default());
         let registry = Registry::start(self.storage.clone(), admission.clone()).await?;
@@ -184,11 +192,7 @@ impl Assembly {
         };
 
         controllers::bootstrap(&registry, self.service_range).await?;
-        let policy = match self.profile {
-            Profile::Management => management_policy(),
-            Profile::Full => cluster_policy(),
-        };
-        let rbac_follower = follow::start(&registry, &rbac, policy).await?;
+        let rbac_follower = follow::start(&registry, &rbac, policy(self.profile)).await?;
         registry.set_authorizer(rbac.clone());
         let webhooks = webhooks::follow::start(&registry, &admission).await?;
         let policies = policies::follow::start(&registry, &admission).await?;
@@ -196,29 +200,31 @@ impl Assembly {
             let authorities = self.client_authorities_pem.as_deref();
             aggregation::delegation::publish(&registry, front_proxy, authorities).await?;
         }
-        let api_services =
-            aggregation::follow::start(&registry, &aggregation, self.front_proxy).await?;
+        let api_services = follow_api_services(&registry, &aggregation, self.front_proxy).await?;
         let definitions = custom::controller::DefinitionController::start(&registry).await?;
         let mut tasks = JoinSet::new();
         let tracking = tasks.spawn(tracking::record(registry.clone(), identities.uses));
         if self.controllers == Controllers::Inside {
             controllers::start(&registry, &aggregation, &self.root_ca_pem, &mut tasks);
-            tasks.spawn(legacy::keep(registry.clone(), identities.signing, self.root_ca_pem));
+            tasks.spawn(legacy::reconcile_secrets(
+                registry.clone(),
+                identities.signing,
+                self.root_ca_pem,
+            ));
         }
         let registration = tasks.spawn(aggregation::register::run(registry.clone()));
 
-        let (mut operations, flow_follower) = operations(&registry, self.audit).await?;
-        let check = |name, tasks| TaskCheck { name, tasks };
-        operations.connector = self.pods;
-        operations.aggregation = aggregation;
-        operations.tasks = vec![
-            check("poststarthook/priority-and-fairness-config-consumer", flow_follower.tasks()),
-            check("poststarthook/start-apiextensions-controllers", definitions.tasks()),
-            check("poststarthook/start-legacy-token-tracking-controller", tracking.into()),
-            check("poststarthook/rbac/bootstrap-roles", rbac_follower.tasks()),
-            check("poststarthook/apiservice-registration-controller", api_services.tasks()),
-            check("poststarthook/kube-apiserver-autoregistration", registration.into()),
-        ];
+        let (operations, flow_follower) = operations(&registry, self.audit).await?;
+        let tasks_to_check = task_checks([
+            flow_follower.tasks(),
+            definitions.tasks(),
+            tracking.into(),
+            rbac_follower.tasks(),
+            api_services.tasks(),
+            registration.into(),
+        ]);
+        let operations =
+            Operations { connector: self.pods, aggregation, tasks: tasks_to_check, ..operations };
         let parts = Parts {
             registry,
             authenticator: identities.authenticator,
@@ -253,7 +259,7 @@ impl Assembly {
         let mut kinds = std::mem::take(&mut self.tokens);
         let (uses, uses_to_write) = tracking::channel();
         let accounts = ServiceAccountTokens::new(ISSUER, verify, objects.clone());
-        kinds.push(Arc::new(accounts.telling(uses)));
+        kinds.push(Arc::new(accounts.reporting_uses(uses)));
         if self.bootstrap_tokens {
             kinds.push(Arc::new(BootstrapTokens::new(objects)));
         }
@@ -279,7 +285,30 @@ impl Assembly {
     }
 }
 
-/// Every kind of `profile` but those that definitions bring.
+/// The roles and bindings that a server of `profile` starts with.
+fn policy(profile: Profile) -> Vec<Value> {
+    match profile {
+        Profile::Management => management_policy(),
+        Profile::Full => cluster_policy(),
+    }
+}
+
+/// The checks of the tasks that a live server needs, under the names that kube-apiserver gives
+/// them.
+fn task_checks(tasks: [WatchedTasks; 6]) -> Vec<TaskCheck> {
+    let names = [
+        "poststarthook/priority-and-fairness-config-consumer",
+        "poststarthook/start-apiextensions-controllers",
+        "poststarthook/start-legacy-token-tracking-controller",
+        "poststarthook/rbac/bootstrap-roles",
+        "poststarthook/apiservice-registration-controller",
+        "poststarthook/kube-apiserver-autoregistration",
+    ];
+    let named = names.into_iter().zip(tasks);
+    named.map(|(name, tasks)| TaskCheck { name, tasks }).collect()
+}
+
+/// All kinds of `profile` that are built in.
 fn resources(
     profile: Profile,
     registry: &Arc<Registry>,
@@ -313,7 +342,7 @@ fn resources(
     resources
 }
 
-/// What stands around the requests, with the stored objects in force.
+/// The layers around each request, which use the stored objects.
 async fn operations(
     registry: &Arc<Registry>,
     audit: Option<AuditSettings>,

@@ -1,9 +1,9 @@
-//! The kinds of Kubernetes itself, as far as they are served: a table of names, columns, defaults
-//! and rules. RBAC kinds, CustomResourceDefinitions and reviews are modules of their own.
+//! Kubernetes' own kinds, as far as they are served: names, columns, defaults and rules. RBAC
+//! kinds, CustomResourceDefinitions and reviews have their own modules.
 //!
-//! [`management_profile`] is what a management plane needs; [`full_profile`] adds workloads and
-//! everything around them. One kind is one [`Kind`] value in the file of its name.
-//! What a client reads back equals what kube-apiserver would answer, field by field.
+//! [`management_profile`] has the kinds that a management plane needs; [`full_profile`] adds
+//! workloads and all related kinds. One kind is one [`Kind`] value in the file of its name. Clients
+//! read the same fields and values as from kube-apiserver.
 
 mod api_service;
 mod autoscaling;
@@ -54,15 +54,15 @@ pub use scale::add_scale;
 pub use service::Addresses;
 pub use service::addresses::follow::{AddressFollower, start as follow_addresses};
 
-/// What a management plane serves of Kubernetes' own kinds.
+/// Kubernetes' own kinds that a management plane serves.
 pub fn management_profile() -> Vec<Resource> {
     management_kinds().into_iter().map(Kind::into_resource).collect()
 }
 
-/// The management profile, workloads, and the kinds around them: a whole cluster's API.
+/// The kinds of the management profile, workloads and related kinds: a whole cluster's API.
 ///
-/// Services get what `addresses` has, which are those of one cluster; [`follow_addresses`] takes them
-/// back.
+/// Services get addresses from `addresses`, which are those of one cluster. [`follow_addresses`]
+/// releases them.
 pub fn full_profile(addresses: &Arc<Addresses>) -> Vec<Resource> {
     let mut kinds = management_kinds();
     kinds.extend([

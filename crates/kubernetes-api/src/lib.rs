@@ -1,8 +1,8 @@
-//! Kubernetes' own kinds on the API server, and whole API servers put together from them.
+//! Kubernetes' own kinds, and whole API servers assembled from them.
 //!
-//! [`kinds`] is one file per kind. [`assembly`] starts a server: which resources it has, who is
-//! authenticated and authorised, and which controllers run beside it. How requests are served is
-//! `apiserver`'s, which knows none of these kinds.
+//! [`kinds`] is one file per kind. [`assembly`] starts a server: its resources, authentication,
+//! authorization, and the controllers that run beside it. Requests are served by `apiserver`, which
+//! knows none of these kinds.
 
 pub mod assembly;
 pub mod kinds;

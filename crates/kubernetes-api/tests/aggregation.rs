@@ -1,16 +1,16 @@
-//! APIs that other servers serve. The other server is a real kube-apiserver, which also shows what
-//! an aggregator says of servers that are not there.
+//! Aggregated APIs. The other server is a real kube-apiserver, which is also compared as an
+//! aggregator whose servers are unavailable.
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "aggregation/away.rs"]
-mod away;
 #[path = "aggregation/own.rs"]
 mod own;
 #[path = "aggregation/real.rs"]
 mod real;
 #[path = "aggregation/through.rs"]
 mod through;
+#[path = "aggregation/unavailable.rs"]
+mod unavailable;
 #[path = "wait/wait.rs"]
 mod wait;
 
@@ -51,18 +51,20 @@ fn gadgets(group: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_this_server_serves_has_api_services() {
+async fn served_groups_have_api_services() {
     let own = Own::start(None).await;
-    let told = |name: &'static str| {
+    let api_service_of = |name: &'static str| {
         let own = &own;
         async move {
             let found = own.get(&format!("{SERVICES}/{name}")).await;
             (found["kind"] == "APIService").then_some(found)
         }
     };
-    wait::until("the built-in groups are registered", async || told("v1.apps").await.is_some())
-        .await;
-    let apps = told("v1.apps").await.unwrap();
+    wait::until("the built-in groups are registered", async || {
+        api_service_of("v1.apps").await.is_some()
+    })
+    .await;
+    let apps = api_service_of("v1.apps").await.unwrap();
     let label = "kube-aggregator.kubernetes.io/automanaged";
     assert_eq!(apps["metadata"]["labels"], json!({label: "onstart"}));
     let spec = json!({
@@ -76,32 +78,34 @@ async fn what_this_server_serves_has_api_services() {
         "message": "Local APIServices are always available", "lastTransitionTime": null,
     });
     assert_eq!(condition, local);
-    let core = told("v1.").await.unwrap();
+    let core = api_service_of("v1.").await.unwrap();
     assert_eq!(core["spec"]["group"], Value::Null);
 
     own.make("POST", DEFINITIONS, gadgets("own.example")).await;
-    wait::until("the definition's group is there", async || told("v1.own.example").await.is_some())
-        .await;
-    let service = told("v1.own.example").await.unwrap();
+    wait::until("the definition's group is there", async || {
+        api_service_of("v1.own.example").await.is_some()
+    })
+    .await;
+    let service = api_service_of("v1.own.example").await.unwrap();
     assert_eq!(service["metadata"]["labels"][label], "true");
     assert_eq!(service["spec"]["groupPriorityMinimum"], 1000);
     assert_eq!(service["spec"]["versionPriority"], 100);
     let uid = service["metadata"]["uid"].clone();
     own.make("DELETE", &format!("{SERVICES}/v1.own.example"), Value::Null).await;
     wait::until("it came back", async || {
-        told("v1.own.example").await.is_some_and(|now| now["metadata"]["uid"] != uid)
+        api_service_of("v1.own.example").await.is_some_and(|now| now["metadata"]["uid"] != uid)
     })
     .await;
     own.make("DELETE", &format!("{DEFINITIONS}/gadgets.own.example"), Value::Null).await;
-    wait::until("it went", async || told("v1.own.example").await.is_none()).await;
+    wait::until("it went", async || api_service_of("v1.own.example").await.is_none()).await;
 }
 
 /// One test, so that the real server is started once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn another_server_is_served_like_a_part_of_this_one() {
+async fn an_aggregated_server_is_served_like_a_part_of_this_one() {
     let real = Real::start().await;
     let own = Own::start(Some(real.front_proxy())).await;
-    away::compare(&own, &real).await;
+    unavailable::compare(&own, &real).await;
     let held = through::run(&own, &real).await;
-    away::down(&own, real, held).await;
+    unavailable::down(&own, real, held).await;
 }

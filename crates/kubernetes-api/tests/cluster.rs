@@ -1,5 +1,5 @@
-//! A whole cluster's API: what is done to pods beside writing them, where the Service of the API
-//! leads, and in modules of their own certificate requests and what the server does to metadata.
+//! A whole cluster's API: pod subresources, the Service of the API, and in modules of their own
+//! certificate requests and metadata that the server writes.
 
 #![allow(clippy::unwrap_used)]
 
@@ -49,18 +49,23 @@ impl World {
     }
 
     async fn send(&self, who: &str, method: Method, path: &str, body: Value) -> (u16, Value) {
-        let (code, _, answer) = self.ask(who, method, path, body).await;
+        let (code, _, answer) = self.send_request(who, method, path, body).await;
         (code, answer)
     }
 
-    /// As root: the warnings that come with the answer, which must be one of success.
-    async fn warned(&self, method: Method, path: &str, body: Value) -> (Vec<String>, Value) {
-        let (code, warnings, answer) = self.ask("root", method, path, body).await;
+    /// As root. Returns the warnings of a response, which must be successful.
+    async fn send_with_warnings(
+        &self,
+        method: Method,
+        path: &str,
+        body: Value,
+    ) -> (Vec<String>, Value) {
+        let (code, warnings, answer) = self.send_request("root", method, path, body).await;
         assert!(code < 300, "{path}: {answer}");
         (warnings, answer)
     }
 
-    async fn ask(
+    async fn send_request(
         &self,
         who: &str,
         method: Method,
@@ -81,7 +86,7 @@ impl World {
         (code, warnings, serde_json::from_slice(&bytes).unwrap_or(Value::Null))
     }
 
-    /// As root, and it must succeed.
+    /// As root, and the request must succeed.
     async fn root(&self, method: Method, path: &str, body: Value) -> Value {
         let (code, answer) = self.send("root", method, path, body).await;
         assert!(code < 300, "{path}: {answer}");
@@ -92,7 +97,7 @@ impl World {
         self.root(Method::GET, path, Value::Null).await
     }
 
-    /// Lets a user do something everywhere, and waits until he may.
+    /// Grants a user a rule everywhere, and waits until it is effective.
     async fn grant(&self, user: &str, rule: Value) {
         let name = format!("{user}-{}", rule["verbs"][0].as_str().unwrap());
         let rbac = "/apis/rbac.authorization.k8s.io/v1";
@@ -151,11 +156,14 @@ async fn a_pod_is_bound_once() {
         })
     };
     let path = format!("{PODS}/a/binding");
-    let (code, told) = world.send("root", Method::POST, &path, bind("")).await;
-    assert_eq!((code, message(&told)), (500, "target.name: Required value"));
-    let (code, told) =
+    let (code, returned) = world.send("root", Method::POST, &path, bind("")).await;
+    assert_eq!((code, message(&returned)), (500, "target.name: Required value"));
+    let (code, returned) =
         world.send("root", Method::POST, &format!("{PODS}/b/binding"), bind("n1")).await;
-    assert_eq!((code, message(&told)), (400, "name in URL does not match name in Binding object"));
+    assert_eq!(
+        (code, message(&returned)),
+        (400, "name in URL does not match name in Binding object")
+    );
     let answer = world.root(Method::POST, &path, bind("n1")).await;
     assert_eq!((&answer["kind"], &answer["status"]), (&json!("Status"), &json!("Success")));
     let pod = world.get(&format!("{PODS}/a")).await;
@@ -168,14 +176,14 @@ async fn a_pod_is_bound_once() {
     );
     // The collection does the same.
     let bindings = "/api/v1/namespaces/default/bindings";
-    let (code, told) = world.send("root", Method::POST, bindings, bind("n2")).await;
+    let (code, returned) = world.send("root", Method::POST, bindings, bind("n2")).await;
     let expected = "Operation cannot be fulfilled on pods/binding \"a\": pod a is already assigned \
                     to node \"n1\"";
-    assert_eq!((code, message(&told)), (409, expected));
+    assert_eq!((code, message(&returned)), (409, expected));
 }
 
 #[tokio::test]
-async fn an_eviction_keeps_to_the_budget() {
+async fn an_eviction_respects_the_budget() {
     let world = World::start().await;
     for name in ["a", "b"] {
         let mut pod = world.pod(name).await;
@@ -196,14 +204,14 @@ async fn an_eviction_keeps_to_the_budget() {
         let body = json!({"metadata": {"name": name}});
         world.send("root", Method::POST, &format!("{PODS}/{name}/eviction"), body).await
     };
-    let (code, told) = evict("a").await;
+    let (code, returned) = evict("a").await;
     assert_eq!(code, 429);
-    assert_eq!(told["details"]["causes"][0]["reason"], "DisruptionBudget");
+    assert_eq!(returned["details"]["causes"][0]["reason"], "DisruptionBudget");
     assert_eq!(
-        told["details"]["causes"][0]["message"],
+        returned["details"]["causes"][0]["message"],
         "The disruption budget b is still being processed by the server."
     );
-    assert_eq!(told["details"]["retryAfterSeconds"], 10);
+    assert_eq!(returned["details"]["retryAfterSeconds"], 10);
 
     budget["status"] = json!({
         "observedGeneration": 1, "disruptionsAllowed": 1, "currentHealthy": 2, "desiredHealthy": 1,
@@ -220,13 +228,13 @@ async fn an_eviction_keeps_to_the_budget() {
     assert_eq!(status["disruptionsAllowed"], 0);
     assert!(status["disruptedPods"]["a"].is_string(), "{status}");
 
-    let (code, told) = evict("b").await;
+    let (code, returned) = evict("b").await;
     assert_eq!(code, 429);
     assert_eq!(
-        told["details"]["causes"][0]["message"],
+        returned["details"]["causes"][0]["message"],
         "The disruption budget b needs 1 healthy pods and has 2 currently"
     );
-    assert!(told["details"].get("retryAfterSeconds").is_none(), "{told}");
+    assert!(returned["details"].get("retryAfterSeconds").is_none(), "{returned}");
 }
 
 #[tokio::test]
@@ -241,10 +249,10 @@ async fn parts_of_a_pod_are_written_by_their_subresources_alone() {
     let put = async |part: &str, body: &Value| {
         world.send("root", Method::PUT, &path(part), body.clone()).await
     };
-    let (code, told) = put("ephemeralcontainers", &debugged).await;
+    let (code, returned) = put("ephemeralcontainers", &debugged).await;
     let expected = "Pod \"a\" is invalid: spec.ephemeralContainers[0].ports: Forbidden: cannot be \
                     set for an Ephemeral Container";
-    assert_eq!((code, message(&told)), (422, expected));
+    assert_eq!((code, message(&returned)), (422, expected));
     debugged["spec"]["ephemeralContainers"][0].as_object_mut().unwrap().remove("ports");
     debugged["spec"]["nodeName"] = "elsewhere".into();
     debugged["metadata"]["labels"] = json!({"other": "label"});
@@ -255,9 +263,9 @@ async fn parts_of_a_pod_are_written_by_their_subresources_alone() {
     assert_eq!(debugged["spec"]["ephemeralContainers"][0]["imagePullPolicy"], "IfNotPresent");
     let mut removed = debugged.clone();
     removed["spec"].as_object_mut().unwrap().remove("ephemeralContainers");
-    let (code, told) = put("ephemeralcontainers", &removed).await;
+    let (code, returned) = put("ephemeralcontainers", &removed).await;
     assert_eq!(code, 422);
-    assert!(message(&told).contains("existing ephemeral containers \"e\" may not be removed"));
+    assert!(message(&returned).contains("existing ephemeral containers \"e\" may not be removed"));
 
     let quotas = "/api/v1/namespaces/default/resourcequotas";
     let hard = json!({"requests.cpu": "250m"});
@@ -267,11 +275,11 @@ async fn parts_of_a_pod_are_written_by_their_subresources_alone() {
     world.root(Method::PUT, &format!("{quotas}/room/status"), quota).await;
     let mut greedy = debugged.clone();
     greedy["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "300m".into();
-    let (code, told) = put("resize", &greedy).await;
+    let (code, returned) = put("resize", &greedy).await;
     assert_eq!(code, 403);
     assert!(
-        message(&told).contains("exceeded quota: room, requested: requests.cpu=200m"),
-        "{told}"
+        message(&returned).contains("exceeded quota: room, requested: requests.cpu=200m"),
+        "{returned}"
     );
     let mut resized = debugged.clone();
     resized["spec"]["containers"][0]["resources"]["requests"]["cpu"] = "200m".into();
@@ -283,16 +291,16 @@ async fn parts_of_a_pod_are_written_by_their_subresources_alone() {
     assert_eq!(resized["metadata"]["generation"], 3);
     let mut freed = resized.clone();
     freed["spec"]["containers"][0]["resources"] = json!({});
-    let (code, told) = put("resize", &freed).await;
+    let (code, returned) = put("resize", &freed).await;
     let expected = "Pod \"a\" is invalid: [spec: Invalid value: \"Burstable\": Pod QOS Class may not \
                     change as a result of resizing, spec.containers[0].resources.requests: \
                     Forbidden: resource requests cannot be removed]";
-    assert_eq!((code, message(&told)), (422, expected));
+    assert_eq!((code, message(&returned)), (422, expected));
     let mut renamed = resized.clone();
     renamed["spec"]["containers"][0]["name"] = "other".into();
-    let (code, told) = put("resize", &renamed).await;
+    let (code, returned) = put("resize", &renamed).await;
     assert_eq!(code, 422);
-    assert!(message(&told).contains("containers may not be renamed or reordered on resize"));
+    assert!(message(&returned).contains("containers may not be renamed or reordered on resize"));
 }
 
 #[tokio::test]
@@ -304,7 +312,7 @@ async fn the_service_of_the_api_leads_to_the_server() {
         let address: SocketAddr = address.parse().unwrap();
         controllers::advertise(world.running.server.registry(), address).await.unwrap();
     };
-    // What stands for all addresses leads nowhere.
+    // The unspecified address leads nowhere.
     advertise("0.0.0.0:6443").await;
     assert_eq!(world.send("root", Method::GET, endpoints, Value::Null).await.0, 404);
     for (address, ip, port) in

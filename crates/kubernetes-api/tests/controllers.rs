@@ -128,7 +128,7 @@ fn owned_by(owners: &[(&DynamicObject, bool)]) -> Value {
 }
 
 async fn until_gone(api: &Api<DynamicObject>, name: &str) {
-    until(&format!("{name} is gone"), || async { api.get_opt(name).await.unwrap().is_none() })
+    until(&format!("{name} is deleted"), || async { api.get_opt(name).await.unwrap().is_none() })
         .await;
 }
 
@@ -172,7 +172,7 @@ async fn a_deleted_namespace_takes_its_contents_along() {
     world.create(&secrets, secret).await;
     let namespaces = world.api("", "Namespace", "");
     let deleted = namespaces.delete("team", &DeleteParams::default()).await.unwrap();
-    let deleted = deleted.left().expect("answers the namespace");
+    let deleted = deleted.left().expect("returns the namespace");
     assert_eq!(deleted.data["status"]["phase"], "Terminating");
     until_gone(&namespaces, "team").await;
     assert!(world.maps("team").list(&Default::default()).await.unwrap().items.is_empty());
@@ -186,7 +186,7 @@ async fn a_finalizer_in_a_namespace_holds_it_and_its_conditions_say_so() {
     world.map("team", "held", json!({"finalizers": ["ex.com/h"]})).await;
     let namespaces = world.api("", "Namespace", "");
     namespaces.delete("team", &DeleteParams::default()).await.unwrap();
-    until("the conditions tell of the finalizer", || async {
+    until("the conditions report the finalizer", || async {
         let found = namespaces.get("team").await.unwrap();
         let conditions = found.data["status"]["conditions"].as_array().cloned();
         conditions.unwrap_or_default().iter().any(|condition| {
@@ -204,7 +204,7 @@ async fn a_finalizer_in_a_namespace_holds_it_and_its_conditions_say_so() {
     }))
     .unwrap();
     let refused = world.maps("team").create(&PostParams::default(), &late).await.unwrap_err();
-    let kube::Error::Api(refused) = refused else { panic!("not an answer: {refused}") };
+    let kube::Error::Api(refused) = refused else { panic!("not a response: {refused}") };
     assert_eq!(refused.code, 403);
     assert!(refused.message.ends_with(
         "unable to create new content in namespace team because it is being terminated"
@@ -221,7 +221,7 @@ async fn protected_namespaces_and_finalizers_stay() {
     let namespaces = world.api("", "Namespace", "");
     for name in ["default", "kube-system", "kube-public"] {
         let refused = namespaces.delete(name, &DeleteParams::default()).await.unwrap_err();
-        let kube::Error::Api(refused) = refused else { panic!("not an answer: {refused}") };
+        let kube::Error::Api(refused) = refused else { panic!("not a response: {refused}") };
         assert_eq!(refused.code, 403);
         assert_eq!(
             refused.message,
@@ -270,7 +270,7 @@ async fn creating_while_a_namespace_ends_leaves_nothing_behind() {
 }
 
 #[tokio::test]
-async fn dependants_go_after_their_last_owner() {
+async fn dependants_are_deleted_after_their_last_owner() {
     let world = World::start().await;
     let maps = world.maps("default");
     let first = world.map("default", "first", json!({})).await;
@@ -279,7 +279,7 @@ async fn dependants_go_after_their_last_owner() {
     world.map("default", "own", owned_by(&[(&first, false)])).await;
     maps.delete("first", &DeleteParams::default()).await.unwrap();
     until_gone(&maps, "own").await;
-    until("the dangling reference is gone", || async {
+    until("the dangling reference is removed", || async {
         let shared = maps.get("shared").await.unwrap();
         let owners = shared.metadata.owner_references.unwrap_or_default();
         owners.len() == 1 && Some(&owners[0].uid) == second.metadata.uid.as_ref()
@@ -295,14 +295,14 @@ async fn an_object_born_to_a_dead_owner_is_collected() {
     let maps = world.maps("default");
     let owner = world.map("default", "owner", json!({})).await;
     maps.delete("owner", &DeleteParams::default()).await.unwrap();
-    // Of the same name, but another object.
+    // An object with the same name, but another uid.
     world.map("default", "owner", json!({})).await;
     world.map("default", "late", owned_by(&[(&owner, false)])).await;
     until_gone(&maps, "late").await;
     assert!(maps.get_opt("owner").await.unwrap().is_some());
 }
 
-/// Defines a kind of `ex.org` and gives back where its objects are.
+/// Defines a kind of `ex.org` and returns the API of its objects.
 async fn define(world: &World, kind: &str) -> Api<DynamicObject> {
     let plural = format!("{}s", kind.to_lowercase());
     let definition = json!({
@@ -353,7 +353,8 @@ async fn owners_of_a_kind_defined_amid_other_changes_take_their_dependants_along
         reference["ownerReferences"][0]["apiVersion"] = "ex.org/v1".into();
         reference["ownerReferences"][0]["kind"] = kind.into();
         world.map("default", "own", reference.clone()).await;
-        // Once this one is collected, both were looked at, and only the owner's end can tell more.
+        // When this one is collected, both were checked, and only the deletion of the owner brings
+        // more information.
         reference["ownerReferences"][0]["uid"] = "dead".into();
         world.map("default", "probe", reference).await;
         until_gone(&maps, "probe").await;
@@ -373,7 +374,7 @@ async fn an_owner_of_an_unknown_kind_keeps_its_dependants() {
     let owner = world.map("default", "owner", json!({})).await;
     world.map("default", "child", owned_by(&[(&owner, false)])).await;
     maps.delete("owner", &DeleteParams::default()).await.unwrap();
-    // Once the child, looked at later, is gone, the stray was looked at too.
+    // When the child, which is checked later, is deleted, the stray was checked too.
     until_gone(&maps, "child").await;
     assert!(maps.get_opt("stray").await.unwrap().is_some());
 }
@@ -414,7 +415,7 @@ async fn a_dependant_of_two_outlives_the_owner_that_waits_for_it() {
 }
 
 #[tokio::test]
-async fn orphans_lose_the_reference_before_their_owner_goes() {
+async fn orphans_lose_the_reference_before_their_owner_is_deleted() {
     let world = World::start().await;
     let maps = world.maps("default");
     let owner = world.map("default", "owner", json!({})).await;
@@ -499,7 +500,7 @@ async fn events_are_one_store_under_two_versions() {
 }
 
 #[tokio::test]
-async fn bound_pods_get_time_and_unbound_ones_go_at_once() {
+async fn bound_pods_get_a_grace_period_and_unbound_ones_are_deleted_at_once() {
     let world = World::start().await;
     let pods = world.api("", "Pod", "default");
     let pod = |name: &str, node: Value| {
@@ -511,14 +512,14 @@ async fn bound_pods_get_time_and_unbound_ones_go_at_once() {
     pods.delete("free", &DeleteParams::default()).await.unwrap();
     assert!(pods.get_opt("free").await.unwrap().is_none());
     let marked = pods.delete("bound", &DeleteParams::default()).await.unwrap();
-    let marked = marked.left().expect("answers the pod");
+    let marked = marked.left().expect("returns the pod");
     assert_eq!(marked.metadata.deletion_grace_period_seconds, Some(30));
     pods.delete("bound", &DeleteParams::default().grace_period(0)).await.unwrap();
     assert!(pods.get_opt("bound").await.unwrap().is_none());
 }
 
 #[tokio::test]
-async fn what_does_not_fit_the_type_is_refused_before_anything_else() {
+async fn mistyped_objects_are_refused_before_any_other_check() {
     let world = World::start().await;
     let pods = world.api("", "Pod", "default");
     let wrong = serde_json::from_value(json!({
@@ -527,7 +528,7 @@ async fn what_does_not_fit_the_type_is_refused_before_anything_else() {
     }))
     .unwrap();
     let refused = pods.create(&PostParams::default(), &wrong).await.unwrap_err();
-    let kube::Error::Api(refused) = refused else { panic!("not an answer: {refused}") };
+    let kube::Error::Api(refused) = refused else { panic!("not a response: {refused}") };
     assert_eq!(refused.code, 400);
     assert_eq!(
         refused.message,
@@ -541,7 +542,7 @@ async fn what_does_not_fit_the_type_is_refused_before_anything_else() {
     }))
     .unwrap();
     let refused = leases.create(&PostParams::default(), &wrong).await.unwrap_err();
-    let kube::Error::Api(refused) = refused else { panic!("not an answer: {refused}") };
+    let kube::Error::Api(refused) = refused else { panic!("not a response: {refused}") };
     assert_eq!(refused.code, 400);
     assert!(refused.message.contains("cannot parse \"Z\" as \".000000\""), "{}", refused.message);
 }
@@ -575,7 +576,7 @@ async fn a_workload_is_scaled_through_its_subresource() {
 }
 
 #[tokio::test]
-async fn jobs_leave_their_pods_behind_unless_told_otherwise() {
+async fn jobs_orphan_their_pods_by_default() {
     let world = World::start().await;
     let jobs = world.api("batch", "Job", "default");
     let job = json!({
@@ -586,7 +587,7 @@ async fn jobs_leave_their_pods_behind_unless_told_otherwise() {
     });
     world.create(&jobs, job).await;
     let marked = jobs.delete("j", &DeleteParams::default()).await.unwrap();
-    let marked = marked.left().expect("answers the job");
+    let marked = marked.left().expect("returns the job");
     assert_eq!(marked.metadata.finalizers, Some(vec!["orphan".to_owned()]));
     until_gone(&jobs, "j").await;
 }
@@ -603,7 +604,7 @@ async fn a_pod_changes_its_image_and_nothing_else() {
     assert_eq!(patched.data["spec"]["containers"][0]["image"], "i:2");
     let node = Patch::Merge(json!({"spec": {"nodeName": "n"}}));
     let refused = pods.patch("p", &PatchParams::default(), &node).await.unwrap_err();
-    let kube::Error::Api(refused) = refused else { panic!("not an answer: {refused}") };
+    let kube::Error::Api(refused) = refused else { panic!("not a response: {refused}") };
     assert_eq!(refused.code, 422);
     assert!(refused.message.contains("pod updates may not change fields other than"));
 }

@@ -1,4 +1,5 @@
-//! The generic handlers through a real client, on the embedded storage, without any kind's own rules.
+//! The generic handlers through a real client, on the embedded storage, without any kind's own
+//! rules.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,8 +9,8 @@ mod apply;
 mod compaction;
 #[path = "core/custom_resources.rs"]
 mod custom_resources;
-#[path = "core/forms.rs"]
-mod forms;
+#[path = "core/encodings.rs"]
+mod encodings;
 #[path = "core/page_cost.rs"]
 mod page_cost;
 #[path = "core/pages.rs"]
@@ -27,7 +28,7 @@ use std::sync::Arc;
 
 use apiserver::admission::AdmissionChain;
 use apiserver::attributes::GROUP_MASTERS;
-use apiserver::resource::{Backend, Column, NameRule, Rules};
+use apiserver::resource::{Backend, NameRule, ResourceRules, TableColumn};
 use apiserver::strategy::Strategy;
 use apiserver::{ApiServer, Attributes, Authenticator, Authorizer, Decision, Registry, Resource};
 use apiserver::{UserInfo, attributes::InvalidCredential};
@@ -96,14 +97,14 @@ fn config_maps() -> Resource {
         subresources: Vec::new(),
         backend: Backend::Stored { prefix: "/registry/configmaps/".to_owned() },
         strategy: Arc::new(Plain),
-        columns: vec![Column {
+        columns: vec![TableColumn {
             name: "Name".to_owned(),
             kind: "string".to_owned(),
             format: "name".to_owned(),
             description: "name".to_owned(),
             priority: 0,
         }],
-        rules: Rules {
+        rules: ResourceRules {
             generation: false,
             create_on_update: false,
             unconditional_update: true,
@@ -129,7 +130,7 @@ impl World {
         Self::on(storage, folder).await
     }
 
-    /// A server that comes up on what is stored.
+    /// A server that starts with existing data.
     async fn on(storage: Arc<EmbeddedStorage>, folder: tempfile::TempDir) -> Self {
         let registry =
             Registry::start(storage.clone(), Arc::new(AdmissionChain::default())).await.unwrap();
@@ -166,7 +167,7 @@ fn config_map(name: &str, value: &str) -> ConfigMap {
 fn reason(error: kube::Error) -> (u16, String) {
     match error {
         kube::Error::Api(status) => (status.code, status.reason.clone()),
-        other => panic!("not an answer of the API: {other}"),
+        other => panic!("not a response of the API: {other}"),
     }
 }
 
@@ -225,7 +226,7 @@ async fn pages_show_one_snapshot_whatever_happens_between_them() {
 }
 
 #[tokio::test]
-async fn a_watch_from_a_list_tells_each_later_change_once_and_follows_the_selector() {
+async fn a_watch_after_a_list_delivers_each_change_once_and_follows_the_selector() {
     let world = World::start().await;
     let api = world.api();
     api.create(&PostParams::default(), &config_map("a", "1")).await.unwrap();
@@ -272,7 +273,7 @@ async fn a_streaming_list_ends_with_its_bookmark() {
 }
 
 #[tokio::test]
-async fn without_credentials_the_answer_is_401_and_without_rights_403() {
+async fn requests_without_credentials_get_401_and_without_rights_403() {
     let world = World::start().await;
     let request = http::Request::get("/api/v1/configmaps").body(String::new()).unwrap();
     assert_eq!(world.server.handle(request).await.status(), 401);

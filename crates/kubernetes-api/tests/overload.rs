@@ -1,5 +1,5 @@
-//! A server under load, watched, and at its end: priority and fairness, metrics, the audit log, limits
-//! of time, graceful stop.
+//! A server under load, its metrics, and its end: priority and fairness, metrics, the audit log,
+//! time limits, graceful stop.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,4 +1,4 @@
-//! Quotas charged by writes at the same time, on the embedded storage.
+//! Quotas that concurrent writes charge, on the embedded storage.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use api_meta::status::Status;
 use apiserver::admission::AdmissionChain;
-use apiserver::registry::{Target, WriteOptions, Written};
+use apiserver::registry::{WriteOptions, WriteTarget, Written};
 use apiserver::service_range::ServiceRange;
 use apiserver::strategy::Operation;
 use apiserver::{Registry, Resource, controllers};
@@ -60,10 +60,10 @@ impl World {
         self.registry.create(&self.kind("", "secrets"), NAMESPACE, object, options).await
     }
 
-    /// What a quota controller does.
+    /// Does what a quota controller does.
     async fn count(&self, status: Value) {
         let resource = self.kind("", "resourcequotas");
-        let target = Target { resource: &resource, namespace: NAMESPACE, name: "q" };
+        let target = WriteTarget { resource: &resource, namespace: NAMESPACE, name: "q" };
         let change = |old: &Value| {
             let mut new = old.clone();
             new["status"] = status.clone();
@@ -81,7 +81,7 @@ impl World {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_many_writes_at_once_only_so_many_pass_as_fit() {
+async fn concurrent_writes_never_exceed_a_quota() {
     let world = World::start(json!({"secrets": LIMIT.to_string()})).await;
     let options = WriteOptions::system();
     let names: Vec<String> = (0..3 * LIMIT).map(|index| format!("s{index}")).collect();
@@ -90,8 +90,9 @@ async fn of_many_writes_at_once_only_so_many_pass_as_fit() {
     assert_eq!(refused.len(), 2 * LIMIT);
     for status in refused {
         assert_eq!(status.code, 403);
-        let told = "exceeded quota: q, requested: secrets=1, used: secrets=10, limited: secrets=10";
-        assert!(status.message.ends_with(told), "{status}");
+        let message =
+            "exceeded quota: q, requested: secrets=1, used: secrets=10, limited: secrets=10";
+        assert!(status.message.ends_with(message), "{status}");
     }
     assert_eq!(world.used().await, json!({"secrets": "10"}));
 }
@@ -108,7 +109,7 @@ async fn a_dry_run_is_compared_and_not_charged() {
 }
 
 #[tokio::test]
-async fn room_is_given_back_by_who_counts() {
+async fn quota_usage_is_released_by_the_quota_controller() {
     let world = World::start(json!({"count/leases.coordination.k8s.io": "1"})).await;
     let create =
         |name: &'static str| world.create("coordination.k8s.io", "leases", name, json!({}));
@@ -121,7 +122,7 @@ async fn room_is_given_back_by_who_counts() {
 }
 
 #[tokio::test]
-async fn a_quota_that_nobody_has_counted_yet_limits_nothing() {
+async fn a_quota_without_counted_usage_limits_nothing() {
     let world = World::start(json!({"secrets": "0"})).await;
     world.count(json!({})).await;
     world.secret("free", &WriteOptions::system()).await.unwrap();
@@ -137,7 +138,7 @@ async fn a_service_is_charged_when_it_takes_ports_of_nodes() {
     world.create("", "services", "a", spec("NodePort")).await.unwrap();
     world.create("", "services", "b", spec("ClusterIP")).await.unwrap();
     let services = world.kind("", "services");
-    let target = Target { resource: &services, namespace: NAMESPACE, name: "b" };
+    let target = WriteTarget { resource: &services, namespace: NAMESPACE, name: "b" };
     let open = |old: &Value| {
         let mut new = old.clone();
         new["spec"]["type"] = "NodePort".into();
@@ -145,6 +146,6 @@ async fn a_service_is_charged_when_it_takes_ports_of_nodes() {
     };
     let options = WriteOptions::system();
     let opened = world.registry.modify(&target, Operation::Update, &options, &open).await;
-    let told = opened.unwrap_err().message;
-    assert!(told.contains("exceeded quota: q, requested: services.nodeports=1"), "{told}");
+    let message = opened.unwrap_err().message;
+    assert!(message.contains("exceeded quota: q, requested: services.nodeports=1"), "{message}");
 }

@@ -1,4 +1,4 @@
-//! Identities, rights and tokens through the whole server: several people, one in-process server.
+//! Identities, rights and tokens through the whole server: several users, one in-process server.
 
 #![allow(clippy::unwrap_used)]
 
@@ -40,7 +40,7 @@ struct World {
     _folder: tempfile::TempDir,
 }
 
-struct Answer {
+struct TestResponse {
     code: u16,
     body: Value,
 }
@@ -80,7 +80,7 @@ impl World {
         registry.install(resources).await.unwrap();
         let followers =
             follow::start(&registry, &rbac, bootstrap::management_policy()).await.unwrap();
-        tokio::spawn(legacy::keep(registry.clone(), key, "CA".to_owned()));
+        tokio::spawn(legacy::reconcile_secrets(registry.clone(), key, "CA".to_owned()));
         let server = ApiServer::new(apiserver::server::Parts {
             registry,
             authenticator: Arc::new(UnionAuthenticator::new(vec![Arc::new(bearer)], true)),
@@ -94,7 +94,7 @@ impl World {
         world
     }
 
-    /// As root, and it must succeed.
+    /// As root, and the request must succeed.
     async fn root(&self, method: Method, path: &str, body: Value) -> Value {
         let answer = self.send(method, path, &[("authorization", "Bearer t-root")], body).await;
         assert!(answer.code < 300, "{path}: {}", answer.body);
@@ -107,7 +107,7 @@ impl World {
         path: &str,
         headers: &[(&str, &str)],
         body: Value,
-    ) -> Answer {
+    ) -> TestResponse {
         let patch = method == Method::PATCH;
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
@@ -121,10 +121,10 @@ impl World {
         let response = self.server.handle(request.body(Full::from(body)).unwrap()).await;
         let code = response.status().as_u16();
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
-        Answer { code, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null) }
+        TestResponse { code, body: serde_json::from_slice(&bytes).unwrap_or(Value::Null) }
     }
 
-    async fn get(&self, path: &str, token: &str) -> Answer {
+    async fn get(&self, path: &str, token: &str) -> TestResponse {
         let bearer = format!("Bearer {token}");
         self.send(Method::GET, path, &[("authorization", &bearer)], Value::Null).await
     }
@@ -148,7 +148,7 @@ impl World {
     }
 }
 
-/// Tries until it holds; the authorizer learns of a write a moment after it.
+/// Retries until the attempt succeeds; the authorizer receives a write shortly after it.
 async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Result<T, String>) -> T {
     let mut last = String::new();
     let tried = tokio::time::timeout(Duration::from_secs(10), async {
@@ -167,16 +167,16 @@ async fn eventually<T>(what: &str, mut attempt: impl AsyncFnMut() -> Result<T, S
 fn refusal(error: kube::Error) -> (u16, String) {
     match error {
         kube::Error::Api(status) => (status.code, status.message.clone()),
-        other => panic!("not an answer of the API: {other}"),
+        other => panic!("not a response of the API: {other}"),
     }
 }
 
-fn message(answer: &Answer) -> String {
+fn message(answer: &TestResponse) -> String {
     answer.body["message"].as_str().unwrap_or_default().to_owned()
 }
 
 #[tokio::test]
-async fn rights_come_with_a_binding_and_go_with_it() {
+async fn rights_begin_and_end_with_a_binding() {
     let world = World::start().await;
     let api: Api<ConfigMap> = Api::namespaced(world.client("ann"), "r1");
     let (code, text) = refusal(api.list(&ListParams::default()).await.unwrap_err());
@@ -246,7 +246,7 @@ async fn the_initial_policy_is_there_and_aggregates() {
 }
 
 #[tokio::test]
-async fn nobody_grants_what_he_does_not_hold() {
+async fn nobody_grants_rights_that_they_do_not_have() {
     let world = World::start().await;
     let rules = json!([
         {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["*"], "verbs": ["*"],
@@ -317,19 +317,20 @@ async fn nobody_grants_what_he_does_not_hold() {
 async fn impersonation_is_authorised_or_refused_and_never_ignored() {
     let world = World::start().await;
     let whoami = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
-    let ask =
+    let send_review =
         async |headers: &[(&str, &str)]| world.send(Method::POST, whoami, headers, json!({})).await;
     let root = ("authorization", "Bearer t-root");
     let ann = ("authorization", "Bearer t-ann");
-    let name = |answer: &Answer| answer.body["status"]["userInfo"]["username"].clone();
+    let name = |answer: &TestResponse| answer.body["status"]["userInfo"]["username"].clone();
 
-    assert_eq!(name(&ask(&[ann]).await), "ann");
-    let as_jane = ask(&[root, ("Impersonate-User", "jane"), ("Impersonate-Group", "g1")]).await;
+    assert_eq!(name(&send_review(&[ann]).await), "ann");
+    let as_jane =
+        send_review(&[root, ("Impersonate-User", "jane"), ("Impersonate-Group", "g1")]).await;
     assert_eq!(
         as_jane.body["status"]["userInfo"],
         json!({"username": "jane", "groups": ["g1", "system:authenticated"]})
     );
-    let refused = ask(&[ann, ("impersonate-USER", "bob")]).await;
+    let refused = send_review(&[ann, ("impersonate-USER", "bob")]).await;
     assert_eq!(
         (refused.code, message(&refused).as_str()),
         (
@@ -343,18 +344,18 @@ async fn impersonation_is_authorised_or_refused_and_never_ignored() {
         &[root, ("Impersonate-User", "")],
         &[root, ("Impersonate-User", "jane"), ("Impersonate-User", "root")],
     ] {
-        assert_eq!(ask(headers).await.code, 400, "{headers:?}");
+        assert_eq!(send_review(headers).await.code, 400, "{headers:?}");
     }
     let hidden = [ann, ("Impersonate-User", "root"), ("Connection", "Impersonate-User")];
-    assert_eq!(ask(&hidden).await.code, 403);
-    let told = [ann, ("X-Remote-User", "root"), ("X-Remote-Group", "system:masters")];
-    assert_eq!(name(&ask(&told).await), "ann");
+    assert_eq!(send_review(&hidden).await.code, 403);
+    let proxied = [ann, ("X-Remote-User", "root"), ("X-Remote-Group", "system:masters")];
+    assert_eq!(name(&send_review(&proxied).await), "ann");
     let twice = [ann, root];
-    assert_eq!(ask(&twice).await.code, 401);
+    assert_eq!(send_review(&twice).await.code, 401);
 }
 
 #[tokio::test]
-async fn a_token_is_its_service_account_as_long_as_that_lives() {
+async fn a_token_authenticates_as_its_service_account_until_that_is_deleted() {
     let world = World::start().await;
     let accounts = format!("{NAMESPACES}/r1/serviceaccounts");
     world.root(Method::POST, &accounts, json!({"metadata": {"name": "sa1"}})).await;
@@ -417,7 +418,7 @@ async fn a_token_is_its_service_account_as_long_as_that_lives() {
 }
 
 #[tokio::test]
-async fn a_secret_for_an_account_is_filled_and_goes_with_the_account() {
+async fn a_token_secret_is_filled_and_is_deleted_with_its_account() {
     use base64::Engine as _;
     let world = World::start().await;
     let accounts = format!("{NAMESPACES}/r1/serviceaccounts");

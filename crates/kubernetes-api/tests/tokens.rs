@@ -1,5 +1,5 @@
-//! Bearer tokens that are known elsewhere, through a whole server: OpenID Connect, a token webhook,
-//! bootstrap tokens. The provider is a real one as far as the server can see: HTTPS, discovery, key
+//! Bearer tokens that other servers verify, through a whole server: OpenID Connect, a token
+//! webhook, bootstrap tokens. For the server, the provider is a real one: HTTPS, discovery, key
 //! set, signatures.
 
 #![allow(clippy::unwrap_used)]
@@ -36,14 +36,14 @@ struct World {
     _folder: tempfile::TempDir,
 }
 
-struct Answer {
+struct TestResponse {
     code: u16,
     headers: HeaderMap,
     body: Value,
 }
 
 impl World {
-    /// `t-root` may do everything; `t-ann` is nobody in particular.
+    /// `t-root` has all rights; `t-ann` has none.
     async fn start(outside: Vec<Arc<dyn TokenAuthenticator>>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let people = "t-root,root,,system:masters\nt-ann,ann,";
@@ -67,7 +67,7 @@ impl World {
         path: &str,
         headers: &[(&str, &str)],
         body: Value,
-    ) -> Answer {
+    ) -> TestResponse {
         let kind = match method {
             Method::PATCH => "application/merge-patch+json",
             _ => "application/json",
@@ -83,7 +83,7 @@ impl World {
         path: &str,
         headers: &[(&str, &str)],
         body: Value,
-    ) -> Answer {
+    ) -> TestResponse {
         let mut request = Request::builder().method(method).uri(path);
         for (name, value) in headers {
             request = request.header(*name, *value);
@@ -93,25 +93,25 @@ impl World {
         let (parts, body) = self.running.server.handle(request).await.into_parts();
         let body = body.collect().await.unwrap().to_bytes();
         let body = serde_json::from_slice(&body).unwrap_or(Value::Null);
-        Answer { code: parts.status.as_u16(), headers: parts.headers, body }
+        TestResponse { code: parts.status.as_u16(), headers: parts.headers, body }
     }
 
-    /// As root, and it must succeed.
+    /// As root, and the request must succeed.
     async fn root(&self, method: Method, path: &str, body: Value) -> Value {
-        let answer = self.send(method, path, &[("authorization", "Bearer t-root")], body).await;
-        assert!(answer.code < 300, "{path}: {}", answer.body);
-        answer.body
+        let response = self.send(method, path, &[("authorization", "Bearer t-root")], body).await;
+        assert!(response.code < 300, "{path}: {}", response.body);
+        response.body
     }
 
-    /// Who the server says that the token is; 401 is nobody.
+    /// The user that the server authenticates; `None` for a 401.
     async fn who(&self, token: &str) -> Option<Value> {
         let bearer = format!("Bearer {token}");
         let headers = [("authorization", bearer.as_str())];
-        let answer = self.send(Method::POST, SELF_REVIEW, &headers, json!({})).await;
-        match answer.code {
-            201 => Some(answer.body["status"]["userInfo"].clone()),
+        let response = self.send(Method::POST, SELF_REVIEW, &headers, json!({})).await;
+        match response.code {
+            201 => Some(response.body["status"]["userInfo"].clone()),
             401 => None,
-            code => panic!("{code}: {}", answer.body),
+            code => panic!("{code}: {}", response.body),
         }
     }
 }
@@ -186,7 +186,7 @@ fn webhook(config: &str, keep: Duration) -> Result<TokenWebhook, String> {
 }
 
 #[tokio::test]
-async fn a_webhook_says_whose_a_token_is_and_is_asked_last_and_once() {
+async fn a_webhook_authenticates_tokens_and_is_called_last_and_once() {
     let provider = Provider::start().await;
     let config = kubeconfig(&provider, "/review", &json!({"token": "hook-secret"}));
     let hook = webhook(&config, Duration::from_secs(60)).unwrap();
@@ -197,19 +197,19 @@ async fn a_webhook_says_whose_a_token_is_and_is_asked_last_and_once() {
     assert_eq!(user["uid"], "u-carol");
     assert_eq!(user["groups"], json!(["people", "system:authenticated"]));
     assert_eq!(user["extra"], json!({"team": ["red"]}));
-    let asked = provider.take_reviews();
-    assert_eq!(asked.len(), 1);
-    assert_eq!(asked[0].authorization, "Bearer hook-secret");
-    assert_eq!(asked[0].body["apiVersion"], "authentication.k8s.io/v1");
-    assert_eq!(asked[0].body["spec"]["token"], "outside-carol");
+    let reviews = provider.take_reviews();
+    assert_eq!(reviews.len(), 1);
+    assert_eq!(reviews[0].authorization, "Bearer hook-secret");
+    assert_eq!(reviews[0].body["apiVersion"], "authentication.k8s.io/v1");
+    assert_eq!(reviews[0].body["spec"]["token"], "outside-carol");
     let issuer = "https://kubernetes.default.svc.cluster.local";
-    assert_eq!(asked[0].body["spec"]["audiences"], json!([issuer]));
+    assert_eq!(reviews[0].body["spec"]["audiences"], json!([issuer]));
 
     assert!(world.who("outside-carol").await.is_some());
     assert_eq!(world.who("unknown").await, None);
     assert_eq!(world.who("unknown").await, None);
-    let asked = provider.take_reviews();
-    assert_eq!(asked.len(), 1, "answers are remembered, refusals too");
+    let reviews = provider.take_reviews();
+    assert_eq!(reviews.len(), 1, "responses are cached, refusals too");
     for strange in ["for-others", "nameless", "no-json"] {
         assert_eq!(world.who(strange).await, None, "{strange}");
     }
@@ -222,7 +222,7 @@ async fn a_webhook_says_whose_a_token_is_and_is_asked_last_and_once() {
     let issued = world.root(Method::POST, &path, request).await;
     assert!(world.who(issued["status"]["token"].as_str().unwrap()).await.is_some());
     assert_eq!(provider.take_reviews().len(), 0, "tokens of this server are not shown to others");
-    // It fails twice, then answers.
+    // It fails twice, then responds.
     assert_eq!(world.who("outside-late").await.unwrap()["username"], "late");
     assert_eq!(provider.take_reviews().len(), 3);
 }

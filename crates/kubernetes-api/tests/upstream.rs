@@ -1,4 +1,4 @@
-//! The same to a real kube-apiserver and to this server: what both do must be alike.
+//! The same requests to a real kube-apiserver and to this server, whose responses must be equal.
 
 #![allow(clippy::unwrap_used)]
 

@@ -1,11 +1,10 @@
-//! Admission by webhooks, policies, limits and what else an API server has of itself: a real HTTPS
-//! server is asked by this API server, and by a real kube-apiserver in the same way where the answers
-//! are compared.
+//! Admission by webhooks, policies, limits and built-in plugins. A real HTTPS server receives the
+//! reviews of this API server, and those of a real kube-apiserver where responses are compared.
 
 #![allow(clippy::unwrap_used)]
 
-#[path = "webhooks/answers.rs"]
-mod answers;
+#[path = "webhooks/behaviours.rs"]
+mod behaviours;
 #[path = "webhooks/built_in.rs"]
 mod built_in;
 #[path = "webhooks/certificates.rs"]
@@ -14,6 +13,8 @@ mod certificates;
 mod configurations;
 #[path = "webhooks/conversion.rs"]
 mod conversion;
+#[path = "webhooks/decisions.rs"]
+mod decisions;
 #[path = "webhooks/faults.rs"]
 mod faults;
 #[path = "webhooks/field_owners.rs"]
@@ -48,8 +49,6 @@ mod rows;
 mod services;
 #[path = "webhooks/side.rs"]
 mod side;
-#[path = "webhooks/verdicts.rs"]
-mod verdicts;
 #[path = "wait/wait.rs"]
 mod wait;
 
@@ -68,7 +67,7 @@ async fn servers() -> Servers {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_is_written_when_a_webhook_that_must_be_asked_cannot_be_asked() {
+async fn nothing_is_written_when_a_required_webhook_cannot_be_called() {
     no_second_try(Guarantee::Rights);
     let servers = servers().await;
     let own = Side::own().await;
@@ -78,30 +77,30 @@ async fn nothing_is_written_when_a_webhook_that_must_be_asked_cannot_be_asked() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_answer_without_end_is_a_failed_call() {
+async fn an_endless_response_is_a_failed_call() {
     let servers = servers().await;
     let own = Side::own().await;
     let huge = side::case("huge", own.client(&servers.hooks, "huge"), "Fail");
     own.configure(&servers.hooks, "Validating", "huge", vec![huge]).await;
-    let answer = own.send("POST", side::MAPS, side::map("huge", "huge")).await;
-    assert_eq!(answer.code, 500, "{}", answer.body);
-    assert!(answer.message().ends_with("length limit exceeded"), "{}", answer.message());
+    let response = own.send("POST", side::MAPS, side::map("huge", "huge")).await;
+    assert_eq!(response.code, 500, "{}", response.body);
+    assert!(response.message().ends_with("length limit exceeded"), "{}", response.message());
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn verdicts_patches_and_their_order_are_honoured() {
+async fn decisions_patches_and_their_order_are_applied() {
     let servers = servers().await;
-    verdicts::run(&Side::own().await, &servers.hooks).await;
+    decisions::run(&Side::own().await, &servers.hooks).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn webhooks_are_asked_about_what_their_rules_and_selectors_name() {
+async fn webhooks_are_called_for_the_writes_that_their_rules_and_selectors_match() {
     let servers = servers().await;
     matching::run(&Side::own().await, &servers.hooks).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_would_be_connected_to_is_not_there_and_nobody_is_asked_about_it() {
+async fn connections_to_missing_targets_are_not_found_and_call_no_webhook() {
     matching::connections(&Side::own().await, &servers().await.hooks).await;
 }
 
@@ -120,19 +119,19 @@ async fn custom_resources_are_read_and_written_in_every_version() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn watchers_of_a_version_share_one_question_to_its_webhook() {
+async fn watchers_of_a_version_share_one_call_of_its_webhook() {
     let servers = servers().await;
     conversion::watched_by_many(&Side::own().await, &servers.hooks).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fields_have_owners_by_what_they_are_called_in_each_version() {
+async fn field_owners_follow_renames_between_versions() {
     field_owners::check(&field_owners::run(&Side::own().await, &servers().await.hooks).await);
 }
 
 /// One test, so that the real server is started once.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn answers_and_questions_are_those_of_a_real_api_server() {
+async fn reviews_and_responses_equal_those_of_a_real_api_server() {
     let servers = servers().await;
     let (own, real) = (Side::own().await, Side::real().await);
     // Each on the heap: together they are too large for a thread's stack.
@@ -147,17 +146,17 @@ async fn compare_webhooks(own: &Side, real: &Side, servers: &Servers) {
     requests::compare(own, real, &servers.hooks).await;
     for kind in KINDS {
         let found = faults::run(own, servers, kind).await;
-        verdicts::compare(&found, &faults::run(real, servers, kind).await);
+        decisions::compare(&found, &faults::run(real, servers, kind).await);
     }
-    let found = verdicts::run(own, &servers.hooks).await;
-    verdicts::compare(&found, &verdicts::run(real, &servers.hooks).await);
+    let found = decisions::run(own, &servers.hooks).await;
+    decisions::compare(&found, &decisions::run(real, &servers.hooks).await);
     conversion::compare_definitions(own, real).await;
     let found = conversion::sound(own, &servers.hooks).await;
-    verdicts::compare(&found, &conversion::sound(real, &servers.hooks).await);
+    decisions::compare(&found, &conversion::sound(real, &servers.hooks).await);
     let found = matching::service(own, &servers.hooks).await;
-    verdicts::compare(&found, &matching::service(real, &servers.hooks).await);
+    decisions::compare(&found, &matching::service(real, &servers.hooks).await);
     let found = matching::run(own, &servers.hooks).await;
-    verdicts::compare(&found, &matching::run(real, &servers.hooks).await);
+    decisions::compare(&found, &matching::run(real, &servers.hooks).await);
 }
 
 async fn compare_owners(own: &Side, real: &Side, servers: &Servers) {
@@ -166,35 +165,35 @@ async fn compare_owners(own: &Side, real: &Side, servers: &Servers) {
 }
 
 async fn compare_plugins(own: &Side, real: &Side) {
-    verdicts::compare(&limits::run(own).await, &limits::run(real).await);
-    verdicts::compare(&built_in::run(own).await, &built_in::run(real).await);
-    verdicts::compare(&certificates::run(own).await, &certificates::run(real).await);
-    verdicts::compare(&pod_security::run(own).await, &pod_security::run(real).await);
+    decisions::compare(&limits::run(own).await, &limits::run(real).await);
+    decisions::compare(&built_in::run(own).await, &built_in::run(real).await);
+    decisions::compare(&certificates::run(own).await, &certificates::run(real).await);
+    decisions::compare(&pod_security::run(own).await, &pod_security::run(real).await);
     let found = Box::pin(old_annotations::run(own)).await;
-    verdicts::compare(&found, &Box::pin(old_annotations::run(real)).await);
+    decisions::compare(&found, &Box::pin(old_annotations::run(real)).await);
     rows::compare(own, real).await;
 }
 
 async fn compare_policies(own: &Side, real: &Side, servers: &Servers) {
     let found = mutations::with_webhooks(own, &servers.hooks).await;
-    let wanted = mutations::with_webhooks(real, &servers.hooks).await;
-    assert_eq!((found.code, &found.body), (wanted.code, &wanted.body));
+    let real_response = mutations::with_webhooks(real, &servers.hooks).await;
+    assert_eq!((found.code, &found.body), (real_response.code, &real_response.body));
     Box::pin(mutations::compare(own, real)).await;
     Box::pin(policies::compare(own, real)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn pods_volumes_and_nodes_are_completed_and_refused_unasked() {
+async fn pods_volumes_and_nodes_are_defaulted_and_refused_without_configuration() {
     built_in::check(&built_in::run(&Side::own().await).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn annotations_that_fields_took_the_place_of_are_warned_about() {
+async fn replaced_annotations_cause_warnings() {
     old_annotations::check(&old_annotations::run(&Side::own().await).await);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_approves_and_signs_certificates_needs_rights_on_the_signer() {
+async fn approving_and_signing_certificates_needs_rights_on_the_signer() {
     no_second_try(Guarantee::Rights);
     certificates::check(&certificates::run(&Side::own().await).await);
 }
@@ -205,7 +204,7 @@ async fn pods_meet_the_security_standard_of_their_namespace() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn limits_of_a_namespace_preset_and_bound_what_pods_ask_for() {
+async fn limits_of_a_namespace_default_and_bound_the_requests_of_pods() {
     limits::check(&limits::run(&Side::own().await).await);
 }
 
@@ -215,7 +214,7 @@ async fn scales_are_applied_and_stored_versions_follow_their_definition() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn policies_judge_writes_by_their_expressions() {
+async fn policies_validate_writes_by_their_expressions() {
     policies::check(&policies::run(&Side::own().await).await);
 }
 
@@ -225,7 +224,7 @@ async fn policies_change_objects_by_their_expressions() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn policies_that_want_it_see_again_what_webhooks_change() {
+async fn policies_are_reinvoked_after_webhooks_change_objects() {
     mutations::with_webhooks(&Side::own().await, &servers().await.hooks).await;
 }
 
@@ -236,10 +235,10 @@ async fn nothing_unchanged_passes_a_policy_that_cannot_change_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_status_of_a_policy_tells_what_its_expressions_get_wrong() {
-    let told = policies::types(&Side::own().await).await;
-    assert_eq!(told[0], json!(["types-right", {"observedGeneration": 1, "typeChecking": {}}]));
-    let warnings = &told[1][1]["typeChecking"]["expressionWarnings"];
+async fn the_status_of_a_policy_reports_type_errors_of_its_expressions() {
+    let types = policies::types(&Side::own().await).await;
+    assert_eq!(types[0], json!(["types-right", {"observedGeneration": 1, "typeChecking": {}}]));
+    let warnings = &types[1][1]["typeChecking"]["expressionWarnings"];
     assert_eq!(warnings[0]["fieldRef"], "spec.validations[0].expression");
     let text = warnings[0]["warning"].as_str().unwrap();
     let begin = "apps/v1, Kind=Deployment: ERROR: <input>:1:12: undefined field 'nothing'\n";
@@ -247,7 +246,7 @@ async fn the_status_of_a_policy_tells_what_its_expressions_get_wrong() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn nothing_passes_a_policy_that_cannot_be_asked() {
+async fn nothing_passes_a_policy_that_cannot_be_evaluated() {
     no_second_try(Guarantee::Rights);
     policy_faults::run(&Side::own().await, &servers().await.hooks).await;
 }
@@ -263,7 +262,7 @@ async fn a_webhook_with_side_effects_refuses_dry_runs() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_admission_says_to_the_audit_log_goes_with_the_request() {
+async fn audit_annotations_of_admission_are_part_of_the_audit_event() {
     policies::annotations(Side::own().await, &servers().await.hooks).await;
 }
 
@@ -281,6 +280,6 @@ async fn a_webhook_behind_a_service_is_called_at_its_endpoints() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn storage_that_is_used_stays_until_nobody_uses_it() {
+async fn storage_in_use_is_deleted_only_after_its_last_use() {
     built_in::in_use(&Side::own().await).await;
 }

@@ -1,4 +1,5 @@
-//! `cargo run --release -p kubernetes-protobuf --example throughput`: a list of pods in both forms.
+//! `cargo run --release -p kubernetes-protobuf --example throughput`: encodes and decodes a list of
+//! pods.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};

@@ -1,9 +1,9 @@
 //! Protobuf to JSON.
 //!
-//! The result is what Go's JSON of the decoded object would be, with what `omitempty` leaves out
-//! left out. Fields that the table does not know are dropped, as an older API server drops them.
-//! Input is hostile until proven otherwise: depth and size of the result are limited, and whatever
-//! cannot be told in JSON is an error.
+//! The result equals Go's JSON of the decoded object, without the fields that `omitempty` leaves
+//! out. Fields that the table does not have are dropped, as an older API server drops them. Input
+//! is untrusted: depth and size of the result are limited, and a value that JSON cannot represent
+//! is an error.
 
 mod envelope;
 mod error;
@@ -13,27 +13,31 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Map, Value};
 
-use crate::schema::{Element, Field, Message, MessageId, Place, Schema, Shape, schema};
-use crate::wire::{Malformed, Reader, Wire};
-use crate::{MAGIC, forms};
+use crate::schema::{
+    Cardinality, Element, FieldPlacement, MessageField, MessageId, MessageType, ProtobufSchema,
+    schema,
+};
+use crate::wire::{Malformed, Wire, WireReader};
+use crate::{MAGIC, values};
 use envelope::Envelope;
-pub use error::{DecodeError, Problem};
+pub use error::{DecodeError, FieldError};
 use leaf::{
     Alternatives, alternatives, delimited, int_or_string, quantity, text, time_parts, varint,
 };
 
-/// Deepest nesting of objects and arrays in the result. Parsers stop at 127, and an object may yet
-/// become an item of a list in an event.
+/// Deepest nesting of objects and arrays in the result. Parsers stop at 127, and the object may
+/// later become an item of a list in an event.
 pub const DEPTH_MAX: usize = 120;
-/// Most values in the result. An empty message takes two bytes here and hundreds in memory; an
-/// honest object of the largest size that API servers take has less.
+/// Number of values in the result. An empty message takes two bytes here and hundreds in memory. A
+/// normal object of the largest size that API servers accept has fewer values.
 pub const VALUES_MAX: usize = 300_000;
 
-/// Decodes an object into JSON with `apiVersion` and `kind`. `default` stands in for what the
-/// envelope does not name.
+/// Decodes an object into JSON with `apiVersion` and `kind`. `default` is the API version and kind
+/// for an envelope that does not name them.
 ///
 /// # Errors
-/// The bytes are no object of a known kind, or break a limit.
+/// The bytes are not an object of a known kind, or exceed [`DEPTH_MAX`] or [`VALUES_MAX`]. The
+/// request is at fault: respond with 400, or with 415 for [`DecodeError::UnknownKind`].
 pub fn decode(body: &[u8], default: Option<(&str, &str)>) -> Result<Value, DecodeError> {
     let envelope = Envelope::read(body.strip_prefix(&MAGIC).ok_or(DecodeError::NoMagic)?)?;
     let (mut api_version, mut kind) = (envelope.api_version, envelope.kind);
@@ -62,27 +66,27 @@ pub fn decode(body: &[u8], default: Option<(&str, &str)>) -> Result<Value, Decod
 }
 
 struct Decoder {
-    schema: &'static Schema,
-    /// Values made so far.
+    schema: &'static ProtobufSchema,
+    /// Number of values created so far.
     values: usize,
 }
 
-/// A value, or what went wrong further down with its own place.
-type Outcome<T> = Result<T, Trouble>;
+/// A value, or an error that names its field when it was found in a nested message.
+type DecodeResult<T> = Result<T, LocatedError>;
 
-enum Trouble {
-    Here(Problem),
+enum LocatedError {
+    Here(FieldError),
     Below(DecodeError),
 }
 
-impl<P: Into<Problem>> From<P> for Trouble {
+impl<P: Into<FieldError>> From<P> for LocatedError {
     fn from(problem: P) -> Self {
         Self::Here(problem.into())
     }
 }
 
-impl Trouble {
-    fn at(self, message: &Message, field: &'static str) -> DecodeError {
+impl LocatedError {
+    fn at(self, message: &MessageType, field: &'static str) -> DecodeError {
         match self {
             Self::Here(problem) => DecodeError::Field { message: message.name, field, problem },
             Self::Below(error) => error,
@@ -91,18 +95,18 @@ impl Trouble {
 }
 
 impl Decoder {
-    /// Adds the members of a message to `object`, which stands `depth` levels deep.
+    /// Adds the members of a message to `object`, which is `depth` levels deep.
     fn members(
         &mut self,
-        message: &'static Message,
+        message: &'static MessageType,
         bytes: &[u8],
         object: &mut Map<String, Value>,
         depth: usize,
     ) -> Result<(), DecodeError> {
-        let mut reader = Reader::new(bytes);
+        let mut reader = WireReader::new(bytes);
         // One bit for each field.
         let mut seen = 0_u64;
-        let broken = |malformed: Malformed| Trouble::from(malformed).at(message, "*");
+        let broken = |malformed: Malformed| LocatedError::from(malformed).at(message, "*");
         while let Some((number, wire)) = reader.tag().map_err(broken)? {
             let Some((index, field)) = message.field(number) else {
                 reader.skip(wire).map_err(broken)?;
@@ -124,27 +128,27 @@ impl Decoder {
 
     fn member(
         &mut self,
-        field: &Field,
+        field: &MessageField,
         wire: Wire,
-        reader: &mut Reader<'_>,
+        reader: &mut WireReader<'_>,
         object: &mut Map<String, Value>,
         again: bool,
         depth: usize,
-    ) -> Outcome<()> {
+    ) -> DecodeResult<()> {
         match field.shape {
-            Shape::Single if again => return Err(Problem::Twice.into()),
-            Shape::Single => {}
-            Shape::List => return self.items(field, wire, reader, object, depth + 1),
-            Shape::Map => {
+            Cardinality::Single if again => return Err(FieldError::Twice.into()),
+            Cardinality::Single => {}
+            Cardinality::List => return self.items(field, wire, reader, object, depth + 1),
+            Cardinality::Map => {
                 let entry = object.entry(field.name).or_insert_with(|| Map::new().into());
-                let Value::Object(members) = entry else { return Err(Problem::Twice.into()) };
+                let Value::Object(members) = entry else { return Err(FieldError::Twice.into()) };
                 return self.entry(field, wire, reader, members, depth + 1);
             }
         }
-        if let (Place::Inlined, Element::Message(inner)) = (field.place, field.element) {
+        if let (FieldPlacement::Inlined, Element::Message(inner)) = (field.place, field.element) {
             let bytes = delimited(wire, reader)?;
             let inner = self.schema.message(inner);
-            return self.members(inner, bytes, object, depth).map_err(Trouble::Below);
+            return self.members(inner, bytes, object, depth).map_err(LocatedError::Below);
         }
         let value = self.element(field.element, wire, reader, depth)?;
         if field.optional || !left_out(field, &value) {
@@ -155,16 +159,16 @@ impl Decoder {
 
     fn items(
         &mut self,
-        field: &Field,
+        field: &MessageField,
         wire: Wire,
-        reader: &mut Reader<'_>,
+        reader: &mut WireReader<'_>,
         object: &mut Map<String, Value>,
         depth: usize,
-    ) -> Outcome<()> {
+    ) -> DecodeResult<()> {
         let number = matches!(field.element, Element::Bool | Element::Int32 | Element::Int64);
         if number && wire == Wire::Delimited {
-            let mut packed = Reader::new(reader.delimited()?);
-            // None, as far as Go's decoders go: not a list of none.
+            let mut packed = WireReader::new(reader.delimited()?);
+            // Go's decoders return nil here, not an empty list.
             if packed.is_empty() {
                 return Ok(());
             }
@@ -181,18 +185,18 @@ impl Decoder {
 
     fn entry(
         &mut self,
-        field: &Field,
+        field: &MessageField,
         wire: Wire,
-        reader: &mut Reader<'_>,
+        reader: &mut WireReader<'_>,
         members: &mut Map<String, Value>,
         depth: usize,
-    ) -> Outcome<()> {
-        let mut entry = Reader::new(delimited(wire, reader)?);
+    ) -> DecodeResult<()> {
+        let mut entry = WireReader::new(delimited(wire, reader)?);
         let (mut key, mut value) = (String::new(), None);
         while let Some((number, wire)) = entry.tag()? {
             match number {
                 1 => key = text(delimited(wire, &mut entry)?)?,
-                2 if value.is_some() => return Err(Problem::Twice.into()),
+                2 if value.is_some() => return Err(FieldError::Twice.into()),
                 2 => value = Some(self.element(field.element, wire, &mut entry, depth)?),
                 _ => entry.skip(wire)?,
             }
@@ -205,37 +209,38 @@ impl Decoder {
         Ok(())
     }
 
-    fn count(&mut self, depth: usize) -> Outcome<()> {
+    fn count(&mut self, depth: usize) -> DecodeResult<()> {
         self.values += 1;
         if self.values > VALUES_MAX {
-            return Err(Problem::Size.into());
+            return Err(FieldError::Size.into());
         }
-        // A scalar at the limit has no level of its own; the containers above were checked alike.
-        if depth > DEPTH_MAX { Err(Problem::Depth.into()) } else { Ok(()) }
+        // A scalar at the limit has no level of its own; the containers above it were checked the
+        // same way.
+        if depth > DEPTH_MAX { Err(FieldError::Depth.into()) } else { Ok(()) }
     }
 
-    /// One value, inside a container `depth` levels deep.
+    /// Decodes one value, inside a container `depth` levels deep.
     fn element(
         &mut self,
         element: Element,
         wire: Wire,
-        reader: &mut Reader<'_>,
+        reader: &mut WireReader<'_>,
         depth: usize,
-    ) -> Outcome<Value> {
+    ) -> DecodeResult<Value> {
         self.count(depth)?;
         match element {
             Element::Bool => return Ok((varint(wire, reader)? != 0).into()),
             Element::Int64 => return Ok(varint(wire, reader)?.into()),
             Element::Int32 => {
                 let value = varint(wire, reader)?;
-                return Ok(i32::try_from(value).map_err(|_| Problem::Range)?.into());
+                return Ok(i32::try_from(value).map_err(|_| FieldError::Range)?.into());
             }
             Element::Double => {
                 if wire != Wire::Fixed64 {
-                    return Err(Problem::WireType.into());
+                    return Err(FieldError::WireType.into());
                 }
-                let value = forms::double(f64::from_bits(reader.fixed64()?));
-                return Ok(value.ok_or(Problem::Range)?);
+                let value = values::double(f64::from_bits(reader.fixed64()?));
+                return Ok(value.ok_or(FieldError::Range)?);
             }
             _ => {}
         }
@@ -247,11 +252,11 @@ impl Decoder {
             Element::Any => self.any(bytes, depth)?,
             Element::Time => {
                 let (seconds, _) = time_parts(bytes)?;
-                forms::time_text(seconds).map_err(|_| Problem::Time)?.into()
+                values::time_text(seconds).map_err(|_| FieldError::Time)?.into()
             }
             Element::MicroTime => {
                 let (seconds, nanos) = time_parts(bytes)?;
-                forms::micro_time_text(seconds, nanos).map_err(|_| Problem::Time)?.into()
+                values::micro_time_text(seconds, nanos).map_err(|_| FieldError::Time)?.into()
             }
             Element::Quantity => quantity(bytes)?,
             Element::IntOrString => int_or_string(bytes)?,
@@ -263,7 +268,7 @@ impl Decoder {
                 Alternatives { others, .. } => {
                     self.count(depth + 1)?;
                     let each = others.iter().map(|each| self.message(id, each, depth + 2));
-                    each.collect::<Outcome<Vec<_>>>()?.into()
+                    each.collect::<DecodeResult<Vec<_>>>()?.into()
                 }
             },
             Element::SchemaOrStrings(id) => match alternatives(bytes)? {
@@ -276,7 +281,7 @@ impl Decoder {
                         self.count(depth + 1)?;
                         text(each)
                     });
-                    each.collect::<Outcome<Vec<_>>>()?.into()
+                    each.collect::<DecodeResult<Vec<_>>>()?.into()
                 }
             },
             Element::SchemaOrBool(id) => self.schema_or_bool(id, bytes, depth)?,
@@ -286,26 +291,26 @@ impl Decoder {
         })
     }
 
-    fn message(&mut self, id: MessageId, bytes: &[u8], depth: usize) -> Outcome<Value> {
+    fn message(&mut self, id: MessageId, bytes: &[u8], depth: usize) -> DecodeResult<Value> {
         self.count(depth)?;
         let message = self.schema.message(id);
         let mut object = Map::new();
-        self.members(message, bytes, &mut object, depth).map_err(Trouble::Below)?;
+        self.members(message, bytes, &mut object, depth).map_err(LocatedError::Below)?;
         if message.bare {
             return Ok(object.remove(message.fields[0].name).unwrap_or_default());
         }
         Ok(Value::Object(object))
     }
 
-    /// A message of one field with JSON as text.
-    fn any(&mut self, bytes: &[u8], depth: usize) -> Outcome<Value> {
+    /// Decodes a message with one field that contains JSON as text.
+    fn any(&mut self, bytes: &[u8], depth: usize) -> DecodeResult<Value> {
         let mut value = Value::Null;
-        let mut reader = Reader::new(bytes);
+        let mut reader = WireReader::new(bytes);
         while let Some((number, wire)) = reader.tag()? {
             if number == 1 {
                 let raw = delimited(wire, &mut reader)?;
                 if !raw.is_empty() {
-                    value = serde_json::from_slice(raw).map_err(Problem::Json)?;
+                    value = serde_json::from_slice(raw).map_err(FieldError::Json)?;
                 }
             } else {
                 reader.skip(wire)?;
@@ -315,8 +320,8 @@ impl Decoder {
         Ok(value)
     }
 
-    /// Counts what a parser made, which has limited the depth already.
-    fn count_tree(&mut self, value: &Value, depth: usize) -> Outcome<()> {
+    /// Counts the values of a parsed tree. The parser has limited the depth already.
+    fn count_tree(&mut self, value: &Value, depth: usize) -> DecodeResult<()> {
         match value {
             Value::Array(items) => {
                 self.count(depth + 1)?;
@@ -330,9 +335,9 @@ impl Decoder {
         }
     }
 
-    fn schema_or_bool(&mut self, id: MessageId, bytes: &[u8], depth: usize) -> Outcome<Value> {
+    fn schema_or_bool(&mut self, id: MessageId, bytes: &[u8], depth: usize) -> DecodeResult<Value> {
         let (mut allows, mut schema) = (false, None);
-        let mut reader = Reader::new(bytes);
+        let mut reader = WireReader::new(bytes);
         while let Some((number, wire)) = reader.tag()? {
             match number {
                 1 => allows = varint(wire, &mut reader)? != 0,
@@ -346,25 +351,27 @@ impl Decoder {
         }
     }
 
-    /// What JSON shows of a field that is not there.
+    /// The JSON of an absent field.
     fn absent(
         &mut self,
-        field: &Field,
+        field: &MessageField,
         object: &mut Map<String, Value>,
         depth: usize,
-    ) -> Outcome<()> {
+    ) -> DecodeResult<()> {
         let value = match field.shape {
-            Shape::List | Shape::Map => Value::Null,
-            Shape::Single if field.optional => Value::Null,
-            Shape::Single => {
-                if let (Place::Inlined, Element::Message(inner)) = (field.place, field.element) {
+            Cardinality::List | Cardinality::Map => Value::Null,
+            Cardinality::Single if field.optional => Value::Null,
+            Cardinality::Single => {
+                if let (FieldPlacement::Inlined, Element::Message(inner)) =
+                    (field.place, field.element)
+                {
                     let inner = self.schema.message(inner);
-                    return self.members(inner, &[], object, depth).map_err(Trouble::Below);
+                    return self.members(inner, &[], object, depth).map_err(LocatedError::Below);
                 }
                 self.zero(field.element, depth)?
             }
         };
-        let nothing = field.optional || field.shape != Shape::Single;
+        let nothing = field.optional || field.shape != Cardinality::Single;
         if !(nothing && field.omit_empty || left_out(field, &value)) {
             self.count(depth)?;
             object.insert(field.name.to_owned(), value);
@@ -373,7 +380,7 @@ impl Decoder {
     }
 
     /// Go's zero value in JSON.
-    fn zero(&mut self, element: Element, depth: usize) -> Outcome<Value> {
+    fn zero(&mut self, element: Element, depth: usize) -> DecodeResult<Value> {
         Ok(match element {
             Element::String => "".into(),
             Element::Bool => false.into(),
@@ -391,17 +398,19 @@ impl Decoder {
     }
 }
 
-/// The items of a repeated field so far.
-fn list<'o>(field: &Field, object: &'o mut Map<String, Value>) -> Outcome<&'o mut Vec<Value>> {
+/// The items of a repeated field that were decoded so far.
+fn list<'o>(
+    field: &MessageField,
+    object: &'o mut Map<String, Value>,
+) -> DecodeResult<&'o mut Vec<Value>> {
     match object.entry(field.name).or_insert_with(|| Value::Array(Vec::new())) {
         Value::Array(items) => Ok(items),
-        _ => Err(Problem::Twice.into()),
+        _ => Err(FieldError::Twice.into()),
     }
 }
 
-/// Whether JSON leaves this value out. Structs are never left out for being empty, except a time
-/// that says so.
-fn left_out(field: &Field, value: &Value) -> bool {
+/// Whether JSON omits this value. Empty structs are never omitted, except a time with `omitzero`.
+fn left_out(field: &MessageField, value: &Value) -> bool {
     let zero_time = field.omit_zero && value.is_null();
     let empty = match (field.element, value) {
         (Element::String | Element::Bytes, Value::String(text)) => text.is_empty(),

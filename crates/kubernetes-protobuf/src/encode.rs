@@ -1,9 +1,9 @@
 //! JSON to protobuf.
 //!
-//! The result is byte for byte what Go makes of the object: fields in the order of their numbers,
-//! maps in the order of their keys, what is no pointer in Go written even when it is empty. Members
-//! that the table does not know are left out. The parser of JSON writes as it reads: there is no
-//! tree in between.
+//! The result equals Go's encoding of the object byte for byte: fields in the order of their
+//! numbers, maps in the order of their keys, and empty values of fields that are no pointers in Go.
+//! Members that the table does not have are left out. The JSON parser writes while it reads: there
+//! is no tree in between.
 
 mod element;
 mod message;
@@ -16,12 +16,12 @@ use serde::de::DeserializeSeed;
 use crate::schema::schema;
 use crate::wire::{put_bytes, put_nested};
 use crate::{MAGIC, envelope};
-use message::Body;
+use message::MessageBody;
 
 /// Why an object cannot be encoded.
 #[derive(Debug, thiserror::Error)]
 pub enum EncodeError {
-    #[error("{api_version} {kind} has no protobuf form; ask for JSON")]
+    #[error("{api_version} {kind} has no protobuf encoding; request JSON")]
     UnknownKind { api_version: String, kind: String },
     #[error("the object does not fit its kind: {0}")]
     Json(#[from] serde_json::Error),
@@ -39,19 +39,21 @@ struct Header<'a> {
 /// Encodes a JSON object as the kind that it names.
 ///
 /// # Errors
-/// Its kind has no protobuf form, or it does not fit its kind.
+/// [`EncodeError::UnknownKind`] when the kind has no protobuf encoding: send JSON.
+/// [`EncodeError::Json`] when the text is not JSON or does not fit its kind.
 pub fn encode(json: &[u8]) -> Result<Vec<u8>, EncodeError> {
     let header: Header<'_> = serde_json::from_slice(json)?;
     encode_as(&header.api_version, &header.kind, json)
 }
 
-/// Encodes a JSON object whose kind is known, whatever it says itself. Saves reading it twice.
+/// Encodes a JSON object whose kind is known, whatever kind it names itself. Saves parsing it
+/// twice.
 ///
 /// # Errors
-/// As [`encode`].
+/// The same as [`encode`].
 pub fn encode_as(api_version: &str, kind: &str, json: &[u8]) -> Result<Vec<u8>, EncodeError> {
     let schema = schema();
-    // Some documents of discovery name no version. They are of the first one.
+    // Some discovery documents name no version. Their version is `v1`.
     let version = if api_version.is_empty() { "v1" } else { api_version };
     let Some(message) = schema.message_of(version, kind) else {
         let (api_version, kind) = (api_version.to_owned(), kind.to_owned());
@@ -65,7 +67,7 @@ pub fn encode_as(api_version: &str, kind: &str, json: &[u8]) -> Result<Vec<u8>, 
     });
     put_nested(&mut out, envelope::RAW, |out| {
         let mut parser = serde_json::Deserializer::from_slice(json);
-        Body { schema, message, out }.deserialize(&mut parser)?;
+        MessageBody { schema, message, out }.deserialize(&mut parser)?;
         parser.end()
     })?;
     put_bytes(&mut out, envelope::CONTENT_ENCODING, b"");
@@ -73,10 +75,11 @@ pub fn encode_as(api_version: &str, kind: &str, json: &[u8]) -> Result<Vec<u8>, 
     Ok(out)
 }
 
-/// Bytes of the length that begins a frame of [`watch_frame`].
+/// Size of the length that begins a frame of [`watch_frame`], in bytes.
 pub const WATCH_LENGTH_SIZE: usize = 4;
 
-/// One event of a watch stream: its length in four bytes, its type, and an encoded object.
+/// Encodes one event of a watch stream: its length in four bytes (big-endian), its type (such as
+/// `ADDED`), and the encoded object.
 #[must_use]
 pub fn watch_frame(event: &str, object: &[u8]) -> Vec<u8> {
     const TYPE: u32 = 1;

@@ -1,25 +1,25 @@
 //! Kubernetes' own kinds between JSON and protobuf, both ways, and OpenAPI documents from JSON.
 //!
-//! JSON is how objects are kept; protobuf is how typed Go clients send and ask for them. A table
-//! ([`schema`]) says of every kind which field has which number and name, and when each form leaves
-//! one out; [`encode`] and [`decode`] walk it. Whoever encodes and decodes gets what a Go program
-//! gets that reads one form into Kubernetes' types and writes them in the other.
+//! Objects are stored as JSON; typed Go clients send and request protobuf. A table ([`schema`]) has
+//! the number and name of every field of every kind, and says when each encoding omits it;
+//! [`encode`] and [`decode`] walk it. The result is what a Go program gets when it reads one
+//! encoding into Kubernetes' types and writes them in the other.
 //!
-//! There is nothing about HTTP here, and custom resources have no protobuf form. The documents that
+//! HTTP is out of scope. Custom resources have no protobuf encoding, but the documents that
 //! describe them have one: see [`openapi`].
 
 mod decode;
 mod encode;
-mod forms;
 pub mod openapi;
 mod schema;
 #[cfg(test)]
 mod tests;
+mod values;
 mod wire;
 
-pub use decode::{DEPTH_MAX, DecodeError, Problem, VALUES_MAX, decode};
+pub use decode::{DEPTH_MAX, DecodeError, FieldError, VALUES_MAX, decode};
 pub use encode::{EncodeError, WATCH_LENGTH_SIZE, encode, encode_as, watch_frame};
-pub use schema::{Kind, is_known, kinds};
+pub use schema::{EncodableKind, is_known, kinds};
 pub use wire::Malformed;
 
 /// The media type of an encoded object.

@@ -1,8 +1,8 @@
-//! OpenAPI documents in protobuf, in the form that [gnostic] gives them.
+//! OpenAPI documents in protobuf, as [gnostic] encodes them.
 //!
-//! A table says which member of a JSON object is which field ([`table`]); what has no fixed form
-//! (extensions, defaults, enumerations) is text in YAML ([`yaml`]). The result is byte for byte
-//! what a Kubernetes API server makes of the same JSON.
+//! A table maps the members of JSON objects to fields ([`table`]). Values without a fixed type
+//! (extensions, defaults, enumerations) are YAML text ([`yaml`]). The result equals byte for byte
+//! the document that a Kubernetes API server makes from the same JSON.
 //!
 //! [gnostic]: https://github.com/google/gnostic-models
 
@@ -14,18 +14,18 @@ mod yaml;
 use serde_json::{Map, Value};
 
 use crate::wire::{put_bytes, put_double, put_int, put_nested};
-use table::{Element, Field, Form, Message, Shape, table};
+use table::{FieldShape, GnosticElement, GnosticField, GnosticMessage, JsonShape, table};
 
-/// A version of OpenAPI.
+/// A version of the OpenAPI specification.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum OpenApiVersion {
     /// Swagger 2.0.
     V2,
     V3,
 }
 
-impl Version {
-    /// The media type of an encoded document, as answers name it.
+impl OpenApiVersion {
+    /// The media type of an encoded document, as responses name it.
     #[must_use]
     pub const fn media_type(self) -> &'static str {
         match self {
@@ -34,7 +34,7 @@ impl Version {
         }
     }
 
-    /// The spelling that most clients still ask for, which is no valid media type.
+    /// The spelling that most clients still request. It is not a valid media type.
     #[must_use]
     pub const fn old_media_type(self) -> &'static str {
         match self {
@@ -44,19 +44,19 @@ impl Version {
     }
 }
 
-/// Numbers of the fields of a pair of a key and a value, and of a value that is text in YAML.
+/// Field numbers of a pair of key and value, and of a value that is YAML text.
 mod number {
     pub const KEY: u32 = 1;
     pub const VALUE: u32 = 2;
     pub const YAML: u32 = 2;
 }
 
-/// Encodes a document. Members that OpenAPI does not have, and values of a wrong type, are left out.
+/// Encodes a document. Omits members that OpenAPI does not have, and values of a wrong type.
 #[must_use]
-pub fn encode(version: Version, document: &Value) -> Vec<u8> {
+pub fn encode(version: OpenApiVersion, document: &Value) -> Vec<u8> {
     let name = match version {
-        Version::V2 => "v2.Document",
-        Version::V3 => "v3.Document",
+        OpenApiVersion::V2 => "v2.Document",
+        OpenApiVersion::V3 => "v3.Document",
     };
     let mut out = Vec::new();
     put_message(table().message_of(name), document, &mut out);
@@ -64,22 +64,22 @@ pub fn encode(version: Version, document: &Value) -> Vec<u8> {
 }
 
 /// Appends the fields of a message, without tag and length.
-fn put_message(message: &Message, value: &Value, out: &mut Vec<u8>) {
-    match message.form {
-        Form::Object => {
+fn put_message(message: &GnosticMessage, value: &Value, out: &mut Vec<u8>) {
+    match message.shape {
+        JsonShape::Object => {
             if let Value::Object(map) = value {
                 message.fields.iter().for_each(|field| put_members(message, field, map, out));
             }
         }
-        Form::OneOf => {
+        JsonShape::OneOf => {
             if let Some(field) = alternative(message, value) {
                 put(field, value, Zero::Written, out);
             }
         }
-        Form::Value => {
+        JsonShape::Value => {
             let field = &message.fields[0];
             match value {
-                Value::Array(items) if field.element == Element::String => {
+                Value::Array(items) if field.element == GnosticElement::String => {
                     items.iter().for_each(|item| put(field, item, Zero::Written, out));
                 }
                 one => put(field, one, Zero::Written, out),
@@ -88,21 +88,26 @@ fn put_message(message: &Message, value: &Value, out: &mut Vec<u8>) {
     }
 }
 
-/// Appends what an object has of a field.
-fn put_members(message: &Message, field: &Field, map: &Map<String, Value>, out: &mut Vec<u8>) {
+/// Appends the members of an object that belong to a field.
+fn put_members(
+    message: &GnosticMessage,
+    field: &GnosticField,
+    map: &Map<String, Value>,
+    out: &mut Vec<u8>,
+) {
     match field.shape {
-        Shape::Single => {
+        FieldShape::Single => {
             if let Some(value) = map.get(field.name) {
                 put(field, value, Zero::LeftOut, out);
             }
         }
-        Shape::List => {
+        FieldShape::List => {
             let items = map.get(field.name).and_then(Value::as_array);
             for item in items.into_iter().flatten() {
                 put(field, item, Zero::Written, out);
             }
         }
-        Shape::Entries => {
+        FieldShape::Entries => {
             for (key, value) in map.iter().filter(|(key, _)| message.takes(field, key)) {
                 put_nested(out, field.number, |out| {
                     if !key.is_empty() {
@@ -115,56 +120,56 @@ fn put_members(message: &Message, field: &Field, map: &Map<String, Value>, out: 
     }
 }
 
-/// Whether a field is there when its value is zero or empty.
+/// Whether a field is written when its value is zero or empty.
 #[derive(Clone, Copy, PartialEq)]
 enum Zero {
     Written,
     LeftOut,
 }
 
-fn put(field: &Field, value: &Value, zero: Zero, out: &mut Vec<u8>) {
+fn put(field: &GnosticField, value: &Value, zero: Zero, out: &mut Vec<u8>) {
     put_element(field.element, field.number, value, zero, out);
 }
 
-fn put_element(element: Element, number: u32, value: &Value, zero: Zero, out: &mut Vec<u8>) {
+fn put_element(element: GnosticElement, number: u32, value: &Value, zero: Zero, out: &mut Vec<u8>) {
     let shown = |is_zero: bool| zero == Zero::Written || !is_zero;
     match element {
-        Element::String => {
+        GnosticElement::String => {
             if let Some(text) = value.as_str().filter(|text| shown(text.is_empty())) {
                 put_bytes(out, number, text.as_bytes());
             }
         }
-        Element::Bool => {
+        GnosticElement::Bool => {
             if let Some(truth) = value.as_bool().filter(|truth| shown(!truth)) {
                 put_int(out, number, truth.into());
             }
         }
-        Element::Int => {
+        GnosticElement::Int => {
             if let Some(count) = value.as_i64().filter(|count| shown(*count == 0)) {
                 put_int(out, number, count);
             }
         }
-        Element::Double => {
-            // Negative zero is not the zero that is left out.
+        GnosticElement::Double => {
+            // Negative zero is written; only positive zero is omitted.
             if let Some(amount) = value.as_f64().filter(|amount| shown(amount.to_bits() == 0)) {
                 put_double(out, number, amount);
             }
         }
-        Element::Any => {
+        GnosticElement::Any => {
             let text = yaml::write(value);
             put_nested(out, number, |out| put_bytes(out, number::YAML, text.as_bytes()));
         }
-        Element::Message(id) => {
+        GnosticElement::Message(id) => {
             put_nested(out, number, |out| put_message(table().message(id), value, out));
         }
     }
 }
 
-/// Which of several things a value is. `None`: nothing that the message knows.
-fn alternative<'a>(message: &'a Message, value: &Value) -> Option<&'a Field> {
+/// The alternative of a message that a value matches; `None` when it matches none.
+fn alternative<'a>(message: &'a GnosticMessage, value: &Value) -> Option<&'a GnosticField> {
     let is = |key: &str, expected: &str| value[key] == expected;
-    // `None`: what is none of the others.
-    let matches = |field: &Field| {
+    // `None`: the alternative for every value that no other one matches.
+    let matches = |field: &GnosticField| {
         Some(match field.name {
             "reference" | "jsonReference" => value.get("$ref").is_some(),
             "boolean" => value.is_boolean(),

@@ -1,4 +1,4 @@
-//! Both ways, for every kind: what is filled in comes back, and nothing hostile gets through.
+//! Round trips for every kind, and hostile input.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -17,7 +17,7 @@ fn round_trip(object: &Value) -> Value {
 }
 
 #[test]
-fn every_kind_with_every_field_comes_back_as_it_was() {
+fn every_kind_with_every_field_survives_a_round_trip() {
     for kind in kinds() {
         let object = Filler::everything(1).object(kind);
         assert_eq!(round_trip(&object), object, "{kind:?}");
@@ -25,7 +25,7 @@ fn every_kind_with_every_field_comes_back_as_it_was() {
 }
 
 #[test]
-fn a_pod_is_the_bytes_that_the_format_says() {
+fn a_pod_is_encoded_as_the_format_specifies() {
     let pod = json!({
         "apiVersion": "v1", "kind": "Namespace",
         "metadata": {"name": "a", "creationTimestamp": null, "labels": {"z": "1", "b": ""}},
@@ -41,7 +41,7 @@ fn a_pod_is_the_bytes_that_the_format_says() {
 }
 
 #[test]
-fn what_protobuf_does_not_hold_is_shown_as_go_shows_it() {
+fn values_that_protobuf_omits_are_decoded_like_go_does() {
     let empty = |kind: &str| {
         let bytes = encode(json!({"apiVersion": "v1", "kind": kind}).to_string().as_bytes());
         decode(&bytes.unwrap(), None).unwrap()
@@ -61,7 +61,7 @@ fn what_protobuf_does_not_hold_is_shown_as_go_shows_it() {
 }
 
 #[test]
-fn a_default_kind_stands_in_for_what_the_envelope_does_not_name() {
+fn a_default_kind_completes_the_envelope() {
     let untyped = b"k8s\0\x12\x00";
     let object = decode(untyped, Some(("v1", "ConfigMap"))).unwrap();
     assert_eq!(object["kind"], "ConfigMap");
@@ -69,7 +69,7 @@ fn a_default_kind_stands_in_for_what_the_envelope_does_not_name() {
 }
 
 #[test]
-fn members_that_the_kind_does_not_have_are_left_out() {
+fn members_that_the_kind_does_not_have_are_omitted() {
     let object = json!({
         "apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "unknown": {"deep": [1]},
     });
@@ -79,7 +79,7 @@ fn members_that_the_kind_does_not_have_are_left_out() {
 }
 
 #[test]
-fn what_does_not_fit_the_kind_is_refused_with_its_place() {
+fn a_value_that_does_not_fit_the_kind_is_refused_with_its_path() {
     let refused = |object: Value| encode(object.to_string().as_bytes()).unwrap_err().to_string();
     let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "no base64"}});
     assert!(refused(secret).contains("base64"));
@@ -89,15 +89,16 @@ fn what_does_not_fit_the_kind_is_refused_with_its_place() {
         json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "spec": {"replicas": 3e9 as i64}});
     assert!(refused(scale).contains("32 bits"));
     let table = json!({"apiVersion": "meta.k8s.io/v1", "kind": "Table"});
-    assert!(refused(table).contains("no protobuf form"));
+    assert!(refused(table).contains("no protobuf encoding"));
 }
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// Some fields filled in, in any combination: nothing is lost, and encoding again gives the same bytes.
+    /// With any combination of fields set, nothing is lost, and encoding again gives the same
+    /// bytes.
     #[test]
-    fn some_fields_come_back_too(seed: u64, nth in 0..1000_usize) {
+    fn objects_with_some_fields_survive_a_round_trip(seed: u64, nth in 0..1000_usize) {
         let all: Vec<_> = { let mut all: Vec<_> = kinds().collect(); all.sort(); all };
         let object = Filler::some(seed).object(all[nth % all.len()]);
         let bytes = encode(object.to_string().as_bytes()).unwrap();
@@ -107,7 +108,8 @@ proptest! {
     }
 }
 
-/// Whether `whole` has everything that `part` has. What is added is what Go shows although it is empty.
+/// Whether `whole` has everything that `part` has. Additions are values that Go writes although
+/// they are empty.
 fn contains(whole: &Value, part: &Value) -> bool {
     match (whole, part) {
         (Value::Object(whole), Value::Object(part)) => {

@@ -1,6 +1,6 @@
-//! The parts that protobuf is made of: varints, tags, lengths.
+//! The primitives of protobuf: varints, tags, lengths.
 
-/// How the value of a field is written.
+/// The encoding of a field's value on the wire.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Wire {
     Varint,
@@ -9,7 +9,7 @@ pub enum Wire {
     Fixed32,
 }
 
-/// Why bytes are not protobuf.
+/// Why bytes are not valid protobuf.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Malformed {
     #[error("it ends in the middle of a value")]
@@ -22,22 +22,27 @@ pub enum Malformed {
     WireType(u64),
 }
 
-/// Reads fields from the front of a message.
+/// Reads the fields of a message from front to back.
 #[derive(Clone, Copy, Debug)]
-pub struct Reader<'a> {
+pub struct WireReader<'a> {
     rest: &'a [u8],
 }
 
-impl<'a> Reader<'a> {
+impl<'a> WireReader<'a> {
+    /// A reader at the start of a message.
     pub fn new(bytes: &'a [u8]) -> Self {
         Self { rest: bytes }
     }
 
+    /// Whether all bytes are read.
     pub fn is_empty(&self) -> bool {
         self.rest.is_empty()
     }
 
-    /// The number and wire type of the next field; `None` at the end.
+    /// Reads the number and wire type of the next field; `None` at the end.
+    ///
+    /// # Errors
+    /// The tag is malformed or its wire type is not supported.
     pub fn tag(&mut self) -> Result<Option<(u32, Wire)>, Malformed> {
         if self.rest.is_empty() {
             return Ok(None);
@@ -50,12 +55,16 @@ impl<'a> Reader<'a> {
             1 => Wire::Fixed64,
             2 => Wire::Delimited,
             5 => Wire::Fixed32,
-            // 3 and 4 are groups, which Kubernetes never had.
+            // 3 and 4 are groups, which Kubernetes has never used.
             other => return Err(Malformed::WireType(other)),
         };
         Ok(Some((number, wire)))
     }
 
+    /// Reads a varint of up to 64 bits.
+    ///
+    /// # Errors
+    /// It is longer than 64 bits, or the bytes end early.
     pub fn varint(&mut self) -> Result<u64, Malformed> {
         let mut value = 0_u64;
         for (index, byte) in self.rest.iter().enumerate() {
@@ -75,12 +84,20 @@ impl<'a> Reader<'a> {
         Err(Malformed::Truncated)
     }
 
+    /// Reads eight bytes, little-endian.
+    ///
+    /// # Errors
+    /// Fewer bytes are left.
     pub fn fixed64(&mut self) -> Result<u64, Malformed> {
         let (bytes, rest) = self.rest.split_first_chunk().ok_or(Malformed::Truncated)?;
         self.rest = rest;
         Ok(u64::from_le_bytes(*bytes))
     }
 
+    /// Reads a length and as many bytes.
+    ///
+    /// # Errors
+    /// The length is malformed, or fewer bytes are left.
     pub fn delimited(&mut self) -> Result<&'a [u8], Malformed> {
         let length = usize::try_from(self.varint()?).map_err(|_| Malformed::Truncated)?;
         let (bytes, rest) = self.rest.split_at_checked(length).ok_or(Malformed::Truncated)?;
@@ -88,6 +105,10 @@ impl<'a> Reader<'a> {
         Ok(bytes)
     }
 
+    /// Skips the value of a field.
+    ///
+    /// # Errors
+    /// The value is malformed, or the bytes end early.
     pub fn skip(&mut self, wire: Wire) -> Result<(), Malformed> {
         match wire {
             Wire::Varint => drop(self.varint()?),
@@ -102,6 +123,7 @@ impl<'a> Reader<'a> {
     }
 }
 
+/// Appends a varint: seven bits in each byte, the lowest first.
 pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
     while value >= 0x80 {
         out.push(value as u8 | 0x80);
@@ -114,28 +136,31 @@ fn put_tag(out: &mut Vec<u8>, number: u32, wire: u64) {
     put_varint(out, u64::from(number) << 3 | wire);
 }
 
-/// A field of a varint. Negative numbers take ten bytes.
+/// Appends a varint field with its tag. Negative numbers take ten bytes.
 pub fn put_int(out: &mut Vec<u8>, number: u32, value: i64) {
     put_tag(out, number, 0);
     put_varint(out, value.cast_unsigned());
 }
 
+/// Appends a field of eight bytes with its tag.
 pub fn put_double(out: &mut Vec<u8>, number: u32, value: f64) {
     put_tag(out, number, 1);
     out.extend_from_slice(&value.to_le_bytes());
 }
 
+/// Appends a length-delimited field with its tag.
 pub fn put_bytes(out: &mut Vec<u8>, number: u32, value: &[u8]) {
     put_tag(out, number, 2);
     put_varint(out, value.len() as u64);
     out.extend_from_slice(value);
 }
 
-/// A field of whatever `write` appends.
+/// Appends a length-delimited field whose contents `write` appends. Returns the result of `write`.
 pub fn put_nested<T>(out: &mut Vec<u8>, number: u32, write: impl FnOnce(&mut Vec<u8>) -> T) -> T {
     put_tag(out, number, 2);
     let start = out.len();
-    // Most messages are short. A longer one makes place for its length afterwards.
+    // Reserves one byte, because most messages are short. A longer message moves to make room for
+    // its length.
     out.push(0);
     let result = write(out);
     let length = out.len() - start - 1;
@@ -158,13 +183,13 @@ mod tests {
         for value in [0, 1, 127, 128, 300, u64::from(u32::MAX), u64::MAX - 1, u64::MAX] {
             let mut bytes = Vec::new();
             put_varint(&mut bytes, value);
-            assert_eq!(Reader::new(&bytes).varint(), Ok(value));
+            assert_eq!(WireReader::new(&bytes).varint(), Ok(value));
             let cut = &bytes[..bytes.len() - 1];
-            assert_eq!(Reader::new(cut).varint(), Err(Malformed::Truncated));
+            assert_eq!(WireReader::new(cut).varint(), Err(Malformed::Truncated));
         }
-        assert_eq!(Reader::new(&[0xff; 11]).varint(), Err(Malformed::Varint));
+        assert_eq!(WireReader::new(&[0xff; 11]).varint(), Err(Malformed::Varint));
         let too_large = [0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 2];
-        assert_eq!(Reader::new(&too_large).varint(), Err(Malformed::Varint));
+        assert_eq!(WireReader::new(&too_large).varint(), Err(Malformed::Varint));
     }
 
     #[test]
@@ -172,7 +197,7 @@ mod tests {
         for length in [0, 1, 127, 128, 16_383, 16_384, 100_000] {
             let mut bytes = Vec::new();
             put_nested(&mut bytes, 3, |out| out.resize(out.len() + length, 7));
-            let mut reader = Reader::new(&bytes);
+            let mut reader = WireReader::new(&bytes);
             assert_eq!(reader.tag(), Ok(Some((3, Wire::Delimited))));
             assert_eq!(reader.delimited(), Ok(&vec![7; length][..]));
             assert_eq!(reader.tag(), Ok(None));

@@ -1,5 +1,5 @@
-//! Held against a real kube-apiserver: what it answers in one form, transcoded, is what it answers
-//! in the other, for everything that its discovery names.
+//! Compares with a real kube-apiserver: for everything in its discovery, its response in one
+//! encoding, transcoded, equals its response in the other.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -9,12 +9,12 @@ use http_body_util::BodyExt;
 use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
-use kubernetes_protobuf::openapi::{self, Version};
+use kubernetes_protobuf::openapi::{self, OpenApiVersion};
 use kubernetes_protobuf::{MEDIA_TYPE, decode, encode, encode_as};
 use serde_json::{Value, json};
 use testbed::RealCluster;
 
-/// How long a definition may take to be published.
+/// Maximum time until a definition is published.
 const SCHEMAS_PATIENCE: std::time::Duration = std::time::Duration::from_secs(30);
 
 struct Server {
@@ -41,12 +41,12 @@ impl Server {
         let (parts, body) = response.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes().to_vec();
         let answered = parts.headers.get(CONTENT_TYPE).map_or("", |value| value.to_str().unwrap());
-        assert!(answered.starts_with(form), "{path} answers {answered}");
+        assert!(answered.starts_with(form), "{path} returns {answered}");
         (parts.status.as_u16(), bytes)
     }
 
-    /// What an answer says that it is, and its body.
-    async fn ask(&self, path: &str, accept: &str) -> (String, Vec<u8>) {
+    /// The content type of a response, and its body.
+    async fn get(&self, path: &str, accept: &str) -> (String, Vec<u8>) {
         let request = Request::get(path).header(ACCEPT, accept).body(Body::empty()).unwrap();
         let (parts, body) = self.client.send(request).await.unwrap().into_parts();
         assert_eq!(parts.status, 200, "{path}");
@@ -54,25 +54,25 @@ impl Server {
         (parts.headers[CONTENT_TYPE].to_str().unwrap().to_owned(), bytes)
     }
 
-    /// Reads a document about types in both forms and holds ours against them.
-    async fn compare_schemas(&self, path: &str, version: Version) -> Value {
-        let (_, before) = self.ask(path, "application/json").await;
-        let (new, protobuf) = self.ask(path, version.media_type()).await;
-        let (old, _) = self.ask(path, version.old_media_type()).await;
-        let (_, after) = self.ask(path, "application/json").await;
+    /// Reads a document about types in both encodings and compares the encoder's result with them.
+    async fn compare_schemas(&self, path: &str, version: OpenApiVersion) -> Value {
+        let (_, before) = self.get(path, "application/json").await;
+        let (new, protobuf) = self.get(path, version.media_type()).await;
+        let (old, _) = self.get(path, version.old_media_type()).await;
+        let (_, after) = self.get(path, "application/json").await;
         if before != after {
             return Box::pin(self.compare_schemas(path, version)).await;
         }
         assert_eq!((&*new, &*old), (version.media_type(), version.media_type()));
         let document = serde_json::from_slice(&before).unwrap();
-        // Members come in another order there, so the bytes do too.
+        // The server has another order of members, so the order of bytes differs too.
         let sorted = |mut bytes: Vec<u8>| {
             bytes.sort_unstable();
             bytes
         };
-        let ours = openapi::encode(version, &document);
-        assert_eq!(ours.len(), protobuf.len(), "{path}");
-        assert!(sorted(ours) == sorted(protobuf), "{path}: other bytes");
+        let own = openapi::encode(version, &document);
+        assert_eq!(own.len(), protobuf.len(), "{path}");
+        assert!(sorted(own) == sorted(protobuf), "{path}: other bytes");
         document
     }
 
@@ -82,27 +82,28 @@ impl Server {
         serde_json::from_slice(&bytes).unwrap()
     }
 
-    /// Reads in both forms, holds ours against each, and says how many items there were.
+    /// Reads in both encodings, compares the transcoded objects with each, and returns the number
+    /// of items.
     async fn compare(&self, path: &str) -> usize {
         let (_, before) = self.call(Method::GET, path, "application/json", Vec::new()).await;
         let (code, protobuf) = self.call(Method::GET, path, MEDIA_TYPE, Vec::new()).await;
         let (_, after) = self.call(Method::GET, path, "application/json", Vec::new()).await;
         if before != after {
-            // It changed in between. Both readings are of one state when nothing did.
+            // The object changed in between. Without a change, both responses have the same state.
             return Box::pin(self.compare(path)).await;
         }
         assert_eq!(code, 200, "{path}");
         let json: Value = serde_json::from_slice(&before).unwrap();
-        let ours = encode(&before).unwrap_or_else(|error| panic!("{path}: {error}"));
+        let own = encode(&before).unwrap_or_else(|error| panic!("{path}: {error}"));
         let text = |bytes: &[u8]| bytes.escape_ascii().to_string();
-        assert!(ours == protobuf, "{path}\n{}\n{}", text(&ours), text(&protobuf));
+        assert!(own == protobuf, "{path}\n{}\n{}", text(&own), text(&protobuf));
         let mut decoded = decode(&protobuf, Some(("v1", ""))).unwrap();
         if json.get("apiVersion").is_none() {
-            // Discovery leaves it out in both forms.
+            // Discovery omits it in both encodings.
             decoded.as_object_mut().unwrap().remove("apiVersion");
         }
         if json["items"] == json!([]) {
-            // Go itself would say null; its server takes care of lists before it answers.
+            // Go itself would write null; its server replaces nil lists before it responds.
             assert_eq!(decoded["items"].take(), Value::Null, "{path}");
             decoded["items"] = json!([]);
         }
@@ -123,7 +124,7 @@ async fn listable(server: &Server) -> Vec<(String, String, String)> {
     let mut all = Vec::new();
     for (path, version) in versions {
         for resource in server.json(&path).await["resources"].as_array().unwrap() {
-            // Component statuses are asked for one by one and come in any order.
+            // Component statuses are queried one by one and arrive in any order.
             let stored = resource["name"] != "componentstatuses";
             if stored && resource["verbs"].as_array().unwrap().contains(&json!("list")) {
                 let (plural, kind) = (&resource["name"], &resource["kind"]);
@@ -364,11 +365,11 @@ fn samples() -> Vec<(&'static str, Value)> {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn both_forms_of_everything_that_a_real_server_lists_are_one() {
+async fn everything_that_a_real_server_lists_is_equal_in_both_encodings() {
     let cluster = tokio::task::spawn_blocking(|| RealCluster::start().unwrap()).await.unwrap();
     let server = Server::of(&cluster).await;
     for (path, object) in samples() {
-        // Sent in protobuf, read in JSON: the server takes what we make.
+        // Sent in protobuf, read in JSON: the server accepts the encoder's bytes.
         let form = MEDIA_TYPE;
         let body = encode(object.to_string().as_bytes()).unwrap();
         let (code, answer) = server.call(Method::POST, path, form, body).await;
@@ -395,28 +396,28 @@ async fn both_forms_of_everything_that_a_real_server_lists_are_one() {
     schemas(&server).await;
 }
 
-/// The documents about types, with those of the sample that is a definition.
+/// The documents about types, including those of the sample definition.
 async fn schemas(server: &Server) {
     let start = std::time::Instant::now();
     let mut paths = Vec::new();
     while !paths.contains(&"/openapi/v3/apis/example.org/v1".to_owned()) {
-        // Definitions are published on the server's own time.
+        // The server publishes definitions asynchronously.
         assert!(start.elapsed() < SCHEMAS_PATIENCE, "{paths:?}");
-        let (_, index) = server.ask("/openapi/v3", "application/json").await;
+        let (_, index) = server.get("/openapi/v3", "application/json").await;
         let index: Value = serde_json::from_slice(&index).unwrap();
         let known = index["paths"].as_object().unwrap().keys();
         paths = known.map(|path| format!("/openapi/v3/{path}")).collect();
     }
     for path in &paths {
-        server.compare_schemas(path, Version::V3).await;
+        server.compare_schemas(path, OpenApiVersion::V3).await;
     }
-    let whole = server.compare_schemas("/openapi/v2", Version::V2).await;
+    let whole = server.compare_schemas("/openapi/v2", OpenApiVersion::V2).await;
     let definitions = whole["definitions"].as_object().unwrap().len();
     assert!(paths.len() > 30 && definitions > 300, "{} paths, {definitions}", paths.len());
     println!("{} documents, {definitions} definitions", paths.len() + 1);
 }
 
-/// Refusals, options of a delete, and subresources have both forms too.
+/// Refusals, options of deletes, and subresources have both encodings too.
 async fn statuses(server: &Server) {
     server.compare("/apis/apps/v1/namespaces/default/deployments/sample/scale").await;
     for path in ["/api", "/apis", "/api/v1", "/apis/apps", "/apis/apps/v1"] {

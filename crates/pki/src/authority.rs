@@ -1,4 +1,4 @@
-//! A certificate authority, and what it issues.
+//! A certificate authority and its certificates.
 
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
@@ -12,16 +12,16 @@ use crate::inspect::CertificateInfo;
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 
-/// Life of an authority: as long as other installers of clusters choose.
+/// Life of an authority: 10 years, like that of kubeadm.
 pub const AUTHORITY_LIFE: Duration = DAY.saturating_mul(3650);
 
 /// Life of a serving certificate. Some clients refuse more than 398 days.
 pub const SERVING_LIFE: Duration = DAY.saturating_mul(365);
 
-/// Certificates are valid from this long before they are made, for clients whose clocks are slow.
+/// Certificates are valid from this long before their creation, for clients whose clocks are slow.
 pub const BACKDATED: Duration = Duration::from_secs(60 * 60);
 
-/// Names that every serving certificate has.
+/// Host names and addresses that every serving certificate has.
 pub const LOCAL_NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 /// A key that signs certificates, and its own certificate.
@@ -38,15 +38,15 @@ pub struct CertificateAuthority {
 pub struct Issued {
     /// The certificate, followed by that of its authority.
     pub certificate_pem: String,
-    /// PKCS #8.
+    /// The key, in PKCS #8.
     pub key_pem: String,
 }
 
 impl CertificateAuthority {
-    /// Makes a new key and a certificate signed by itself, valid for [`AUTHORITY_LIFE`].
+    /// Generates a key and a self-signed certificate, valid for [`AUTHORITY_LIFE`] from `now`.
     ///
     /// # Errors
-    /// [`PkiError::Issue`], for example when the name is not printable.
+    /// [`PkiError::Issue`], for example when the name is not printable. Use another name.
     pub fn generate(common_name: &str, now: SystemTime) -> Result<Self, PkiError> {
         let failed = |source| PkiError::Issue { subject: common_name.to_owned(), source };
         let key = KeyPair::generate_for(&PKCS_ECDSA_P256_SHA256).map_err(failed)?;
@@ -61,11 +61,11 @@ impl CertificateAuthority {
         Self::load(&certificate.pem(), &key.serialize_pem())
     }
 
-    /// Takes an authority from its PEM texts.
+    /// Loads an authority from its PEM texts.
     ///
     /// # Errors
-    /// [`PkiError::Parse`] when one of them does not decode, is no authority, or the key is not
-    /// that of the certificate.
+    /// [`PkiError::Parse`] when a text does not decode, the certificate is no authority, or the key
+    /// does not belong to the certificate. Restore the files.
     pub fn load(certificate_pem: &str, key_pem: &str) -> Result<Self, PkiError> {
         let failed =
             |reason: &dyn std::fmt::Display| PkiError::parse("a certificate authority", reason);
@@ -75,7 +75,7 @@ impl CertificateAuthority {
         }
         let key = KeyPair::from_pem(key_pem).map_err(|error| failed(&error))?;
         if key.public_key_raw() != info.public_key {
-            return Err(failed(&"the key is not that of the certificate"));
+            return Err(failed(&"the key does not belong to the certificate"));
         }
         let issuer =
             Issuer::from_ca_cert_pem(certificate_pem, key).map_err(|error| failed(&error))?;
@@ -86,20 +86,22 @@ impl CertificateAuthority {
         })
     }
 
+    /// The certificate of the authority.
     pub fn certificate_pem(&self) -> &str {
         &self.certificate_pem
     }
 
-    /// The signing key. Whoever has it can be anybody.
+    /// The signing key in PKCS #8. Its holder can issue a certificate for any server or user.
     pub fn key_pem(&self) -> &str {
         &self.key_pem
     }
 
-    /// Issues a certificate for a server known by `names` (host names and addresses) and
-    /// [`LOCAL_NAMES`].
+    /// Issues a certificate for a server with `names` (host names and addresses) and
+    /// [`LOCAL_NAMES`], valid for [`SERVING_LIFE`] from `now`.
     ///
     /// # Errors
-    /// [`PkiError::Name`] for what is neither a host name nor an address.
+    /// [`PkiError::Name`] for a name that is neither a host name nor an address;
+    /// [`PkiError::Issue`] for an unprintable common name.
     pub fn issue_serving(
         &self,
         common_name: &str,
@@ -116,11 +118,11 @@ impl CertificateAuthority {
         self.issue(common_name, params)
     }
 
-    /// Issues a certificate by which a client is the user `common_name`, in the group
-    /// `organization` if there is one.
+    /// Issues a client certificate for the user `common_name`, in the group `organization` if there
+    /// is one.
     ///
     /// # Errors
-    /// [`PkiError::Issue`].
+    /// [`PkiError::Issue`], for example when a name is not printable. Use another name.
     pub fn issue_client(
         &self,
         common_name: &str,

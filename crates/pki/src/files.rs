@@ -1,6 +1,7 @@
-//! Certificates and keys on disk: written whole or not at all, keys readable by their owner only.
+//! Certificates and keys on disk. Files are replaced atomically, and only their owner can read
+//! keys.
 //!
-//! Of a pair, the key is written first, so that where there is a certificate there is its key.
+//! Of a pair, the key is written first, so a certificate always has its key beside it.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::Write as _;
@@ -19,7 +20,7 @@ pub const FILE_BYTES_MAX: u64 = 1024 * 1024;
 const PRIVATE: u32 = 0o600;
 const PUBLIC: u32 = 0o644;
 
-/// Where a certificate and its key are.
+/// The paths of a certificate and its key, both in PEM.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateFiles {
     pub certificate: PathBuf,
@@ -35,29 +36,30 @@ impl CertificateFiles {
         }
     }
 
-    /// Reads both.
+    /// Reads both files.
     ///
     /// # Errors
-    /// [`PkiError::File`].
+    /// [`PkiError::File`] when a file cannot be read or is larger than [`FILE_BYTES_MAX`]. The
+    /// content is not decoded.
     pub fn read(&self) -> Result<Issued, PkiError> {
         Ok(Issued { certificate_pem: read(&self.certificate)?, key_pem: read(&self.key)? })
     }
 
-    /// Writes both; makes the directory if need be.
+    /// Writes both files, the key first; creates the directory if it does not exist.
     ///
     /// # Errors
-    /// [`PkiError::File`].
+    /// [`PkiError::File`]; each file then has its old or its new content.
     pub fn write(&self, pair: &Issued) -> Result<(), PkiError> {
         write_private(&self.key, pair.key_pem.as_bytes())?;
         write_public(&self.certificate, pair.certificate_pem.as_bytes())
     }
 }
 
-/// Loads the authority in these files, or makes one when there is no certificate.
+/// Loads the authority in these files, or generates one when there is no certificate.
 ///
 /// # Errors
-/// Files that are there and do not hold an authority are an error: clients trust it, so it is never
-/// replaced unasked.
+/// The files exist and hold no authority. Clients trust the old authority, so it is never replaced
+/// without a request of the operator, who must restore or delete the files.
 pub fn ensure_authority(
     files: &CertificateFiles,
     common_name: &str,
@@ -76,12 +78,12 @@ pub fn ensure_authority(
     Ok(authority)
 }
 
-/// Makes sure that the files hold a serving certificate of `authority` for at least `names` with a
-/// third of its life left; issues one where they do not. Says whether it did.
+/// Ensures that the files hold a serving certificate of `authority` for at least `names` with a
+/// third of its life left, and issues one otherwise. Returns whether it did.
 ///
 /// # Errors
-/// When the certificate could not be issued or written. What was in the files before does not
-/// matter.
+/// The certificate could not be issued or written. The previous content of the files is never an
+/// error.
 pub fn ensure_serving(
     files: &CertificateFiles,
     authority: &CertificateAuthority,
@@ -104,32 +106,32 @@ fn serves(
 ) -> bool {
     let Ok(info) = CertificateInfo::from_pem(&pair.certificate_pem) else { return false };
     let Ok(key) = rcgen::KeyPair::from_pem(&pair.key_pem) else { return false };
-    let wanted = serving_names(names);
+    let expected = serving_names(names);
     key.public_key_raw() == info.public_key
         && pair.certificate_pem.ends_with(authority.certificate_pem())
         && info.is_valid_at(now)
         && !info.is_due_at(now)
-        && wanted.iter().all(|name| info.names.contains(name))
+        && expected.iter().all(|name| info.names.contains(name))
 }
 
-/// Replaces a file whole, readable and writable by its owner only.
+/// Replaces a file atomically. Only its owner can read and write it.
 ///
 /// # Errors
-/// [`PkiError::File`]; the old content is then still there.
+/// [`PkiError::File`]; the file then still has its old content.
 pub fn write_private(path: &Path, content: &[u8]) -> Result<(), PkiError> {
     replace(path, content, PRIVATE)
 }
 
-/// Replaces a file whole, readable by all.
+/// Replaces a file atomically. All users of the system can read it.
 ///
 /// # Errors
-/// As [`write_private`].
+/// [`PkiError::File`]; the file then still has its old content.
 pub fn write_public(path: &Path, content: &[u8]) -> Result<(), PkiError> {
     replace(path, content, PUBLIC)
 }
 
 fn replace(path: &Path, content: &[u8], mode: u32) -> Result<(), PkiError> {
-    /// Tells apart the temporary files of threads that write at once.
+    /// Distinguishes the temporary files of threads that write at the same time.
     static COUNTER: AtomicU32 = AtomicU32::new(0);
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     let directory = directory.unwrap_or(Path::new("."));
@@ -145,14 +147,15 @@ fn replace(path: &Path, content: &[u8], mode: u32) -> Result<(), PkiError> {
         .and_then(|()| fs::rename(&temporary, path))
         .and_then(|()| File::open(directory)?.sync_all());
     written.map_err(|source| {
-        // Gone already when the rename was done; nothing else can be done about a leftover.
+        // The file does not exist any more after the rename; a leftover cannot be handled
+        // otherwise.
         let _ = fs::remove_file(&temporary);
         failed("write", path)(source)
     })
 }
 
 fn write_new(path: &Path, content: &[u8], mode: u32) -> std::io::Result<()> {
-    // A file of this name can only be left over from an earlier process of the same number.
+    // A file of this name can only be a leftover of an earlier process with the same id.
     if path.exists() {
         fs::remove_file(path)?;
     }

@@ -11,15 +11,17 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::PkiError;
 
-/// What a certificate says.
+/// The parsed fields of a certificate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct CertificateInfo {
+    /// Empty when the certificate has none.
     pub common_name: String,
     pub organizations: Vec<String>,
     pub not_before: SystemTime,
     pub not_after: SystemTime,
-    /// Host names and addresses it is good for, as text, sorted.
+    /// Host names and addresses that the certificate is valid for, as text, sorted.
     pub names: Vec<String>,
+    /// Whether it may sign certificates.
     pub is_authority: bool,
     /// The public key, without its algorithm.
     pub public_key: Vec<u8>,
@@ -31,14 +33,14 @@ impl CertificateInfo {
     /// Reads the first certificate of a PEM text.
     ///
     /// # Errors
-    /// [`PkiError::Parse`] when there is none or it does not decode.
+    /// [`PkiError::Parse`] when there is no certificate or it does not decode.
     pub fn from_pem(pem: &str) -> Result<Self, PkiError> {
         let der = CertificateDer::from_pem_slice(pem.as_bytes())
             .map_err(|error| PkiError::parse("a PEM text", error))?;
         Self::from_der(&der)
     }
 
-    /// Reads a certificate.
+    /// Reads a certificate in DER. Its signature is not verified.
     ///
     /// # Errors
     /// [`PkiError::Parse`] when it does not decode.
@@ -61,12 +63,12 @@ impl CertificateInfo {
         })
     }
 
-    /// Whether `now` is within its life.
+    /// Whether `now` is between `not_before` and `not_after`.
     pub fn is_valid_at(&self, now: SystemTime) -> bool {
         self.not_before <= now && now <= self.not_after
     }
 
-    /// Whether less than a third of its life is left.
+    /// Whether the certificate is due for renewal: less than a third of its life is left at `now`.
     pub fn is_due_at(&self, now: SystemTime) -> bool {
         let life = self.not_after.duration_since(self.not_before).unwrap_or_default();
         self.not_after.duration_since(now).unwrap_or_default() < life / 3

@@ -1,10 +1,10 @@
-//! Certificates: an authority of one's own, what it issues, the files they live in, TLS made of
-//! them.
+//! Certificates: a private authority, the certificates it issues, their files, and TLS
+//! configurations.
 //!
-//! [`authority`] issues serving and client certificates with P-256 keys. [`files`] keeps pairs of
-//! certificate and key on disk and renews them. [`serving`] presents a pair to clients and takes a
-//! replaced one without a restart. [`tls`] builds the rustls configurations. [`inspect`] reads
-//! certificates. Nothing here knows what the names mean.
+//! [`authority`] issues serving and client certificates with P-256 keys. [`files`] stores pairs of
+//! certificate and key on disk and renews them. [`serving`] presents a pair to clients and reloads
+//! a replaced pair without a restart. [`tls`] builds the rustls configurations. [`inspect`] reads
+//! certificates. The crate gives names no meaning.
 
 pub mod authority;
 pub mod files;
@@ -20,12 +20,12 @@ pub use tls::{ClientCertificatePolicy, client_config, server_config};
 
 use std::path::PathBuf;
 
-/// What went wrong, by step.
+/// A failed step, with its cause.
 #[derive(Debug, thiserror::Error)]
 pub enum PkiError {
     #[error("could not issue the certificate for \"{subject}\"")]
     Issue { subject: String, source: rcgen::Error },
-    #[error("\"{name}\" cannot stand in a certificate as host name or address")]
+    #[error("\"{name}\" is no host name or address for a certificate")]
     Name { name: String, source: rcgen::Error },
     #[error("could not read the certificate or key of {what}: {reason}")]
     Parse { what: String, reason: String },

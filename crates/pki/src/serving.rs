@@ -1,4 +1,4 @@
-//! The certificate a server presents, replaced without a restart when its files change.
+//! The certificate that a server presents. It is replaced without a restart when its files change.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::PkiError;
 use crate::authority::Issued;
 use crate::files::CertificateFiles;
 
-/// A certificate with its key, from files. New connections get the newest one that could be read.
+/// A certificate with its key, from files. New connections get the newest pair that could be read.
 pub struct ServingCertificate {
     files: CertificateFiles,
     current: ArcSwap<Current>,
@@ -28,18 +28,19 @@ impl ServingCertificate {
     /// Reads the pair.
     ///
     /// # Errors
-    /// When it cannot be read, does not decode, or the key is not that of the certificate.
+    /// The pair cannot be read or decoded, or the key does not belong to the certificate.
     pub fn load(files: CertificateFiles) -> Result<Arc<Self>, PkiError> {
         let current = read(&files)?;
         Ok(Arc::new(Self { files, current: ArcSwap::from_pointee(current) }))
     }
 
-    /// Reads the files again and takes what they hold if it is another pair. Says whether it was.
-    /// Reads two small files: call it every few seconds, or when told that they changed.
+    /// Reads the files again, and presents their pair from now on if it is another one. Returns
+    /// whether it was. This reads two small files: call it every few seconds, or when the files
+    /// have changed.
     ///
     /// # Errors
-    /// As [`ServingCertificate::load`]. The certificate stays as it was; a pair that is just being
-    /// replaced can fail so, and the next call takes it.
+    /// Those of [`ServingCertificate::load`]. The previous certificate stays. A pair whose files
+    /// are being replaced can fail; the next call then reads it.
     pub fn reload_if_changed(&self) -> Result<bool, PkiError> {
         let pair = self.files.read()?;
         let current = self.current.load();
@@ -52,16 +53,17 @@ impl ServingCertificate {
         Ok(true)
     }
 
-    /// The certificate presented now, with its chain.
+    /// The current certificate with its chain, in PEM.
     pub fn certificate_pem(&self) -> String {
         self.current.load().pair.certificate_pem.clone()
     }
 
-    /// Whether the certificate presented now is one of `authority_pem`, by the end of its chain.
+    /// Whether the chain of the current certificate ends with `authority_pem`.
     pub fn is_issued_by(&self, authority_pem: &str) -> bool {
         self.current.load().pair.certificate_pem.ends_with(authority_pem)
     }
 
+    /// The files that the pair is read from.
     pub fn files(&self) -> &CertificateFiles {
         &self.files
     }

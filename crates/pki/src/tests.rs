@@ -22,7 +22,7 @@ fn names(list: &[&str]) -> Vec<String> {
 }
 
 #[test]
-fn an_authority_survives_its_text_form() {
+fn an_authority_survives_its_pem_encoding() {
     let made = authority();
     let loaded = CertificateAuthority::load(made.certificate_pem(), made.key_pem()).unwrap();
     let info = CertificateInfo::from_pem(loaded.certificate_pem()).unwrap();
@@ -46,8 +46,8 @@ fn a_foreign_key_or_a_leaf_is_no_authority() {
 #[test]
 fn a_serving_certificate_has_the_local_names_and_those_given() {
     let now = SystemTime::now();
-    let wanted = names(&["drover.example.com", "192.0.2.7", "localhost", ""]);
-    let pair = authority().issue_serving("drover", &wanted, now).unwrap();
+    let requested = names(&["drover.example.com", "192.0.2.7", "localhost", ""]);
+    let pair = authority().issue_serving("drover", &requested, now).unwrap();
     let info = CertificateInfo::from_pem(&pair.certificate_pem).unwrap();
     assert_eq!(info.names, ["127.0.0.1", "192.0.2.7", "::1", "drover.example.com", "localhost"]);
     assert!(!info.is_authority);
@@ -74,11 +74,11 @@ fn a_client_certificate_names_user_and_group() {
 #[test]
 fn the_checksum_does_not_depend_on_newlines_at_the_end() {
     // printf 'abc\n' | sha256sum
-    let wanted = "edeaaff3f1774ad2888673770c6d64097e391bc362d7d6fb34982ddf0efd18cb";
+    let expected = "edeaaff3f1774ad2888673770c6d64097e391bc362d7d6fb34982ddf0efd18cb";
     for text in ["abc", "abc\n", "abc\n\n", "abc\r\n"] {
-        assert_eq!(ca_checksum(text), wanted);
+        assert_eq!(ca_checksum(text), expected);
     }
-    assert_ne!(ca_checksum("abd"), wanted);
+    assert_ne!(ca_checksum("abd"), expected);
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn a_serving_certificate_is_renewed_when_it_no_longer_serves() {
 }
 
 #[test]
-fn a_replaced_certificate_is_taken_and_a_broken_one_is_not() {
+fn a_replaced_certificate_is_reloaded_and_a_broken_one_is_not() {
     let directory = tempfile::tempdir().unwrap();
     let files = CertificateFiles::in_directory(directory.path(), "serving");
     let ca = authority();

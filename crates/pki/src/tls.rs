@@ -16,28 +16,29 @@ use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
 use crate::PkiError;
 use crate::authority::Issued;
 
-/// Protocols in the order of preference.
+/// Protocols of ALPN in the order of preference.
 pub const ALPN: [&[u8]; 2] = [b"h2", b"http/1.1"];
 
-/// What a server does about certificates of clients.
+/// How a server treats client certificates.
 #[derive(Clone, Debug)]
 pub enum ClientCertificatePolicy {
-    /// Asks for none. Browsers never show a choice of certificates.
+    /// Requests none. Browsers never show a choice of certificates.
     None,
-    /// Asks; a client may have none. One that no authority of this PEM text signed, or that is
-    /// expired, ends the handshake.
+    /// Requests one, which is optional. A certificate that is expired or not signed by an authority
+    /// of this PEM text ends the handshake.
     Verified { authorities_pem: String },
-    /// Asks; a client may have none. Proves only that the client has the key of what it presents:
-    /// **whoever reads the chain must verify it**. This is how Kubernetes answers 401 to an expired
-    /// certificate, and how several authorities with different meanings are told apart.
+    /// Requests one, which is optional. The handshake proves only that the client has the key of
+    /// its certificate: **the reader of the chain must verify it**. Like kube-apiserver, a server
+    /// can then respond 401 to an expired certificate, and distinguish several authorities.
     Requested,
 }
 
-/// A server that presents what `resolver` has, speaks HTTP/2 and HTTP/1.1, TLS 1.2 and 1.3.
+/// The configuration of a server that presents the certificate of `resolver` and speaks HTTP/2 and
+/// HTTP/1.1 over TLS 1.2 and 1.3.
 ///
 /// # Errors
-/// [`PkiError::Parse`] and [`PkiError::ClientVerifier`] on authorities that do not decode or are
-/// none.
+/// [`PkiError::Parse`] and [`PkiError::ClientVerifier`] when the authorities do not decode or there
+/// is none.
 pub fn server_config(
     resolver: Arc<dyn ResolvesServerCert>,
     clients: &ClientCertificatePolicy,
@@ -64,11 +65,11 @@ pub fn server_config(
     Ok(config)
 }
 
-/// A client that trusts the authorities of this PEM text only, and presents `identity` if it has
-/// one.
+/// The configuration of a client that trusts only the authorities of this PEM text, and presents
+/// `identity` if there is one.
 ///
 /// # Errors
-/// [`PkiError::Parse`] on what does not decode.
+/// [`PkiError::Parse`] when the authorities or the identity do not decode.
 pub fn client_config(
     authorities_pem: &str,
     identity: Option<&Issued>,
@@ -110,7 +111,7 @@ fn roots(pem: &str) -> Result<RootCertStore, PkiError> {
     Ok(roots)
 }
 
-/// Takes any certificate whose key the client has.
+/// Accepts any certificate whose key the client has.
 #[derive(Debug)]
 struct PossessionOnly {
     algorithms: WebPkiSupportedAlgorithms,

@@ -1,5 +1,5 @@
-//! Takes from a socket all that has arrived, in place of the 4 KiB at a time that rustls asks for: a full TLS record
-//! would take five system calls.
+//! Reads all bytes that have arrived at a socket. rustls requests only 4 KiB at a time, so a full
+//! TLS record would need five system calls.
 
 use std::io;
 use std::pin::Pin;
@@ -13,20 +13,21 @@ use tokio_util::io::poll_read_buf;
 #[cfg(test)]
 mod tests;
 
-/// Bytes taken in one system call when much comes: some records of 16 KiB.
+/// Bytes read in one system call when many arrive: a few TLS records of 16 KiB.
 const READ_AHEAD_BYTES: usize = 64 * 1024;
 
-/// A socket that is read ahead of its reader, as long as more comes than the reader asks for. What has been read is held
-/// only until the reader has it, so that a connection at rest costs nothing.
+/// A socket that is read ahead of its reader while more bytes arrive than the reader requests. The
+/// buffer is freed once the reader has consumed it, so an idle connection holds no memory.
 #[derive(Debug)]
 pub struct ReadAhead {
     socket: TcpStream,
     unread: BytesMut,
-    /// The last read took all that was asked for: more may have arrived.
+    /// The last read filled the requested space, so more may have arrived.
     is_behind: bool,
 }
 
 impl ReadAhead {
+    /// Wraps a socket. It reads nothing yet.
     #[must_use]
     pub fn new(socket: TcpStream) -> Self {
         Self { socket, unread: BytesMut::new(), is_behind: false }
@@ -58,9 +59,9 @@ impl AsyncRead for ReadAhead {
             };
             this.is_behind = read > out.remaining();
         }
-        let taken = this.unread.len().min(out.remaining());
-        out.put_slice(&this.unread[..taken]);
-        this.unread.advance(taken);
+        let passed = this.unread.len().min(out.remaining());
+        out.put_slice(&this.unread[..passed]);
+        this.unread.advance(passed);
         if this.unread.is_empty() {
             this.unread = BytesMut::new();
         }

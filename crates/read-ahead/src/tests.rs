@@ -1,4 +1,4 @@
-//! What is written to a socket is what is read ahead of it, whatever the sizes.
+//! The bytes written to a socket are read from it unchanged, in chunks of any size.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -18,7 +18,7 @@ async fn pair() -> (ReadAhead, TcpStream) {
 }
 
 #[tokio::test]
-async fn bytes_come_whole_and_in_order_whatever_the_reader_asks_for() {
+async fn all_bytes_arrive_in_order_for_any_size_of_reads() {
     for chunk in [1, 7, 4096, 5000, 300_000] {
         let (mut near, mut far) = pair().await;
         let sent: Vec<u8> = (0..1_000_000_u32).map(|number| (number % 251) as u8).collect();
@@ -42,7 +42,7 @@ async fn bytes_come_whole_and_in_order_whatever_the_reader_asks_for() {
 }
 
 #[tokio::test]
-async fn bytes_go_the_other_way() {
+async fn writes_reach_the_other_end() {
     let (mut near, mut far) = pair().await;
     near.write_all(b"hello").await.unwrap();
     near.shutdown().await.unwrap();

@@ -1,7 +1,7 @@
-//! What is special about browsers: pages repeat the CSRF value of their login with each change.
+//! Cross-site request forgery: pages repeat the CSRF value of their login with each change.
 //!
-//! Only who came by a login cookie has such a value. Programs that send their token in a header are not asked for one:
-//! no browser adds that header for a foreign page.
+//! Only callers with a login cookie have such a value. Programs that send their token in a header
+//! need none: no browser adds that header for a page of another origin.
 
 use http::{HeaderMap, HeaderValue, Method, header};
 
@@ -13,9 +13,11 @@ pub(crate) fn is_browser(headers: &HeaderMap) -> bool {
     agent.is_some_and(|agent| agent.to_ascii_lowercase().contains("mozilla"))
 }
 
-/// The cookies to set, so that the caller's pages know the value.
+/// Checks the CSRF value of a change. Returns the cookies to set, so that pages of the caller know
+/// the value.
 ///
-/// `methods`: the one sent and the one it stands for; when both are GET nothing is changed.
+/// `methods`: the method that was sent and the effective one; when both are GET, nothing is
+/// changed.
 ///
 /// # Errors
 /// 422 for a change without the value.

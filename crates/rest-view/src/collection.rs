@@ -1,4 +1,5 @@
-//! The wire form of resources and collections: default links and actions, the envelope of lists.
+//! The representation of resources and collections: default links and actions, and the envelope of
+//! lists.
 
 pub mod listing;
 pub mod query;
@@ -14,7 +15,7 @@ use crate::types::context::{Context, Presentation};
 use crate::types::descriptor::{Descriptor, Resource};
 use crate::types::store::Key;
 
-/// A stored object as the caller sees it, formatter and all.
+/// A stored object as the caller sees it, after the formatter.
 pub(crate) fn resource(
     context: &Presentation<'_>,
     descriptor: &Descriptor,
@@ -24,7 +25,7 @@ pub(crate) fn resource(
     Showing::new(context, descriptor).resource(stored, reveal)
 }
 
-/// Shows objects of one type: what is the same for all of them is found out once.
+/// Renders objects of one type: what is the same for all of them is computed once.
 pub(crate) struct Showing<'a> {
     context: &'a Presentation<'a>,
     descriptor: &'a Descriptor,
@@ -38,18 +39,19 @@ struct Related<'a> {
 }
 
 enum RelatedTarget<'a> {
-    /// Below the resource, by this name.
+    /// Below the resource, at this name.
     Below(String),
-    /// In the collection of this type, where the field names the resource.
+    /// In the collection of this type, filtered by the field that refers to the resource.
     Referring { other: &'a Descriptor, field: &'a str },
 }
 
 impl<'a> Showing<'a> {
+    /// Computes the links that all objects of the type have.
     pub fn new(context: &'a Presentation<'a>, descriptor: &'a Descriptor) -> Self {
         Self { context, descriptor, related: related(context, descriptor) }
     }
 
-    /// `reveal`: also what is shown only in the reply to a create.
+    /// `reveal`: also fields that are shown only in the reply to a create.
     pub fn resource(&self, stored: &Value, reveal: bool) -> Resource {
         let Self { context, descriptor, .. } = *self;
         let (id, fields) = fields(context, descriptor, stored, reveal);
@@ -110,7 +112,7 @@ fn related<'a>(context: &'a Presentation<'a>, descriptor: &'a Descriptor) -> Vec
     found
 }
 
-/// Id and fields, but for what a formatter adds.
+/// Id and fields, before the formatter.
 fn fields(
     context: &Presentation<'_>,
     descriptor: &Descriptor,
@@ -131,7 +133,8 @@ fn fields(
     (id, fields)
 }
 
-/// The fields as [`resource`] shows them, without what nothing is filtered or sorted by.
+/// The fields as [`resource`] shows them, without links and actions: lists cannot filter or sort by
+/// those.
 pub(crate) fn shown_fields(
     context: &Presentation<'_>,
     descriptor: &Descriptor,
@@ -145,7 +148,8 @@ pub(crate) fn shown_fields(
     resource.fields
 }
 
-/// `name`, or `namespace:name`, or as the type says.
+/// `name`, or `namespace:name`, or the id that the [`Ids`](crate::descriptor::Ids) of the type
+/// give.
 pub(crate) fn id_of(descriptor: &Descriptor, stored: &Value) -> String {
     if let Some(ids) = &descriptor.ids {
         return ids.id(stored);
@@ -186,7 +190,7 @@ fn add_actions(
     }
 }
 
-/// The resource as JSON. The caller may ask for `actionLinks` in place of `actions`.
+/// The resource as JSON. The caller may request `actionLinks` instead of `actions`.
 pub(crate) fn to_json(
     context: &Presentation<'_>,
     descriptor: &Descriptor,
@@ -231,7 +235,7 @@ pub(crate) fn collection(
     Value::Object(out)
 }
 
-/// A collection of anything.
+/// A collection of any values.
 pub(crate) fn envelope(
     resource_type: &str,
     self_url: &str,

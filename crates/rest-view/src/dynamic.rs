@@ -1,21 +1,21 @@
-//! Types that come and go while the server runs, as `dynamicSchema` objects describe them.
+//! Types that are added and removed at run time, as `dynamicSchema` objects describe them.
 //!
-//! A driver's options become an embedded type of their own; another object of the kind, one that
-//! embeds, adds a field with that type to the type that takes the driver's options.
+//! The options of a driver become an embedded type. Another object of the kind, one that embeds,
+//! adds a field with that type to the type that takes the options of the driver.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::types::field::{Field, FieldType, Place, StructType};
+use crate::types::field::{Field, FieldLocation, FieldType, StructType};
 use crate::types::registry::Registry;
 
 /// Why an object describes no type.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidSchema {
     #[error("spec cannot be read: {0}")]
-    Form(String),
+    Unreadable(String),
     #[error("spec.embed needs spec.embedType, the type that gets the fields")]
     NoEmbedType,
     #[error("spec.schemaName or metadata.name must name the type")]
@@ -27,10 +27,11 @@ pub enum InvalidSchema {
 /// What a `dynamicSchema` object adds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DynamicSchema {
-    /// The type that is added, or the one that gets the fields.
+    /// The type that is added, or the one that receives the fields.
     pub id: String,
-    /// The fields go into a type that is there anyway.
+    /// The fields are added to an existing type.
     pub embeds: bool,
+    /// The fields of the type, or those that are added.
     pub fields: Vec<Field>,
 }
 
@@ -40,12 +41,12 @@ struct Spec {
     schema_name: String,
     embed: bool,
     embed_type: String,
-    resource_fields: BTreeMap<String, Described>,
+    resource_fields: BTreeMap<String, DescribedField>,
 }
 
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct Described {
+struct DescribedField {
     #[serde(rename = "type")]
     kind: String,
     default: Values,
@@ -63,7 +64,7 @@ struct Described {
     description: Option<String>,
 }
 
-/// One default for each type that has one; the field's type says which counts.
+/// One default for each type that can have one; the type of the field selects which applies.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct Values {
@@ -85,11 +86,14 @@ impl Values {
 }
 
 impl DynamicSchema {
-    /// What the stored object says.
+    /// Reads the stored object.
+    ///
+    /// # Errors
+    /// The object describes no type; report the reason on the object.
     pub fn of(object: &Value) -> Result<Self, InvalidSchema> {
         let spec = Some(&object["spec"]).filter(|spec| !spec.is_null());
         let spec = spec.map_or_else(|| Ok(Spec::default()), Spec::deserialize);
-        let spec = spec.map_err(|error| InvalidSchema::Form(error.to_string()))?;
+        let spec = spec.map_err(|error| InvalidSchema::Unreadable(error.to_string()))?;
         let name = object["metadata"]["name"].as_str().unwrap_or_default();
         let id = match (spec.embed, spec.schema_name) {
             (true, _) if spec.embed_type.is_empty() => return Err(InvalidSchema::NoEmbedType),
@@ -98,11 +102,12 @@ impl DynamicSchema {
             (false, _) if name.is_empty() => return Err(InvalidSchema::NoName),
             (false, _) => name.to_owned(),
         };
-        let fields = spec.resource_fields.into_iter().map(|(name, field)| field.named(name));
+        let fields = spec.resource_fields.into_iter().map(|(name, field)| field.into_field(name));
         Ok(Self { id, embeds: spec.embed, fields: fields.collect::<Result<_, _>>()? })
     }
 
-    /// Adds the type, or its fields to the type that is there. `false`: that type is not there.
+    /// Adds the type, or its fields to the existing type. `false`: the existing type is not in the
+    /// registry.
     pub fn add(&self, registry: &mut Registry, version: &str) -> bool {
         if self.embeds {
             return registry.add_fields(version, &self.id, self.fields.iter().cloned());
@@ -111,7 +116,7 @@ impl DynamicSchema {
         true
     }
 
-    /// Takes away what [`Self::add`] gave.
+    /// Removes what [`Self::add`] added.
     pub fn remove(&self, registry: &mut Registry, version: &str) {
         if self.embeds {
             let names: Vec<&str> = self.fields.iter().map(|field| field.name.as_str()).collect();
@@ -122,13 +127,13 @@ impl DynamicSchema {
     }
 }
 
-impl Described {
-    fn named(self, name: String) -> Result<Field, InvalidSchema> {
+impl DescribedField {
+    fn into_field(self, name: String) -> Result<Field, InvalidSchema> {
         let Some(kind) = FieldType::parse(&self.kind) else {
             return Err(InvalidSchema::UnknownType { field: name, kind: self.kind });
         };
         let mut field = Field::new(&name, kind);
-        field.place = Some(Place::path(&format!("spec.{name}")));
+        field.location = Some(FieldLocation::path(&format!("spec.{name}")));
         field.default = self.default.of(&field.kind);
         (field.create, field.update) = (self.create, self.update);
         (field.required, field.nullable) = (self.required, self.nullable);

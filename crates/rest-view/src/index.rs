@@ -1,18 +1,20 @@
-//! Lists of large types without reading everything for each page.
+//! Lists of large types without reading all objects for each page.
 //!
-//! A type gets an index when a list of it has read [`INDEXED_FROM`] objects, and loses it when
-//! nobody asks for [`IDLE_MAX`]. Until the index is made, which takes as long as such a list, and for
-//! whatever an index cannot tell, [`Scan`](crate::Scan) answers as ever. The index keeps a column for
-//! each field that lists were filtered or sorted by, made by the code that shows the field, and
-//! shares the objects with the [`Journal`]; the resources of a page are made from these.
+//! A type gets an index when a list of it has read [`INDEXED_FROM`] objects, and loses the index
+//! when no request uses it for [`IDLE_MAX`]. Building takes as long as such a list. Until then, and
+//! for lists that an index cannot serve, [`Scan`](crate::Scan) is used. The index has a column for
+//! each field that lists were filtered or sorted by, computed by the code that renders the field.
+//! It shares the objects with the [`Journal`]; the resources of a page are rendered from these.
 //!
-//! What the caller may see is asked of the type's store, with the caller's rights, once per list
-//! ([`Store::visible`](crate::Store::visible)); all else is left out before anything is counted. An
-//! index takes in what was written before the list came, so that a client sees what it wrote.
+//! What the caller may see comes from the store of the type, with the rights of the caller, once
+//! per list ([`Store::visible`](crate::Store::visible)); everything else is left out before
+//! anything is counted. An index applies what was written before the list request arrived, so that
+//! a client sees its own writes.
 //!
-//! Not served: types whose store does not tell what is visible or whose objects nobody watches,
-//! fields that depend on the caller ([`Descriptor::personal`](crate::Descriptor::personal)) or are stored apart
-//! from the objects ([`Field::apart`](crate::Field::apart)).
+//! Not served: types whose store does not report what is visible, types whose objects no journal
+//! follows, fields that depend on the caller
+//! ([`Descriptor::personal`](crate::Descriptor::personal)), and fields that are stored apart from
+//! the objects ([`Field::apart`](crate::Field::apart)).
 
 mod column;
 mod table;
@@ -28,46 +30,46 @@ use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::time::Instant;
 
-use self::table::{Columns, Table};
+use self::table::{Columns, ObjectTable};
 use crate::collection::Showing;
-use crate::collection::listing::{Lists, Page, Wanted, scan};
+use crate::collection::listing::{ListRequest, Lists, Page, scan};
 use crate::collection::query::ListQuery;
 use crate::error::ApiError;
-use crate::journal::{Ended, Follow, Journal, News};
+use crate::journal::{Ended, Follow, Journal, JournalUpdate};
 use crate::types::context::Context;
 use crate::types::descriptor::Descriptor;
 use crate::types::registry::Registry;
 use crate::types::store::KubeResource;
 
-/// A type with fewer objects needs no index: to read them takes some milliseconds.
+/// A type with fewer objects needs no index: reading them takes some milliseconds.
 pub const INDEXED_FROM: usize = 1_000;
-/// Objects in all indexes together. Types for which there is no room are read as if there were none.
+/// Objects in all indexes together. A type beyond this limit is read object by object.
 pub const OBJECTS_MAX: usize = 1_000_000;
-/// An index that nobody has asked for this long is dropped.
+/// An index is dropped when no request has used it for this long.
 pub const IDLE_MAX: Duration = Duration::from_mins(10);
-/// Pause between looks for changes, so that a list finds few.
+/// Interval between polls for changes, so that a list request has few to apply.
 const FOLLOW_EVERY: Duration = Duration::from_millis(250);
 
-/// See the module.
+/// Serves lists from indexes where it can. Clones share the indexes.
 #[derive(Clone)]
 pub struct Index {
-    shared: Arc<Shared>,
+    shared: Arc<IndexShared>,
 }
 
-struct Shared {
+struct IndexShared {
     journal: Box<dyn Journal>,
     /// Types with fewer objects get no index.
     from: usize,
     /// By version and id of the type.
-    entries: Mutex<HashMap<TypeKey, Entry>>,
+    entries: Mutex<HashMap<TypeKey, TypeEntry>>,
     pages: AtomicU64,
 }
 
 type TypeKey = (String, String);
 
-/// What there is of a type.
-struct Entry {
-    /// Asked for so far.
+/// The state of one type.
+struct TypeEntry {
+    /// Columns that were requested so far.
     columns: Columns,
     built: Option<Built>,
     is_building: bool,
@@ -78,12 +80,12 @@ struct Built {
     descriptor: Arc<Descriptor>,
     columns: Columns,
     len: usize,
-    followed: Arc<Mutex<Followed>>,
+    followed: Arc<Mutex<FollowedTable>>,
 }
 
-/// A table and where its changes come from.
-struct Followed {
-    table: Table,
+/// A table and the source of its changes.
+struct FollowedTable {
+    table: ObjectTable,
     follow: Box<dyn Follow>,
 }
 
@@ -97,12 +99,12 @@ struct Plan {
 impl Plan {
     fn of(registry: &Registry, descriptor: &Descriptor, query: &ListQuery) -> Option<Self> {
         let personal = descriptor.personal.as_ref()?;
-        let resource = descriptor.store.watched()?;
-        // Types of a sub-context are those of another API.
+        let resource = descriptor.store.indexed_resource()?;
+        // Types of a sub-context belong to another API.
         if registry.version(&descriptor.version)?.parent_type.is_some() {
             return None;
         }
-        // Else an id could be that of several objects.
+        // Otherwise one id could name several objects.
         if resource.namespaced != descriptor.namespaced {
             return None;
         }
@@ -132,14 +134,14 @@ impl Plan {
     }
 }
 
-impl Followed {
-    /// Takes in what has come, and what time has changed.
+impl FollowedTable {
+    /// Applies the pending changes, and what changed with time alone.
     fn catch_up(&mut self, now: Timestamp) -> Result<(), Ended> {
-        while let Some(news) = self.follow.news()? {
-            match news {
-                News::Changes(changes) => self.table.apply(changes, now),
-                // Too much to take in while a list waits.
-                News::All(_) => return Err(Ended),
+        while let Some(update) = self.follow.poll_update()? {
+            match update {
+                JournalUpdate::Changes(changes) => self.table.apply(changes, now),
+                // Too much to apply while a list request waits.
+                JournalUpdate::Snapshot(_) => return Err(Ended),
             }
         }
         self.table.settle(now);
@@ -148,33 +150,34 @@ impl Followed {
 }
 
 impl Index {
-    /// Must be used inside a tokio runtime.
+    /// An index over the journal, for types of at least [`INDEXED_FROM`] objects. Must be used
+    /// inside a tokio runtime.
     pub fn new(journal: impl Journal) -> Self {
         Self::from_objects(journal, INDEXED_FROM)
     }
 
-    /// As [`Index::new`], for types of at least this many objects.
+    /// Like [`Index::new`], for types of at least `objects` objects.
     pub fn from_objects(journal: impl Journal, objects: usize) -> Self {
         let (journal, entries, pages) = (Box::new(journal), Mutex::default(), AtomicU64::new(0));
-        Self { shared: Arc::new(Shared { journal, from: objects, entries, pages }) }
+        Self { shared: Arc::new(IndexShared { journal, from: objects, entries, pages }) }
     }
 
-    /// Pages that came from an index so far.
+    /// Number of pages that were served from an index so far.
     pub fn pages(&self) -> u64 {
         self.shared.pages.load(Ordering::Relaxed)
     }
 
-    /// The page, when the index can tell it.
+    /// The page, if the index can serve it.
     async fn indexed(
         &self,
         context: &Context<'_>,
-        wanted: Wanted<'_>,
+        request: ListRequest<'_>,
         plan: &Plan,
     ) -> Result<Option<Page>, ApiError> {
         let Some(followed) = self.shared.ready(plan) else { return Ok(None) };
-        let visible = wanted.descriptor.store.visible(context, wanted.scope).await?;
+        let visible = request.descriptor.store.visible(context, request.scope).await?;
         let Some(visible) = visible else { return Ok(None) };
-        if self.shared.journal.settled().await.is_err() {
+        if self.shared.journal.wait_until_current().await.is_err() {
             return Ok(None);
         }
         let found = {
@@ -184,14 +187,14 @@ impl Index {
                 self.shared.forget(&plan.key(), &followed);
                 return Ok(None);
             }
-            locked.table.page(wanted.query, &visible)
+            locked.table.page(request.query, &visible)
         };
-        let showing = Showing::new(context, wanted.descriptor);
+        let showing = Showing::new(context, request.descriptor);
         let mut page = found.page;
         let read = found.objects.iter().map(|object| serde_json::from_slice(object));
         let mut stored: Vec<Value> =
             read.collect::<Result<_, _>>().map_err(ApiError::server_error)?;
-        wanted.descriptor.store.reveal(context, &mut stored).await?;
+        request.descriptor.store.reveal(context, &mut stored).await?;
         page.resources = stored.iter().map(|stored| showing.resource(stored, false)).collect();
         self.shared.pages.fetch_add(1, Ordering::Relaxed);
         Ok(Some(page))
@@ -202,29 +205,29 @@ impl Lists for Index {
     fn page<'a>(
         &'a self,
         context: &'a Context<'a>,
-        wanted: Wanted<'a>,
+        request: ListRequest<'a>,
     ) -> BoxFuture<'a, Result<Page, ApiError>> {
         Box::pin(async move {
-            let plan = Plan::of(context.registry, wanted.descriptor, wanted.query);
+            let plan = Plan::of(context.registry, request.descriptor, request.query);
             if let Some(plan) = &plan
-                && let Some(page) = self.indexed(context, wanted, plan).await?
+                && let Some(page) = self.indexed(context, request, plan).await?
             {
                 return Ok(page);
             }
-            let (page, read) = scan(context, wanted).await?;
+            let (page, read) = scan(context, request).await?;
             if let Some(plan) = plan
                 && read >= self.shared.from
-                && wanted.descriptor.store.visible(context, wanted.scope).await?.is_some()
+                && request.descriptor.store.visible(context, request.scope).await?.is_some()
             {
-                self.shared.want(plan, context.registry);
+                self.shared.request_build(plan, context.registry);
             }
             Ok(page)
         })
     }
 }
 
-impl Shared {
-    fn ready(&self, plan: &Plan) -> Option<Arc<Mutex<Followed>>> {
+impl IndexShared {
+    fn ready(&self, plan: &Plan) -> Option<Arc<Mutex<FollowedTable>>> {
         let mut entries = self.entries.lock();
         let entry = entries.get_mut(&plan.key())?;
         entry.used_at = Instant::now();
@@ -232,10 +235,10 @@ impl Shared {
         Some(built.followed.clone())
     }
 
-    /// Begins to make an index for such lists, unless there is one.
-    fn want(self: &Arc<Self>, plan: Plan, registry: &Registry) {
+    /// Starts to build an index for such lists, unless it exists or is being built.
+    fn request_build(self: &Arc<Self>, plan: Plan, registry: &Registry) {
         let mut entries = self.entries.lock();
-        let entry = entries.entry(plan.key()).or_insert_with(|| Entry {
+        let entry = entries.entry(plan.key()).or_insert_with(|| TypeEntry {
             columns: Columns::new(),
             built: None,
             is_building: false,
@@ -249,15 +252,15 @@ impl Shared {
         }
         entry.is_building = true;
         let plan = Plan { columns: entry.columns.clone(), ..plan };
-        tokio::spawn(keep(Arc::downgrade(self), plan, registry.clone()));
+        tokio::spawn(maintain(Arc::downgrade(self), plan, registry.clone()));
     }
 
-    /// Reads everything. `None`: the resource cannot be followed, or there is no room.
+    /// Reads all objects. `None`: the resource cannot be followed, or there is no room.
     fn build(&self, plan: &Plan, registry: Registry) -> Option<Built> {
         let mut follow = self.journal.follow(&plan.resource)?;
-        let Ok(Some(News::All(objects))) = follow.news() else { return None };
+        let Ok(Some(JournalUpdate::Snapshot(objects))) = follow.poll_update() else { return None };
         let key = plan.key();
-        let others = |(known, entry): (&TypeKey, &Entry)| {
+        let others = |(known, entry): (&TypeKey, &TypeEntry)| {
             entry.built.as_ref().filter(|_| *known != key).map_or(0, |built| built.len)
         };
         let others: usize = self.entries.lock().iter().map(others).sum();
@@ -270,24 +273,25 @@ impl Shared {
             );
             return None;
         }
-        let mut table = Table::new(plan.descriptor.clone(), registry, &plan.columns);
+        let mut table = ObjectTable::new(plan.descriptor.clone(), registry, &plan.columns);
         table.fill(objects, Timestamp::now());
         Some(Built {
             descriptor: plan.descriptor.clone(),
             columns: plan.columns.clone(),
             len: table.len(),
-            followed: Arc::new(Mutex::new(Followed { table, follow })),
+            followed: Arc::new(Mutex::new(FollowedTable { table, follow })),
         })
     }
 
-    /// Whether nobody has asked for the type's index for long; then it is gone.
+    /// Drops the index of the type if no request has used it for [`IDLE_MAX`], and returns whether
+    /// it did.
     fn drop_idle(&self, key: &TypeKey) -> bool {
         let mut entries = self.entries.lock();
-        let is_idle = |entry: &Entry| !entry.is_building && entry.used_at.elapsed() > IDLE_MAX;
+        let is_idle = |entry: &TypeEntry| !entry.is_building && entry.used_at.elapsed() > IDLE_MAX;
         entries.get(key).is_some_and(is_idle) && entries.remove(key).is_some()
     }
 
-    fn forget(&self, key: &TypeKey, followed: &Arc<Mutex<Followed>>) {
+    fn forget(&self, key: &TypeKey, followed: &Arc<Mutex<FollowedTable>>) {
         let mut entries = self.entries.lock();
         let Some(entry) = entries.get_mut(key) else { return };
         if entry.built.as_ref().is_some_and(|built| Arc::ptr_eq(&built.followed, followed)) {
@@ -296,15 +300,15 @@ impl Shared {
     }
 }
 
-/// Makes the index of a type, then takes in changes, until it is idle or another has its place.
-async fn keep(shared: Weak<Shared>, plan: Plan, registry: Registry) {
+/// Builds the index of a type, then applies changes until the index is idle or has been replaced.
+async fn maintain(shared: Weak<IndexShared>, plan: Plan, registry: Registry) {
     let key = plan.key();
     let Some(strong) = shared.upgrade() else { return };
     let build = move || strong.build(&plan, registry);
     let built = tokio::task::spawn_blocking(build).await.unwrap_or_default();
     let followed = built.as_ref().map(|built| Arc::downgrade(&built.followed));
     if followed.is_none() {
-        // Not at once again: it would be the same.
+        // A retry at once would have the same result.
         tokio::time::sleep(IDLE_MAX).await;
     }
     if let Some(shared) = shared.upgrade()

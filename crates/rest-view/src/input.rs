@@ -1,4 +1,4 @@
-//! Checks what a client sent against the fields: types, limits, what must and may be written.
+//! Validates what a client sent against the fields: types, limits, required and writable fields.
 
 use jiff::Timestamp;
 use serde_json::{Map, Value};
@@ -9,32 +9,39 @@ use crate::types::field::{Field, FieldType};
 use crate::types::registry::Registry;
 
 static NOTHING: Value = Value::Null;
-/// Characters of refused text that its refusal repeats.
+/// Characters of refused text that the error message repeats.
 const SHOWN_CHARACTERS_MAX: usize = 64;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Operation {
+pub(crate) enum WriteOperation {
     Create,
     Update,
 }
 
-/// Checked input of a resource: only fields that may be written now, defaults filled in on create.
+/// Validates the input of a resource. Returns only fields that may be written now, with defaults
+/// filled in on create.
+///
+/// # Errors
+/// 422 with the first invalid field.
 pub(crate) fn check(
     descriptor: &Descriptor,
     registry: &Registry,
     body: &Map<String, Value>,
-    operation: Operation,
+    operation: WriteOperation,
 ) -> Result<Map<String, Value>, ApiError> {
-    let checker = Checker { registry, version: &descriptor.version };
+    let checker = InputChecker { registry, version: &descriptor.version };
     let fields = descriptor.fields.values().map(|field| {
-        // The namespace of such types follows from the parent.
+        // The namespace of these types follows from the parent.
         let from_parent = descriptor.parent_field.is_some() && field.name == "namespaceId";
         (field, field.required && !from_parent)
     });
     checker.fields(fields, body, operation)
 }
 
-/// Checked input of an action.
+/// Validates the input of an action.
+///
+/// # Errors
+/// 422 with the first invalid field.
 pub(crate) fn check_struct(
     registry: &Registry,
     version: &str,
@@ -42,34 +49,34 @@ pub(crate) fn check_struct(
     body: &Map<String, Value>,
 ) -> Result<Map<String, Value>, ApiError> {
     let Some(kind) = registry.struct_type(version, id) else { return Ok(body.clone()) };
-    let checker = Checker { registry, version };
+    let checker = InputChecker { registry, version };
     let fields = kind.fields.iter().map(|field| (field, field.required));
-    checker.fields(fields, body, Operation::Create)
+    checker.fields(fields, body, WriteOperation::Create)
 }
 
-struct Checker<'a> {
+struct InputChecker<'a> {
     registry: &'a Registry,
     version: &'a str,
 }
 
-impl Checker<'_> {
+impl InputChecker<'_> {
     fn fields<'f>(
         &self,
         fields: impl Iterator<Item = (&'f Field, bool)>,
         body: &Map<String, Value>,
-        operation: Operation,
+        operation: WriteOperation,
     ) -> Result<Map<String, Value>, ApiError> {
         let mut out = Map::new();
         for (field, required) in fields {
             let writable = match operation {
-                Operation::Create => field.create,
-                Operation::Update => field.update,
+                WriteOperation::Create => field.create,
+                WriteOperation::Update => field.update,
             };
             if !writable {
                 continue;
             }
             let sent = body.get(&field.name).map(|value| plain(&field.kind, value));
-            let is_create = operation == Operation::Create;
+            let is_create = operation == WriteOperation::Create;
             let is_empty_list =
                 required && sent.and_then(Value::as_array).is_some_and(Vec::is_empty);
             let says_nothing = |value: &Value| match field.kind {
@@ -91,10 +98,10 @@ impl Checker<'_> {
             }
             match sent {
                 None => {}
-                // Null removes on update, and means nothing on create.
+                // Null removes on update, and has no effect on create.
                 Some(Value::Null) if field.nullable || field.default.is_some() => {
-                    let kept = field.default.clone().unwrap_or_default();
-                    out.extend((!is_create).then(|| (field.name.clone(), kept)));
+                    let replacement = field.default.clone().unwrap_or_default();
+                    out.extend((!is_create).then(|| (field.name.clone(), replacement)));
                 }
                 Some(Value::Null) => return Err(not_nullable(field)),
                 Some(value) => {
@@ -112,7 +119,7 @@ impl Checker<'_> {
         field: &Field,
         kind: &FieldType,
         value: &Value,
-        operation: Operation,
+        operation: WriteOperation,
     ) -> Result<Value, ApiError> {
         let wrong = || {
             let text = format!("field \"{}\" must be of type {kind}", field.name);
@@ -148,7 +155,7 @@ impl Checker<'_> {
                 _ => Err(wrong()),
             },
             FieldType::Array(of) => {
-                // One item may stand for a list of it.
+                // A single item is accepted as a list of one.
                 let alone = match value {
                     Value::String(_) | Value::Number(_) | Value::Bool(_) => Some([value.clone()]),
                     _ => None,
@@ -167,7 +174,7 @@ impl Checker<'_> {
                 let entries = value.as_object().ok_or_else(wrong)?;
                 let entries = entries.iter().map(|(key, entry)| match entry {
                     Value::Null => Ok((key.clone(), Value::Null)),
-                    // Whole files are in such maps, whose last line counts.
+                    // Such maps contain whole files, whose final newline matters.
                     Value::String(_) if **of == FieldType::String => {
                         Ok((key.clone(), entry.clone()))
                     }
@@ -193,8 +200,8 @@ fn not_nullable(field: &Field) -> ApiError {
     ApiError::invalid_field("NotNullable", &field.name, text)
 }
 
-/// The value that a form means, which sends a list for each field; empty text, where text means
-/// something else, is no value.
+/// The value that a form means, which sends a list for each field. Blank text counts as null,
+/// except where text is a valid value.
 fn plain<'a>(kind: &FieldType, value: &'a Value) -> &'a Value {
     use FieldType::{Array, Base64, IntOrString, Json, Map, Password, String, Struct};
     let value = match (kind, value.as_array().map(Vec::as_slice)) {
@@ -260,7 +267,7 @@ fn text(field: &Field, kind: &FieldType, value: &Value) -> Option<Result<Value, 
     }
 }
 
-/// Enough of it to be recognised.
+/// The beginning of the text, enough to recognise it.
 fn shortened(text: &str) -> String {
     match text.char_indices().nth(SHOWN_CHARACTERS_MAX) {
         Some((end, _)) => format!("{}…", &text[..end]),

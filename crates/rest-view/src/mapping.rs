@@ -1,8 +1,8 @@
-//! Stored object ↔ resource fields. Pure, driven by the descriptor's fields.
+//! Stored object ↔ resource fields. Pure, driven by the fields of the descriptor.
 //!
-//! Only declared fields are shown, so finalizers, resource versions, owner references and managed
-//! fields never are, and a secret is not shown by accident. On the way back only declared,
-//! writable fields are touched; the rest of the object stays as it is.
+//! Only declared fields are shown. So finalizers, resource versions, owner references and managed
+//! fields are never shown, and a secret is not shown by accident. In the other direction only
+//! declared, writable fields are changed; the rest of the object stays as it is.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,19 @@ use jiff::Timestamp;
 use serde_json::{Map, Value};
 
 use crate::types::descriptor::{CREATOR_ANNOTATION, Descriptor};
-use crate::types::field::{Field, FieldType, Place};
+use crate::types::field::{Field, FieldLocation, FieldType};
 use crate::types::registry::Registry;
 
-/// Objects made here carry it.
+/// A label of all objects that are created through the view.
 const CREATOR_LABEL: (&str, &str) = ("cattle.io/creator", "norman");
-/// Keys of labels and annotations that a client's update neither changes nor removes.
+/// Keys of labels and annotations with this text cannot be changed or removed by an update.
 const PROTECTED: &str = "cattle.io/";
-/// Keys below [`PROTECTED`] that may be changed, though not by leaving them out.
+/// Keys below [`PROTECTED`] that can be changed, but not removed by leaving them out.
 const CHANGEABLE: &str = "field.cattle.io/";
 
 /// Fields of a stored object as the view shows them.
 ///
-/// `reveal`: also those that are shown only in the reply to a create.
+/// `reveal`: also fields that are shown only in the reply to a create.
 pub fn to_view(
     descriptor: &Descriptor,
     registry: &Registry,
@@ -34,9 +34,9 @@ pub fn to_view(
         if field.kind == FieldType::Password || (field.write_only && !reveal) {
             continue;
         }
-        let raw = match field.place_or_computed() {
-            Place::Computed => None,
-            place => read(stored, place),
+        let raw = match field.location_or_computed() {
+            FieldLocation::Computed => None,
+            location => read(stored, location),
         };
         show(&mut view, field, raw, registry, &descriptor.version);
     }
@@ -53,7 +53,7 @@ pub fn to_view(
     view
 }
 
-/// Puts one value in, with its default, null or companion.
+/// Inserts one value, with its default, null or companion field.
 fn show(
     out: &mut Map<String, Value>,
     field: &Field,
@@ -76,7 +76,8 @@ fn show(
     out.insert(field.name.clone(), shown_value(&field.kind, value, registry, version));
 }
 
-/// Embedded types show their declared fields only, without secrets, and absent ones by their defaults.
+/// Embedded types show only their declared fields, without secrets, and absent fields by their
+/// defaults.
 fn shown_value(kind: &FieldType, value: Value, registry: &Registry, version: &str) -> Value {
     match (kind, value) {
         (FieldType::Array(of), Value::Array(items)) => items
@@ -94,7 +95,7 @@ fn shown_value(kind: &FieldType, value: Value, registry: &Registry, version: &st
             let mut out = Map::new();
             for field in kind.fields.iter().filter(|field| !field.is_secret()) {
                 let raw = entries.remove(&field.name);
-                // Kubernetes stores no `false` and no 0 where absence says the same.
+                // Kubernetes does not store `false` and 0 where they equal the default.
                 if raw.is_some() || field.default.is_some() {
                     show(&mut out, field, raw, registry, version);
                 }
@@ -105,7 +106,7 @@ fn shown_value(kind: &FieldType, value: Value, registry: &Registry, version: &st
     }
 }
 
-/// A new object from checked input. Its namespace comes from the parent field, if there is one.
+/// A new object from validated input. Its namespace comes from the parent field, if there is one.
 pub fn to_stored(descriptor: &Descriptor, input: &Map<String, Value>, creator: &str) -> Value {
     let mut stored = Value::Object(Map::new());
     if let Some((api_version, kind)) = &descriptor.object_type {
@@ -115,7 +116,7 @@ pub fn to_stored(descriptor: &Descriptor, input: &Map<String, Value>, creator: &
     stored["metadata"] = Value::Object(Map::new());
     for field in annotations_first(descriptor) {
         if let Some(value) = input.get(&field.name).filter(|_| field.create) {
-            write(&mut stored, field.place_or_computed(), value.clone());
+            write(&mut stored, field.location_or_computed(), value.clone());
         }
     }
     for mapper in &descriptor.mappers {
@@ -131,20 +132,20 @@ pub fn to_stored(descriptor: &Descriptor, input: &Map<String, Value>, creator: &
         stored["metadata"]["generateName"] = descriptor.name_prefix.clone().into();
     }
     if !creator.is_empty() {
-        let place = Place::Annotation(CREATOR_ANNOTATION.to_owned());
-        write(&mut stored, &place, creator.into());
+        let location = FieldLocation::Annotation(CREATOR_ANNOTATION.to_owned());
+        write(&mut stored, &location, creator.into());
     }
     let (key, value) = CREATOR_LABEL;
-    let path = Place::Path(["metadata", "labels", key].map(str::to_owned).to_vec());
+    let path = FieldLocation::Path(["metadata", "labels", key].map(str::to_owned).to_vec());
     write(&mut stored, &path, value.into());
     stored
 }
 
-/// Lays checked input over a stored object.
+/// Merges validated input into a stored object.
 ///
-/// Embedded types merge, maps and lists are replaced, null removes. With `replace`, writable
-/// fields that are not in the input are removed as well. A password that is absent or empty stays: clients
-/// are not shown it, and send back what they are shown.
+/// Embedded types are merged, maps and lists are replaced, null removes. With `replace`, writable
+/// fields that are not in the input are removed as well. A password that is absent or empty stays
+/// unchanged: clients do not see it, and send back what they see.
 pub fn merge(
     descriptor: &Descriptor,
     registry: &Registry,
@@ -153,16 +154,16 @@ pub fn merge(
     replace: bool,
 ) {
     for field in annotations_first(descriptor).filter(|field| field.update) {
-        let place = field.place_or_computed();
+        let location = field.location_or_computed();
         if field.kind == FieldType::Password && says_unchanged(input.get(&field.name)) {
             continue;
         }
         let new = match input.get(&field.name) {
             Some(value) => {
                 let mut value = value.clone();
-                if let Some(current) = read(stored, place) {
+                if let Some(current) = read(stored, location) {
                     let version = &descriptor.version;
-                    keep_passwords(&field.kind, &current, &mut value, registry, version);
+                    carry_over_passwords(&field.kind, &current, &mut value, registry, version);
                 }
                 value
             }
@@ -170,16 +171,16 @@ pub fn merge(
             None => continue,
         };
         if let Some(map) = metadata_map(field) {
-            let kept = annotation_keys(descriptor);
-            replace_metadata_map(stored, map, new, &kept);
+            let preserved = annotation_keys(descriptor);
+            replace_metadata_map(stored, map, new, &preserved);
             continue;
         }
-        let current = if replace { None } else { read(stored, place) };
+        let current = if replace { None } else { read(stored, location) };
         let merged = match current {
             Some(current) => merged_value(&field.kind, current, new, registry, &descriptor.version),
             None => new,
         };
-        write(stored, place, merged);
+        write(stored, location, merged);
     }
     for mapper in &descriptor.mappers {
         mapper.to_stored(input, stored);
@@ -190,12 +191,12 @@ fn says_unchanged(password: Option<&Value>) -> bool {
     password.is_none_or(|password| password == "")
 }
 
-/// Fields by which an item of a list is found again.
+/// Fields that identify an item of a list.
 const ITEM_NAMES: [&str; 4] = ["url", "endpoint", "address", "name"];
 
-/// Puts the passwords of `current` into `new` where that says nothing of them. An item of a list gets those of
-/// the one item that has the same URL, address or name, so that none goes to another host.
-fn keep_passwords(
+/// Copies the passwords of `current` into `new` where `new` has none. An item of a list gets those
+/// of the one item with the same URL, address or name, so that no password is sent to another host.
+fn carry_over_passwords(
     kind: &FieldType,
     current: &Value,
     new: &mut Value,
@@ -209,7 +210,7 @@ fn keep_passwords(
                 let Some(current) = current.get(&field.name) else { continue };
                 if field.kind != FieldType::Password {
                     if let Some(new) = new.get_mut(&field.name) {
-                        keep_passwords(&field.kind, current, new, registry, version);
+                        carry_over_passwords(&field.kind, current, new, registry, version);
                     }
                 } else if says_unchanged(new.get(&field.name)) {
                     new.insert(field.name.clone(), current.clone());
@@ -219,7 +220,7 @@ fn keep_passwords(
         (FieldType::Map(of), Value::Object(current), Value::Object(new)) => {
             for (key, new) in new {
                 if let Some(current) = current.get(key) {
-                    keep_passwords(of, current, new, registry, version);
+                    carry_over_passwords(of, current, new, registry, version);
                 }
             }
         }
@@ -233,7 +234,7 @@ fn keep_passwords(
                 let Some(name) = name_of(new) else { continue };
                 let mut same = current.iter().filter(|item| name_of(item).as_ref() == Some(&name));
                 if let (Some(current), None) = (same.next(), same.next()) {
-                    keep_passwords(of, current, new, registry, version);
+                    carry_over_passwords(of, current, new, registry, version);
                 }
             }
         }
@@ -268,7 +269,7 @@ fn merged_value(
     merged.into()
 }
 
-/// The maps first: fields kept in annotations must land on top of them.
+/// The maps first: fields that are stored in annotations must overwrite them.
 fn annotations_first(descriptor: &Descriptor) -> impl Iterator<Item = &Field> {
     let fields = descriptor.fields.values();
     let maps = fields.clone().filter(|field| is_metadata_map(field));
@@ -279,9 +280,9 @@ fn is_metadata_map(field: &Field) -> bool {
     metadata_map(field).is_some()
 }
 
-/// Which map of the object's metadata the field is, whatever the view calls it.
+/// The map of the metadata of the object that the field is, whatever the view calls it.
 fn metadata_map(field: &Field) -> Option<&str> {
-    let Some(Place::Path(path)) = &field.place else { return None };
+    let Some(FieldLocation::Path(path)) = &field.location else { return None };
     match path.as_slice() {
         [metadata, map] if metadata == "metadata" => {
             ["labels", "annotations"].contains(&map.as_str()).then_some(map)
@@ -291,18 +292,20 @@ fn metadata_map(field: &Field) -> Option<&str> {
 }
 
 fn annotation_keys(descriptor: &Descriptor) -> BTreeSet<&str> {
-    let keys = descriptor.fields.values().filter_map(|field| match &field.place {
-        Some(Place::Annotation(key) | Place::AnnotationJson(key)) => Some(key.as_str()),
+    let keys = descriptor.fields.values().filter_map(|field| match &field.location {
+        Some(FieldLocation::Annotation(key) | FieldLocation::AnnotationJson(key)) => {
+            Some(key.as_str())
+        }
         _ => None,
     });
     keys.collect()
 }
 
-fn replace_metadata_map(stored: &mut Value, name: &str, new: Value, kept: &BTreeSet<&str>) {
+fn replace_metadata_map(stored: &mut Value, name: &str, new: Value, preserved: &BTreeSet<&str>) {
     let protected = |key: &str| {
         key == CREATOR_ANNOTATION || (key.contains(PROTECTED) && !key.starts_with(CHANGEABLE))
     };
-    let stays = |key: &str| key.contains(PROTECTED) || kept.contains(key);
+    let stays = |key: &str| key.contains(PROTECTED) || preserved.contains(key);
     let mut merged = match stored["metadata"][name].take() {
         Value::Object(current) => current,
         _ => Map::new(),
@@ -314,30 +317,30 @@ fn replace_metadata_map(stored: &mut Value, name: &str, new: Value, kept: &BTree
     stored["metadata"][name] = merged.into();
 }
 
-/// The value at a place; `None` when absent.
-pub(crate) fn read(stored: &Value, place: &Place) -> Option<Value> {
-    match place {
-        Place::Path(path) => {
+/// The value at a location; `None` when absent.
+pub(crate) fn read(stored: &Value, location: &FieldLocation) -> Option<Value> {
+    match location {
+        FieldLocation::Path(path) => {
             let found = path.iter().try_fold(stored, |value, key| value.get(key))?;
             Some(found.clone())
         }
-        Place::Annotation(key) => stored["metadata"]["annotations"].get(key).cloned(),
-        Place::AnnotationJson(key) => {
+        FieldLocation::Annotation(key) => stored["metadata"]["annotations"].get(key).cloned(),
+        FieldLocation::AnnotationJson(key) => {
             serde_json::from_str(stored["metadata"]["annotations"].get(key)?.as_str()?).ok()
         }
-        Place::Computed => None,
+        FieldLocation::Computed => None,
     }
 }
 
-/// Sets the value at a place, making the way there; null removes it.
-pub(crate) fn write(stored: &mut Value, place: &Place, value: Value) {
+/// Sets the value at a location and creates the objects on the path; null removes the value.
+pub(crate) fn write(stored: &mut Value, location: &FieldLocation, value: Value) {
     let annotation = |key: &str| ["metadata", "annotations", key].map(str::to_owned).to_vec();
-    let (path, value) = match place {
-        Place::Path(path) => (path.clone(), value),
-        Place::Annotation(key) => (annotation(key), value),
-        Place::AnnotationJson(key) if value.is_null() => (annotation(key), value),
-        Place::AnnotationJson(key) => (annotation(key), value.to_string().into()),
-        Place::Computed => return,
+    let (path, value) = match location {
+        FieldLocation::Path(path) => (path.clone(), value),
+        FieldLocation::Annotation(key) => (annotation(key), value),
+        FieldLocation::AnnotationJson(key) if value.is_null() => (annotation(key), value),
+        FieldLocation::AnnotationJson(key) => (annotation(key), value.to_string().into()),
+        FieldLocation::Computed => return,
     };
     let Some((last, way)) = path.split_last() else { return };
     let mut target = stored;

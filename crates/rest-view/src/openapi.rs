@@ -1,11 +1,12 @@
-//! The OpenAPI document of a version: what schemas say, in the form that generators of clients read.
+//! The OpenAPI document of a version: the contents of the schemas, in the format that generators of
+//! clients read.
 //!
-//! It holds what the list of schemas holds and nothing else, so that whoever may read the one may read
-//! the other: [`schemas`] makes components of types, [`paths`] makes operations of methods and actions.
-//! Types inside resources (`/v3/clusters/<id>/…`) stand beside those of the version itself, with names
-//! that begin with what they are inside of.
+//! The document contains what the list of schemas contains and nothing else, so that whoever may
+//! read the one may read the other. [`schemas`] makes components of types, [`paths`] makes
+//! operations of methods and actions. Types inside resources (`/v3/clusters/<id>/…`) are listed
+//! beside those of the version itself, with names that begin with the type that contains them.
 //!
-//! Form: OpenAPI 3.0.3, the version that most generators read.
+//! Format: OpenAPI 3.0.3, the version that most generators read.
 
 mod paths;
 mod schemas;
@@ -17,14 +18,14 @@ use crate::types::registry::{ApiVersion, Registry};
 use crate::types::urls::Urls;
 
 const OPENAPI: &str = "3.0.3";
-/// The last part of a document's path, without the ending that says its form.
+/// File name of a document, without the extension that selects its format.
 pub(crate) const STEM: &str = "openapi";
-/// The cookie of a browser's login, whose credentials the caller of this crate reads.
+/// The cookie of a browser's login. The caller of this crate reads its credentials.
 const LOGIN_COOKIE: &str = "R_SESS";
 
 /// The document of `version` and of the versions inside its resources.
 pub(crate) fn document(registry: &Registry, version: &ApiVersion, urls: &Urls) -> Value {
-    let outer = Part::new(registry, version, "", version.path.clone());
+    let outer = VersionPart::new(registry, version, "", version.path.clone());
     let mut parts = vec![];
     for inner in registry.versions() {
         let Some(parent) = &inner.parent_type else { continue };
@@ -34,7 +35,7 @@ pub(crate) fn document(registry: &Registry, version: &ApiVersion, urls: &Urls) -
         let Some(around) = registry.find(&version.path, parent) else { continue };
         let root = format!("{}/{}/{{{parent}}}", version.path, around.plural);
         let prefix = format!("In{}", capitalised(parent));
-        parts.push((Part::new(registry, inner, &prefix, root), parent));
+        parts.push((VersionPart::new(registry, inner, &prefix, root), parent));
     }
     let mut components = Components::new(version.public);
     let mut paths = Map::new();
@@ -75,20 +76,20 @@ fn server(urls: &Urls) -> String {
 }
 
 /// The types of one version.
-struct Part<'a> {
+struct VersionPart<'a> {
     registry: &'a Registry,
     version: &'a ApiVersion,
-    /// Begins the names of its components.
+    /// Prefix of the names of its components.
     prefix: String,
     /// Path of its types, with parameters in braces.
     root: String,
     /// Ids of its types and embedded types.
     ids: Vec<String>,
-    /// Embedded types of which a create must have some field.
+    /// Embedded types with a field that a create must send.
     demanding: Vec<String>,
 }
 
-impl<'a> Part<'a> {
+impl<'a> VersionPart<'a> {
     fn new(registry: &'a Registry, version: &'a ApiVersion, prefix: &str, root: String) -> Self {
         let ids = reachable(registry, &version.path).into_iter().collect();
         let demanding = schemas::demanding(registry, &version.path);

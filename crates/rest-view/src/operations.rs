@@ -3,28 +3,28 @@
 use http::StatusCode;
 use serde_json::{Map, Value};
 
-use crate::answer::Answer;
 use crate::collection;
-use crate::collection::listing::{Lists, Page, Wanted};
+use crate::collection::listing::{ListRequest, Lists, Page};
 use crate::collection::query::{Filter, ListQuery, Modifier};
 use crate::collection::reduced;
 use crate::error::ApiError;
-use crate::input::{self, Operation};
+use crate::input::{self, WriteOperation};
 use crate::mapping;
 use crate::references;
+use crate::response::ViewResponse;
 use crate::route::Route;
-use crate::types::action::{Action, ActionAnswer, ActionRequest};
+use crate::types::action::{Action, ActionRequest, ActionResponse};
 use crate::types::context::Context;
 use crate::types::context::Inside;
 use crate::types::descriptor::Descriptor;
-use crate::types::field::Place;
+use crate::types::field::FieldLocation;
 use crate::types::rights;
 use crate::types::store::{DeleteOptions, ListScope};
 
 /// Attempts of an update that meets concurrent writes.
 const UPDATE_ATTEMPTS_MAX: usize = 5;
 
-type Outcome = Result<Answer, ApiError>;
+type OperationResult = Result<ViewResponse, ApiError>;
 
 /// Narrowing by the path: only resources whose `field` is `id`.
 pub(crate) struct Narrowed {
@@ -34,7 +34,10 @@ pub(crate) struct Narrowed {
 
 impl Narrowed {
     /// Below one resource, a type is narrowed by the field that refers to it. A type of the
-    /// sub-context is not: its store answers for [`Context::inside`].
+    /// sub-context is not: its store evaluates [`Context::inside`].
+    ///
+    /// # Errors
+    /// 404 when no field of the type refers to the resource.
     pub fn by(route: &Route, descriptor: &Descriptor) -> Result<Option<Self>, ApiError> {
         let Some(Inside { kind, id }) = &route.inside else { return Ok(None) };
         if route.version.parent_type.is_some() && descriptor.version == route.version.path {
@@ -58,7 +61,7 @@ pub(crate) async fn list(
     narrowed: Option<&Narrowed>,
     self_url: &str,
     lists: &dyn Lists,
-) -> Outcome {
+) -> OperationResult {
     if !descriptor.methods.list {
         return Err(ApiError::method_not_allowed("GET"));
     }
@@ -69,14 +72,14 @@ pub(crate) async fn list(
         // Shown as null, so the scope alone decides.
         query.filters.retain(|filter| filter.field != "namespaceId");
     }
-    let wanted = Wanted { descriptor, query: &query, scope: &scope };
-    let mut page = lists.page(context, wanted).await?;
+    let request = ListRequest { descriptor, query: &query, scope: &scope };
+    let mut page = lists.page(context, request).await?;
     rights::trim(context, descriptor, &mut page.resources).await?;
     let body = collection::collection(context, descriptor, &query, self_url, page);
-    Ok(Answer::Json(StatusCode::OK, body))
+    Ok(ViewResponse::Json(StatusCode::OK, body))
 }
 
-/// All there is of a type, or all below one resource.
+/// The scope of all resources of a type, or of those below one resource.
 pub(crate) fn scope_within(
     context: &Context<'_>,
     descriptor: &Descriptor,
@@ -104,15 +107,19 @@ fn namespace_of(
         let field = descriptor.parent_field.as_deref()?;
         query.equal_to(field)?.rsplit(':').next()
     };
-    let is_namespace = Place::path("metadata.namespace");
+    let is_namespace = FieldLocation::path("metadata.namespace");
     let in_field = || {
-        let field = descriptor.fields.values().find(|f| f.place.as_ref() == Some(&is_namespace))?;
+        let field =
+            descriptor.fields.values().find(|f| f.location.as_ref() == Some(&is_namespace))?;
         query.equal_to(&field.name)
     };
     named.or_else(from_parent).or_else(in_field).filter(|ns| !ns.is_empty()).map(str::to_owned)
 }
 
-/// A resource named below another one must belong to it.
+/// Checks that a resource which is named below another one belongs to it.
+///
+/// # Errors
+/// 404 when it does not.
 pub(crate) async fn require(
     context: &Context<'_>,
     descriptor: &Descriptor,
@@ -127,7 +134,10 @@ pub(crate) async fn require(
     Err(ApiError::no_such_id())
 }
 
-/// The resource that the path is inside of, if any, must be one that the caller may see.
+/// Checks that the caller may see the resource that the path is inside of, if there is one.
+///
+/// # Errors
+/// The refusal of its store.
 pub(crate) async fn require_around(context: &Context<'_>, route: &Route) -> Result<(), ApiError> {
     let Some(Inside { kind: parent, id }) = &route.inside else { return Ok(()) };
     let version = match &route.version.parent_type {
@@ -138,7 +148,11 @@ pub(crate) async fn require_around(context: &Context<'_>, route: &Route) -> Resu
     descriptor.store.get(context, &descriptor.key_of(id)?).await.map(drop)
 }
 
-pub(crate) async fn get(context: &Context<'_>, descriptor: &Descriptor, id: &str) -> Outcome {
+pub(crate) async fn get(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    id: &str,
+) -> OperationResult {
     if !descriptor.methods.get {
         return Err(ApiError::method_not_allowed("GET"));
     }
@@ -153,13 +167,13 @@ async fn shown(
     mut stored: Value,
     status: StatusCode,
     reveal: bool,
-) -> Outcome {
+) -> OperationResult {
     descriptor.store.reveal(context, std::slice::from_mut(&mut stored)).await?;
     let mut resource = collection::resource(context, descriptor, &stored, reveal);
     if !reveal {
         resource = rights::trim_one(context, descriptor, resource).await?;
     }
-    Ok(Answer::Json(status, reduced::to_json(context, descriptor, resource)))
+    Ok(ViewResponse::Json(status, reduced::to_json(context, descriptor, resource)))
 }
 
 pub(crate) async fn create(
@@ -167,15 +181,15 @@ pub(crate) async fn create(
     descriptor: &Descriptor,
     mut body: Map<String, Value>,
     narrowed: Option<&Narrowed>,
-) -> Outcome {
+) -> OperationResult {
     if !descriptor.methods.create {
         return Err(ApiError::method_not_allowed("POST"));
     }
     if let Some(narrowed) = narrowed {
-        // The path decides, whatever the body says.
+        // The path takes precedence over the body.
         body.insert(narrowed.field.clone(), narrowed.id.clone().into());
     }
-    let input = input::check(descriptor, context.registry, &body, Operation::Create)?;
+    let input = input::check(descriptor, context.registry, &body, WriteOperation::Create)?;
     if let Some(validator) = &descriptor.validator {
         validator.validate(context, &input, None)?;
     }
@@ -190,12 +204,12 @@ pub(crate) async fn update(
     descriptor: &Descriptor,
     id: &str,
     body: Map<String, Value>,
-) -> Outcome {
+) -> OperationResult {
     if !descriptor.methods.update {
         return Err(ApiError::method_not_allowed("PUT"));
     }
     let key = descriptor.key_of(id)?;
-    let input = input::check(descriptor, context.registry, &body, Operation::Update)?;
+    let input = input::check(descriptor, context.registry, &body, WriteOperation::Update)?;
     let replace = context.query_value("_replace") == Some("true");
     let mut attempt = 1;
     loop {
@@ -213,7 +227,11 @@ pub(crate) async fn update(
     }
 }
 
-pub(crate) async fn delete(context: &Context<'_>, descriptor: &Descriptor, id: &str) -> Outcome {
+pub(crate) async fn delete(
+    context: &Context<'_>,
+    descriptor: &Descriptor,
+    id: &str,
+) -> OperationResult {
     if !descriptor.methods.delete {
         return Err(ApiError::method_not_allowed("DELETE"));
     }
@@ -227,18 +245,18 @@ pub(crate) async fn delete(context: &Context<'_>, descriptor: &Descriptor, id: &
     references::refuse_held(context, descriptor, &key, id).await?;
     match descriptor.store.delete(context, &key, &options).await? {
         Some(stored) => shown(context, descriptor, stored, StatusCode::OK, false).await,
-        None => Ok(Answer::Empty(StatusCode::NO_CONTENT)),
+        None => Ok(ViewResponse::Empty(StatusCode::NO_CONTENT)),
     }
 }
 
-/// `id`: of the resource; `None` for an action on the collection.
+/// Runs an action. `id`: of the resource; `None` for an action on the collection.
 pub(crate) async fn act(
     context: &Context<'_>,
     descriptor: &Descriptor,
     id: Option<&str>,
     name: &str,
     body: Map<String, Value>,
-) -> Outcome {
+) -> OperationResult {
     let actions = if id.is_some() { &descriptor.actions } else { &descriptor.collection_actions };
     let action: &Action = actions
         .iter()
@@ -262,19 +280,19 @@ pub(crate) async fn act(
         None => body,
     };
     let request = ActionRequest { context, descriptor, object: object.as_ref(), input };
-    let answer = action.handler.run(request).await?;
-    answer_of(context, descriptor, answer).await
+    let response = action.handler.run(request).await?;
+    response_of(context, descriptor, response).await
 }
 
-/// What a link of a resource answers.
+/// What a link of a resource returns.
 pub(crate) async fn follow(
     context: &Context<'_>,
     descriptor: &Descriptor,
     id: &str,
     name: &str,
-) -> Outcome {
+) -> OperationResult {
     let Some(link) = descriptor.served_links.iter().find(|link| link.segment() == name) else {
-        // Below a resource with a sub-context, a type was meant as well.
+        // Below a resource with a sub-context, the name can also be that of a type.
         let inside = context.registry.version_inside(&descriptor.version, &descriptor.id);
         let what = if inside.is_some() { "schema" } else { "link" };
         return Err(ApiError::not_found(format!("failed to find {what} {name}")));
@@ -285,47 +303,47 @@ pub(crate) async fn follow(
     }
     let input = Map::new();
     let request = ActionRequest { context, descriptor, object: Some(&stored), input };
-    let answer = link.handler.run(request).await?;
-    answer_of(context, descriptor, answer).await
+    let response = link.handler.run(request).await?;
+    response_of(context, descriptor, response).await
 }
 
-/// Objects in the order in which they were found, on one page.
+/// All objects on one page, in the given order.
 fn page_of_all(context: &Context<'_>, descriptor: &Descriptor, stored: &[Value]) -> Page {
     let resources = stored.iter().map(|o| collection::resource(context, descriptor, o, false));
     Page { total: stored.len(), resources: resources.collect(), ..Page::default() }
 }
 
-async fn answer_of(
+async fn response_of(
     context: &Context<'_>,
     descriptor: &Descriptor,
-    answer: ActionAnswer,
-) -> Outcome {
-    Ok(match answer {
-        ActionAnswer::Empty(status) => Answer::Empty(status),
-        ActionAnswer::Object(stored) => {
+    response: ActionResponse,
+) -> OperationResult {
+    Ok(match response {
+        ActionResponse::Empty(status) => ViewResponse::Empty(status),
+        ActionResponse::Object(stored) => {
             return shown(context, descriptor, stored, StatusCode::OK, false).await;
         }
-        ActionAnswer::ObjectWith(stored, fields) => {
-            let mut answer = shown(context, descriptor, stored, StatusCode::OK, false).await?;
-            if let Answer::Json(_, Value::Object(body)) = &mut answer {
+        ActionResponse::ObjectWith(stored, fields) => {
+            let mut response = shown(context, descriptor, stored, StatusCode::OK, false).await?;
+            if let ViewResponse::Json(_, Value::Object(body)) = &mut response {
                 body.extend(fields);
             }
-            answer
+            response
         }
-        ActionAnswer::Objects(mut stored) => {
+        ActionResponse::Objects(mut stored) => {
             descriptor.store.reveal(context, &mut stored).await?;
             let url = context.urls.collection(descriptor);
             let mut page = page_of_all(context, descriptor, &stored);
             rights::trim(context, descriptor, &mut page.resources).await?;
             let query = ListQuery::parse(descriptor, &[]);
             let body = collection::collection(context, descriptor, &query, &url, page);
-            Answer::Json(StatusCode::OK, body)
+            ViewResponse::Json(StatusCode::OK, body)
         }
-        ActionAnswer::Struct { status, id, mut fields } => {
+        ActionResponse::Struct { status, id, mut fields } => {
             fields.insert("type".to_owned(), id.clone().into());
             fields.insert("baseType".to_owned(), id.into());
-            Answer::Json(status, fields.into())
+            ViewResponse::Json(status, fields.into())
         }
-        ActionAnswer::Raw(response) => Answer::Raw(response),
+        ActionResponse::Raw(response) => ViewResponse::Raw(response),
     })
 }

@@ -1,8 +1,10 @@
-//! References whose objects must be there, and objects that stay while they are referred to. Which these
-//! are the fields say ([`Field::exists`](crate::Field), [`Field::holds`](crate::Field)).
+//! References whose objects must exist, and objects that cannot be deleted while they are
+//! referenced. The fields declare which these are ([`Field::exists`](crate::Field),
+//! [`Field::holds`](crate::Field)).
 //!
-//! What a write names must be there for the caller: nobody learns here what there is. What a removal would leave
-//! without what it needs is looked up as the server, and named to who may see it.
+//! The object that a write names must be visible to the caller, so nobody learns of hidden objects.
+//! The objects that prevent a delete are searched as the server, and named only to callers who may
+//! see them.
 
 use serde_json::{Map, Value};
 
@@ -13,8 +15,11 @@ use crate::types::descriptor::Descriptor;
 use crate::types::field::FieldType;
 use crate::types::store::{Key, ListScope};
 
-/// Refuses input that names an object which is not there. `stored`: what an update changes; references
-/// that it has stay.
+/// Refuses input that refers to an object that does not exist. `stored`: the object that an update
+/// changes; references that it already has are accepted.
+///
+/// # Errors
+/// 404 that names the missing object.
 pub(crate) async fn require(
     context: &Context<'_>,
     descriptor: &Descriptor,
@@ -43,8 +48,12 @@ pub(crate) async fn require(
     Ok(())
 }
 
-/// Refuses to remove what another object holds. What is stored decides, also what the caller does not see;
-/// who may not remove the object is refused by the removal itself, and learns nothing here.
+/// Refuses to delete an object that another object holds. Stored objects decide, including those
+/// that the caller may not see. A caller who may not delete the object gets the refusal of the
+/// delete itself, and learns nothing here.
+///
+/// # Errors
+/// 405 that names the holder, as far as the caller may see it.
 pub(crate) async fn refuse_held(
     context: &Context<'_>,
     descriptor: &Descriptor,
@@ -116,7 +125,7 @@ fn absent(kind: &str, id: &str) -> ApiError {
     ApiError::not_found(format!("unable to find {} [{id}]", words(kind)))
 }
 
-/// `nodeTemplate` as people write it.
+/// `nodeTemplate` in words: `node template`.
 fn words(id: &str) -> String {
     let mut words = String::new();
     for letter in id.chars() {

@@ -8,17 +8,19 @@ use crate::types::descriptor::Descriptor;
 use crate::types::registry::{ApiVersion, Registry};
 use crate::types::urls::{Urls, decode};
 
-/// Letters that a version's last segment may have too many (`/v3/cluster` serves `/v3/clusters`).
+/// Additional letters that the last segment of a version may have (`/v3/cluster` serves
+/// `/v3/clusters`).
 const PLURAL_SUFFIX_MAX: usize = 2;
 
+/// Format of an OpenAPI document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DocumentForm {
+pub enum DocumentFormat {
     Json,
     Yaml,
 }
 
-impl DocumentForm {
-    /// `openapi.json`, `openapi.yaml`.
+impl DocumentFormat {
+    /// From `openapi.json` or `openapi.yaml`.
     fn of_name(name: &str) -> Option<Self> {
         match name.strip_prefix(openapi::STEM)? {
             ".json" => Some(Self::Json),
@@ -28,14 +30,15 @@ impl DocumentForm {
     }
 }
 
+/// What a path names within its version.
 #[derive(Clone)]
-pub enum Target {
+pub enum RouteTarget {
     /// The version itself.
     Root,
     Schemas,
     Schema(String),
     /// The OpenAPI document of the version.
-    Document(DocumentForm),
+    Document(DocumentFormat),
     /// The change feed.
     Subscribe,
     Collection(Arc<Descriptor>),
@@ -52,19 +55,21 @@ pub enum Target {
     Unknown(String),
 }
 
+/// A path, resolved.
 #[derive(Clone)]
 pub struct Route {
     /// The version that the types of the request belong to.
     pub version: ApiVersion,
-    /// Path below which the caller finds the schemas of what this path is about.
+    /// Path below which the caller finds the schemas for this path.
     pub schemas_path: String,
-    /// Narrowed to what belongs to this resource.
+    /// Only what belongs to this resource.
     pub inside: Option<Inside>,
-    pub target: Target,
+    /// What the path names.
+    pub target: RouteTarget,
 }
 
 impl Route {
-    /// Links of what this path answers.
+    /// The URLs for links in the response to this path.
     pub(crate) fn urls(&self, urls: Urls) -> Urls {
         match &self.inside {
             Some(inside) if self.version.parent_type.is_some() => {
@@ -73,13 +78,16 @@ impl Route {
             _ => urls,
         }
     }
-    /// Whether the path is about one resource with a sub-context, the one with id `bound`, or about
-    /// something inside it. What is public is open to everybody.
+    /// Whether the path is that of the resource with a sub-context with id `bound`, or inside it.
+    /// Public versions count as inside.
     pub fn is_within(&self, registry: &Registry, bound: &str) -> bool {
         match (&self.inside, &self.target) {
             _ if self.version.public => true,
             (Some(inside), _) => inside.id == bound,
-            (None, Target::Resource { descriptor, id } | Target::Link { descriptor, id, .. }) => {
+            (
+                None,
+                RouteTarget::Resource { descriptor, id } | RouteTarget::Link { descriptor, id, .. },
+            ) => {
                 let inside = registry.version_inside(&self.version.path, &descriptor.id);
                 id == bound && inside.is_some()
             }
@@ -88,7 +96,7 @@ impl Route {
     }
 }
 
-/// `None`: no version has this path.
+/// Resolves a path. `None`: no version has this path.
 pub fn route(registry: &Registry, path: &str) -> Option<Route> {
     let segments: Vec<&str> = path.split('/').filter(|segment| !segment.is_empty()).collect();
     let versions = registry.versions().iter().filter_map(|version| {
@@ -103,7 +111,7 @@ pub fn route(registry: &Registry, path: &str) -> Option<Route> {
     }
 }
 
-/// Number of segments that the version takes.
+/// Number of path segments that the version takes.
 fn matches(version: &ApiVersion, segments: &[&str]) -> Option<usize> {
     let own: Vec<&str> = version.path.split('/').filter(|s| !s.is_empty()).collect();
     if own.len() > segments.len() {
@@ -123,28 +131,30 @@ fn matches(version: &ApiVersion, segments: &[&str]) -> Option<usize> {
 
 fn plain(registry: &Registry, version: &ApiVersion, rest: &[String]) -> Route {
     let document = match rest {
-        [name] => DocumentForm::of_name(name),
+        [name] => DocumentFormat::of_name(name),
         _ => None,
     };
     let target = match document {
-        Some(form) => Target::Document(form),
+        Some(format) => RouteTarget::Document(format),
         None => target(registry, &version.path, rest),
     };
     Route { version: version.clone(), schemas_path: version.path.clone(), inside: None, target }
 }
 
-fn target(registry: &Registry, version: &str, rest: &[String]) -> Target {
+fn target(registry: &Registry, version: &str, rest: &[String]) -> RouteTarget {
     match rest {
-        [] => Target::Root,
-        [one] if one == "schemas" || one == "schema" => Target::Schemas,
-        [one, id, ..] if one == "schemas" || one == "schema" => Target::Schema(id.clone()),
-        [one, ..] if one == "subscribe" => Target::Subscribe,
+        [] => RouteTarget::Root,
+        [one] if one == "schemas" || one == "schema" => RouteTarget::Schemas,
+        [one, id, ..] if one == "schemas" || one == "schema" => RouteTarget::Schema(id.clone()),
+        [one, ..] if one == "subscribe" => RouteTarget::Subscribe,
         [name, rest @ ..] => match (registry.find(version, name), rest) {
-            (None, _) => Target::Unknown(name.clone()),
-            (Some(found), []) => Target::Collection(found.clone()),
-            (Some(found), [id]) => Target::Resource { descriptor: found.clone(), id: id.clone() },
+            (None, _) => RouteTarget::Unknown(name.clone()),
+            (Some(found), []) => RouteTarget::Collection(found.clone()),
+            (Some(found), [id]) => {
+                RouteTarget::Resource { descriptor: found.clone(), id: id.clone() }
+            }
             (Some(found), [id, link, ..]) => {
-                Target::Link { descriptor: found.clone(), id: id.clone(), link: link.clone() }
+                RouteTarget::Link { descriptor: found.clone(), id: id.clone(), link: link.clone() }
             }
         },
     }
@@ -160,13 +170,13 @@ fn inside(
 ) -> Option<Route> {
     let (parent_path, _) = version.path.rsplit_once('/')?;
     let outer = registry.version(parent_path)?;
-    let here = |schemas_path: String, inside: Option<String>, target: Target| Route {
+    let here = |schemas_path: String, inside: Option<String>, target: RouteTarget| Route {
         version: version.clone(),
         schemas_path,
         inside: inside.map(|id| Inside { kind: parent.to_owned(), id }),
         target,
     };
-    let outside = |schemas_path: String, inside: Option<String>, target: Target| Route {
+    let outside = |schemas_path: String, inside: Option<String>, target: RouteTarget| Route {
         version: outer.clone(),
         schemas_path,
         inside: inside.map(|id| Inside { kind: parent.to_owned(), id }),
@@ -174,14 +184,15 @@ fn inside(
     };
     let own = |id: &str| format!("{parent_path}/{segment}/{id}");
     match rest {
-        // A type whose name only begins alike (`clusteralerts`) is told apart by its length.
+        // Its length distinguishes a type whose name only begins the same (`clusteralerts`).
         [] => Some(outside(
             outer.path.clone(),
             None,
             target(registry, &outer.path, &[segment.to_owned()]),
         )),
         [one, more @ ..] if one == "schemas" => {
-            let target = more.first().map_or(Target::Schemas, |id| Target::Schema(id.clone()));
+            let target =
+                more.first().map_or(RouteTarget::Schemas, |id| RouteTarget::Schema(id.clone()));
             Some(here(version.path.clone(), None, target))
         }
         [id] => {
@@ -190,11 +201,11 @@ fn inside(
         }
         [id, more @ ..] => {
             let inner = target(registry, &version.path, more);
-            if !matches!(inner, Target::Unknown(_)) {
+            if !matches!(inner, RouteTarget::Unknown(_)) {
                 return Some(here(own(id), Some(id.clone()), inner));
             }
             let outer_target = target(registry, &outer.path, more);
-            if matches!(outer_target, Target::Unknown(_)) {
+            if matches!(outer_target, RouteTarget::Unknown(_)) {
                 let words = [&[segment.to_owned(), id.clone()], more].concat();
                 return Some(outside(own(id), None, target(registry, &outer.path, &words)));
             }

@@ -1,4 +1,4 @@
-//! Schema objects, generated from descriptors: what clients build themselves from.
+//! Schema objects, generated from descriptors: clients build their forms and types from them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,10 +8,11 @@ use serde_json::{Map, Value, json};
 use crate::types::action::Action;
 use crate::types::descriptor::Descriptor;
 use crate::types::field::{Field, FieldType, StructType};
-use crate::types::registry::{ApiVersion, Named, Registry};
+use crate::types::registry::{ApiVersion, NamedType, Registry};
 use crate::types::urls::Urls;
 
-/// The schemas of a version, by id: of what can be listed or read, and of all that these name.
+/// The schemas of a version, by id: of the types that can be listed or read, and of all types that
+/// these refer to.
 ///
 /// `schemas_path`: path below which the caller reads them (`/v3`, `/v3/clusters/c-abcde`).
 pub(crate) fn all(
@@ -20,30 +21,31 @@ pub(crate) fn all(
     schemas_path: &str,
     urls: &Urls,
 ) -> Vec<Value> {
-    let at = Place { version, schemas_path, urls };
-    let schema = |id: String| match registry.named(&version.path, &id) {
-        Some(Named::Type(descriptor)) => Some(at.of_descriptor(descriptor)),
-        Some(Named::Struct(kind)) => Some(at.of_struct(kind)),
+    let builder = SchemaBuilder { version, schemas_path, urls };
+    let schema = |id: String| match registry.find_named(&version.path, &id) {
+        Some(NamedType::Type(descriptor)) => Some(builder.of_descriptor(descriptor)),
+        Some(NamedType::Struct(kind)) => Some(builder.of_struct(kind)),
         None => None,
     };
     reachable(registry, &version.path).into_iter().filter_map(schema).collect()
 }
 
-/// Ids of what can be listed or read, and of what these name in fields and actions.
+/// Ids of the types that can be listed or read, and of the types that their fields and actions
+/// refer to.
 pub(crate) fn reachable(registry: &Registry, version: &str) -> BTreeSet<String> {
     let seen = |d: &&Arc<Descriptor>| d.methods.list || d.methods.get;
     let mut open: Vec<String> =
         registry.descriptors_of(version).filter(seen).map(|d| d.id.clone()).collect();
     let mut found = BTreeSet::new();
     while let Some(id) = open.pop() {
-        match registry.named(version, &id) {
-            Some(Named::Type(descriptor)) => {
+        match registry.find_named(version, &id) {
+            Some(NamedType::Type(descriptor)) => {
                 open.extend(descriptor.fields.values().filter_map(named_by));
                 let actions = descriptor.actions.iter().chain(&descriptor.collection_actions);
                 let types = actions.flat_map(|action| [&action.input, &action.output]);
                 open.extend(types.flatten().cloned());
             }
-            Some(Named::Struct(kind)) => open.extend(kind.fields.iter().filter_map(named_by)),
+            Some(NamedType::Struct(kind)) => open.extend(kind.fields.iter().filter_map(named_by)),
             None => continue,
         }
         found.insert(id);
@@ -67,21 +69,21 @@ pub(crate) fn one(
     urls: &Urls,
     name: &str,
 ) -> Option<Value> {
-    let at = Place { version, schemas_path, urls };
+    let builder = SchemaBuilder { version, schemas_path, urls };
     if let Some(descriptor) = registry.find(&version.path, name) {
-        return Some(at.of_descriptor(descriptor));
+        return Some(builder.of_descriptor(descriptor));
     }
     let mut types = registry.types_of(&version.path);
-    types.find(|kind| kind.id.eq_ignore_ascii_case(name)).map(|kind| at.of_struct(kind))
+    types.find(|kind| kind.id.eq_ignore_ascii_case(name)).map(|kind| builder.of_struct(kind))
 }
 
-struct Place<'a> {
+struct SchemaBuilder<'a> {
     version: &'a ApiVersion,
     schemas_path: &'a str,
     urls: &'a Urls,
 }
 
-impl Place<'_> {
+impl SchemaBuilder<'_> {
     fn of_descriptor(&self, descriptor: &Descriptor) -> Value {
         let mut links = json!({"self": self.self_url(&descriptor.id)});
         if descriptor.methods.list {
@@ -135,7 +137,7 @@ impl Place<'_> {
         self.urls.path(&format!("{}/schemas/{id}", self.schemas_path))
     }
 
-    /// Inside one resource, collections are below it.
+    /// Collections inside one resource are below it.
     fn collection_url(&self, descriptor: &Descriptor) -> String {
         let plural = descriptor.plural.to_lowercase();
         self.urls.path(&format!("{}/{plural}", self.schemas_path))
@@ -209,7 +211,7 @@ fn actions(actions: &[Action]) -> Value {
     Value::Object(actions.iter().map(entry).collect())
 }
 
-/// English plural, as schema clients derive it.
+/// English plural, as clients derive it from schemas.
 fn plural(id: &str) -> String {
     if let Some(stem) = id.strip_suffix('y').filter(|s| !s.ends_with(['a', 'e', 'o', 'u'])) {
         return format!("{stem}ies");

@@ -10,7 +10,7 @@ pub(crate) const INITIALIZING_FOR: SignedDuration = SignedDuration::from_secs(5)
 /// A removal that lasts longer shows as an error.
 const REMOVAL_EXPECTED_WITHIN: SignedDuration = SignedDuration::from_mins(5);
 
-/// Whether the object is on its way somewhere.
+/// Whether the object is in transition: `transitioning` of a resource.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transitioning {
     No,
@@ -19,6 +19,7 @@ pub enum Transitioning {
 }
 
 impl Transitioning {
+    /// As the field spells it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::No => "no",
@@ -28,10 +29,13 @@ impl Transitioning {
     }
 }
 
+/// The state of an object.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
+    /// One lower-case word, such as `active`.
     pub state: String,
     pub transitioning: Transitioning,
+    /// Messages of the conditions that decided, joined with `; `.
     pub message: String,
 }
 
@@ -83,6 +87,7 @@ const FALSE_IS_PROGRESS: &[(&str, &str)] = &[
     ("Available", "updating"),
     ("Progressing", "inactive"),
 ];
+/// True is "in progress".
 const TRUE_IS_PROGRESS: &[(&str, &str)] = &[("Reconciling", "reconciling")];
 /// True is an error that does not change the state.
 const TRUE_IS_ERROR: &[&str] = &[
@@ -119,7 +124,8 @@ impl Draft {
     }
 }
 
-/// Reads `status.conditions`, then phase, age and deletion, in the order the reference gives.
+/// Evaluates `status.conditions`, then phase, age and deletion, in the order that the reference
+/// gives.
 pub fn summarise(stored: &Value, now: Timestamp) -> Summary {
     let from_annotation: Value = stored["metadata"]["annotations"]["cattle.io/status"]
         .as_str()
@@ -186,7 +192,7 @@ fn word(table: &[(&str, &'static str)], kind: &str) -> Option<&'static str> {
     table.iter().find(|(name, _)| *name == kind).map(|(_, state)| *state)
 }
 
-/// What `status.display`, else `status.summary` says outright.
+/// The state that `status.display`, else `status.summary` states explicitly.
 fn seeded(status: &Value) -> Draft {
     let mut draft = Draft::default();
     let said = ["display", "summary"].map(|key| &status[key]);
@@ -265,12 +271,13 @@ fn time(stored: &Value, field: &str) -> Option<Timestamp> {
     stored["metadata"][field].as_str()?.parse().ok()
 }
 
-/// The next time at which [`summarise`] may say something else of the same object; `None`: never.
+/// The next time at which [`summarise`] may return something else for the same object; `None`:
+/// never.
 pub(crate) fn settles_at(stored: &Value, now: Timestamp) -> Option<Timestamp> {
     let end = |field, lasts| time(stored, field)?.checked_add(lasts).ok().filter(|at| *at >= now);
     let young = end("creationTimestamp", INITIALIZING_FOR);
-    let going = end("deletionTimestamp", REMOVAL_EXPECTED_WITHIN);
-    young.into_iter().chain(going).min()
+    let removing = end("deletionTimestamp", REMOVAL_EXPECTED_WITHIN);
+    young.into_iter().chain(removing).min()
 }
 
 fn is_young(stored: &Value, now: Timestamp) -> bool {
@@ -302,7 +309,7 @@ fn removal(draft: &mut Draft, stored: &Value, conditions: &[Condition<'_>], now:
     }
 }
 
-/// A Service that waits for its address.
+/// A Service that waits for its address is pending.
 fn load_balancer(draft: &mut Draft, stored: &Value) {
     let waits = stored["kind"] == "Service"
         && stored["spec"]["type"] == "LoadBalancer"

@@ -1,9 +1,9 @@
-//! What a type of `/v3` is, and what its code is given: the [`Descriptor`](descriptor::Descriptor) with its
-//! fields, links, actions and store; the [`Context`](context::Context) of a request; the
+//! Types of `/v3`, and what their code receives: the [`Descriptor`](descriptor::Descriptor) with
+//! its fields, links, actions and store; the [`Context`](context::Context) of a request; the
 //! [`Registry`](registry::Registry) of all types.
 //!
-//! One room, because each refers to the others: an action is called with a context, the context has the
-//! registry, and the registry holds the descriptors, which have the actions.
+//! One module, because each part refers to the others: an action is called with a context, the
+//! context holds the registry, and the registry holds the descriptors, which hold the actions.
 
 pub mod action;
 pub mod context;

@@ -1,4 +1,4 @@
-//! The entry: one request in, one answer out.
+//! The entry point: one request in, one response out.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use http::{HeaderMap, Method, Request, Response, StatusCode};
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
-use crate::answer::{Answer, Format, body_of, format_of};
 use crate::browser;
 use crate::collection;
 use crate::collection::listing::{Lists, Scan};
@@ -16,7 +15,8 @@ use crate::error::ApiError;
 use crate::feed::{self, Feed, Subscriber};
 use crate::openapi;
 use crate::operations::{self, Narrowed};
-use crate::route::{DocumentForm, Route, Target, route};
+use crate::response::{ResponseFormat, ViewResponse, body_of, format_of};
+use crate::route::{DocumentFormat, Route, RouteTarget, route};
 use crate::schema;
 use crate::types::context::{Caller, Context, Presentation};
 use crate::types::descriptor::Descriptor;
@@ -24,9 +24,9 @@ use crate::types::field::StructType;
 use crate::types::registry::{ApiVersion, Registry};
 use crate::types::urls::{Urls, query_pairs};
 
-pub use crate::answer::BODY_SIZE_MAX;
+pub use crate::response::BODY_SIZE_MAX;
 
-/// The view over a set of types, which may change while it runs.
+/// The view over a set of types, which may change at run time.
 pub struct RestView {
     registry: Arc<ArcSwap<Registry>>,
     lists: Arc<dyn Lists>,
@@ -35,6 +35,7 @@ pub struct RestView {
 }
 
 impl RestView {
+    /// A view without change feed that reads lists with [`Scan`].
     pub fn new(
         versions: impl IntoIterator<Item = ApiVersion>,
         descriptors: impl IntoIterator<Item = Descriptor>,
@@ -43,7 +44,7 @@ impl RestView {
         let registry = Arc::new(ArcSwap::from_pointee(registry));
         Self { registry, lists: Arc::new(Scan), feed: None, server: None }
     }
-    /// Replaces [`Scan`], which lists come from otherwise.
+    /// Replaces [`Scan`].
     pub fn with_lists(mut self, lists: impl Lists) -> Self {
         self.lists = Arc::new(lists);
         self
@@ -53,9 +54,9 @@ impl RestView {
         self.feed = Some(feed);
         self
     }
-    /// What an object is used by is looked up with `client`, which needs list on the types whose references hold
-    /// ([`Field::holds`](crate::Field)). Without, the caller's own client does it, and what the caller does not
-    /// see holds nothing.
+    /// The users of an object that is to be deleted are searched with `client`, which needs list on
+    /// the types whose references hold ([`Field::holds`](crate::Field)). Without it the client of
+    /// the caller is used, and objects that the caller does not see hold nothing.
     pub fn with_server(mut self, client: kube::Client) -> Self {
         self.server = Some(client);
         self
@@ -69,11 +70,12 @@ impl RestView {
     pub fn register_type(&self, version: &str, kind: StructType) {
         self.change(|registry| registry.insert_type(version, kind.clone()));
     }
-    /// Removes a type.
+    /// Removes a type for requests that begin from now on.
     pub fn unregister(&self, version: &str, id: &str) {
         self.change(|registry| registry.remove(version, id));
     }
-    /// Changes several types at once: no request sees a part of it. `change` may run more than once.
+    /// Changes several types at once: no request sees only a part of the change. `change` may run
+    /// more than once.
     pub fn change(&self, change: impl Fn(&mut Registry)) {
         self.registry.rcu(|current| {
             let mut next = Registry::clone(current);
@@ -81,12 +83,12 @@ impl RestView {
             next
         });
     }
-    /// The types as they are now.
+    /// The current types.
     pub fn registry(&self) -> Arc<Registry> {
         self.registry.load_full()
     }
 
-    /// Whether the path belongs to the view; others are 404 here.
+    /// Whether the path belongs to the view; [`RestView::handle`] returns 404 for others.
     pub fn serves(&self, path: &str) -> bool {
         route(&self.registry(), path).is_some()
     }
@@ -113,33 +115,36 @@ impl RestView {
         feed::is_feed(&self.registry(), path)
     }
 
-    /// Answers one request for a change feed: 101 and a socket that lives on its own, or an error.
+    /// Handles one request for a change feed. Returns 101 and serves the socket in its own task, or
+    /// returns an error.
     ///
-    /// `request` must come from an HTTP/1.1 server of hyper, which carries the upgrade in the
-    /// request's extensions.
+    /// `request` must come from an HTTP server of hyper, which carries the upgrade in the
+    /// extensions of the request.
     pub async fn subscribe(&self, request: Request<()>, subscriber: Subscriber) -> Response<Bytes> {
         let outcome = match &self.feed {
             Some(feed) => feed::open(feed, &self.registry, request, subscriber).await,
             None => Err(ApiError::no_feed()),
         };
-        outcome.unwrap_or_else(|error| Answer::from(error).finish(Format::Json, None, Vec::new()))
+        outcome.unwrap_or_else(|error| {
+            ViewResponse::from(error).finish(ResponseFormat::Json, None, Vec::new())
+        })
     }
 
-    /// Waits until all sockets of the change feed are closed, once its `stop` has fired.
+    /// Waits until all sockets of the change feed are closed, once its `stop` is cancelled.
     pub async fn feed_closed(&self) {
         if let Some(feed) = &self.feed {
             feed.closed().await;
         }
     }
 
-    /// Answers one request.
+    /// Handles one request.
     ///
     /// - `caller`: as authenticated; [`Caller::anonymous`] reaches public versions and ids only.
-    /// - `client`: acts as the caller. All reads and writes of Kubernetes objects use it, but for
-    ///   [`Self::with_server`].
+    /// - `client`: acts as the caller. All reads and writes of Kubernetes objects use it, except
+    ///   for [`Self::with_server`].
     ///
-    /// The body is bounded by [`BODY_SIZE_MAX`]; stop reading beyond that. Never fails: errors are
-    /// answers. Dropping the future may leave a write done.
+    /// The body is limited to [`BODY_SIZE_MAX`]; stop reading beyond that. Never fails: errors are
+    /// responses. When the future is dropped, a write may still have been done.
     pub async fn handle(
         &self,
         request: Request<Bytes>,
@@ -171,16 +176,18 @@ impl RestView {
         let csrf = browser::check_csrf(&parts.headers, caller, [&parts.method, &method]);
         let Some(route) = &route else {
             let error = ApiError::not_found(format!("no such path \"{}\"", parts.uri.path()));
-            return Answer::from(error).finish(format, None, Vec::new());
+            return ViewResponse::from(error).finish(format, None, Vec::new());
         };
         let format = match route.target {
-            // The path says it.
-            Target::Document(DocumentForm::Json) => Format::Json,
-            Target::Document(DocumentForm::Yaml) => Format::Yaml,
+            // The path selects the format.
+            RouteTarget::Document(DocumentFormat::Json) => ResponseFormat::Json,
+            RouteTarget::Document(DocumentFormat::Yaml) => ResponseFormat::Yaml,
             _ => format,
         };
-        if format == Format::Html && [&parts.method, &method].iter().all(|m| **m == Method::GET) {
-            return Answer::Interface(urls.path("/")).finish(format, None, Vec::new());
+        if format == ResponseFormat::Html
+            && [&parts.method, &method].iter().all(|m| **m == Method::GET)
+        {
+            return ViewResponse::Interface(urls.path("/")).finish(format, None, Vec::new());
         }
         let schemas_url = urls.path(&format!("{}/schemas", route.schemas_path));
         let (outcome, cookies) = match csrf {
@@ -191,12 +198,12 @@ impl RestView {
             }
             Err(error) => (Err(error), Vec::new()),
         };
-        let answer = outcome.unwrap_or_else(Answer::from);
-        answer.finish(format, Some(&schemas_url), cookies)
+        let response = outcome.unwrap_or_else(ViewResponse::from);
+        response.finish(format, Some(&schemas_url), cookies)
     }
 }
 
-/// `_method` overrides; `action=remove` is a DELETE.
+/// `_method` overrides the method; `action=remove` is a DELETE.
 fn effective_method(sent: &Method, context: &Context<'_>) -> Method {
     if *sent == Method::POST && context.query_value("action") == Some("remove") {
         return Method::DELETE;
@@ -219,7 +226,7 @@ struct Call<'a> {
 }
 
 impl Call<'_> {
-    async fn run(&self, headers: &HeaderMap, body: &Bytes) -> Result<Answer, ApiError> {
+    async fn run(&self, headers: &HeaderMap, body: &Bytes) -> Result<ViewResponse, ApiError> {
         if self.context.caller.is_anonymous() && !self.is_public() {
             return Err(ApiError::unauthenticated());
         }
@@ -229,29 +236,29 @@ impl Call<'_> {
         }
         let is_read = self.method == Method::GET;
         match &self.route.target {
-            Target::Collection(descriptor) => self.collection(descriptor, headers, body).await,
-            Target::Resource { descriptor, id } => {
+            RouteTarget::Collection(descriptor) => self.collection(descriptor, headers, body).await,
+            RouteTarget::Resource { descriptor, id } => {
                 self.resource(descriptor, id, headers, body).await
             }
-            Target::Unknown(name) => {
+            RouteTarget::Unknown(name) => {
                 Err(ApiError::not_found(format!("failed to find schema {name}")))
             }
             _ if !is_read => Err(ApiError::method_not_allowed(self.method.as_str())),
-            Target::Root => Ok(self.root()),
-            Target::Schemas => Ok(self.schemas()),
-            Target::Schema(name) => self.schema(name),
-            Target::Document(_) => Ok(self.document()),
-            Target::Link { descriptor, id, link } => {
+            RouteTarget::Root => Ok(self.root()),
+            RouteTarget::Schemas => Ok(self.schemas()),
+            RouteTarget::Schema(name) => self.schema(name),
+            RouteTarget::Document(_) => Ok(self.document()),
+            RouteTarget::Link { descriptor, id, link } => {
                 self.require_within(descriptor, id).await?;
                 operations::follow(self.context, descriptor, id, link).await
             }
-            Target::Subscribe => Err(ApiError::no_feed()),
+            RouteTarget::Subscribe => Err(ApiError::no_feed()),
         }
     }
 
     fn is_public(&self) -> bool {
         let by_id = match &self.route.target {
-            Target::Resource { descriptor, id } => {
+            RouteTarget::Resource { descriptor, id } => {
                 self.method == Method::GET && descriptor.public_ids.contains(id)
             }
             _ => false,
@@ -264,7 +271,7 @@ impl Call<'_> {
         descriptor: &Descriptor,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<ViewResponse, ApiError> {
         let narrowed = Narrowed::by(self.route, descriptor)?;
         match self.method {
             Method::GET => {
@@ -292,7 +299,7 @@ impl Call<'_> {
         id: &str,
         headers: &HeaderMap,
         body: &Bytes,
-    ) -> Result<Answer, ApiError> {
+    ) -> Result<ViewResponse, ApiError> {
         self.require_within(descriptor, id).await?;
         match self.method {
             Method::GET => operations::get(self.context, descriptor, id).await,
@@ -320,7 +327,7 @@ impl Call<'_> {
         }
     }
 
-    fn root(&self) -> Answer {
+    fn root(&self) -> ViewResponse {
         let version = &self.route.version;
         let urls = self.context.urls;
         let own = urls.path(&self.route.schemas_path);
@@ -341,29 +348,29 @@ impl Call<'_> {
             },
             "links": links,
         });
-        Answer::Json(StatusCode::OK, body)
+        ViewResponse::Json(StatusCode::OK, body)
     }
 
-    fn schemas(&self) -> Answer {
+    fn schemas(&self) -> ViewResponse {
         let Presentation { registry, urls, .. } = &self.context.presentation;
         let path = &self.route.schemas_path;
         let schemas = schema::all(registry, &self.route.version, path, urls);
         let url = urls.path(&format!("{path}/schemas"));
-        Answer::Json(StatusCode::OK, collection::envelope("schema", &url, schemas).into())
+        ViewResponse::Json(StatusCode::OK, collection::envelope("schema", &url, schemas).into())
     }
 
-    fn document(&self) -> Answer {
+    fn document(&self) -> ViewResponse {
         let Presentation { registry, urls, .. } = &self.context.presentation;
         let document = openapi::document(registry, &self.route.version, urls);
-        Answer::Json(StatusCode::OK, document)
+        ViewResponse::Json(StatusCode::OK, document)
     }
 
-    fn schema(&self, name: &str) -> Result<Answer, ApiError> {
+    fn schema(&self, name: &str) -> Result<ViewResponse, ApiError> {
         let Presentation { registry, urls, .. } = &self.context.presentation;
         let path = &self.route.schemas_path;
         let found = schema::one(registry, &self.route.version, path, urls, name);
         let found =
             found.ok_or_else(|| ApiError::not_found(format!("failed to find schema {name}")))?;
-        Ok(Answer::Json(StatusCode::OK, found))
+        Ok(ViewResponse::Json(StatusCode::OK, found))
     }
 }

@@ -1,13 +1,14 @@
-//! The features' rules as admission rules of the embedded API server, and what becomes of credentials.
+//! The features' rules as admission rules of the embedded API server, and what becomes of
+//! credentials.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use api_meta::status::{Cause, Status};
 use apiserver::Resource;
-use apiserver::registry::admission::{Held, Plugin, Taken};
+use apiserver::registry::admission::{Held, Plugin, TakenValues};
 use apiserver::strategy::{Operation, Write};
-use feature_kit::{CredentialStore, Feature, KindRules, Operation as Reviewed, Review};
+use feature_kit::{CredentialStore, Feature, KindRules, Review, ReviewOperation};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
@@ -30,13 +31,13 @@ impl FeatureRules {
     }
 }
 
-fn reviewed(operation: Operation) -> Reviewed {
+fn review_operation(operation: Operation) -> ReviewOperation {
     match operation {
-        Operation::Create => Reviewed::Create,
+        Operation::Create => ReviewOperation::Create,
         Operation::Update | Operation::UpdateStatus | Operation::Finalize | Operation::Part(_) => {
-            Reviewed::Update
+            ReviewOperation::Update
         }
-        Operation::Delete => Reviewed::Delete,
+        Operation::Delete => ReviewOperation::Delete,
     }
 }
 
@@ -53,7 +54,7 @@ impl Plugin for FeatureRules {
         old: Option<&Value>,
     ) {
         if let Some(rules) = self.of(resource) {
-            rules.prepare(reviewed(write.operation), &write.user.name, object, old);
+            rules.prepare(review_operation(write.operation), &write.user.name, object, old);
         }
     }
 
@@ -77,7 +78,7 @@ impl Plugin for FeatureRules {
         Box::pin(async move {
             let Some(rules) = self.of(resource) else { return Ok(()) };
             let review = Review {
-                operation: reviewed(write.operation),
+                operation: review_operation(write.operation),
                 user: &write.user.name,
                 groups: &write.user.groups,
                 namespace: write.namespace,
@@ -95,7 +96,7 @@ impl Plugin for FeatureRules {
         resource: &'a Resource,
         object: &'a mut Value,
         old: Option<&'a Value>,
-        taken: &'a mut Taken,
+        taken: &'a mut TakenValues,
     ) -> BoxFuture<'a, Result<(), Status>> {
         Box::pin(self.credentials.take_out(&resource.kind, object, old, &mut taken.0))
     }
@@ -105,7 +106,7 @@ impl Plugin for FeatureRules {
         resource: &'a Resource,
         object: &'a Value,
         old: Option<&'a Value>,
-        taken: &'a Taken,
+        taken: &'a TakenValues,
     ) -> BoxFuture<'a, Result<Option<Held>, Status>> {
         Box::pin(async move {
             let names = (resource.kind.as_str(), resource.plural.as_str());
@@ -114,7 +115,7 @@ impl Plugin for FeatureRules {
         })
     }
 
-    fn deleted(&self, resource: &Resource, object: &Value) {
-        self.credentials.deleted(&resource.kind, &resource.plural, object);
+    fn on_deleted(&self, resource: &Resource, object: &Value) {
+        self.credentials.object_deleted(&resource.kind, &resource.plural, object);
     }
 }

@@ -1,8 +1,9 @@
 //! `GET /v3/auditevents`: the audit log, newest first, for those who may read it.
 //!
-//! Events are no objects: they have no schema, no links and no watch, and are searched in the log's files. Who may `list`
-//! `auditevents.management.cattle.io` reads all of them; administrators may. Who may update a cluster reads those of that
-//! cluster: requests to it, its agents, and requests for its object.
+//! Events are no objects: they have no schema, no links and no watch, and are searched in the log's
+//! files. Who may `list` `auditevents.management.cattle.io` reads all of them; administrators may.
+//! Who may update a cluster reads those of that cluster: requests to it, its agents, and requests
+//! for its object.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -35,7 +36,8 @@ const SEARCHES_MAX: usize = 2;
 const QUEUE_TIME_MAX: Duration = Duration::from_secs(5);
 /// When to try again after that time, in seconds.
 const RETRY_SECONDS: u32 = 5;
-/// How far an event may be from its place in the order of `stageTimestamp`, in which they are nearly written.
+/// How far an event may be from its place in the order of `stageTimestamp`, in which they are
+/// nearly written.
 const DISORDER_MAX: Duration = Duration::from_secs(60);
 /// `event` of requests to the management API, which have no annotation.
 const API: &str = "api";
@@ -70,11 +72,12 @@ impl AuditView {
         Self { audit: api.audit().cloned(), api: api.clone(), searches }
     }
 
-    /// A page for `user`, who has the groups of their roles. `only`: the one cluster that their token is valid for.
+    /// A page for `user`, who has the groups of their roles. `only`: the one cluster that their
+    /// token is valid for.
     ///
     /// # Errors
-    /// 400 for a filter that cannot be parsed or a marker whose file was removed, 403, 404 when nothing is recorded, 405,
-    /// and 503 when too many search.
+    /// 400 for a filter that cannot be parsed or a marker whose file was removed, 403, 404 when
+    /// nothing is recorded, 405, and 503 when too many search.
     pub async fn page(
         &self,
         request::Parts { method, uri, headers, .. }: &request::Parts,
@@ -271,8 +274,8 @@ fn cluster_of(event: &Value) -> Option<&str> {
     annotated.or_else(of_object)
 }
 
-/// An event as the response has it. Without bodies: a policy may record objects that not everybody who reads events may
-/// read.
+/// An event as the response has it. Without bodies: a policy may record objects that not everybody
+/// who reads events may read.
 fn shown(id: &str, mut event: Value) -> Value {
     let (kind, cluster) = (kind_of(&event).to_owned(), cluster_of(&event).map(str::to_owned));
     let Some(fields) = event.as_object_mut() else { return event };
@@ -309,7 +312,8 @@ mod tests {
         assert_eq!(of(json!({"annotations": {"drover.io/cluster": "c-1"}})), own);
         let object = json!({"resource": "clusters", "apiGroup": GROUP, "name": "c-1"});
         assert_eq!(of(json!({"objectRef": object})), own);
-        // What is in the cluster's namespace may be hidden from its owner, and other groups have clusters, too.
+        // What is in the cluster's namespace may be hidden from its owner, and other groups have
+        // clusters, too.
         let inside = json!({"resource": "secrets", "namespace": "c-1", "name": "c-1"});
         assert_eq!(of(json!({"objectRef": inside})), None);
         let other = json!({"resource": "clusters", "apiGroup": "example.com", "name": "c-1"});

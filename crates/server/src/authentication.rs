@@ -1,7 +1,8 @@
 //! From a request's credentials to an identity that handlers may act for.
 //!
-//! [`Authenticated`] is the only type that carries one, and only this module makes it, after the cross-site check: a
-//! handler cannot be given an identity from a cookie that a foreign page may have used.
+//! [`Authenticated`] is the only type that carries one, and only this module makes it, after the
+//! cross-site check: a handler cannot be given an identity from a cookie that a foreign page may
+//! have used.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -11,9 +12,9 @@ use feature_kit::Settings;
 use http::header::AUTHORIZATION;
 use http::{HeaderMap, Request};
 use identity::browser::CsrfToken;
-use identity::credential::Found;
+use identity::credential::PresentedCredential;
 use identity::cross_site::{self, CrossSite, Origin};
-use identity::{Authenticate, Identity, Presented, Refused, Source};
+use identity::{Authenticate, Identity, Presented, Refused, TokenSource};
 use rest_view::Urls;
 
 /// Verifies credentials.
@@ -54,8 +55,8 @@ pub enum Refusal {
     CrossSite(#[from] CrossSite),
 }
 
-/// Why the login of a browser no longer holds, for the user. Whoever does not have the key of its token learns nothing
-/// of that token.
+/// Why the login of a browser no longer holds, for the user. Whoever does not have the key of its
+/// token learns nothing of that token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum LoginEnd {
     #[error("the login has expired")]
@@ -115,28 +116,30 @@ impl Authentication {
         Self { tokens, settings }
     }
 
-    /// Whose token the request presents, in a header or a login cookie. `None`: there is no token of ours; what there
-    /// is may be for the API server to verify.
+    /// Whose token the request presents, in a header or a login cookie. `None`: there is no token
+    /// of ours; what there is may be for the API server to verify.
     ///
     /// Forwarded headers of those who are not trusted must be removed before.
     pub async fn identify<B>(
         &self,
         request: &Request<B>,
     ) -> Result<Option<Authenticated>, Refusal> {
-        let presented = match identity::presented(request.headers()) {
-            Found::Nothing => return Ok(None),
-            Found::Foreign if request.headers().contains_key(AUTHORIZATION) => return Ok(None),
-            Found::Foreign => {
+        let presented = match identity::read_credential(request.headers()) {
+            PresentedCredential::Nothing => return Ok(None),
+            PresentedCredential::Foreign if request.headers().contains_key(AUTHORIZATION) => {
+                return Ok(None);
+            }
+            PresentedCredential::Foreign => {
                 return Err(Refusal::unreadable("not a login cookie", request.headers()));
             }
-            Found::Ambiguous => {
+            PresentedCredential::Ambiguous => {
                 return Err(Refusal::unreadable("more than one credential", request.headers()));
             }
-            Found::Ours(presented) => presented,
+            PresentedCredential::Token(presented) => presented,
         };
         let csrf = match presented.source {
-            Source::Header => None,
-            Source::Cookie => {
+            TokenSource::Header => None,
+            TokenSource::Cookie => {
                 cross_site::check_cookie(request, &self.own_origins(request))?;
                 Some(CsrfToken::of(&presented.token))
             }
@@ -145,9 +148,10 @@ impl Authentication {
         Ok(Some(Authenticated { identity, csrf }))
     }
 
-    /// As [`Self::identify`], where logins begin. The cookie of an earlier login means nothing there, since such
-    /// requests may come from other sites by their nature; a write that a foreign page sends is refused. Nor does a
-    /// token that no longer holds: whoever has one is here to get another.
+    /// As [`Self::identify`], where logins begin. The cookie of an earlier login means nothing
+    /// there, since such requests may come from other sites by their nature; a write that a foreign
+    /// page sends is refused. Nor does a token that no longer holds: whoever has one is here to get
+    /// another.
     ///
     /// # Errors
     /// [`Refusal::CrossSite`] alone.
@@ -155,8 +159,8 @@ impl Authentication {
         &self,
         request: &Request<B>,
     ) -> Result<Option<Authenticated>, Refusal> {
-        if let Found::Ours(presented) = identity::presented(request.headers())
-            && presented.source == Source::Header
+        if let PresentedCredential::Token(presented) = identity::read_credential(request.headers())
+            && presented.source == TokenSource::Header
             && let Ok(identity) = self.verify(&presented).await
         {
             return Ok(Some(Authenticated { identity, csrf: None }));
@@ -169,12 +173,13 @@ impl Authentication {
         self.tokens.authenticate(presented).await.map_err(|refused| {
             tracing::debug!(token = presented.token.name, %refused, "a token was refused");
             let token = Some(presented.token.name.clone());
-            let login = (presented.source == Source::Cookie).then(|| LoginEnd::of(refused));
+            let login = (presented.source == TokenSource::Cookie).then(|| LoginEnd::of(refused));
             Refusal::Unauthenticated { token, reason: refused.to_string(), login }
         })
     }
 
-    /// Where our own pages come from: the address that this request was sent to, and the one we are known by.
+    /// Where our own pages come from: the address that this request was sent to, and the one we are
+    /// known by.
     fn own_origins<B>(&self, request: &Request<B>) -> Vec<Origin> {
         let reached = Urls::of_request(request.headers(), request.uri());
         let known = self.settings.server_url();

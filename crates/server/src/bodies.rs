@@ -1,7 +1,8 @@
 //! Requests without credentials, and the bodies of requests that the router reads for others.
 //!
-//! Nothing of a body is buffered for a caller who is not authenticated, unless the path is public. What such callers
-//! have under way has limits per address and in all: they are strangers, and anybody can be many of them.
+//! Nothing of a body is buffered for a caller who is not authenticated, unless the path is public.
+//! What such callers have under way has limits per address and in all: they are strangers, and
+//! anybody can be many of them.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -17,8 +18,8 @@ use parking_lot::Mutex;
 
 /// Largest body on a public path: a login is some hundred bytes.
 pub const PUBLIC_BODY_MAX_BYTES: usize = 64 * 1024;
-/// Requests without credentials under way at once from one address (IPv6: from one /64). A browser that opens the login
-/// page has some twenty; an office of people may share an address.
+/// Requests without credentials under way at once from one address (IPv6: from one /64). A browser
+/// that opens the login page has some twenty; an office of people may share an address.
 const PER_ADDRESS_MAX: usize = 64;
 /// Requests without credentials under way at once in all.
 const IN_ALL_MAX: usize = 1024;

@@ -1,9 +1,10 @@
-//! The certificate that the server presents, and what others verify it with: the server's own authority, or what
-//! the operator brings (`--tls-cert`, `--tls-key`, `--tls-ca`).
+//! The certificate that the server presents, and what others verify it with: the server's own
+//! authority, or what the operator brings (`--tls-cert`, `--tls-key`, `--tls-ca`).
 //!
-//! Clients and agents get one authority, by the setting `cacerts`, in kubeconfigs and in the agents' manifest; none at all
-//! stands for "one that every system trusts". So a given certificate is verified here first as agents and commands
-//! will verify it: what fails then, fails at the start, with the file's name.
+//! Clients and agents get one authority, by the setting `cacerts`, in kubeconfigs and in the
+//! agents' manifest; none at all stands for "one that every system trusts". So a given certificate
+//! is verified here first as agents and commands will verify it: what fails then, fails at the
+//! start, with the file's name.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -114,12 +115,14 @@ pub struct Serving {
     /// What verifies what this server presents itself; none when every system trusts it.
     pub own_authority: Option<String>,
     pub certificate: Arc<ServingCertificate>,
-    /// What a certificate of our own is renewed with; none for one that the operator brought, who renews it.
+    /// What a certificate of our own is renewed with; none for one that the operator brought, who
+    /// renews it.
     keys: Option<Arc<Keys>>,
 }
 
 impl Serving {
-    /// Reads and verifies what was given; without `--tls-cert` the certificate of the server's own authority.
+    /// Reads and verifies what was given; without `--tls-cert` the certificate of the server's own
+    /// authority.
     ///
     /// # Errors
     /// [`CertificateError`]: what is wrong with which file.
@@ -176,8 +179,8 @@ impl Serving {
         }
     }
 
-    /// Takes renewed files as long as `tls` is listened to. A renewed certificate that the agents would not trust is left
-    /// where it is, and logged.
+    /// Takes renewed files as long as `tls` is listened to. A renewed certificate that the agents
+    /// would not trust is left where it is, and logged.
     pub async fn follow(&self, tls: watch::Sender<Arc<rustls::ServerConfig>>) {
         let mut check = tokio::time::interval(CHECK_EVERY);
         let mut warned_at = SystemTime::now();
@@ -204,8 +207,8 @@ impl Serving {
         }
     }
 
-    /// Takes what the files hold, if that is another certificate; renews our own when that is due. Returns whether there is
-    /// another one.
+    /// Takes what the files hold, if that is another certificate; renews our own when that is due.
+    /// Returns whether there is another one.
     ///
     /// # Errors
     /// As [`Serving::load`]; the certificate stays as it was.
@@ -242,8 +245,8 @@ fn read_trust(text: &str) -> Result<Trust, CertificateError> {
     Ok(Trust::Pinned(format!("{}\n", pem.trim_end())))
 }
 
-/// Verifies a certificate with its chain as agents will. Without `given`, the authority is the self-signed one that
-/// ends the chain, else those of this system.
+/// Verifies a certificate with its chain as agents will. Without `given`, the authority is the
+/// self-signed one that ends the chain, else those of this system.
 fn verify(
     pem: &str,
     given: Option<Trust>,

@@ -1,4 +1,5 @@
-//! Clients of the management API in process: no socket, but the same authorization as for everybody.
+//! Clients of the management API in process: no socket, but the same authorization as for
+//! everybody.
 
 use apiserver::{ApiServer, UserInfo};
 use feature_kit::Clients;

@@ -6,7 +6,7 @@ use std::time::Instant;
 use anyhow::Context;
 use api_management::{GROUP, credentials, keys};
 use apiserver::Registry;
-use apiserver::registry::{Target, Update};
+use apiserver::registry::{Update, WriteTarget};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
@@ -17,9 +17,10 @@ const HISTORY_FORGOTTEN: &str = "drover.io/history-forgotten";
 
 /// Takes the credentials out of every object that still has one. Before anybody is served.
 ///
-/// An object is written after its Secret, and only if it has such a value: a start that is cut short leaves the
-/// rest to the next one. Whoever may read an object can list it as it was earlier, so history is forgotten too.
-/// An object that cannot be written stays as it is, and the log names it.
+/// An object is written after its Secret, and only if it has such a value: a start that is cut
+/// short leaves the rest to the next one. Whoever may read an object can list it as it was earlier,
+/// so history is forgotten too. An object that cannot be written stays as it is, and the log names
+/// it.
 ///
 /// # Errors
 /// History cannot be forgotten: nobody may be served.
@@ -40,7 +41,7 @@ pub async fn migrate(registry: &Arc<Registry>, client: &Client) -> anyhow::Resul
                 continue;
             }
             let (namespace, name) = (&*object.namespace, &*object.name);
-            let target = Target { resource, namespace, name };
+            let target = WriteTarget { resource, namespace, name };
             match registry.take_out_of_stored(&target).await {
                 Ok(_) => moved += 1,
                 // Removed meanwhile.

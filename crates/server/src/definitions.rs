@@ -1,4 +1,5 @@
-//! The definitions of our kinds in the management API, brought to the state that this release wants.
+//! The definitions of our kinds in the management API, brought to the state that this release
+//! wants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,11 +15,12 @@ const SERVED_WITHIN: Duration = Duration::from_secs(30);
 /// Pause between two looks: at first, and at most. It doubles.
 const SERVED_POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(100)];
 
-/// Annotation: names the spec that was written last, so that the next start need not write it again.
+/// Annotation: names the spec that was written last, so that the next start need not write it
+/// again.
 const WRITTEN: &str = "drover.io/definition";
 
-/// Creates or updates each definition whose spec this release did not write before, and waits until all
-/// are served.
+/// Creates or updates each definition whose spec this release did not write before, and waits until
+/// all are served.
 pub async fn install(client: &Client, desired: &[CustomResourceDefinition]) -> anyhow::Result<()> {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let known =

@@ -1,8 +1,8 @@
-//! What a request leaves in the audit log when the management API does not record it: refusals, logins, agents,
-//! requests to downstream clusters, and what the REST view answers itself.
+//! What a request leaves in the audit log when the management API does not record it: refusals,
+//! logins, agents, requests to downstream clusters, and what the REST view answers itself.
 //!
-//! [`Door::open`] begins with the request, the router adds what it learns, [`DoorRecord::respond`] writes the event.
-//! What the management API records of a request is not recorded again.
+//! [`Door::open`] begins with the request, the router adds what it learns, [`DoorRecord::respond`]
+//! writes the event. What the management API records of a request is not recorded again.
 
 mod uri;
 
@@ -13,7 +13,7 @@ use std::time::Duration;
 use api_meta::audit::{self as names, AuditEvent};
 use apiserver::attributes::UserInfo;
 use apiserver::audit::{Audit, Origin, Outside, Record};
-use apiserver::body::ending::Ending;
+use apiserver::body::ending::GuardedBody;
 use apiserver::request::{Query, RequestInfo};
 use apiserver::serve::PeerAddress;
 use cluster_access::proxy::Relay;
@@ -23,7 +23,7 @@ use jiff::Timestamp;
 use parking_lot::Mutex;
 use rest_view::audit::Noted;
 use tokio_util::sync::CancellationToken;
-use tunnel::{Accepted, Attempt, Observer};
+use tunnel::{Accepted, ConnectAttempt, Observer};
 
 use crate::authentication::Refusal;
 use crate::router::{CLUSTERS, LOCAL, Outbound, is_public_view, is_view};
@@ -82,8 +82,8 @@ impl Door {
         Self(audit)
     }
 
-    /// Begins with a request, into whose extensions its origin goes for the management API. `sender`: who sent it, as
-    /// far as proxies are trusted.
+    /// Begins with a request, into whose extensions its origin goes for the management API.
+    /// `sender`: who sent it, as far as proxies are trusted.
     pub fn open<B>(&self, request: &mut Request<B>, sender: Option<IpAddr>) -> DoorRecord {
         if self.0.is_none() {
             return DoorRecord(None);
@@ -211,7 +211,7 @@ impl DoorRecord {
         Box::new(move |attempt| record.agent(&attempt))
     }
 
-    fn agent(&self, attempt: &Attempt) {
+    fn agent(&self, attempt: &ConnectAttempt) {
         let Some(inner) = &self.0 else { return };
         let (event, code, reason) = match &attempt.result {
             Ok(Accepted::Registered) => (AuditEvent::AgentRegistered, 101, None),
@@ -236,7 +236,7 @@ impl DoorRecord {
             }
         });
         if let Some(mut record) = inner.end(code) {
-            record.complete(code, None);
+            record.write_complete(code, None);
         }
     }
 
@@ -250,24 +250,24 @@ impl DoorRecord {
         let goes_on = relay.is_some() || has_begun && inner.is_long_running();
         let Some(mut record) = inner.end(code) else { return response };
         if !goes_on {
-            record.complete(code, None);
+            record.write_complete(code, None);
             return response;
         }
-        record.started(code);
+        record.write_started(code);
         let ending = LongRunning { record, code };
         match relay {
             Some(relay) => {
                 relay.hold(ending);
                 response
             }
-            None => response.map(|body| Ending::new(body, ending).boxed_unsync()),
+            None => response.map(|body| GuardedBody::new(body, ending).boxed_unsync()),
         }
     }
 
     fn complete(&self, code: u16) {
         let record = self.0.as_ref().and_then(|inner| inner.end(code));
         if let Some(mut record) = record {
-            record.complete(code, None);
+            record.write_complete(code, None);
         }
     }
 }
@@ -280,7 +280,7 @@ struct LongRunning {
 
 impl Drop for LongRunning {
     fn drop(&mut self) {
-        self.record.complete(self.code, None);
+        self.record.write_complete(self.code, None);
     }
 }
 
@@ -309,7 +309,7 @@ impl Inner {
         if downstream(path).is_some()
             && let Some(user) = &self.impersonates
         {
-            record.impersonates(user);
+            record.set_requested_user(user);
         }
         if let Some(cluster) = state.cluster.take() {
             sink.annotate(names::CLUSTER, cluster);

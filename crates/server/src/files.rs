@@ -68,7 +68,8 @@ pub struct Keys {
 }
 
 impl Keys {
-    /// Makes a new serving certificate when its names changed or a third of its life is left. Returns whether it did.
+    /// Makes a new serving certificate when its names changed or a third of its life is left.
+    /// Returns whether it did.
     pub fn renew_serving(&self, now: SystemTime) -> Result<bool, PkiError> {
         pki::files::ensure_serving(&self.serving, &self.authority, "drover", &self.names, now)
     }
@@ -94,7 +95,8 @@ impl DataFolder {
         self.path.join("server.lock")
     }
 
-    /// Reads the keys, making those that are missing; the serving certificate is renewed when its names changed.
+    /// Reads the keys, making those that are missing; the serving certificate is renewed when its
+    /// names changed.
     pub fn keys(&self, names: &[String]) -> anyhow::Result<Keys> {
         let pki = self.path.join("pki");
         let now = SystemTime::now();
@@ -192,8 +194,8 @@ fn kubeconfig(url: &str, ca_pem: &str, token: &str) -> String {
     });
     format!("{config:#}\n")
 }
-/// Allows this process as many open files as the system lets it: each connection is one, and most systems begin with
-/// 1,024.
+/// Allows this process as many open files as the system lets it: each connection is one, and most
+/// systems begin with 1,024.
 pub fn raise_open_max() {
     use nix::sys::resource::{Resource, getrlimit, setrlimit};
     let raised = getrlimit(Resource::RLIMIT_NOFILE)

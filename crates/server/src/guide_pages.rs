@@ -1,5 +1,5 @@
-//! The guide below `/docs/`: pages that the crate `guide` has made, for everybody, with the headers of the web
-//! interface. They hold nothing of this server.
+//! The guide below `/docs/`: pages that the crate `guide` has made, for everybody, with the headers
+//! of the web interface. They hold nothing of this server.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -60,7 +60,8 @@ fn document(text: &'static str, content_type: &'static str, request: &HeaderMap)
     response
 }
 
-/// Differs between contents of one program, and mostly between programs: nobody gains from a collision.
+/// Differs between contents of one program, and mostly between programs: nobody gains from a
+/// collision.
 fn entity_tag(text: &str) -> HeaderValue {
     let mut hasher = DefaultHasher::new();
     (env!("CARGO_PKG_VERSION"), text).hash(&mut hasher);

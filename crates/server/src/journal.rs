@@ -7,20 +7,20 @@ use apiserver::registry::{Subscription, Update};
 use apiserver::stored::Stored;
 use futures::FutureExt;
 use futures::future::BoxFuture;
-use rest_view::journal::{Change, Ended, News, Recorded};
+use rest_view::journal::{Ended, JournalUpdate, ObjectChange, Recorded};
 use rest_view::{ApiError, Follow, Journal, Key, KubeResource};
 
 /// See [`Journal`]. The objects are those of the caches, not copies.
 pub struct Caches(pub Arc<Registry>);
 
 impl Journal for Caches {
-    fn follow(&self, wanted: &KubeResource) -> Option<Box<dyn Follow>> {
-        let resource = self.0.find(&wanted.group, &wanted.plural)?;
-        (resource.version == wanted.version)
+    fn follow(&self, followed: &KubeResource) -> Option<Box<dyn Follow>> {
+        let resource = self.0.find(&followed.group, &followed.plural)?;
+        (resource.version == followed.version)
             .then(|| Box::new(Followed(self.0.subscribe(&resource))) as Box<dyn Follow>)
     }
 
-    fn settled(&self) -> BoxFuture<'_, Result<(), ApiError>> {
+    fn wait_until_current(&self) -> BoxFuture<'_, Result<(), ApiError>> {
         let fresh = self.0.fresh();
         Box::pin(async {
             fresh.await.map(drop).map_err(|status| ApiError::server_error(status.message))
@@ -31,22 +31,22 @@ impl Journal for Caches {
 struct Followed(Subscription);
 
 impl Follow for Followed {
-    fn news(&mut self) -> Result<Option<News>, Ended> {
+    fn poll_update(&mut self) -> Result<Option<JournalUpdate>, Ended> {
         let Some(update) = self.0.next().now_or_never() else { return Ok(None) };
-        let news = match update.ok_or(Ended)? {
+        let pending = match update.ok_or(Ended)? {
             Update::Reset(objects) => {
                 let objects = objects.iter().map(|object| self.recorded(object));
-                News::All(objects.collect::<Result<_, _>>()?)
+                JournalUpdate::Snapshot(objects.collect::<Result<_, _>>()?)
             }
             Update::Events(events) => {
                 let changes = events.iter().map(|event| match event.deleted {
-                    true => Ok(Change::Gone(key(&event.current))),
-                    false => self.recorded(&event.current).map(Change::Is),
+                    true => Ok(ObjectChange::Deleted(key(&event.current))),
+                    false => self.recorded(&event.current).map(ObjectChange::Stored),
                 });
-                News::Changes(changes.collect::<Result<_, _>>()?)
+                JournalUpdate::Changes(changes.collect::<Result<_, _>>()?)
             }
         };
-        Ok(Some(news))
+        Ok(Some(pending))
     }
 }
 

@@ -1,7 +1,7 @@
 //! Builds the engines, lists the features, runs. No logic of its own.
 //!
-//! Start at [`run`], which shows the order in which the server comes up; [`router`] is where each request goes;
-//! [`features`] is what the product does.
+//! Start at [`run`], which shows the order in which the server comes up; [`router`] is where each
+//! request goes; [`features`] is what the product does.
 
 pub mod admission;
 mod audit_view;

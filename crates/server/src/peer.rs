@@ -1,4 +1,5 @@
-//! Where a request comes from, and under which address it reached us: by its connection, or as a trusted proxy says.
+//! Where a request comes from, and under which address it reached us: by its connection, or as a
+//! trusted proxy says.
 
 use std::net::IpAddr;
 
@@ -8,7 +9,8 @@ use ipnet::IpNet;
 
 /// The header by which proxies say who is behind them.
 const FORWARDED_FOR: &str = "x-forwarded-for";
-/// What only proxies may say: by these headers links are built, origins compared and addresses recorded.
+/// What only proxies may say: by these headers links are built, origins compared and addresses
+/// recorded.
 const FORWARDED: [&str; 9] = [
     "forwarded",
     FORWARDED_FOR,

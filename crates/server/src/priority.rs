@@ -10,7 +10,8 @@ use serde_json::json;
 /// Between Kubernetes' own controllers and the service accounts of `kube-system`.
 const PRECEDENCE: i32 = 850;
 
-/// Adds the FlowSchema of the controllers when there is none. One that an administrator changed stays.
+/// Adds the FlowSchema of the controllers when there is none. One that an administrator changed
+/// stays.
 pub async fn install(client: &Client) -> anyhow::Result<()> {
     let schema: FlowSchema = serde_json::from_value(json!({
         "metadata": {"name": "drover-controllers"},

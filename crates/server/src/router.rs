@@ -1,6 +1,7 @@
 //! Where a request goes.
 //!
-//! Everything comes in through one port. The identity is found out once, here; what follows believes it.
+//! Everything comes in through one port. The identity is found out once, here; what follows
+//! believes it.
 
 use std::convert::Infallible;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -14,7 +15,7 @@ use apiserver::audit::Origin;
 use apiserver::body::respond::{self, Body};
 use apiserver::serve::{self, PeerAddress};
 use apiserver::{ApiServer, UserInfo};
-use cluster_access::proxy::{Caller, Proxy};
+use cluster_access::proxy::{Proxy, ProxyCaller};
 use feature_kit::access::Membership;
 use feature_kit::{RoleResolver, Route};
 use futures::future::BoxFuture;
@@ -33,10 +34,10 @@ use crate::clients::InProcess;
 use crate::door::{Door, DoorRecord};
 use crate::guide_pages;
 use crate::peer::TrustedProxies;
-use feature_identity::cluster_identity::no_role;
-use feature_identity::revocation::{Revocations, RoleScope};
 use crate::security_headers::SecurityHeaders;
 use crate::ui;
+use feature_identity::cluster_identity::no_role;
+use feature_identity::revocation::{Revocations, RoleScope};
 
 /// Path prefix of the proxy.
 pub(crate) const CLUSTERS: &str = "/k8s/clusters/";
@@ -55,8 +56,8 @@ const CROSS_SITE: &str = "CrossSiteRequest";
 /// Groups that every person of ours is in.
 const GROUPS_OF_ALL: [&str; 2] = ["system:authenticated", "system:cattle:authenticated"];
 
-/// The body of every answer. A proxied one can break off, which ends the connection, so that nobody takes a part for
-/// the whole.
+/// The body of every answer. A proxied one can break off, which ends the connection, so that nobody
+/// takes a part for the whole.
 pub type Outbound = cluster_access::Body;
 
 /// Everything that requests can be sent to.
@@ -121,7 +122,7 @@ impl Router {
                 respond::status(&wrong_cluster(&identity, record))
             }
             Ok(Some(identity)) => {
-                serve::authenticated(request.extensions());
+                serve::mark_authenticated(request.extensions());
                 record.user(|| person(&identity));
                 return Ok(self.0.proxy.handle(self.caller(&identity), request).await);
             }
@@ -163,7 +164,7 @@ impl Router {
             }
         };
         if let Some(identity) = &identity {
-            serve::authenticated(request.extensions());
+            serve::mark_authenticated(request.extensions());
             record.user(|| person(identity));
         }
         let _open = match self.begin_anonymous(&request, identity.as_ref(), route) {
@@ -191,7 +192,8 @@ impl Router {
         self.management(request, identity.as_ref(), record).await
     }
 
-    /// Counts a request without credentials that this server answers itself; the management API counts its own.
+    /// Counts a request without credentials that this server answers itself; the management API
+    /// counts its own.
     fn begin_anonymous(
         &self,
         request: &Request<Incoming>,
@@ -231,8 +233,8 @@ impl Router {
         self.0.api.handle(request).await
     }
 
-    /// Makes the request one of the person as the management API knows them, role groups included, until their token or
-    /// one of their roles ends.
+    /// Makes the request one of the person as the management API knows them, role groups included,
+    /// until their token or one of their roles ends.
     fn act_as<B>(&self, request: &mut Request<B>, identity: &Authenticated) {
         let membership = Membership { user: &identity.user_id, groups: &identity.groups };
         let (roles, roles_lost) = self.0.revocations.of_roles(RoleScope::Management, membership);
@@ -286,7 +288,7 @@ impl Router {
             Ok(body) => {
                 let request = Request::from_parts(parts, body);
                 let response = self.0.view.handle(request, &caller, &client).await;
-                record.note(caller.audit.noted());
+                record.note(caller.audit.snapshot());
                 response.map(respond::full)
             }
             Err(status) => view_error(&status),
@@ -305,8 +307,8 @@ impl Router {
         self.0.view.subscribe(request, subscriber).await.map(respond::full)
     }
 
-    /// Acts as the person, with the roles they have at the time of each request: in the management API,
-    /// and below [`CLUSTERS`] in clusters, through the proxy. `origin`: where they come from.
+    /// Acts as the person, with the roles they have at the time of each request: in the management
+    /// API, and below [`CLUSTERS`] in clusters, through the proxy. `origin`: where they come from.
     fn client_of(&self, identity: Authenticated, origin: Origin) -> kube::Client {
         let (router, from) = (self.clone(), Arc::new((identity, origin)));
         let service = move |request: Request<kube::client::Body>| {
@@ -433,8 +435,8 @@ impl Router {
         }
     }
 
-    /// Whether the management API answers this request as the cluster `local`: to people with a role in it, to others
-    /// only what kubectl needs to say that they have none.
+    /// Whether the management API answers this request as the cluster `local`: to people with a
+    /// role in it, to others only what kubectl needs to say that they have none.
     fn may_enter_local(&self, identity: &Authenticated, method: &Method, path: &str) -> bool {
         let caller = self.caller(identity);
         let person = Membership { user: &caller.user, groups: &caller.groups };
@@ -461,9 +463,9 @@ impl Router {
     }
 
     /// The person as downstream clusters know them, role groups not yet included.
-    fn caller(&self, identity: &Authenticated) -> Caller {
+    fn caller(&self, identity: &Authenticated) -> ProxyCaller {
         let UserInfo { name: user, uid, groups, extra } = person(identity);
-        Caller {
+        ProxyCaller {
             user,
             uid,
             groups,
@@ -562,13 +564,13 @@ fn view_error_with(status: &Status, detail: Option<String>) -> Response<Body> {
     response
 }
 
-/// A request that nobody may act on, in the form of the REST view or of the Kubernetes API. A browser whose login has
-/// ended forgets the cookie, so that nothing is refused for it again.
+/// A request that nobody may act on, in the form of the REST view or of the Kubernetes API. A
+/// browser whose login has ended forgets the cookie, so that nothing is refused for it again.
 fn refused<B>(refusal: &Refusal, request: &Request<B>, in_view: bool) -> Response<Body> {
     let status = refusal.to_status();
     let mut response = if in_view { refused_view(refusal) } else { respond::status(&status) };
     // Pages cannot read the response to an upgrade: the response to the next request says why.
-    let is_upgrade = cross_site::Kind::of(request) == cross_site::Kind::Upgrade;
+    let is_upgrade = cross_site::RequestKind::of(request) == cross_site::RequestKind::Upgrade;
     if refusal.login_end().is_some() && !is_upgrade {
         for cookie in logout_cookies() {
             response.headers_mut().append(header::SET_COOKIE, cookie);

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
 use api_management::Token;
-use apiserver::metrics::shown::{self, Shown};
+use apiserver::metrics::external::{self, ExternalCounter};
 use apiserver::{ApiServer, Registry, rejections};
 use cluster_access::ClusterAccess;
 use cluster_access::proxy::Proxy;
@@ -39,12 +39,12 @@ use crate::features::{FeatureParts, features};
 use crate::files::{DataFolder, Keys};
 use crate::journal::Caches;
 use crate::peer::TrustedProxies;
-use feature_identity::cluster_identity::ClusterIdentities;
-use feature_identity::revocation::Revocations;
 use crate::router::{Outbound, Parts, Router};
 use crate::security_headers::SecurityHeaders;
 use crate::settings::ServerSettings;
 use crate::store::Store;
+use feature_identity::cluster_identity::ClusterIdentities;
+use feature_identity::revocation::Revocations;
 
 /// The version that clients of the management API get; see `docs/adr/0004-answer-as-2-6.md`.
 const SERVER_VERSION: &str = "v2.6.9";
@@ -152,8 +152,8 @@ impl Server {
         Ok(Self { url, address, password, stop, tasks, running, storage, shutdown_delay })
     }
 
-    /// Says that it is not ready, waits for the configured delay, stops accepting, lets open requests
-    /// finish, ends watches and controllers, closes the storage.
+    /// Says that it is not ready, waits for the configured delay, stops accepting, lets open
+    /// requests finish, ends watches and controllers, closes the storage.
     pub async fn stop(mut self) {
         self.running.server.begin_stop();
         tokio::time::sleep(self.shutdown_delay).await;
@@ -228,8 +228,8 @@ impl Plane {
         };
         let features = features(&context, &parts);
         let revocations = Revocations::new(directory.clone(), graph.clone());
-        rejections::show("logins", identity::login_throttle::refused);
-        rejections::show("downstream_responses", cluster_access::conduct::rejected);
+        rejections::register("logins", identity::login_throttle::refused_count);
+        rejections::register("downstream_responses", cluster_access::conduct::rejected);
         show_traffic();
         Self { context, features, connections, directory, graph, sessions, access, revocations }
     }
@@ -251,7 +251,8 @@ impl Plane {
             AgentRegistrar::new(&self.context, self.connections.clone(), self.sessions.clone());
         let reflectors = &self.context.scope.reflectors;
         let revocations = self.revocations.clone();
-        let resolver = ClusterIdentities::new(reflectors, self.connections.clone(), revocations.clone());
+        let resolver =
+            ClusterIdentities::new(reflectors, self.connections.clone(), revocations.clone());
         let reserved = feature_kit::access::ROLE_GROUP_PREFIX;
         let routes = self.features.iter().flat_map(|feature| feature.routes.clone());
         let lists = rest_view::Index::new(Caches(api.registry().clone()));
@@ -283,10 +284,11 @@ impl Plane {
 /// Describes tokens in `admin.kubeconfig`.
 const KUBECONFIG_TOKEN: &str = "admin.kubeconfig in the data folder";
 
-/// A new token for the kubeconfig in the data folder. That of an earlier start ends, so that an old copy of the
-/// folder, such as a backup, lets nobody in.
+/// A new token for the kubeconfig in the data folder. That of an earlier start ends, so that an old
+/// copy of the folder, such as a backup, lets nobody in.
 ///
-/// It ends before the new one is written: a start that is cut short leaves no token that is in no file.
+/// It ends before the new one is written: a start that is cut short leaves no token that is in no
+/// file.
 async fn renew_administrator_token(
     folder: &DataFolder,
     directory: &Directory,
@@ -364,7 +366,8 @@ fn serve_certificate(
     tasks: &mut JoinSet<()>,
 ) -> anyhow::Result<watch::Receiver<Arc<rustls::ServerConfig>>> {
     let config = pki::server_config(serving.certificate.clone(), &ClientCertificatePolicy::None)?;
-    // The resolver follows the files by itself; the channel is for settings that replace the whole configuration.
+    // The resolver follows the files by itself; the channel is for settings that replace the whole
+    // configuration.
     let (sender, receiver) = watch::channel(Arc::new(config));
     let followed = serving.clone();
     tasks.spawn(async move { followed.follow(sender).await });
@@ -374,22 +377,22 @@ fn serve_certificate(
 /// What the tunnel carries, in `/metrics`.
 fn show_traffic() {
     for counter in [
-        Shown {
+        ExternalCounter {
             name: "drover_tunnel_sent_bytes_total",
             help: "Bytes of streams that were sent to agents.",
             read: tunnel::traffic::sent_bytes,
         },
-        Shown {
+        ExternalCounter {
             name: "drover_tunnel_received_bytes_total",
             help: "Bytes of streams that came from agents and were read.",
             read: tunnel::traffic::received_bytes,
         },
-        Shown {
+        ExternalCounter {
             name: "drover_tunnel_stalls_total",
             help: "How often a stream to an agent had to wait before it could send more.",
             read: tunnel::traffic::stalls,
         },
     ] {
-        shown::show(counter);
+        external::register(counter);
     }
 }

@@ -1,4 +1,5 @@
-//! Response headers for browsers that hold for everything we serve: HTTPS only, and no guessing of content types.
+//! Response headers for browsers that hold for everything we serve: HTTPS only, and no guessing of
+//! content types.
 
 use std::sync::Arc;
 
@@ -9,8 +10,8 @@ use pki::ServingCertificate;
 const STRICT_TRANSPORT: HeaderValue = HeaderValue::from_static("max-age=31536000");
 const NO_SNIFFING: HeaderValue = HeaderValue::from_static("nosniff");
 
-/// Knows when browsers may be required to reach this host by HTTPS only: with a certificate of a private authority, such
-/// as our own, that would take away the way past the browser's warning.
+/// Knows when browsers may be required to reach this host by HTTPS only: with a certificate of a
+/// private authority, such as our own, that would take away the way past the browser's warning.
 pub struct SecurityHeaders {
     certificate: Arc<ServingCertificate>,
     authority_pem: Option<String>,
@@ -22,7 +23,8 @@ pub struct Selected {
 }
 
 impl SecurityHeaders {
-    /// `authority_pem`: a private authority, under whose certificates HSTS would lock people out; none for a public one.
+    /// `authority_pem`: a private authority, under whose certificates HSTS would lock people out;
+    /// none for a public one.
     pub fn new(certificate: Arc<ServingCertificate>, authority_pem: Option<String>) -> Self {
         Self { certificate, authority_pem }
     }

@@ -1,5 +1,5 @@
-//! The settings of the server at its start: flags, then environment, then a file, then defaults; resolved
-//! once, with all problems reported together.
+//! The settings of the server at its start: flags, then environment, then a file, then defaults;
+//! resolved once, with all problems reported together.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use api_meta::image::ImageReference;
 use apiserver::audit::AuditFlags;
-use apiserver::audit::policy::Policy;
+use apiserver::audit::policy::AuditPolicy;
 use clap::Args;
 use serde::{Deserialize, Serialize};
 
@@ -56,21 +56,23 @@ pub struct ServerArgs {
     /// URL under which agents and people reach the server [default: from the listen address]
     #[arg(long, env = "DROVER_SERVER_URL", value_name = "URL")]
     pub server_url: Option<String>,
-    /// Certificate that the server presents, PEM, with those of its intermediate authorities behind it; renewed
-    /// files are taken without a restart [default: one of the server's own authority]
+    /// Certificate that the server presents, PEM, with those of its intermediate authorities behind
+    /// it; renewed files are taken without a restart [default: one of the server's own authority]
     #[arg(long, env = "DROVER_TLS_CERT", value_name = "FILE")]
     pub tls_cert: Option<PathBuf>,
     /// Private key of that certificate, PEM
     #[arg(long, env = "DROVER_TLS_KEY", value_name = "FILE")]
     pub tls_key: Option<PathBuf>,
-    /// Authority by which agents and commands verify the server's URL, PEM, or `system` for one that every system
-    /// trusts [default: the root at the end of --tls-cert; `system` when there is none in it]
+    /// Authority by which agents and commands verify the server's URL, PEM, or `system` for one
+    /// that every system trusts [default: the root at the end of --tls-cert; `system` when there is
+    /// none in it]
     #[arg(long, env = "DROVER_TLS_CA", value_name = "FILE")]
     pub tls_ca: Option<String>,
     /// Password of the user `admin` when it is made [default: a random one, printed once]
     #[arg(long, env = "DROVER_BOOTSTRAP_PASSWORD", value_name = "PW", hide_env_values = true)]
     pub bootstrap_password: Option<String>,
-    /// File with that password: arguments are in the list of processes, which everybody on the machine reads
+    /// File with that password: arguments are in the list of processes, which everybody on the
+    /// machine reads
     #[arg(long, env = "DROVER_BOOTSTRAP_PASSWORD_FILE", value_name = "FILE")]
     pub bootstrap_password_file: Option<PathBuf>,
     /// Addresses and networks of proxies in front of the server, with commas between them: their
@@ -83,7 +85,8 @@ pub struct ServerArgs {
     /// Audit log; `none` records nothing [default: audit/audit.log in the data folder]
     #[arg(long, env = "DROVER_AUDIT_LOG_PATH", value_name = "FILE")]
     pub audit_log_path: Option<String>,
-    /// What the audit log records [default: metadata of all but health checks and routine of controllers]
+    /// What the audit log records [default: metadata of all but health checks and routine of
+    /// controllers]
     #[arg(long, env = "DROVER_AUDIT_POLICY_FILE", value_name = "FILE")]
     pub audit_policy_file: Option<PathBuf>,
     /// Size at which a new audit log is begun [default: 100]
@@ -148,8 +151,9 @@ pub struct AuditSettings {
     pub audit_log_maxage: Option<u32>,
 }
 
-/// What is recorded without a policy: metadata of what people, agents and service accounts do, and of what controllers
-/// change, without what is so often that it would push out the rest: their reads, reports of status, leases and events.
+/// What is recorded without a policy: metadata of what people, agents and service accounts do, and
+/// of what controllers change, without what is so often that it would push out the rest: their
+/// reads, reports of status, leases and events.
 const POLICY: &str = "
 apiVersion: audit.k8s.io/v1
 kind: Policy
@@ -198,7 +202,7 @@ impl AuditSettings {
             let plurals = api_management::credentials::plurals();
             settings.sensitive.extend(plurals.map(|plural| (api_management::GROUP, plural)));
             if self.audit_policy_file.is_none() {
-                settings.policy = Policy::parse(POLICY)?;
+                settings.policy = AuditPolicy::parse(POLICY)?;
             }
         }
         Ok(settings)

@@ -1,8 +1,8 @@
 //! The web interface as files: `ui/dist`, embedded by release builds and read from disk by others.
 //!
-//! Knows which paths are its pages and how browsers may treat the files; what a page shows is decided in the
-//! browser, which uses the same APIs as everybody. While no interface has been built, its pages are
-//! [`root_page`].
+//! Knows which paths are its pages and how browsers may treat the files; what a page shows is
+//! decided in the browser, which uses the same APIs as everybody. While no interface has been
+//! built, its pages are [`root_page`].
 
 use std::borrow::Cow;
 
@@ -18,8 +18,8 @@ use crate::root_page;
 
 /// The first parts of the addresses in `ui/src/paths.ts`; the empty one is the start.
 const PAGES: [&str; 6] = ["", "audit", "c", "clusters", "login", "password"];
-/// The first parts of paths that programs use: there an error stays the API's own, whoever the client is. So do all that begin
-/// like a version, such as `v1` and `v3-public`.
+/// The first parts of paths that programs use: there an error stays the API's own, whoever the
+/// client is. So do all that begin like a version, such as `v1` and `v3-public`.
 const APIS: [&str; 12] = [
     ".well-known",
     "api",
@@ -45,7 +45,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// A name with a hash never changes what it means.
 const CACHE_FOR_EVER: &str = "public, max-age=31536000, immutable";
 /// Cached, but revalidated each time; the response is mostly 304.
-const CACHE_ASK: &str = "no-cache";
+const CACHE_REVALIDATE: &str = "no-cache";
 const OPENER_POLICY: HeaderName = HeaderName::from_static("cross-origin-opener-policy");
 
 /// In the order of preference: the coding, and the ending of the file that has it.
@@ -57,7 +57,8 @@ struct Files;
 
 /// The file or page at `path`; none when the path is not the interface's.
 ///
-/// A browser that follows a mistyped address gets the interface, too, which has a page for it; the status is 404.
+/// A browser that follows a mistyped address gets the interface, too, which has a page for it; the
+/// status is 404.
 pub fn answer(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response<Body>> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return None;
@@ -116,7 +117,7 @@ fn served(name: &str, plain: EmbeddedFile, request: &HeaderMap) -> Response<Body
     if unchanged {
         *response.status_mut() = StatusCode::NOT_MODIFIED;
     }
-    let cache = if name.starts_with(HASHED) { CACHE_FOR_EVER } else { CACHE_ASK };
+    let cache = if name.starts_with(HASHED) { CACHE_FOR_EVER } else { CACHE_REVALIDATE };
     let headers = response.headers_mut();
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type(name)));
     headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));

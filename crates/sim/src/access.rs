@@ -1,4 +1,4 @@
-//! How people and programs get into a simulated cluster: an administrator's token and a kubeconfig.
+//! Credentials of a simulated cluster: an administrator's token and a kubeconfig.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use apiserver::attributes::{GROUP_AUTHENTICATED, GROUP_MASTERS, UserInfo};
 use apiserver::authentication::StaticTokens;
 use serde_json::json;
 
-/// Who the token of the kubeconfig is.
+/// The user of the token in the kubeconfig.
 pub const ADMINISTRATOR: &str = "sim-admin";
 
 /// The administrator's token.
@@ -16,7 +16,7 @@ pub struct AdminToken {
 }
 
 impl AdminToken {
-    /// The token in `file`, made when there is none.
+    /// The token in `file`, created when there is none.
     pub fn ensure(file: &Path) -> anyhow::Result<Self> {
         if file.exists() {
             let text = std::fs::read_to_string(file)
@@ -33,7 +33,7 @@ impl AdminToken {
         &self.token
     }
 
-    /// Believes exactly this token.
+    /// An authenticator that accepts exactly this token.
     pub fn authenticator(&self) -> StaticTokens {
         let mut tokens = StaticTokens::new();
         let administrator = UserInfo::new(ADMINISTRATOR, &[GROUP_MASTERS, GROUP_AUTHENTICATED]);
@@ -68,7 +68,7 @@ pub fn kubeconfig(name: &str, url: &str, ca_pem: &str, token: &str) -> String {
     serde_saphyr::to_string(&config).expect("plain values serialise")
 }
 
-/// Writes a file for its owner only, whole or not at all.
+/// Writes a file atomically, readable for its owner only.
 pub fn write(path: &Path, content: &str) -> anyhow::Result<()> {
     pki::files::write_private(path, content.as_bytes())
         .with_context(|| format!("cannot write \"{}\"", path.display()))

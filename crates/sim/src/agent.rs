@@ -1,14 +1,14 @@
-//! The one image that is really run: the agent's. A pod of exactly that image becomes a child
-//! process of the simulator, with the container's arguments, environment and files.
+//! The one image that runs as a real process: the agent's. A pod of exactly that image becomes a
+//! child process of the simulator, with the container's arguments, environment and files.
 //!
-//! Nothing can be mounted for a child, so the directories that its volumes would be mounted at are
-//! told in variables: `DROVER_SERVICEACCOUNT_DIR` for the service account, `DROVER_CREDENTIALS_DIR`
-//! for `/cattle-credentials`, and `DROVER_MOUNT_<PATH>` for every mount, with the path in upper
-//! case
-//! and `_` for what is no letter or digit. The API is at `KUBERNETES_SERVICE_HOST` and `_PORT`.
+//! Nothing can be mounted for a child, so variables contain the directories of its volumes:
+//! `DROVER_SERVICEACCOUNT_DIR` for the service account, `DROVER_CREDENTIALS_DIR` for
+//! `/cattle-credentials`, and `DROVER_MOUNT_<PATH>` for every mount, with the path in upper case
+//! and `_` for every other character than a letter or digit. The API is at
+//! `KUBERNETES_SERVICE_HOST` and `_PORT`.
 //!
-//! A container's `command` is never run: the program is fixed. Children die with the simulator,
-//! however that ends.
+//! A container's `command` is ignored: the program is fixed. Children are killed with the
+//! simulator, however it ends.
 
 pub(crate) mod container;
 mod files;
@@ -24,7 +24,7 @@ use std::time::Duration;
 use anyhow::Context;
 use api_meta::object::ObjectExt;
 use apiserver::ApiServer;
-use apiserver::registry::Target;
+use apiserver::registry::WriteTarget;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -33,29 +33,29 @@ use tokio::task::JoinHandle;
 use self::container::Prepared;
 use crate::SimArgs;
 use crate::simulation::status::{container_status, set_running};
-use crate::simulation::{Setting, World, fired, owned};
+use crate::simulation::{Setting, World, owned, wait_until_set};
 
-/// Tells `drover` to end with the process that started it.
+/// Makes `drover` exit when its parent process exits.
 const DIE_WITH_PARENT: &str = "DROVER_DIE_WITH_PARENT";
-/// Pauses before a child is started again.
+/// Pauses before a child is restarted.
 const RESTART_PAUSE_MIN: Duration = Duration::from_millis(200);
 const RESTART_PAUSE_MAX: Duration = Duration::from_secs(30);
-/// A child that ran this long starts again at once.
+/// A child that ran this long is restarted at once.
 const STEADY_AFTER: Duration = Duration::from_secs(30);
-/// Mounted tokens are written anew this often, long before they expire.
+/// Mounted tokens are renewed this often, long before they expire.
 const REFRESH_EVERY: Duration = Duration::from_secs(20 * 60);
-/// A child's output, in the folder of its pod, and that of the run before.
+/// A child's output, in the folder of its pod, and that of the previous run.
 pub const LOG_FILE: &str = "container.log";
 pub const PREVIOUS_LOG_FILE: &str = "container.previous.log";
-/// How long a child may take to end.
+/// Longest time between the request to exit and the kill.
 const STOP_TIME_MAX: Duration = Duration::from_secs(2);
 
-/// Which image is run, and as what.
+/// The image that is run, and its program.
 #[derive(Clone, Debug)]
 pub struct AgentCommand {
     image: Arc<str>,
     program: PathBuf,
-    /// Before the container's own arguments.
+    /// Arguments before those of the container.
     arguments: Vec<String>,
 }
 
@@ -69,7 +69,7 @@ impl AgentCommand {
         let binary = binary
             .canonicalize()
             .with_context(|| format!("cannot find the agent \"{}\"", binary.display()))?;
-        // Another program does not know how to end with its parent; this one knows it for others.
+        // Another program does not exit with its parent by itself; `setpriv` arranges it.
         match find_in_path("setpriv") {
             Some(program) => {
                 let file = binary.display().to_string();
@@ -86,13 +86,13 @@ fn find_in_path(name: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// What every child of a cluster needs.
+/// The context that every child of a cluster needs.
 #[derive(Clone)]
 pub struct Runner {
     world: Arc<World>,
     server: ApiServer,
     command: AgentCommand,
-    /// Where children reach the API.
+    /// Address of the API for children.
     api: SocketAddr,
     folder: PathBuf,
 }
@@ -104,7 +104,7 @@ impl Runner {
             api.set_ip(IpAddr::V4(Ipv4Addr::LOCALHOST));
         }
         let folder = pods_folder(&setting.folder);
-        // A crash leaves tokens of pods that may be gone by now.
+        // A crash leaves tokens of pods that may have been deleted since.
         let _ = std::fs::remove_dir_all(&folder);
         Self { world, server, command: setting.agent.clone(), api, folder }
     }
@@ -122,7 +122,7 @@ impl Runner {
     }
 }
 
-/// A pod that is really run, one task for each container.
+/// A pod that runs as a real process, one task for each container.
 pub struct AgentPod {
     uid: String,
     stop: watch::Sender<bool>,
@@ -130,7 +130,7 @@ pub struct AgentPod {
 }
 
 impl AgentPod {
-    /// Starts the pod's first container; upstream's agents have one.
+    /// Starts the pod's first container; upstream's agents have only one.
     pub fn start(runner: &Runner, pod: &Value, address: Ipv4Addr) -> Self {
         let (stop, stopped) = watch::channel(false);
         let uid = pod.uid().to_owned();
@@ -149,7 +149,7 @@ impl AgentPod {
         &self.uid
     }
 
-    /// Ends the child and returns when it has ended.
+    /// Stops the child and returns when it has exited.
     pub async fn stop(self) {
         self.stop.send_replace(true);
         // It panicked at worst; the child is killed when its handle is dropped.
@@ -157,7 +157,7 @@ impl AgentPod {
     }
 }
 
-/// Keeps one child running until told to stop.
+/// Keeps one child running until `stopped` is set.
 struct Supervisor {
     runner: Runner,
     folder: PathBuf,
@@ -176,7 +176,7 @@ impl Supervisor {
                     Ok(()) => break,
                     Err(reason) => reason,
                 },
-                () = fired(&mut stopped) => break,
+                () = wait_until_set(&mut stopped) => break,
             };
             let name = self.pod.name();
             tracing::warn!(pod = name, reason = format!("{reason:#}"), "agent is not running");
@@ -190,7 +190,7 @@ impl Supervisor {
             }
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
-                () = fired(&mut stopped) => break,
+                () = wait_until_set(&mut stopped) => break,
             }
             pause = (pause * 2).min(RESTART_PAUSE_MAX);
         }
@@ -198,7 +198,7 @@ impl Supervisor {
         let _ = std::fs::remove_dir_all(&self.folder);
     }
 
-    /// From files to the end of the child. `Ok` when it was told to stop.
+    /// One run, from the files to the exit of the child. `Ok` when `stopped` was set.
     async fn run_once(&self, mut stopped: watch::Receiver<bool>) -> anyhow::Result<()> {
         let prepared = container::prepare(&self.runner, &self.pod, &self.folder).await?;
         let mut child = self.spawn(&prepared)?;
@@ -206,7 +206,7 @@ impl Supervisor {
         loop {
             tokio::select! {
                 ended = child.wait() => anyhow::bail!("the agent ended: {}", ended?),
-                () = fired(&mut stopped) => {
+                () = wait_until_set(&mut stopped) => {
                     end(&mut child).await;
                     return Ok(());
                 }
@@ -220,7 +220,7 @@ impl Supervisor {
     fn spawn(&self, prepared: &Prepared) -> anyhow::Result<Child> {
         let command = &self.runner.command;
         let log = self.folder.join(LOG_FILE);
-        // There is none before the first run.
+        // There is no log before the first run.
         let _ = std::fs::rename(&log, self.folder.join(PREVIOUS_LOG_FILE));
         let log = std::fs::File::create(log)?;
         let mut child = Command::new(&command.program);
@@ -244,10 +244,10 @@ impl Supervisor {
         child.spawn().with_context(|| format!("cannot run \"{}\"", command.program.display()))
     }
 
-    /// Tells the state of the container in the pod's status.
+    /// Reports the state of the container in the pod's status.
     async fn report(&self, ready: bool, state: Value) {
         let world = &self.runner.world;
-        let target = Target {
+        let target = WriteTarget {
             resource: &world.kinds.pods,
             namespace: self.pod.namespace(),
             name: self.pod.name(),
@@ -262,14 +262,14 @@ impl Supervisor {
         };
         let node = self.pod["spec"]["nodeName"].as_str().unwrap_or_default();
         let uid = self.pod.uid();
-        let told = set_running(world, &target, uid, node, self.address, &statuses).await;
-        if let Err(status) = told {
-            tracing::warn!(pod = self.pod.name(), %status, "cannot tell how the agent is");
+        let reported = set_running(world, &target, uid, node, self.address, &statuses).await;
+        if let Err(status) = reported {
+            tracing::warn!(pod = self.pod.name(), %status, "cannot report the status of the agent");
         }
     }
 }
 
-/// Asks the child to end, and insists.
+/// Requests the child to exit, and kills it after a while.
 async fn end(child: &mut Child) {
     if let Some(id) = child.id().and_then(|id| i32::try_from(id).ok()) {
         let id = nix::unistd::Pid::from_raw(id);
@@ -280,17 +280,17 @@ async fn end(child: &mut Child) {
     }
 }
 
-/// Where a cluster's pods that are really run have their files, by their UID.
+/// The folder with the files of a cluster's pods that run as real processes, by their UID.
 pub fn pods_folder(cluster: &Path) -> PathBuf {
     cluster.join("pods")
 }
 
-/// A folder for its owner only.
+/// Creates a folder that only its owner can read.
 fn make_private(folder: &Path) -> anyhow::Result<()> {
     use std::os::unix::fs::DirBuilderExt;
     std::fs::DirBuilder::new()
         .recursive(true)
         .mode(0o700)
         .create(folder)
-        .with_context(|| format!("cannot make the folder \"{}\"", folder.display()))
+        .with_context(|| format!("cannot create the folder \"{}\"", folder.display()))
 }

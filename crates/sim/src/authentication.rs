@@ -1,5 +1,5 @@
-//! Whose certificates and bearer tokens a simulated cluster trusts: the flags of kube-apiserver, by
-//! their names.
+//! The certificates and bearer tokens that a simulated cluster trusts: the flags of kube-apiserver,
+//! with the same names.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -19,23 +19,23 @@ pub struct AuthenticationArgs {
     /// organizations are the groups
     #[arg(long, value_name = "FILE")]
     pub client_ca_file: Option<PathBuf>,
-    /// Believe Secrets of the type `bootstrap.kubernetes.io/token` in `kube-system`
+    /// Accept tokens in Secrets of the type `bootstrap.kubernetes.io/token` in `kube-system`
     #[arg(long)]
     pub enable_bootstrap_token_auth: bool,
-    /// Kubeconfig of a service that is asked about tokens (TokenReview)
+    /// Kubeconfig of a service that reviews tokens (TokenReview)
     #[arg(long, value_name = "FILE")]
     pub authentication_token_webhook_config_file: Option<PathBuf>,
-    /// Version of the TokenReview that it is sent
+    /// Version of the TokenReview that is sent to it
     #[arg(long, value_name = "VERSION", default_value = "v1beta1",
           value_parser = ["v1", "v1beta1"])]
     pub authentication_token_webhook_version: String,
-    /// How long its answers are remembered, as `2m` or `30s`
+    /// How long its responses are cached, such as `2m` or `30s`
     #[arg(long, value_name = "DURATION", default_value = "2m")]
     pub authentication_token_webhook_cache_ttl: String,
-    /// URL of the OpenID Connect issuer whose tokens are believed
+    /// URL of the OpenID Connect issuer whose tokens are trusted
     #[arg(long, value_name = "URL")]
     pub oidc_issuer_url: Option<String>,
-    /// What its tokens must be meant for
+    /// Audience that its tokens must have
     #[arg(long, value_name = "ID")]
     pub oidc_client_id: Option<String>,
     /// Authorities of the issuer's certificate; without it, those of the machine
@@ -44,25 +44,25 @@ pub struct AuthenticationArgs {
     /// Claim that is the user's name
     #[arg(long, value_name = "CLAIM", default_value = "sub")]
     pub oidc_username_claim: String,
-    /// Before each user name; `-` for nothing [default: the issuer's URL and `#`, nothing for the
+    /// Prefix of each user name; `-` for none [default: the issuer's URL and `#`, nothing for the
     /// claim `email`]
     #[arg(long, value_name = "TEXT")]
     pub oidc_username_prefix: Option<String>,
     /// Claim that lists the user's groups
     #[arg(long, value_name = "CLAIM")]
     pub oidc_groups_claim: Option<String>,
-    /// Before each group
+    /// Prefix of each group
     #[arg(long, value_name = "TEXT", default_value = "")]
     pub oidc_groups_prefix: String,
     /// A claim that must have this value; may be given several times
     #[arg(long, value_name = "CLAIM=VALUE", value_delimiter = ',')]
     pub oidc_required_claim: Vec<String>,
-    /// How tokens may be signed
+    /// Accepted signing algorithms of tokens
     #[arg(long, value_name = "ALG,…", value_delimiter = ',', default_value = "RS256")]
     pub oidc_signing_algs: Vec<String>,
 }
 
-/// The certificates and the kinds of tokens that the flags ask for.
+/// The trusted certificates and kinds of tokens, from the flags.
 #[derive(Clone, Default)]
 pub struct Authentication {
     /// Authorities of client certificates, as PEM.
@@ -73,7 +73,7 @@ pub struct Authentication {
 
 impl AuthenticationArgs {
     /// # Errors
-    /// Flags or files that cannot be used, by name.
+    /// Flags or files cannot be used; the message names them.
     pub fn resolve(&self) -> anyhow::Result<Authentication> {
         let mut outside: Vec<Arc<dyn TokenAuthenticator>> = Vec::new();
         if let Some(config) = self.oidc()? {
@@ -106,7 +106,7 @@ impl AuthenticationArgs {
             Ok((claim.to_owned(), value.to_owned()))
         };
         let algorithm = |name: &String| {
-            Algorithm::named(name).with_context(|| {
+            Algorithm::from_name(name).with_context(|| {
                 let known = Algorithm::ALL.map(|(name, _)| name).join(", ");
                 format!("oidc-signing-algs: \"{name}\" is none of {known}")
             })
@@ -158,6 +158,6 @@ fn duration(text: &str) -> anyhow::Result<Duration> {
         .filter(|seconds| *seconds >= 0.0)
         .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
     seconds.with_context(|| {
-        format!("authentication-token-webhook-cache-ttl: \"{text}\" is no duration, such as 2m")
+        format!("authentication-token-webhook-cache-ttl: \"{text}\" is not a duration such as 2m")
     })
 }

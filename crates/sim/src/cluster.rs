@@ -37,7 +37,7 @@ pub struct ClusterConfig {
     pub listen: SocketAddr,
     pub nodes: u32,
     pub pods: u32,
-    /// Newest revisions that are kept; the storage's own limits when absent.
+    /// How many of the newest revisions are retained; the storage's own limits when absent.
     pub history_revisions: Option<u64>,
     pub controllers: Controllers,
     pub ca_pem: String,
@@ -50,22 +50,23 @@ pub struct ClusterConfig {
     pub service_range: ServiceRange,
 }
 
-pub struct Cluster {
+pub struct SimulatedCluster {
     address: SocketAddr,
     running: Running,
     end: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
 
-impl Cluster {
-    /// Ready when it returns: the API answers, its nodes are there, the kubeconfig is written.
+impl SimulatedCluster {
+    /// Starts the cluster. When it returns, the API responds, the nodes exist, and the kubeconfig
+    /// is written.
     ///
     /// # Errors
-    /// Storage, address or files that cannot be used.
+    /// Storage, address or files cannot be used.
     pub async fn start(config: ClusterConfig) -> anyhow::Result<Self> {
         let own = config.folder.join("clusters").join(config.index.to_string());
         std::fs::create_dir_all(&own)
-            .with_context(|| format!("cannot make the folder \"{}\"", own.display()))?;
+            .with_context(|| format!("cannot create the folder \"{}\"", own.display()))?;
         let storage = EmbeddedStorage::open(&own, storage_config(config.history_revisions))?;
         let token = AdminToken::ensure(&own.join("admin.token"))?;
         let key_file = own.join("service-account-key.pem");
@@ -92,7 +93,10 @@ impl Cluster {
         .await?;
 
         let listener = TcpListener::bind(config.listen).await.with_context(|| {
-            format!("cannot listen on {}: choose another --listen or end its user", config.listen)
+            format!(
+                "cannot listen on {}: choose another --listen, or stop the program that uses it",
+                config.listen
+            )
         })?;
         let address = listener.local_addr()?;
         let (end, ended) = watch::channel(false);
@@ -139,7 +143,7 @@ impl Cluster {
         &self.running.server
     }
 
-    /// Ends the children, lets open requests finish for a short time.
+    /// Stops the child processes, and lets open requests finish for a short time.
     pub async fn stop(mut self) {
         self.running.server.begin_stop();
         self.running.server.end_watches();
@@ -163,7 +167,8 @@ fn storage_config(history_revisions: Option<u64>) -> EmbeddedConfig {
 
 fn tls(config: &ClusterConfig) -> anyhow::Result<rustls::ServerConfig> {
     let clients = match config.authentication.client_authorities_pem {
-        // Which ones are trusted the server decides: others get 401, as from kube-apiserver.
+        // The server decides which certificates are trusted. Others get 401, like from
+        // kube-apiserver.
         Some(_) => ClientCertificatePolicy::Requested,
         None => ClientCertificatePolicy::None,
     };

@@ -1,10 +1,10 @@
-//! What kubelets answer for pods: logs, `exec`, `attach`, `port-forward`. No command is ever
-//! executed: logs and shell are made up and say so, ports are echoes. Only the logs of agents, which
-//! are really run, are real.
+//! The API of kubelets for pods: logs, `exec`, `attach`, `port-forward`. No command is ever
+//! executed: logs and shell are simulated and say so, ports are echoes. Only the logs of agents,
+//! which run as real processes, are real.
 //!
-//! Start reading at [`PodConnector`]. [`logs`] and [`shell`] say what there is to see; [`console`]
-//! is between the shell and the client; [`remote_command`] and [`port_forward`] speak the protocols
-//! of kubectl, over WebSockets and over [`spdy`].
+//! Start reading at [`PodConnector`]. [`logs`] and [`shell`] produce the content; [`console`] is
+//! between the shell and the client; [`remote_command`] and [`port_forward`] implement the
+//! protocols of kubectl, over WebSockets and over [`spdy`].
 
 mod console;
 mod container;
@@ -29,7 +29,7 @@ use tokio_tungstenite::tungstenite::protocol::WebSocketConfig;
 use self::container::Container;
 use self::logs::{Alive, Log, LogOptions};
 use self::remote_command::{Run, Streams};
-use self::shell::Program;
+use self::shell::ContainerProgram;
 
 /// Longest message of a client.
 const MESSAGE_SIZE_MAX: usize = 1024 * 1024;
@@ -46,7 +46,7 @@ fn websocket_config() -> WebSocketConfig {
 
 /// The kubelets of one cluster.
 pub struct PodConnector {
-    /// Where files of pods are that are really run, by their UID.
+    /// Folder with the files of pods that run as real processes, by their UID.
     pods: PathBuf,
 }
 
@@ -56,7 +56,7 @@ impl PodConnector {
         Self { pods }
     }
 
-    async fn answer(&self, connect: Connect) -> Result<Response<Body>, Status> {
+    async fn respond(&self, connect: Connect) -> Result<Response<Body>, Status> {
         let pod = connect.object.value();
         let query = connect.query.clone();
         // Ports are those of all containers.
@@ -88,7 +88,7 @@ impl PodConnector {
 
 impl Connector for PodConnector {
     fn connect(&self, connect: Connect) -> BoxFuture<'_, Result<Response<Body>, Status>> {
-        self.answer(connect).boxed()
+        self.respond(connect).boxed()
     }
 }
 
@@ -99,7 +99,7 @@ fn not_running(container: &Container) -> Status {
     ))
 }
 
-/// A command ends with its pod.
+/// Runs a command, which ends with its pod.
 fn exec(container: Container, words: Vec<String>, mut alive: Alive) -> Result<Run, Status> {
     if words.is_empty() {
         return Err(Status::bad_request("you must specify at least one command for the container"));
@@ -107,15 +107,15 @@ fn exec(container: Container, words: Vec<String>, mut alive: Alive) -> Result<Ru
     Ok(Box::new(move |mut console| {
         async move {
             tokio::select! {
-                code = process::run(&container, Program::of(words), &mut console) => code,
-                () = alive.ended() => Ok(KILLED),
+                code = process::run(&container, ContainerProgram::of(words), &mut console) => code,
+                () = alive.wait_until_ended() => Ok(KILLED),
             }
         }
         .boxed()
     }))
 }
 
-/// Exit code of what was killed.
+/// Exit code of a killed command.
 const KILLED: u8 = 137;
 
 fn attach(log: Log, container: Container, mut alive: Alive) -> Run {

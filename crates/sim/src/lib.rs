@@ -1,13 +1,12 @@
 //! Simulated clusters: the API server in its full profile, with simulated nodes and workloads.
 //!
-//! A cluster is a real API with real storage; only its machines are pretended. Deployments and
+//! A cluster is a real API with real storage; only its machines are simulated. Deployments and
 //! daemon sets get pods, pods get a node, an address and the phase Running, and nothing is
-//! executed,
-//! with one exception: a pod of exactly the agent image is really run, as a child process of the
-//! simulator (see [`agent`]). Logs of pods, commands in them and their ports are pretended too
-//! ([`kubelet`]). Any number of clusters lives in one process, each with an address of its own.
+//! executed, with one exception: a pod of exactly the agent image runs as a real child process of
+//! the simulator (see [`agent`]). Logs of pods, commands in them and their ports are simulated too
+//! ([`kubelet`]). One process can have any number of clusters, each with its own address.
 //!
-//! Start reading at [`run`], then [`cluster::Cluster`] and [`simulation`].
+//! Start reading at [`run`], then [`cluster::SimulatedCluster`] and [`simulation`].
 
 pub mod access;
 pub mod agent;
@@ -32,24 +31,24 @@ use tokio_util::sync::CancellationToken;
 
 pub use args::{AGENT_IMAGE, SimArgs};
 
-use crate::cluster::{Cluster, ClusterConfig};
+use crate::cluster::{ClusterConfig, SimulatedCluster};
 
-/// Names under which every simulated cluster is reached.
+/// Names in the serving certificate of every simulated cluster.
 const NAMES: &[&str] = &["localhost", "127.0.0.1", "::1", "kubernetes.default.svc"];
 
-/// Clusters that are named on start.
+/// Most clusters that are listed on start.
 const SHOWN_MAX: usize = 10;
-/// Clusters that are made ready side by side.
+/// Clusters that are started concurrently.
 const STARTS_AT_ONCE: usize = 8;
 
 /// Runs the clusters until `shutdown`. Returns after the files of all were written and every server
 /// has ended.
 ///
 /// # Errors
-/// A folder or an address that cannot be used, with what to do about it.
+/// A folder or an address cannot be used; the message says what to do about it.
 pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<()> {
     std::fs::create_dir_all(&args.data_dir)
-        .with_context(|| format!("cannot make the folder \"{}\"", args.data_dir.display()))?;
+        .with_context(|| format!("cannot create the folder \"{}\"", args.data_dir.display()))?;
     let folder = args.data_dir.canonicalize()?;
     let now = SystemTime::now();
     let authority = pki::files::ensure_authority(
@@ -82,18 +81,18 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
             audit: args.audit(index),
         };
         let start = async move {
-            let started = Cluster::start(config).await;
+            let started = SimulatedCluster::start(config).await;
             started.with_context(|| format!("cannot start simulated cluster {index}"))
         };
         starting.push(start.boxed());
     }
-    let clusters: Vec<Cluster> =
+    let clusters: Vec<SimulatedCluster> =
         futures::stream::iter(starting).buffered(STARTS_AT_ONCE).try_collect().await?;
     if let Some(first) = clusters.first() {
         let url = first.url();
-        let urls: Vec<String> = clusters.iter().map(Cluster::url).collect();
+        let urls: Vec<String> = clusters.iter().map(SimulatedCluster::url).collect();
         let words = announcement(&urls, args.nodes, &args.data_dir);
-        // Nobody may be reading.
+        // Standard output may be closed.
         let _ = std::io::stdout().lock().write_all(words.as_bytes());
         access::write(&folder.join("server.json"), &json!({"url": url}).to_string())?;
         tracing::info!(%url, clusters = clusters.len(), nodes = args.nodes, "simulating");
@@ -105,7 +104,7 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
     Ok(())
 }
 
-/// The certificate that the clusters present, and what their clients verify it with.
+/// The serving certificate of the clusters, and the authority that clients verify it with.
 fn serving(
     args: &SimArgs,
     folder: &Path,
@@ -128,7 +127,7 @@ fn serving(
     Ok((ServingCertificate::load(files)?, authority.certificate_pem().to_owned()))
 }
 
-/// What is said on start: where the clusters are, by which files people get in, and what to do next.
+/// The announcement on start: addresses of the clusters, kubeconfig files, and the next step.
 fn announcement(urls: &[String], nodes: u32, folder: &Path) -> String {
     let file = |index: usize| folder.join(access::shared_file(index)).display().to_string();
     let clusters = if urls.len() == 1 { "cluster" } else { "clusters" };
@@ -150,7 +149,8 @@ fn announcement(urls: &[String], nodes: u32, folder: &Path) -> String {
     words
 }
 
-/// By what aggregated servers believe the clusters; they share the authority.
+/// The client certificate by which aggregated API servers trust the clusters; all clusters share
+/// the authority.
 fn front_proxy(folder: &Path, now: SystemTime) -> anyhow::Result<FrontProxy> {
     let files = CertificateFiles::in_directory(folder, "front-proxy-ca");
     let authority = pki::files::ensure_authority(&files, "drover-sim-front-proxy", now)?;

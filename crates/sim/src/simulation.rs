@@ -1,10 +1,9 @@
-//! The controllers and kubelets of one cluster: one task that follows the watch caches and makes
-//! deployments, replica sets, replication controllers, daemon sets and pods become what they ask for,
-//! and one that counts what is used of quotas. With a kube-controller-manager outside only pods are
-//! left to them.
+//! The controllers and kubelets of one cluster. One task follows the watch caches and reconciles
+//! deployments, replica sets, replication controllers, daemon sets and pods. A second task counts
+//! the usage of quotas. With an external kube-controller-manager, only pods are reconciled here.
 //!
-//! [`deployment`], [`replica_set`] and [`daemon_set`] each keep a kind true, with a pure function that
-//! says what is wanted; [`pods`] binds and starts; [`nodes`] pretends machines.
+//! [`deployment`], [`replica_set`] and [`daemon_set`] each reconcile a kind, with a pure function
+//! that returns the desired state; [`pods`] binds and starts pods; [`nodes`] simulates machines.
 
 pub mod daemon_set;
 pub mod deployment;
@@ -38,9 +37,9 @@ use self::pods::Kubelet;
 use self::replica_set::{REPLICA_SETS, REPLICATION_CONTROLLERS};
 use crate::agent::AgentCommand;
 
-/// Changes come in bursts; act this long after the first.
+/// Changes come in bursts: delay between the first change and the reconciliation.
 const SETTLE_PAUSE: Duration = Duration::from_millis(10);
-/// Pauses before failed work is tried again.
+/// Pauses before failed work is retried.
 const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
 /// Nodes renew their leases this often.
@@ -48,19 +47,19 @@ const HEARTBEAT_EVERY: Duration = Duration::from_secs(30);
 /// Namespace of the pods of `--pods`.
 const LOAD_NAMESPACE: &str = "sim-load";
 
-/// What to pretend.
+/// What to simulate.
 pub struct Setting {
     pub nodes: u32,
     pub pods: u32,
-    /// Outside: only machines are pretended.
+    /// `Outside`: only machines are simulated.
     pub controllers: Controllers,
-    /// Where the cluster's API is reached.
+    /// Address of the cluster's API.
     pub address: SocketAddr,
     pub folder: PathBuf,
     pub agent: AgentCommand,
 }
 
-/// The kinds that are acted on.
+/// The kinds that the simulation reads or writes.
 pub struct Kinds {
     pub deployments: Arc<Resource>,
     pub replica_sets: Arc<Resource>,
@@ -88,7 +87,7 @@ impl Kinds {
     }
 }
 
-/// What the parts of the simulation share.
+/// The state that the parts of the simulation share.
 pub struct World {
     pub registry: Arc<Registry>,
     pub kinds: Kinds,
@@ -103,14 +102,14 @@ impl World {
 }
 
 /// Namespace and name.
-pub type Place = (String, String);
+pub type ObjectKey = (String, String);
 
-pub fn place_of(object: &Stored) -> Place {
+pub fn key_of(object: &Stored) -> ObjectKey {
     (object.namespace.to_string(), object.name.to_string())
 }
 
-/// A change that another write overtook, or whose object is gone, is no failure: the next event
-/// tells of it.
+/// Conflicts, deleted objects and refused writes are no failures: the next event triggers another
+/// reconciliation.
 pub fn tolerate<T>(result: Result<T, Status>) -> Result<(), Status> {
     match result {
         Err(status) if !matches!(status.code, 403 | 404 | 409) => Err(status),
@@ -122,7 +121,7 @@ pub fn tolerate<T>(result: Result<T, Status>) -> Result<(), Status> {
     }
 }
 
-/// Makes the nodes and starts the task that ends with `ended`.
+/// Creates the nodes and starts the tasks, which end with `ended`.
 pub async fn start(
     server: &ApiServer,
     setting: Setting,
@@ -131,12 +130,12 @@ pub async fn start(
 ) -> anyhow::Result<()> {
     let registry = server.registry().clone();
     let world = Arc::new(World { kinds: Kinds::of(&registry)?, registry });
-    nodes::ensure(&world, setting.nodes).await.context("cannot make the nodes")?;
+    nodes::ensure(&world, setting.nodes).await.context("cannot create the nodes")?;
     if setting.controllers == Controllers::Inside {
         nodes::release(&world, setting.nodes).await.context("cannot make the nodes ready")?;
     }
     if setting.pods > 0 {
-        load(&world, setting.pods).await.context("cannot make the pods to start with")?;
+        load(&world, setting.pods).await.context("cannot create the initial pods")?;
     }
     if setting.controllers == Controllers::Inside {
         tasks.spawn(resource_quota::run(world.clone(), ended.clone()));
@@ -146,7 +145,7 @@ pub async fn start(
     Ok(())
 }
 
-/// A deployment of so many pods.
+/// Creates a deployment of `pods` pods.
 async fn load(world: &World, pods: u32) -> Result<(), Status> {
     let options = World::options("sim");
     let namespaces = world.registry.find("", "namespaces");
@@ -169,19 +168,20 @@ async fn load(world: &World, pods: u32) -> Result<(), Status> {
     tolerate(world.registry.create(kind, LOAD_NAMESPACE, deployment, &options).await)
 }
 
-/// Objects that something happened to.
+/// Objects that changed and must be reconciled.
 #[derive(Default)]
 struct Dirty {
-    deployments: BTreeSet<Place>,
-    replica_sets: BTreeSet<Place>,
-    replication_controllers: BTreeSet<Place>,
-    daemon_sets: BTreeSet<Place>,
-    pods: BTreeSet<Place>,
-    /// Every daemon set follows the nodes.
+    deployments: BTreeSet<ObjectKey>,
+    replica_sets: BTreeSet<ObjectKey>,
+    replication_controllers: BTreeSet<ObjectKey>,
+    daemon_sets: BTreeSet<ObjectKey>,
+    pods: BTreeSet<ObjectKey>,
+    /// A node changed, so every daemon set must be reconciled.
     nodes: bool,
 }
 
-struct Followed {
+/// Subscriptions to the kinds that the simulation reconciles.
+struct Subscriptions {
     deployments: Subscription,
     replica_sets: Subscription,
     replication_controllers: Subscription,
@@ -193,7 +193,7 @@ struct Followed {
 struct Simulation {
     world: Arc<World>,
     kubelet: Kubelet,
-    followed: Followed,
+    subscriptions: Subscriptions,
     dirty: Dirty,
     node_count: u32,
     controllers: Controllers,
@@ -203,7 +203,7 @@ impl Simulation {
     fn new(world: Arc<World>, kubelet: Kubelet, setting: &Setting) -> Self {
         let follow = |resource: &Arc<Resource>| world.registry.subscribe(resource);
         let kinds = &world.kinds;
-        let followed = Followed {
+        let subscriptions = Subscriptions {
             deployments: follow(&kinds.deployments),
             replica_sets: follow(&kinds.replica_sets),
             replication_controllers: follow(&kinds.replication_controllers),
@@ -212,7 +212,7 @@ impl Simulation {
             nodes: follow(&kinds.nodes),
         };
         let Setting { nodes: node_count, controllers, .. } = *setting;
-        Self { world, kubelet, followed, dirty: Dirty::default(), node_count, controllers }
+        Self { world, kubelet, subscriptions, dirty: Dirty::default(), node_count, controllers }
     }
 
     async fn run(mut self, mut ended: watch::Receiver<bool>) {
@@ -221,7 +221,7 @@ impl Simulation {
         let mut pause = RETRY_PAUSE_MIN;
         loop {
             progress.borrow_and_update();
-            // Own writes must be in the caches, or they would be done again.
+            // Own writes must be in the caches, or they would be repeated.
             let failed = match self.world.registry.fresh().await {
                 Ok(_) => {
                     self.drain();
@@ -238,7 +238,7 @@ impl Simulation {
                 }
             };
             tokio::select! {
-                () = fired(&mut ended) => break,
+                () = wait_until_set(&mut ended) => break,
                 changed = progress.changed() => {
                     if changed.is_err() {
                         break;
@@ -257,23 +257,23 @@ impl Simulation {
     }
 
     fn drain(&mut self) {
-        let Self { followed, dirty, .. } = self;
-        for object in taken(&mut followed.deployments) {
-            dirty.deployments.insert(place_of(&object));
+        let Self { subscriptions, dirty, .. } = self;
+        for object in drain_changed(&mut subscriptions.deployments) {
+            dirty.deployments.insert(key_of(&object));
         }
-        for object in taken(&mut followed.replica_sets) {
+        for object in drain_changed(&mut subscriptions.replica_sets) {
             if let Some(name) = owned::controller_name(&object, "Deployment") {
                 dirty.deployments.insert((object.namespace.to_string(), name));
             }
-            dirty.replica_sets.insert(place_of(&object));
+            dirty.replica_sets.insert(key_of(&object));
         }
-        for object in taken(&mut followed.replication_controllers) {
-            dirty.replication_controllers.insert(place_of(&object));
+        for object in drain_changed(&mut subscriptions.replication_controllers) {
+            dirty.replication_controllers.insert(key_of(&object));
         }
-        for object in taken(&mut followed.daemon_sets) {
-            dirty.daemon_sets.insert(place_of(&object));
+        for object in drain_changed(&mut subscriptions.daemon_sets) {
+            dirty.daemon_sets.insert(key_of(&object));
         }
-        for object in taken(&mut followed.pods) {
+        for object in drain_changed(&mut subscriptions.pods) {
             let namespace = object.namespace.to_string();
             if let Some(name) = owned::controller_name(&object, "ReplicaSet") {
                 dirty.replica_sets.insert((namespace, name));
@@ -282,9 +282,9 @@ impl Simulation {
             } else if let Some(name) = owned::controller_name(&object, "DaemonSet") {
                 dirty.daemon_sets.insert((namespace, name));
             }
-            dirty.pods.insert(place_of(&object));
+            dirty.pods.insert(key_of(&object));
         }
-        dirty.nodes |= !taken(&mut followed.nodes).is_empty();
+        dirty.nodes |= !drain_changed(&mut subscriptions.nodes).is_empty();
         if self.controllers == Controllers::Outside {
             dirty.deployments.clear();
             dirty.replica_sets.clear();
@@ -293,7 +293,7 @@ impl Simulation {
         }
     }
 
-    /// Works off what is dirty. True when something failed and is to be tried again.
+    /// Reconciles what is dirty. Returns true when something failed and must be retried.
     async fn act(&mut self) -> bool {
         let Self { world, kubelet, dirty, .. } = self;
         if std::mem::take(&mut dirty.nodes) {
@@ -303,36 +303,36 @@ impl Simulation {
             dirty.pods.extend(kubelet.nodes_changed());
         }
         let mut failed = false;
-        let mut note = |kind: &str, place: &Place, result: Result<(), Status>| match result {
+        let mut record = |kind: &str, key: &ObjectKey, result: Result<(), Status>| match result {
             Ok(()) => true,
             Err(status) => {
-                tracing::warn!(kind, namespace = place.0, name = place.1, %status, "failed");
+                tracing::warn!(kind, namespace = key.0, name = key.1, %status, "failed");
                 failed = true;
                 false
             }
         };
-        for place in std::mem::take(&mut dirty.deployments) {
-            let result = deployment::reconcile(world, &place).await;
-            if !note("Deployment", &place, result) {
-                dirty.deployments.insert(place);
+        for key in std::mem::take(&mut dirty.deployments) {
+            let result = deployment::reconcile(world, &key).await;
+            if !record("Deployment", &key, result) {
+                dirty.deployments.insert(key);
             }
         }
-        for place in std::mem::take(&mut dirty.replica_sets) {
-            let result = replica_set::reconcile(world, &REPLICA_SETS, &place).await;
-            if !note("ReplicaSet", &place, result) {
-                dirty.replica_sets.insert(place);
+        for key in std::mem::take(&mut dirty.replica_sets) {
+            let result = replica_set::reconcile(world, &REPLICA_SETS, &key).await;
+            if !record("ReplicaSet", &key, result) {
+                dirty.replica_sets.insert(key);
             }
         }
-        for place in std::mem::take(&mut dirty.replication_controllers) {
-            let result = replica_set::reconcile(world, &REPLICATION_CONTROLLERS, &place).await;
-            if !note("ReplicationController", &place, result) {
-                dirty.replication_controllers.insert(place);
+        for key in std::mem::take(&mut dirty.replication_controllers) {
+            let result = replica_set::reconcile(world, &REPLICATION_CONTROLLERS, &key).await;
+            if !record("ReplicationController", &key, result) {
+                dirty.replication_controllers.insert(key);
             }
         }
-        for place in std::mem::take(&mut dirty.daemon_sets) {
-            let result = daemon_set::reconcile(world, &place).await;
-            if !note("DaemonSet", &place, result) {
-                dirty.daemon_sets.insert(place);
+        for key in std::mem::take(&mut dirty.daemon_sets) {
+            let result = daemon_set::reconcile(world, &key).await;
+            if !record("DaemonSet", &key, result) {
+                dirty.daemon_sets.insert(key);
             }
         }
         let again = kubelet.act(std::mem::take(&mut dirty.pods)).await;
@@ -342,14 +342,14 @@ impl Simulation {
     }
 }
 
-/// Waits until a switch is on, or nobody can turn it on any more.
-pub async fn fired(switch: &mut watch::Receiver<bool>) {
+/// Waits until a switch is set, or until its sender is dropped.
+pub async fn wait_until_set(switch: &mut watch::Receiver<bool>) {
     let _ = switch.wait_for(|on| *on).await;
 }
 
-/// All objects that a subscription has news of, without waiting. Gone ones come in their last
+/// Takes all changed objects from a subscription, without waiting. Deleted ones come in their last
 /// state.
-fn taken(subscription: &mut Subscription) -> Vec<Arc<Stored>> {
+fn drain_changed(subscription: &mut Subscription) -> Vec<Arc<Stored>> {
     let mut objects = Vec::new();
     while let Some(Some(update)) = subscription.next().now_or_never() {
         match update {

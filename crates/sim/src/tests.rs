@@ -18,14 +18,14 @@ use wait::{until, until_some};
 use crate::SimArgs;
 use crate::agent::AgentCommand;
 use crate::authentication::{Authentication, AuthenticationArgs};
-use crate::cluster::{Cluster, ClusterConfig};
+use crate::cluster::{ClusterConfig, SimulatedCluster};
 use crate::simulation::deployment::{Generation, Rollout, desired_replicas};
 
 mod certificates;
 mod wait;
 
 struct World {
-    cluster: Cluster,
+    cluster: SimulatedCluster,
     client: Client,
 }
 
@@ -80,7 +80,7 @@ impl World {
             built_in_plugins: args.built_in_plugins(),
             service_range: args.service_cluster_ip_range,
         };
-        let cluster = Cluster::start(config).await?;
+        let cluster = SimulatedCluster::start(config).await?;
         let admin = UserInfo::new("admin", &[GROUP_MASTERS]);
         let client = Client::new(cluster.server().as_user(admin), "default");
         Ok(Self { cluster, client })
@@ -103,7 +103,7 @@ impl World {
         self.api(kind.0, kind.1, "default").create(&PostParams::default(), &object).await.unwrap()
     }
 
-    /// Names of the pods that run, and how many there are.
+    /// Names of the running pods, and the number of all pods.
     async fn running(&self, selector: &str) -> (Vec<String>, usize) {
         let pods = self.pods().list(&ListParams::default().labels(selector)).await.unwrap();
         let total = pods.items.len();
@@ -114,10 +114,10 @@ impl World {
         (names.collect(), total)
     }
 
-    async fn until_running(&self, selector: &str, wanted: usize) {
-        until(&format!("{wanted} pods of {selector} run"), || async {
+    async fn until_running(&self, selector: &str, desired: usize) {
+        until(&format!("{desired} pods of {selector} run"), || async {
             let (running, total) = self.running(selector).await;
-            running.len() == wanted && total == wanted
+            running.len() == desired && total == desired
         })
         .await;
     }
@@ -143,7 +143,7 @@ fn workload(kind: &str, image: &str, replicas: Option<u32>) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_deployment_runs_scales_rolls_and_goes() {
+async fn a_deployment_runs_scales_rolls_out_and_is_deleted() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::start(folder.path(), None, 0).await;
     world.create(("apps", "Deployment"), workload("Deployment", "web:1", Some(2))).await;
@@ -222,7 +222,7 @@ async fn a_daemon_set_has_one_pod_on_every_node() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn pods_of_the_start_are_there_and_stay_over_a_restart() {
+async fn initial_pods_exist_and_survive_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::start(folder.path(), None, 40).await;
     let count = |world: &World| {
@@ -241,7 +241,7 @@ async fn pods_of_the_start_are_there_and_stay_over_a_restart() {
         .await;
     world.cluster.stop().await;
     drop(world.client);
-    // The ended tasks let go of the storage a moment later.
+    // The ended tasks release the storage a moment later.
     let world = until_some("it starts again", || async {
         World::try_start(folder.path(), None, 40).await.ok()
     })
@@ -252,13 +252,13 @@ async fn pods_of_the_start_are_there_and_stay_over_a_restart() {
     world.cluster.stop().await;
 }
 
-/// A program that tells its arguments and environment and stays.
+/// A program that writes its arguments and environment to a file and does not exit.
 fn fake_agent(folder: &Path) -> std::path::PathBuf {
     let file = folder.join("fake-agent");
     let script = "#!/bin/sh\n\
         { echo \"arguments $*\"; env; cat \"$DROVER_SERVICEACCOUNT_DIR/namespace\"; echo;\n\
-        echo \"url $(cat \"$DROVER_CREDENTIALS_DIR/url\")\"; } > told.tmp\n\
-        mv told.tmp told\nexec sleep 1000\n";
+        echo \"url $(cat \"$DROVER_CREDENTIALS_DIR/url\")\"; } > report.tmp\n\
+        mv report.tmp report\nexec sleep 1000\n";
     std::fs::write(&file, script).unwrap();
     std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
     file
@@ -284,7 +284,7 @@ fn agent_pod(image: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn the_agent_image_is_run_with_what_its_pod_says_and_ends_with_it() {
+async fn the_agent_image_runs_with_its_pods_settings_and_ends_with_the_pod() {
     let folder = tempfile::tempdir().unwrap();
     let program = fake_agent(folder.path());
     let world = World::start(folder.path(), Some(&program), 0).await;
@@ -293,8 +293,8 @@ async fn the_agent_image_is_run_with_what_its_pod_says_and_ends_with_it() {
     world.create(("", "Secret"), secret).await;
     let pod = world.create(("", "Pod"), agent_pod("agent:1")).await;
     let own = folder.path().join("clusters/0/pods").join(pod.metadata.uid.unwrap());
-    until("the agent told what it was given", || async { own.join("told").exists() }).await;
-    let told = std::fs::read_to_string(own.join("told")).unwrap();
+    until("the agent reports its settings", || async { own.join("report").exists() }).await;
+    let report = std::fs::read_to_string(own.join("report")).unwrap();
     for line in [
         "arguments cluster --flag=plain",
         "PLAIN=plain",
@@ -302,9 +302,12 @@ async fn the_agent_image_is_run_with_what_its_pod_says_and_ends_with_it() {
         "url https://drover.example",
         "default",
     ] {
-        assert!(told.lines().any(|told| told == line), "no line \"{line}\" in:\n{told}");
+        assert!(
+            report.lines().any(|reported| reported == line),
+            "no line \"{line}\" in:\n{report}"
+        );
     }
-    assert!(told.contains("NODE=node-"), "{told}");
+    assert!(report.contains("NODE=node-"), "{report}");
     let token = std::fs::read_dir(own.join("volumes"))
         .unwrap()
         .find_map(|entry| std::fs::read_to_string(entry.unwrap().path().join("token")).ok());
@@ -312,7 +315,7 @@ async fn the_agent_image_is_run_with_what_its_pod_says_and_ends_with_it() {
     world.until_running("", 1).await;
 
     world.pods().delete("agent", &DeleteParams::default()).await.unwrap();
-    until("the pod is gone, and its files", || async {
+    until("the pod and its files are deleted", || async {
         world.pods().get_opt("agent").await.unwrap().is_none() && !own.exists()
     })
     .await;
@@ -335,7 +338,7 @@ async fn no_other_image_is_run() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_pod_that_is_not_to_run_always_succeeds_where_its_affinity_puts_it() {
+async fn a_pod_without_restarts_succeeds_on_the_node_of_its_affinity() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::start(folder.path(), None, 0).await;
     let terms = json!([
@@ -365,8 +368,8 @@ async fn a_pod_that_is_not_to_run_always_succeeds_where_its_affinity_puts_it() {
     world.cluster.stop().await;
 }
 
-fn generation(is_new: bool, wanted: i64, existing: i64, available: i64) -> Generation {
-    Generation { name: "s".to_owned(), is_new, revision: 1, wanted, existing, available }
+fn generation(is_new: bool, desired: i64, existing: i64, available: i64) -> Generation {
+    Generation { name: "s".to_owned(), is_new, revision: 1, desired, existing, available }
 }
 
 #[test]
@@ -388,7 +391,7 @@ fn a_rollout_keeps_enough_pods_and_not_too_many() {
 }
 
 #[test]
-fn recreating_waits_until_the_old_pods_are_gone() {
+fn recreating_waits_until_the_old_pods_are_deleted() {
     let new = generation(true, 0, 0, 0);
     let old = generation(false, 2, 2, 2);
     assert_eq!(desired_replicas(Rollout::Recreate, 2, &[old, new.clone()]), [0, 0]);

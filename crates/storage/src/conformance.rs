@@ -1,9 +1,9 @@
-//! What every [`Storage`] must do, as cases that any implementation can run.
+//! The contract of every [`Storage`], as cases that any implementation can run.
 //!
-//! [`conformance_tests!`](crate::conformance_tests) makes a test of each case. A case takes an
-//! empty storage that nobody else uses, and panics where the storage deviates. The numbers ST1 to
-//! ST12 in the cases' comments are the rows of the storage contract that the API server relies on;
-//! what a contract row says of files and crashes is for the tests of the implementation.
+//! [`conformance_tests!`](crate::conformance_tests) generates a test of each case. A case needs an
+//! empty storage of its own, and panics where the storage deviates. The numbers ST1 to ST12 in the
+//! cases' comments are the rows of the storage contract that the API server relies on. Contract
+//! rows about files and crashes are tested by the implementation.
 //!
 //! The cases are in the submodules by subject; [`model`] compares random work with a model in
 //! memory.
@@ -28,11 +28,11 @@ use crate::{
 /// Longest wait for something that must happen.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// Makes a `#[tokio::test]` of every conformance case.
+/// Generates a `#[tokio::test]` of every conformance case.
 ///
-/// `$make` is an expression, evaluated anew in each test, of a pair: an `Arc<dyn Storage>` (or of a
-/// type that coerces to it) and whatever must live as long as the storage, a temporary directory
-/// for example. The crate that uses it needs `tokio` with the features `macros` and
+/// `$make` is an expression that each test evaluates. Its value is a pair: an `Arc<dyn Storage>`
+/// (or of a type that coerces to it), and a value that must live as long as the storage, such as a
+/// temporary directory. The crate that uses it needs `tokio` with the features `macros` and
 /// `rt-multi-thread`.
 #[macro_export]
 macro_rules! conformance_tests {
@@ -64,17 +64,17 @@ macro_rules! conformance_tests {
             watches: a_watch_resumes_where_it_ended,
             watches: a_watch_that_starts_under_writes_misses_nothing,
             watches: a_watch_of_the_future_is_refused,
-            compaction: compaction_forgets_the_past_and_keeps_the_present,
-            compaction: compaction_keeps_what_the_compacted_revision_shows,
+            compaction: compaction_removes_history_and_preserves_the_newest_state,
+            compaction: the_state_at_the_compacted_revision_stays_readable,
             compaction: a_watch_from_before_the_compaction_is_refused,
-            compaction: a_watch_that_keeps_up_is_not_hurt_by_compaction,
+            compaction: a_watch_that_keeps_up_is_not_affected_by_compaction,
             compaction: compaction_of_the_future_is_refused,
             compaction: compacting_again_is_harmless,
             expiry: a_key_expires_with_a_revision_and_an_event,
             expiry: a_later_put_clears_the_expiry,
             expiry: a_later_put_replaces_the_expiry,
             expiry: a_deleted_key_does_not_expire,
-            expiry: what_is_left_is_told,
+            expiry: remaining_times_to_live_are_reported,
             model: random_work_agrees_with_the_model,
             model: concurrent_work_is_one_history,
         }
@@ -91,46 +91,46 @@ macro_rules! conformance_tests {
 }
 
 /// The storage under test.
-pub type Subject = Arc<dyn Storage>;
+pub type TestedStorage = Arc<dyn Storage>;
 
-async fn create(storage: &Subject, key: &str, value: &str) -> KeyValue {
+async fn create(storage: &TestedStorage, key: &str, value: &str) -> KeyValue {
     let value = Bytes::copy_from_slice(value.as_bytes());
     storage.put(key, value, Expect::Absent, None).await.expect("the key was absent")
 }
 
-async fn update(storage: &Subject, at: &KeyValue, value: &str) -> KeyValue {
+async fn update(storage: &TestedStorage, at: &KeyValue, value: &str) -> KeyValue {
     let value = Bytes::copy_from_slice(value.as_bytes());
     let expect = Expect::Revision(at.mod_revision);
-    storage.put(&at.key, value, expect, None).await.expect("nobody else wrote the key")
+    storage.put(&at.key, value, expect, None).await.expect("the key has no other writer")
 }
 
-async fn remove(storage: &Subject, at: &KeyValue) -> Revision {
+async fn remove(storage: &TestedStorage, at: &KeyValue) -> Revision {
     let (revision, last) =
-        storage.delete(&at.key, at.mod_revision).await.expect("nobody else wrote the key");
-    assert_eq!(&last, at, "a deletion answers the last state");
+        storage.delete(&at.key, at.mod_revision).await.expect("the key has no other writer");
+    assert_eq!(&last, at, "a deletion returns the last state");
     revision
 }
 
-async fn get(storage: &Subject, key: &str) -> Option<KeyValue> {
+async fn get(storage: &TestedStorage, key: &str) -> Option<KeyValue> {
     storage.get(key, None).await.expect("a get of the newest works").1
 }
 
-async fn list(storage: &Subject, prefix: &str, at: Option<Revision>) -> Vec<KeyValue> {
+async fn list(storage: &TestedStorage, prefix: &str, at: Option<Revision>) -> Vec<KeyValue> {
     let request = RangeRequest { at, ..RangeRequest::prefix(prefix) };
-    let response = storage.range(request).await.expect("the revision is there");
+    let response = storage.range(request).await.expect("the revision is available");
     assert_eq!(response.remaining, 0, "nothing remains without a limit");
     if let Some(at) = at {
-        assert_eq!(response.revision, at, "a range tells the revision it was asked for");
+        assert_eq!(response.revision, at, "a range returns the requested revision");
     }
     response.items
 }
 
-async fn newest(storage: &Subject) -> Revision {
+async fn newest(storage: &TestedStorage) -> Revision {
     storage.revision().await.expect("the storage is open")
 }
 
-async fn watch(storage: &Subject, prefix: &str, after: Revision) -> Watching {
-    let stream = storage.watch(prefix, after).await.expect("history is there");
+async fn watch(storage: &TestedStorage, prefix: &str, after: Revision) -> Watching {
+    let stream = storage.watch(prefix, after).await.expect("history is available");
     Watching { stream, prefix: prefix.to_owned(), complete: after }
 }
 
@@ -148,16 +148,16 @@ impl Watching {
         tokio::time::timeout(WAIT_MAX, self.stream.next()).await.expect("the watch is not stuck")
     }
 
-    /// All events until the watch says that it is complete up to `revision`.
+    /// All events until the watch reports progress up to `revision`.
     async fn read_to(&mut self, revision: Revision) -> Vec<Arc<Event>> {
         let mut all: Vec<Arc<Event>> = Vec::new();
         while self.complete < revision {
-            match self.next().await.expect("the watch goes on").expect("the watch keeps up") {
+            match self.next().await.expect("the watch continues").expect("the watch keeps up") {
                 WatchItem::Events(events) => {
-                    assert!(!events.is_empty(), "there is no empty batch");
+                    assert!(!events.is_empty(), "batches are not empty");
                     for event in &events {
                         let last = all.last().map_or(self.complete, |last| last.revision);
-                        assert!(event.revision > last, "events are in order, none is twice");
+                        assert!(event.revision > last, "events are in order, without duplicates");
                         assert!(event.key.starts_with(&self.prefix), "only the prefix is watched");
                     }
                     all.extend(events);
@@ -165,7 +165,7 @@ impl Watching {
                 WatchItem::Progress(progress) => {
                     let last = all.last().map_or(0, |last| last.revision);
                     assert!(progress >= last, "progress covers what was delivered");
-                    assert!(progress >= self.complete, "progress does not go back");
+                    assert!(progress >= self.complete, "progress does not decrease");
                     self.complete = progress;
                 }
             }

@@ -1,9 +1,8 @@
-//! Copies everything that lives from one storage to another, for moving between the
-//! implementations.
+//! Copies all live keys from one storage to another, to move between the implementations.
 //!
-//! Clients remember revisions, so none may come back with another meaning: the target is first
-//! brought above the source's newest revision, and forgets its past when all is there. Who watched
-//! or listed before is told to begin anew.
+//! Clients remember revisions, so no revision may be reused: the target is first raised above the
+//! source's newest revision, and its history is compacted at the end. Clients that watched or
+//! listed before must list again.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,36 +13,37 @@ use futures::{StreamExt as _, TryStreamExt as _};
 
 use crate::{Expect, KeyValue, RangeRequest, Revision, Storage, StorageError, WatchItem};
 
-/// What the copy itself writes is under this, and is gone when it has ended well.
+/// Prefix of the keys that the copy itself writes. They are deleted when it succeeds.
 const OWN: &str = "/copy/";
-/// Is in a target that is not complete; its value is the source's revision.
+/// Marks an incomplete target; its value is the source's revision.
 const UNFINISHED: &str = "/copy/unfinished";
-/// Keys of one step.
+/// Keys of one page.
 const PAGE_KEYS: usize = 500;
-/// Writes at once.
+/// Concurrent writes.
 const WRITES: usize = 64;
-/// While the revision is raised, history is forgotten after so many.
+/// Revisions after which history is compacted while the revision is raised.
 const RAISE_COMPACT_EVERY: Revision = 50_000;
-/// Tries of one write whose outcome is unknown.
+/// Attempts of one write whose outcome is unknown.
 const WRITE_TRIES: usize = 5;
 /// Shortest time to live that a copied key gets.
 const TTL_MIN: Duration = Duration::from_millis(1);
 
-/// What was copied.
+/// The result of a copy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Copied {
+    /// Live keys that were copied.
     pub keys: u64,
-    /// Of the values.
+    /// Bytes of all values.
     pub bytes: u64,
-    /// Keys with a time to live, which goes on in the target.
+    /// Keys with a time to live, which continues in the target.
     pub expiring: u64,
-    /// What the source's state was read at.
+    /// The revision at which the source was read.
     pub source_revision: Revision,
-    /// The target's newest; above the source's.
+    /// The target's newest revision, which is above the source's.
     pub target_revision: Revision,
 }
 
-/// Why nothing usable was copied.
+/// Why a copy failed.
 #[derive(Debug, thiserror::Error)]
 pub enum CopyError {
     /// Nothing was written.
@@ -64,23 +64,23 @@ pub enum CopyError {
     Target(#[source] StorageError),
 }
 
-/// Whether the storage is the target of a copy that did not end: it must not be served.
+/// Whether the storage is the target of a copy that did not end, and must not be served.
 ///
 /// # Errors
-/// As [`Storage::get`].
+/// Those of [`Storage::get`]. Do not serve the storage.
 pub async fn is_unfinished(storage: &dyn Storage) -> Result<bool, StorageError> {
     Ok(storage.get(UNFINISHED, None).await?.1.is_some())
 }
 
-/// Copies all live keys, with what is left of their times to live, from `from` to the empty `to`.
-/// Nobody may write to either meanwhile; on an external storage, nobody to the same keys.
+/// Copies all live keys, with their remaining times to live, from `from` to the empty `to`. Neither
+/// may have other writers meanwhile; on an external storage, the same keys may not.
 ///
-/// Raising the revision of an external storage costs a write for each revision that the source is
-/// ahead.
+/// To raise the revision of an external storage takes one write for each revision that the source
+/// is ahead.
 ///
 /// # Errors
-/// When the target is not empty, when the source was written to, or when either fails. What was
-/// copied by then stays, marked as unfinished.
+/// The target is not empty, the source was written to, or either storage failed. The keys copied so
+/// far stay, marked as unfinished: empty the target before the next attempt.
 pub async fn copy(from: &dyn Storage, to: &dyn Storage) -> Result<Copied, CopyError> {
     require_empty(to).await?;
     let expiring = from.expiring().await.map_err(CopyError::Source)?;
@@ -130,32 +130,32 @@ async fn require_empty(to: &dyn Storage) -> Result<(), CopyError> {
     }
 }
 
-/// Writes until the newest revision is `wanted` or above.
-async fn raise(to: &dyn Storage, wanted: Revision) -> Result<(), StorageError> {
+/// Writes until the newest revision is at least `goal`.
+async fn raise(to: &dyn Storage, goal: Revision) -> Result<(), StorageError> {
     let compacted = AtomicU64::new(0);
-    let lanes = (0..WRITES).map(|lane| raise_lane(to, wanted, lane, &compacted));
+    let lanes = (0..WRITES).map(|lane| raise_lane(to, goal, lane, &compacted));
     futures::future::try_join_all(lanes).await.map(drop)
 }
 
 /// One of several writers that take revisions, each on a key of its own.
 async fn raise_lane(
     to: &dyn Storage,
-    wanted: Revision,
+    goal: Revision,
     lane: usize,
     compacted: &AtomicU64,
 ) -> Result<(), StorageError> {
     let key = format!("{OWN}revision/{lane:02}");
     let mut newest = to.revision().await?;
-    while newest < wanted {
+    while newest < goal {
         let found = to.get(&key, None).await?.1;
         let mut expect = found.map_or(Expect::Absent, |found| Expect::Revision(found.mod_revision));
-        while newest < wanted {
+        while newest < goal {
             match to.put(&key, Bytes::new(), expect, None).await {
                 Ok(written) => {
                     newest = written.mod_revision;
                     expect = Expect::Revision(newest);
                 }
-                // Whether it was written or not, the next one begins with what is there.
+                // Written or not, the next attempt begins with the current state.
                 Err(StorageError::Unknown { .. }) => break,
                 Err(error) => return Err(error),
             }
@@ -165,7 +165,7 @@ async fn raise_lane(
                     .compare_exchange(before, newest, Ordering::Relaxed, Ordering::Relaxed)
                     .is_ok()
             {
-                tracing::info!(newest, wanted, "raising the revision of the target");
+                tracing::info!(newest, goal, "raising the revision of the target");
                 to.compact(newest).await?;
             }
         }
@@ -188,7 +188,8 @@ async fn write_page(
         .await
 }
 
-/// Creates a key. When the outcome is unknown it looks, and tries again: nobody else writes here.
+/// Creates a key. When the outcome is unknown, it reads the key and retries: there are no other
+/// writers.
 async fn put(
     to: &dyn Storage,
     key: &str,
@@ -238,10 +239,10 @@ async fn require_unchanged(
     Ok(())
 }
 
-/// Removes what the copy wrote for itself, and forgets the past.
+/// Removes the keys that the copy wrote for itself, and compacts the history.
 async fn finish(to: &dyn Storage) -> Result<Revision, StorageError> {
     let own = to.range(RangeRequest::prefix(OWN)).await?;
-    // The mark sorts last of ours only by chance, so it is left for the end.
+    // The mark is removed last, independent of its sort order.
     let (mark, others): (Vec<_>, Vec<_>) =
         own.items.into_iter().partition(|item| &*item.key == UNFINISHED);
     for item in others {

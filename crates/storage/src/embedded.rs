@@ -37,49 +37,49 @@ use crate::{
     StorageError, WatchStream,
 };
 use pool::{Cost, ReadPool};
-use queue::{Operation, Queue};
+use queue::{WriteOperation, WriteQueue};
 use read::Bounds;
 use watch::Hub;
-use writer::Writer;
+use writer::StorageWriter;
 
-/// Tells the time that deadlines are measured with.
+/// The clock that measures deadlines.
 pub type WallClock = Arc<dyn Fn() -> SystemTime + Send + Sync>;
 
-/// How an [`EmbeddedStorage`] behaves. The defaults suit a server.
+/// Limits and timing of an [`EmbeddedStorage`]. The defaults suit a server.
 #[derive(Clone)]
 pub struct EmbeddedConfig {
     /// Revisions younger than this stay readable and watchable, within the limits below. Older ones
-    /// are forgotten. Counted anew from each start.
+    /// are compacted. Ages count from the start of the process. Default 5 min.
     pub history_keep: Duration,
-    /// As many of the newest revisions are stored at any age. None by default: clients count on
-    /// the expiry of lists that they have not read to their end.
+    /// This many of the newest revisions are stored at any age. The default is 0: clients expect
+    /// lists that they did not read to their end to expire.
     pub history_revisions_min: u64,
-    /// No more revisions are kept, at whatever age. Wins over `history_keep`.
+    /// Maximum number of stored revisions, at any age. Takes precedence over `history_keep`.
     pub history_revisions_max: u64,
-    /// No more bytes of values are kept as history than about this. Wins over `history_keep`.
+    /// Approximate maximum bytes of values in the history. Takes precedence over `history_keep`.
     pub history_bytes_max: u64,
     /// Reader threads, each with a connection; at least two.
     pub readers: usize,
-    /// SQLite's page cache of the writer.
+    /// SQLite's page cache of the writer, in bytes.
     pub cache_bytes_writer: usize,
-    /// SQLite's page cache of each reader.
+    /// SQLite's page cache of each reader, in bytes.
     pub cache_bytes_reader: usize,
-    /// The database file does not grow beyond this; writes then end with `Full`. `None`: the disk
-    /// decides.
+    /// Maximum size of the database file in bytes; writes beyond it fail with `Full`. `None`:
+    /// limited by the disk.
     pub file_size_max: Option<u64>,
-    /// Events that wait for one watcher; with more it is dropped with `Lagged`.
+    /// Maximum events that wait for one watcher. A slower watcher is dropped with `Lagged`.
     pub watch_queue_events_max: usize,
-    /// How often an idle writer looks for something to compact or to expire: a deadline is met by
-    /// at most this late.
+    /// How often an idle writer checks for history to compact and keys to expire. A key expires at
+    /// most this late.
     pub tick: Duration,
-    /// Measures deadlines. May jump: then keys expire sooner or later, and nothing else happens.
+    /// The clock of deadlines. When it jumps, keys expire sooner or later, without other effects.
     pub wall_clock: WallClock,
 }
 
 impl Default for EmbeddedConfig {
     fn default() -> Self {
         Self {
-            // kube-apiserver compacts every five minutes, however few revisions came since.
+            // kube-apiserver compacts every five minutes, independent of the number of revisions.
             history_keep: Duration::from_secs(300),
             history_revisions_min: 0,
             history_revisions_max: 100_000,
@@ -96,20 +96,21 @@ impl Default for EmbeddedConfig {
 }
 
 /// What the threads and the watches share.
-struct Shared {
+struct EmbeddedShared {
     committed: AtomicU64,
     compacted: AtomicU64,
-    queue: Queue,
+    queue: WriteQueue,
     hub: Hub,
     pool: Arc<ReadPool>,
 }
 
-impl Shared {
-    fn committed(&self) -> Revision {
+impl EmbeddedShared {
+    fn committed_revision(&self) -> Revision {
         self.committed.load(Ordering::Acquire)
     }
 
-    /// Readers may see a commit before the writer says so; whoever is first moves the number on.
+    /// Readers may see a commit before the writer publishes it; the first of them raises the
+    /// number.
     fn set_committed(&self, revision: Revision) {
         self.committed.fetch_max(revision, Ordering::AcqRel);
     }
@@ -121,45 +122,46 @@ impl Shared {
 
 /// A [`Storage`] in one SQLite file.
 ///
-/// All clones of the `Arc` are one storage. Dropping the last one ends the threads after the writes
-/// that were queued, and frees the file; watches end with `Closed`.
+/// All clones of the `Arc` are one storage. Dropping the last one ends the threads after the queued
+/// writes, and releases the file; watches end with `Closed`.
 pub struct EmbeddedStorage {
-    shared: Arc<Shared>,
+    shared: Arc<EmbeddedShared>,
     wall_clock: WallClock,
     threads: Mutex<Vec<JoinHandle<()>>>,
     lock: Mutex<Option<file::FileLock>>,
 }
 
 impl EmbeddedStorage {
-    /// Opens the storage at `path`, or makes it: a file if the name ends in `.db`, otherwise a
+    /// Opens the storage at `path`, or creates it: a file if the name ends in `.db`, otherwise a
     /// directory.
     ///
-    /// Blocks for some milliseconds; after a crash also for the recovery of at most the write-ahead
-    /// log.
+    /// Blocks for a few milliseconds; after a crash also for the recovery of the write-ahead log.
     ///
-    /// # Errors `Failed` when another process (or another handle of this one) has it open, when it
-    /// is of another program or a newer format, or when the operating system refuses. The reason
-    /// says which.
+    /// # Errors
+    /// `Failed` when another process (or another handle of this process) has the storage open, when
+    /// it belongs to another program or has a newer format, or when the operating system refuses.
+    /// The reason says which.
     pub fn open(path: &Path, config: EmbeddedConfig) -> Result<Arc<Self>, StorageError> {
         let (lock, database, connection) = file::open(path, &config)?;
         let bounds = Bounds::read(&connection)?;
         let (pool, mut threads) = ReadPool::start(&database, &config)?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EmbeddedShared {
             committed: AtomicU64::new(bounds.newest),
             compacted: AtomicU64::new(bounds.oldest),
-            queue: Queue::new(),
+            queue: WriteQueue::new(),
             hub: Hub::new(bounds.newest, config.watch_queue_events_max),
             pool,
         });
         let wall_clock = Arc::clone(&config.wall_clock);
-        let started = Writer::start(connection, &database, bounds, Arc::clone(&shared), config);
+        let started =
+            StorageWriter::start(connection, &database, bounds, Arc::clone(&shared), config);
         threads.push(started.inspect_err(|_| shared.pool.close())?);
         let (threads, lock) = (Mutex::new(threads), Mutex::new(Some(lock)));
         Ok(Arc::new(Self { shared, wall_clock, threads, lock }))
     }
 
-    /// Finishes the queued writes, ends the threads and frees the file. Later operations end with
-    /// `Closed`. Blocks until done; calling it again does nothing.
+    /// Finishes the queued writes, ends the threads and releases the file. Later operations fail
+    /// with `Closed`. Blocks until done; calling it again does nothing.
     pub fn close(&self) {
         self.shared.queue.close();
         for thread in self.threads.lock().drain(..).rev() {
@@ -170,10 +172,10 @@ impl EmbeddedStorage {
         self.lock.lock().take();
     }
 
-    /// The revision before which states and events are forgotten.
+    /// The compaction point: the oldest revision whose state can be read.
     ///
     /// # Errors
-    /// `Closed`, or `Failed` when the file cannot be read.
+    /// `Closed`, or `Failed` when the file cannot be read; retrying does not help.
     pub async fn compacted_revision(&self) -> Result<Revision, StorageError> {
         let bounds = |connection: &_| Ok(Bounds::read(connection)?);
         Ok(self.shared.pool.read(Cost::Quick, bounds).await?.oldest)
@@ -208,8 +210,9 @@ impl EmbeddedStorage {
 impl Storage for EmbeddedStorage {
     fn revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>> {
         let closed = self.shared.queue.is_closed();
-        let answer = if closed { Err(StorageError::Closed) } else { Ok(self.shared.committed()) };
-        futures::future::ready(answer).boxed()
+        let newest =
+            if closed { Err(StorageError::Closed) } else { Ok(self.shared.committed_revision()) };
+        futures::future::ready(newest).boxed()
     }
 
     fn get<'a>(
@@ -235,7 +238,7 @@ impl Storage for EmbeddedStorage {
         if size > STORED_SIZE_MAX {
             return futures::future::ready(Err(StorageError::TooLarge { size })).boxed();
         }
-        let operation = Operation::Put { key: key.into(), value, expect, ttl };
+        let operation = WriteOperation::Put { key: key.into(), value, expect, ttl };
         async move {
             let event = self.shared.queue.write(operation).await?;
             Ok(event.current.clone().expect("a put leaves a state"))
@@ -248,7 +251,7 @@ impl Storage for EmbeddedStorage {
         key: &str,
         expect: Revision,
     ) -> BoxFuture<'_, Result<(Revision, KeyValue), StorageError>> {
-        let operation = Operation::Delete { key: key.into(), expect };
+        let operation = WriteOperation::Delete { key: key.into(), expect };
         async move {
             let event = self.shared.queue.write(operation).await?;
             let previous = event.previous.clone().expect("a deletion finds a state");
@@ -287,7 +290,7 @@ impl Drop for EmbeddedStorage {
 impl fmt::Debug for EmbeddedStorage {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("EmbeddedStorage")
-            .field("committed", &self.shared.committed())
+            .field("committed", &self.shared.committed_revision())
             .finish_non_exhaustive()
     }
 }

@@ -2,14 +2,14 @@
 //!
 //! Keys of the storage, revisions, times to live and sizes stay readable; every value is sealed,
 //! whatever it is, so that no kind of object can be forgotten. A value is bound to its key and
-//! cannot be moved to another one. Values that were stored before are read as they are, and
-//! [`Encrypted::rewrite`] seals them; it also brings values of earlier encryption keys to the
+//! cannot be moved to another one. Values that were stored before are read as plain values, and
+//! [`Encrypted::rewrite`] seals them; it also seals values of earlier encryption keys with the
 //! current one.
 //!
-//! What is not protected against: whoever can write to the storage can put an older value of the
-//! same key, or a plain one, in its place; memory holds plain values.
+//! Not protected: a writer to the storage can replace a value by an older value of the same key, or
+//! by a plain one; memory holds plain values.
 //!
-//! The form of a sealed value is in `envelope`, the file of keys in `keys`.
+//! The format of a sealed value is in `envelope`, that of the key file in `keys`.
 
 mod envelope;
 mod keys;
@@ -34,8 +34,8 @@ use envelope::{OpenError, Sealer};
 pub use keys::{EncryptionKeys, KEYS_MAX, KeyFileError};
 pub use rewrite::Rewritten;
 
-/// Tells whether a storage is encrypted, and whether the keys given open it: whoever looked at no
-/// other value would begin to write with a wrong key.
+/// Key of a value that shows whether a storage is encrypted, and whether the given keys open it.
+/// Without it, an empty or unread storage would be written with a wrong key.
 const CHECK: &str = "/encryption/check";
 /// Its value, sealed.
 const CHECK_VALUE: &str = "opens";
@@ -44,39 +44,41 @@ const CHECK_VALUE: &str = "opens";
 #[derive(Debug, thiserror::Error)]
 pub enum EncryptionError {
     #[error(
-        "the storage is encrypted with the key {wanted}, which is not among those given ({given}); \
+        "the storage is encrypted with the key {needed}, which is not among those given ({given}); \
          add the line of that key to the key file: without it the data cannot be read"
     )]
-    UnknownKey { wanted: String, given: String },
+    UnknownKey { needed: String, given: String },
     #[error("the storage's check of its encryption key (\"{CHECK}\") is damaged; restore a backup")]
     Damaged,
-    #[error("cannot look up how the storage is encrypted")]
+    #[error("cannot determine how the storage is encrypted")]
     Storage(#[from] StorageError),
 }
 
-/// Whether values of this storage were ever sealed: then it is of no use without the keys.
+/// Whether values of this storage were ever sealed, so that it needs the keys.
 ///
 /// # Errors
-/// As [`Storage::get`].
+/// Those of [`Storage::get`].
 pub async fn is_encrypted(storage: &dyn Storage) -> Result<bool, StorageError> {
     Ok(storage.get(CHECK, None).await?.1.is_some())
 }
 
-/// A [`Storage`] whose values are sealed in the one it stands on. Several of them, in as many
-/// processes, may stand on one storage if they are given the same keys.
+/// A [`Storage`] that seals its values in another storage. Several processes may use one storage in
+/// this way if they have the same keys.
 ///
-/// A read, and a watch, ends with `Failed` at a value whose key is not known or that was tampered
-/// with; the reason names it.
+/// A read or watch fails with `Failed` at a value whose encryption key is unknown or that was
+/// tampered with; the reason names the key of the value.
 pub struct Encrypted {
     inner: Arc<dyn Storage>,
     sealer: Arc<Sealer>,
 }
 
 impl Encrypted {
-    /// Encrypts what is written to `inner` from now on. The first time, a mark is left in it.
+    /// Encrypts all values that are written to `inner` from now on. The first call writes a mark to
+    /// it.
     ///
     /// # Errors
-    /// When `inner` was encrypted before and `keys` do not open it.
+    /// `inner` was encrypted before and `keys` do not open it: add the missing key. Or the storage
+    /// failed.
     pub async fn open(
         inner: Arc<dyn Storage>,
         keys: EncryptionKeys,
@@ -87,7 +89,7 @@ impl Encrypted {
             None => {
                 let mark = sealer.seal(CHECK, CHECK_VALUE.as_bytes());
                 match inner.put(CHECK, mark, Expect::Absent, None).await {
-                    // Another process was first; its keys must be these too.
+                    // Another process was first; it must have the same keys.
                     Err(StorageError::Unexpected { current: Some(found) }) => found,
                     written => written?,
                 }
@@ -96,14 +98,14 @@ impl Encrypted {
         match sealer.open(CHECK, &check.value) {
             Ok(value) if value == CHECK_VALUE => Ok(Arc::new(Self { inner, sealer })),
             Err(OpenError::UnknownKey { id }) => Err(EncryptionError::UnknownKey {
-                wanted: id,
+                needed: id,
                 given: sealer.keys().ids().collect::<Vec<_>>().join(", "),
             }),
             Ok(_) | Err(OpenError::Damaged) => Err(EncryptionError::Damaged),
         }
     }
 
-    /// The id of the key that values are sealed with.
+    /// The id of the key with which values are sealed.
     pub fn write_key_id(&self) -> String {
         self.sealer.keys().ids().next().expect("there is always one")
     }
@@ -118,13 +120,13 @@ impl Sealer {
         Ok(KeyValue { value, ..sealed })
     }
 
-    fn found(&self, sealed: Option<KeyValue>) -> Result<Option<KeyValue>, StorageError> {
+    fn open_state(&self, sealed: Option<KeyValue>) -> Result<Option<KeyValue>, StorageError> {
         sealed.map(|sealed| self.state(sealed)).transpose()
     }
 
     fn refusal(&self, error: StorageError) -> StorageError {
         let StorageError::Unexpected { current } = error else { return error };
-        self.found(current)
+        self.open_state(current)
             .map_or_else(|error| error, |current| StorageError::Unexpected { current })
     }
 
@@ -132,8 +134,8 @@ impl Sealer {
         Ok(Arc::new(Event {
             revision: sealed.revision,
             key: Arc::clone(&sealed.key),
-            previous: self.found(sealed.previous.clone())?,
-            current: self.found(sealed.current.clone())?,
+            previous: self.open_state(sealed.previous.clone())?,
+            current: self.open_state(sealed.current.clone())?,
         }))
     }
 
@@ -160,7 +162,7 @@ impl Storage for Encrypted {
     ) -> BoxFuture<'a, Result<(Revision, Option<KeyValue>), StorageError>> {
         async move {
             let (revision, found) = self.inner.get(key, at).await?;
-            Ok((revision, self.sealer.found(found)?))
+            Ok((revision, self.sealer.open_state(found)?))
         }
         .boxed()
     }

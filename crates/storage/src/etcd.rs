@@ -2,7 +2,7 @@
 //!
 //! It is a thin client: revisions, transactions, history and expiry are etcd's own. Start reading
 //! at [`EtcdStorage::connect`]; calls go through `client`, a read is in `read`, a write in `write`,
-//! a watch in `watch`. What etcd promises, and what is made of it, is in
+//! a watch in `watch`. The guarantees of etcd that it relies on are in
 //! docs/adr/0009-etcd-storage.md.
 
 mod client;
@@ -34,17 +34,17 @@ use client::Client;
 pub use config::{EtcdConfig, EtcdConfigError, EtcdTls};
 use keys::Keys;
 
-/// What the operations and the tasks share.
-struct Shared {
+/// State that operations and tasks share.
+struct EtcdShared {
     client: Client,
     keys: Keys,
-    /// The newest compaction point that was told; etcd's own may be newer.
+    /// The newest known compaction point; etcd's own may be newer.
     compacted: AtomicU64,
-    /// How far each watch of this process is.
+    /// The delivered revision of each watch of this process.
     watches: Mutex<Vec<tokio::sync::watch::Receiver<Revision>>>,
 }
 
-impl Shared {
+impl EtcdShared {
     fn compacted(&self) -> Revision {
         self.compacted.load(Ordering::Relaxed)
     }
@@ -65,19 +65,19 @@ impl Shared {
 /// Any number of processes may use the same etcd at once. Dropping the storage, or
 /// [`EtcdStorage::close`], ends its watches and tasks.
 pub struct EtcdStorage {
-    shared: Arc<Shared>,
+    shared: Arc<EtcdShared>,
 }
 
 impl EtcdStorage {
-    /// Connects, and makes sure that the etcd can be used. Must be called inside a tokio runtime.
+    /// Connects, and checks that the etcd can be used. Must be called inside a tokio runtime.
     ///
     /// # Errors
-    /// `Failed` when no member answers, when one is too old, when they are of different clusters,
-    /// or when an alarm is raised. The reason says what to do.
+    /// `Failed` when no member responds, when one is too old, when they belong to different
+    /// clusters, or when an alarm is raised. The reason says what to do.
     pub async fn connect(config: EtcdConfig) -> Result<Arc<Self>, StorageError> {
         let client = Client::new(&config)?;
         startup::check(&client).await?;
-        let shared = Arc::new(Shared {
+        let shared = Arc::new(EtcdShared {
             client,
             keys: Keys::new(&config.key_prefix),
             compacted: AtomicU64::new(0),
@@ -89,7 +89,7 @@ impl EtcdStorage {
         Ok(Arc::new(Self { shared }))
     }
 
-    /// Ends watches and tasks. Later operations end with `Closed`; calling it again does nothing.
+    /// Ends watches and tasks. Later operations fail with `Closed`; calling it again does nothing.
     pub fn close(&self) {
         self.shared.client.close();
     }

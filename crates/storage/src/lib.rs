@@ -2,8 +2,8 @@
 //! revision, compare-and-put, watches from a revision, compaction.
 //!
 //! The trait is [`Storage`]; [`embedded`] is the implementation on SQLite, [`etcd`] the one on an
-//! external etcd, [`encryption`] seals the values of either. The crate knows nothing of Kubernetes: keys are strings, values are bytes. Start
-//! reading at [`Storage`].
+//! external etcd, [`encryption`] seals the values of either. The crate knows nothing of Kubernetes:
+//! keys are strings, values are bytes. Start reading at [`Storage`].
 
 pub mod conformance;
 pub mod copy;
@@ -21,7 +21,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 use futures::stream::BoxStream;
 
-/// The store's logical clock. Each committed write takes the next one; 0 is before any write.
+/// The store's logical clock. Each committed write gets the next revision; 0 is before any write.
 pub type Revision = u64;
 
 /// One live key at some revision. `Debug` shows the size of the value only, since values hold
@@ -30,7 +30,7 @@ pub type Revision = u64;
 pub struct KeyValue {
     pub key: Arc<str>,
     pub value: Bytes,
-    /// Revision of the write that made the key.
+    /// Revision of the write that created the key.
     pub create_revision: Revision,
     /// Revision of the newest write to the key.
     pub mod_revision: Revision,
@@ -47,20 +47,20 @@ impl fmt::Debug for KeyValue {
     }
 }
 
-/// A half-open span of keys, in byte order.
+/// A half-open range of keys, in byte order.
 #[derive(Clone, Debug)]
 pub struct RangeRequest {
     pub start: String,
     /// First key that is not included.
     pub end: String,
-    /// Most items in the answer; `None` is all.
+    /// Maximum number of items in the response; `None` is all.
     pub limit: Option<usize>,
     /// Read the state as of this revision; `None` is the newest committed one.
     pub at: Option<Revision>,
 }
 
 impl RangeRequest {
-    /// All keys that begin with `prefix`, which must not be empty.
+    /// All keys that begin with `prefix`, at the newest revision. Panics when `prefix` is empty.
     pub fn prefix(prefix: &str) -> Self {
         Self { start: prefix.to_owned(), end: prefix_end(prefix), limit: None, at: None }
     }
@@ -69,11 +69,11 @@ impl RangeRequest {
 /// The first key after every key that begins with `prefix`, in byte order.
 ///
 /// # Panics
-/// When `prefix` is empty: there is no key after all keys.
+/// `prefix` is empty: no key is after all keys.
 pub fn prefix_end(prefix: &str) -> String {
     let mut end = prefix.to_owned();
     while let Some(last) = end.pop() {
-        // UTF-8 sorts as its code points do; the gap of the surrogates has no strings in it.
+        // UTF-8 sorts like its code points; no string is in the gap of the surrogates.
         let next =
             if last == '\u{d7ff}' { Some('\u{e000}') } else { char::from_u32(last as u32 + 1) };
         if let Some(next) = next {
@@ -84,18 +84,18 @@ pub fn prefix_end(prefix: &str) -> String {
     panic!("a prefix has a character below the last code point");
 }
 
-/// Answer to a [`RangeRequest`].
+/// The response to a [`RangeRequest`].
 #[derive(Clone, Debug)]
 pub struct RangeResponse {
-    /// The revision that the items were read at.
+    /// The revision at which the items were read.
     pub revision: Revision,
-    /// Live keys in key order.
+    /// Live keys, sorted by key.
     pub items: Vec<KeyValue>,
-    /// Live keys in the range after the last item, when `limit` cut the answer.
+    /// Live keys in the range after the last item, when `limit` cut the response.
     pub remaining: u64,
 }
 
-/// What must hold for a write to happen.
+/// The precondition of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Expect {
     /// The key does not exist.
@@ -120,30 +120,30 @@ pub struct Event {
 pub enum WatchItem {
     /// Changes in revision order; never empty. The events are shared between all watches.
     Events(Vec<Arc<Event>>),
-    /// Every change up to and including this revision was delivered. Sent after each batch and when
-    /// other keys moved the revision on.
+    /// Every change up to and including this revision was delivered. Sent after each batch, and
+    /// when changes of other keys raised the revision.
     Progress(Revision),
 }
 
-/// Ends after its first error. Dropping it ends the watch.
+/// The items of a watch. The stream ends after its first error; dropping it ends the watch.
 pub type WatchStream = BoxStream<'static, Result<WatchItem, StorageError>>;
 
-/// Why an operation did not happen.
+/// Why an operation failed.
 #[derive(Debug, thiserror::Error)]
 pub enum StorageError {
-    /// The expectation did not hold. Carries the state found, read in the same transaction.
+    /// The precondition failed. Carries the current state, read in the same transaction.
     #[error("key is not as expected")]
     Unexpected { current: Option<KeyValue> },
-    /// The wanted revision was compacted away: list again at the newest.
-    #[error("revision {wanted} was compacted, the oldest is {oldest}")]
-    Compacted { wanted: Revision, oldest: Revision },
-    /// The wanted revision has not been reached.
-    #[error("revision {wanted} is in the future, the newest is {current}")]
-    Future { wanted: Revision, current: Revision },
-    /// The value is above [`VALUE_SIZE_MAX`], or above what an external storage is set to take.
-    #[error("value of {size} bytes is larger than the storage takes")]
+    /// The requested revision was compacted: list again at the newest revision.
+    #[error("revision {requested} was compacted, the oldest is {oldest}")]
+    Compacted { requested: Revision, oldest: Revision },
+    /// The requested revision has not been reached.
+    #[error("revision {requested} is in the future, the newest is {current}")]
+    Future { requested: Revision, current: Revision },
+    /// The value is larger than [`VALUE_SIZE_MAX`], or than the limit of an external storage.
+    #[error("value of {size} bytes is larger than the storage accepts")]
     TooLarge { size: usize },
-    /// The disk is full or the file cannot grow. Reads go on; free space and write again.
+    /// The disk is full or the file cannot grow. Reads still work; free space and write again.
     #[error("no space left to write: {reason}")]
     Full { reason: String },
     /// The watcher did not keep up and was dropped: watch again from the last delivered revision.
@@ -152,7 +152,7 @@ pub enum StorageError {
     /// The storage was closed, or its writer ended.
     #[error("storage is closed")]
     Closed,
-    /// The write may or may not have been committed. Read before trying again.
+    /// The write may or may not have been committed. Read the key before a retry.
     #[error("outcome of the write is unknown: {reason}")]
     Unknown { reason: String },
     /// The file or the operating system failed.
@@ -160,56 +160,61 @@ pub enum StorageError {
     Failed { reason: String },
 }
 
-/// Largest value accepted: a request body of 3 MiB plus room for what the server adds.
+/// Largest accepted value in bytes: a request body of 3 MiB, and the fields that the server adds.
 pub const VALUE_SIZE_MAX: usize = 4 * 1024 * 1024;
-/// Where values end up they may be larger by what sealing adds.
+/// Largest stored value: sealing adds bytes.
 pub(crate) const STORED_SIZE_MAX: usize = VALUE_SIZE_MAX + encryption::OVERHEAD;
 
 /// A revisioned store. Every acknowledged write is durable; watchers see each commit exactly once
 /// and in order.
 ///
-/// All operations may run at once, and none blocks the runtime's threads. Reads are consistent: one
-/// that begins after a write was acknowledged, or after a revision was seen anywhere, is not older
-/// than that. Watches follow: each soon delivers every revision that an answer of this storage
-/// told, with a `Progress` that covers it. Who must have seen a write asks for the
-/// [`revision`](Self::revision) and waits for that.
+/// All operations may run concurrently, and none blocks the runtime's threads. Reads are
+/// consistent: a read that begins after a write was acknowledged, or after any response had a
+/// revision, is not older than that. Watches follow soon after: each delivers every revision that a
+/// response of this storage contained, with a `Progress` that covers it. A caller that must have
+/// seen a write requests the [`revision`](Self::revision) and waits for it.
 ///
 /// Dropping a future before it is ready leaves a write's outcome unknown: all of it happens, or
 /// nothing.
 ///
-/// Any operation may end with `Closed` or `Failed`, any write with `Full` or `Unknown`. The
-/// conformance suite, [`conformance`], says the rest in code.
+/// Any operation may fail with `Closed` or `Failed`, any write with `Full` or `Unknown`. The
+/// conformance suite, [`conformance`], is the rest of the contract.
 pub trait Storage: Send + Sync + 'static {
     /// The newest committed revision.
-    fn revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>>;
-
-    /// One key, with the revision that it was read at.
     ///
     /// # Errors
-    /// `Compacted` or `Future` for a bad `at`.
+    /// `Closed` or `Failed`.
+    fn revision(&self) -> BoxFuture<'_, Result<Revision, StorageError>>;
+
+    /// Reads one key; returns the revision at which it was read, and the state if the key exists.
+    ///
+    /// # Errors
+    /// `Compacted` or `Future` for an unavailable `at`.
     fn get<'a>(
         &'a self,
         key: &'a str,
         at: Option<Revision>,
     ) -> BoxFuture<'a, Result<(Revision, Option<KeyValue>), StorageError>>;
 
-    /// Live keys of a span in key order, all from one revision.
+    /// Reads the live keys of a range, sorted by key, all at one revision.
     ///
-    /// The next page begins at the last key with a NUL behind it, `at` the revision of the first
-    /// page. The cost follows the live keys of the span; `at` an older revision, also the changes
-    /// since.
+    /// The next page begins at the last key with a NUL appended, `at` the revision of the first
+    /// page. The cost is proportional to the live keys of the range; at an older revision, also to
+    /// the changes since then.
     ///
     /// # Errors
-    /// `Compacted` or `Future` for a bad `at`.
+    /// `Compacted` or `Future` for an unavailable `at`: list again from the start.
     fn range(&self, request: RangeRequest) -> BoxFuture<'_, Result<RangeResponse, StorageError>>;
 
     /// Writes `value` if `expect` holds; ready when the write is durable.
     ///
     /// `ttl`: the key is deleted, with a revision and an event of its own, this long after the
-    /// write or some seconds later (a later put replaces or clears it). Survives a restart.
+    /// write or a few seconds later. A later put replaces or clears the deadline. It survives a
+    /// restart.
     ///
-    /// # Errors `Unexpected` carries what was found, `TooLarge` the size; nothing was written, and
-    /// no revision used.
+    /// # Errors
+    /// `Unexpected` with the current state, `TooLarge` with the size; nothing was written, and no
+    /// revision used. `Full`: free space. `Unknown`: read the key before a retry.
     fn put(
         &self,
         key: &str,
@@ -222,19 +227,21 @@ pub trait Storage: Send + Sync + 'static {
     /// last state.
     ///
     /// # Errors
-    /// `Unexpected` carries what was found; nothing was deleted.
+    /// `Unexpected` with the current state; nothing was deleted. `Unknown`: read the key before a
+    /// retry.
     fn delete(
         &self,
         key: &str,
         expect: Revision,
     ) -> BoxFuture<'_, Result<(Revision, KeyValue), StorageError>>;
 
-    /// Changes under `prefix` (not empty) with a revision above `after`: what was, then what comes,
-    /// without gap or duplicate. The first item of a watch that has nothing to catch up is a
-    /// `Progress`.
+    /// Watches changes under `prefix` (not empty) with a revision above `after`: first the history,
+    /// then new changes, without gap or duplicate. The first item of a watch that has nothing to
+    /// catch up is a `Progress`.
     ///
-    /// # Errors `Compacted` when events after `after` are gone, `Future` when `after` was not
-    /// reached. Inside the stream `Lagged` when it is not read fast enough, `Compacted` when
+    /// # Errors
+    /// `Compacted` when events after `after` were compacted: list again. `Future` when `after` was
+    /// not reached. In the stream, `Lagged` when it is not read fast enough, and `Compacted` when
     /// compaction overtakes it.
     fn watch(
         &self,
@@ -242,14 +249,17 @@ pub trait Storage: Send + Sync + 'static {
         after: Revision,
     ) -> BoxFuture<'_, Result<WatchStream, StorageError>>;
 
-    /// The oldest revision whose state can be read, as far as this process knows: who shares the
-    /// storage with others may not know yet how far they have compacted. 0 before any compaction.
+    /// The oldest revision whose state can be read, as far as this process knows: other processes
+    /// that share the storage may have compacted further. 0 before any compaction.
     fn compacted(&self) -> Revision;
 
-    /// Keys that have a time to live, with what is left of it, in no order.
+    /// The keys that have a time to live, with the remaining time, in no order.
+    ///
+    /// # Errors
+    /// `Closed` or `Failed`.
     fn expiring(&self) -> BoxFuture<'_, Result<Vec<(String, Duration)>, StorageError>>;
 
-    /// Forgets superseded and deleted states before `revision`, in small steps that do not hold up
+    /// Removes superseded and deleted states before `revision`, in small steps that do not delay
     /// writers. Ready when done. The state at `revision` and every event above it stay. Compacting
     /// to an older revision than before does nothing.
     ///

@@ -1,11 +1,11 @@
-//! Tests of what the trait's own types compute.
+//! Tests of the types of the trait.
 
 use proptest::prelude::*;
 
 use super::prefix_end;
 
 #[test]
-fn the_end_of_a_prefix_steps_over_what_is_no_character() {
+fn the_end_of_a_prefix_skips_code_points_that_are_no_characters() {
     assert_eq!(prefix_end("/a/"), "/a0");
     assert_eq!(prefix_end("\u{d7ff}"), "\u{e000}");
     assert_eq!(prefix_end("a\u{10ffff}"), "b");

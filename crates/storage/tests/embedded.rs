@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::*;
 use storage::Storage;
-use storage::conformance::model::{self, Guess, Step};
+use storage::conformance::model::{self, Guess, ModelStep};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 use tempfile::TempDir;
 
@@ -14,7 +14,7 @@ mod crash;
 #[path = "embedded/encrypted.rs"]
 mod encrypted;
 
-/// An empty storage with a short tick, so that expiry is soon seen.
+/// An empty storage with a short tick, so that expiry is visible soon.
 fn empty() -> (Arc<dyn Storage>, TempDir) {
     let dir = tempfile::tempdir().expect("there is room for a test");
     let config = EmbeddedConfig { tick: Duration::from_millis(10), ..EmbeddedConfig::default() };
@@ -33,12 +33,12 @@ fn guess() -> impl Strategy<Value = Guess> {
     prop_oneof![8 => Just(Guess::Right), 1 => Just(Guess::Absent), 1 => Just(Guess::Wrong)]
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ModelStep> {
     prop_oneof![
         14 => (0..8usize, any::<u8>(), guess())
-            .prop_map(|(key, value, guess)| Step::Put { key, value, guess }),
-        5 => (0..8usize, guess()).prop_map(|(key, guess)| Step::Delete { key, guess }),
-        1 => (0..15u64).prop_map(|back| Step::Compact { back }),
+            .prop_map(|(key, value, guess)| ModelStep::Put { key, value, guess }),
+        5 => (0..8usize, guess()).prop_map(|(key, guess)| ModelStep::Delete { key, guess }),
+        1 => (0..15u64).prop_map(|back| ModelStep::Compact { back }),
     ]
 }
 

@@ -1,8 +1,8 @@
-//! Whether a schema is structural: every field of an object has one known type, so that pruning,
-//! defaulting and validation need no guessing.
+//! Checks whether a schema is structural: every field of an object has one known type, so that
+//! pruning, defaulting and validation are unambiguous.
 //!
-//! Works on the JSON, because a refusal names the path into it, and because keywords that the
-//! compiled form does not keep are refused here.
+//! Works on the JSON, because a refusal names the path into it, and because it refuses keywords
+//! that the compiled schema does not contain.
 
 mod junctors;
 mod lists;
@@ -12,25 +12,25 @@ use serde_json::{Map, Value};
 
 use self::junctors::{Structure, is_int_or_string_choice, junctors};
 use crate::expressions;
-use crate::schema::{Additional, CAUSES_MAX, Id, SCHEMA_DEPTH_MAX, Schema, Type};
+use crate::schema::{Additional, CAUSES_MAX, NodeId, SCHEMA_DEPTH_MAX, Schema, Type};
 use cel::pattern;
 
 /// Keywords that no schema of a custom resource may use.
 const UNSUPPORTED: [&str; 6] =
     ["$ref", "additionalItems", "definitions", "dependencies", "id", "patternProperties"];
 
-/// Everything that keeps the `openAPIV3Schema` at `path` from being served, at most [`CAUSES_MAX`]
-/// causes. A schema without causes compiles.
+/// Returns the reasons why the `openAPIV3Schema` at `path` cannot be served, at most
+/// [`CAUSES_MAX`]. A schema without causes compiles. The texts are those of kube-apiserver.
 pub fn check(schema: &Value, path: &str) -> Vec<Cause> {
     check_update(schema, path, None)
 }
 
-/// The same for a schema that takes the place of `old`: rules of one that did not change may cost
-/// more than those of a new one, so that what is served stays writable.
+/// Like [`check`], for a schema that replaces `old`. The cost limit does not apply to rules that
+/// did not change, so that a definition stays writable.
 pub fn check_update(schema: &Value, path: &str, old: Option<&Value>) -> Vec<Cause> {
-    let mut checker = Checker { causes: Vec::new() };
+    let mut checker = SchemaChecker { causes: Vec::new() };
     match schema.as_object() {
-        Some(map) => checker.structural(map, path, Level::Root, 0),
+        Some(map) => checker.structural(map, path, SchemaLevel::Root, 0),
         None => checker.causes.push(Cause::required(path, "must be an object")),
     }
     if checker.causes.is_empty() {
@@ -53,22 +53,28 @@ pub fn check_update(schema: &Value, path: &str, old: Option<&Value>) -> Vec<Caus
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Level {
+enum SchemaLevel {
     Root,
     Field,
     Item,
 }
 
-struct Checker {
+struct SchemaChecker {
     causes: Vec<Cause>,
 }
 
-impl Checker {
+impl SchemaChecker {
     fn forbid(&mut self, path: &str, key: &str, detail: &str) {
         self.causes.push(Cause::forbidden(format!("{path}.{key}"), detail));
     }
 
-    fn structural(&mut self, map: &Map<String, Value>, path: &str, level: Level, depth: usize) {
+    fn structural(
+        &mut self,
+        map: &Map<String, Value>,
+        path: &str,
+        level: SchemaLevel,
+        depth: usize,
+    ) {
         if depth > SCHEMA_DEPTH_MAX || self.causes.len() >= CAUSES_MAX {
             return;
         }
@@ -76,7 +82,7 @@ impl Checker {
         self.types(map, path, level);
         self.containers(map, path, level);
         self.lists(map, path);
-        if level == Level::Root {
+        if level == SchemaLevel::Root {
             self.root_metadata(map, path);
         }
         let structure = Structure { map, path };
@@ -87,28 +93,28 @@ impl Checker {
         }
         for (name, child) in object(map, "properties") {
             let child_path = format!("{path}.properties[{name}]");
-            self.child(child, &child_path, Level::Field, depth);
+            self.child(child, &child_path, SchemaLevel::Field, depth);
         }
         if let Some(items) = map.get("items") {
             if items.is_array() {
                 self.forbid(path, "items", "items must be a schema object and not an array");
             } else {
-                self.child(items, &format!("{path}.items"), Level::Item, depth);
+                self.child(items, &format!("{path}.items"), SchemaLevel::Item, depth);
             }
         }
         if let Some(child @ Value::Object(_)) = map.get("additionalProperties") {
-            self.child(child, &format!("{path}.additionalProperties"), Level::Field, depth);
+            self.child(child, &format!("{path}.additionalProperties"), SchemaLevel::Field, depth);
         }
     }
 
-    fn child(&mut self, child: &Value, path: &str, level: Level, depth: usize) {
+    fn child(&mut self, child: &Value, path: &str, level: SchemaLevel, depth: usize) {
         match child.as_object() {
             Some(map) => self.structural(map, path, level, depth + 1),
             None => self.causes.push(Cause::required(path, "must be an object")),
         }
     }
 
-    /// Keywords that are refused wherever they stand.
+    /// Keywords that are refused in every position.
     fn keywords(&mut self, map: &Map<String, Value>, path: &str) {
         for keyword in UNSUPPORTED.iter().filter(|keyword| map.contains_key(**keyword)) {
             self.forbid(path, keyword, &format!("{keyword} is not supported"));
@@ -131,13 +137,13 @@ impl Checker {
         }
     }
 
-    fn types(&mut self, map: &Map<String, Value>, path: &str, level: Level) {
+    fn types(&mut self, map: &Map<String, Value>, path: &str, level: SchemaLevel) {
         let kind = text(map, "type");
         let type_path = format!("{path}.type");
         let untyped_allowed = is_true(map, "x-kubernetes-int-or-string")
             || is_true(map, "x-kubernetes-preserve-unknown-fields");
         match kind {
-            "" if level == Level::Root => {
+            "" if level == SchemaLevel::Root => {
                 self.causes.push(Cause::required(type_path, "must not be empty at the root"));
                 return;
             }
@@ -148,7 +154,7 @@ impl Checker {
             }
             "" if !untyped_allowed => {
                 let detail = match level {
-                    Level::Item => "must not be empty for specified array items",
+                    SchemaLevel::Item => "must not be empty for specified array items",
                     _ => "must not be empty for specified object fields",
                 };
                 self.causes.push(Cause::required(type_path, detail));
@@ -166,7 +172,7 @@ impl Checker {
         if Type::parse(kind).is_none() {
             let supported = ["array", "boolean", "integer", "number", "object", "string"];
             self.causes.push(Cause::not_supported(type_path, &value, &supported));
-        } else if level == Level::Root && kind != "object" {
+        } else if level == SchemaLevel::Root && kind != "object" {
             self.causes.push(Cause::invalid(type_path, &value, "must be object at the root"));
         } else if kind != "object" && is_true(map, "x-kubernetes-embedded-resource") {
             let detail = "must be object if x-kubernetes-embedded-resource is true";
@@ -177,9 +183,9 @@ impl Checker {
         }
     }
 
-    fn containers(&mut self, map: &Map<String, Value>, path: &str, level: Level) {
+    fn containers(&mut self, map: &Map<String, Value>, path: &str, level: SchemaLevel) {
         let additional = map.get("additionalProperties");
-        if additional.is_some() && level == Level::Root {
+        if additional.is_some() && level == SchemaLevel::Root {
             self.forbid(path, "additionalProperties", "must not be used at the root");
         }
         if additional.is_some() && object(map, "properties").next().is_some() {
@@ -199,7 +205,7 @@ impl Checker {
         }
     }
 
-    /// Metadata is the same for all kinds; a schema may only narrow the names.
+    /// Metadata is the same for all kinds; a schema may only restrict the name.
     fn root_metadata(&mut self, map: &Map<String, Value>, path: &str) {
         let Some(metadata) = map.get("properties").and_then(|fields| fields.get("metadata")) else {
             return;
@@ -223,8 +229,8 @@ impl Checker {
         }
     }
 
-    /// Defaults must be valid, and must not lose anything by pruning.
-    fn defaults(&mut self, schema: &Schema, id: Id, path: &str) {
+    /// Defaults must be valid, and pruning must not change them.
+    fn defaults(&mut self, schema: &Schema, id: NodeId, path: &str) {
         let node = schema.node(id);
         if let Some(default) = &node.default {
             let field = format!("{path}.default");

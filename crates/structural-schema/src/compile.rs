@@ -1,18 +1,19 @@
-//! Schema JSON to arena.
+//! Compiles schema JSON into the arena.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use serde_json::{Map, Value};
 
-use crate::expressions::{Expressions, Source};
+use crate::expressions::{Expressions, RuleSource};
 use crate::schema::{
-    Additional, Bound, Id, ListType, Node, Rules, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, Schema, Type,
+    Additional, Bound, ListType, NodeId, SCHEMA_DEPTH_MAX, SCHEMA_NODES_MAX, Schema, SchemaNode,
+    Type, ValueRules,
 };
 use cel::pattern;
 
-/// Why a schema cannot be compiled. [`check`](crate::check()) finds these beforehand and says
-/// where.
+/// Why a schema cannot be compiled. [`check`](crate::check()) reports these errors beforehand, with
+/// their paths.
 #[derive(Debug, thiserror::Error)]
 pub enum SchemaError {
     #[error("schema at \"{0}\" is not an object")]
@@ -31,20 +32,22 @@ pub enum SchemaError {
 
 impl Schema {
     /// Compiles the `openAPIV3Schema` of a custom resource. Its root is a whole object:
-    /// `apiVersion`, `kind` and `metadata` are known without being declared.
+    /// `apiVersion`, `kind` and `metadata` need not be declared.
     ///
     /// # Errors
-    /// Only for what [`check`](crate::check()) reports; a schema that passed it compiles.
+    /// Only for schemas that [`check`](crate::check()) refuses. The caller reports its causes,
+    /// which have paths.
     pub fn compile(schema: &Value) -> Result<Self, SchemaError> {
         Compiler::new(None).finish(schema, true)
     }
 
-    /// Compiles the JSON schema of a built-in type. References are followed into `definitions` by
+    /// Compiles the JSON schema of a built-in type. References are resolved in `definitions` by
     /// their last path segment; types may be recursive. Objects without declared fields and untyped
-    /// nodes hold anything.
+    /// nodes allow any value.
     ///
     /// # Errors
-    /// A reference that leads nowhere, or a limit.
+    /// A reference has no definition, or the schema exceeds [`SCHEMA_DEPTH_MAX`] or
+    /// [`SCHEMA_NODES_MAX`]. The document is at fault.
     pub fn from_json_schema(
         schema: &Value,
         definitions: &Map<String, Value>,
@@ -54,10 +57,10 @@ impl Schema {
 }
 
 struct Compiler<'a> {
-    nodes: Vec<Node>,
+    nodes: Vec<SchemaNode>,
     /// `Some` for built-in types.
     definitions: Option<&'a Map<String, Value>>,
-    compiled: HashMap<&'a str, Id>,
+    compiled: HashMap<&'a str, NodeId>,
     has_rules: bool,
     has_defaults: bool,
 }
@@ -89,13 +92,17 @@ impl<'a> Compiler<'a> {
         Ok(schema)
     }
 
-    fn schema(&mut self, json: &'a Value, path: &str, depth: usize) -> Result<Id, SchemaError> {
+    fn schema(&mut self, json: &'a Value, path: &str, depth: usize) -> Result<NodeId, SchemaError> {
         if depth > SCHEMA_DEPTH_MAX {
             return Err(SchemaError::TooDeep);
         }
-        // JSON schema: `true` allows anything.
+        // In JSON schema, `true` allows any value.
         if json == &Value::Bool(true) && self.definitions.is_some() {
-            return self.push(Node { preserve_unknown: true, nullable: true, ..Node::default() });
+            return self.push(SchemaNode {
+                preserve_unknown: true,
+                nullable: true,
+                ..SchemaNode::default()
+            });
         }
         let Some(map) = json.as_object() else {
             return Err(SchemaError::NotAnObject(path.to_owned()));
@@ -103,21 +110,21 @@ impl<'a> Compiler<'a> {
         if let Some(reference) = self.reference(map) {
             return self.definition(reference, depth);
         }
-        let id = self.push(Node::default())?;
+        let id = self.push(SchemaNode::default())?;
         let node = self.build(map, path, depth)?;
         self.nodes[id as usize] = node;
         Ok(id)
     }
 
-    fn push(&mut self, node: Node) -> Result<Id, SchemaError> {
+    fn push(&mut self, node: SchemaNode) -> Result<NodeId, SchemaError> {
         if self.nodes.len() >= SCHEMA_NODES_MAX {
             return Err(SchemaError::TooLarge);
         }
         self.nodes.push(node);
-        Ok((self.nodes.len() - 1) as Id)
+        Ok((self.nodes.len() - 1) as NodeId)
     }
 
-    /// The definition a node stands for: `$ref`, alone or as the only part of `allOf`.
+    /// The definition of a node that is a reference: `$ref`, alone or as the only part of `allOf`.
     fn reference(&self, map: &'a Map<String, Value>) -> Option<&'a str> {
         self.definitions?;
         let direct = map.get("$ref").and_then(Value::as_str);
@@ -128,7 +135,7 @@ impl<'a> Compiler<'a> {
         direct.or_else(wrapped)
     }
 
-    fn definition(&mut self, reference: &'a str, depth: usize) -> Result<Id, SchemaError> {
+    fn definition(&mut self, reference: &'a str, depth: usize) -> Result<NodeId, SchemaError> {
         let name = reference.rsplit('/').next().unwrap_or(reference);
         if let Some(&id) = self.compiled.get(name) {
             return Ok(id);
@@ -136,8 +143,8 @@ impl<'a> Compiler<'a> {
         let definitions = self.definitions.expect("references are only followed with definitions");
         let unknown = || SchemaError::UnknownReference(reference.to_owned());
         let map = definitions.get(name).and_then(Value::as_object).ok_or_else(unknown)?;
-        // Known before it is built, so that a type may contain itself.
-        let id = self.push(Node::default())?;
+        // Registered before it is built, so that a type may contain itself.
+        let id = self.push(SchemaNode::default())?;
         self.compiled.insert(name, id);
         let mut node = self.build(map, name, depth + 1)?;
         node.definition = Some(name.into());
@@ -150,9 +157,9 @@ impl<'a> Compiler<'a> {
         map: &'a Map<String, Value>,
         path: &str,
         depth: usize,
-    ) -> Result<Node, SchemaError> {
+    ) -> Result<SchemaNode, SchemaError> {
         let flag = |key: &str| map.get(key).and_then(Value::as_bool).unwrap_or(false);
-        let mut node = Node {
+        let mut node = SchemaNode {
             kind: parse_type(map, path)?,
             nullable: flag("nullable"),
             preserve_unknown: flag("x-kubernetes-preserve-unknown-fields"),
@@ -164,7 +171,7 @@ impl<'a> Compiler<'a> {
                 _ => ListType::Atomic,
             },
             default: map.get("default").map(|value| Box::new(value.clone())),
-            ..Node::default()
+            ..SchemaNode::default()
         };
         let mut properties = Vec::new();
         for (name, child) in map.get("properties").and_then(Value::as_object).into_iter().flatten()
@@ -187,7 +194,7 @@ impl<'a> Compiler<'a> {
         };
         self.has_defaults |= node.default.is_some();
         if self.definitions.is_none() {
-            node.validations = Source::read_all(map);
+            node.validations = RuleSource::read_all(map);
             self.has_rules |= !node.validations.is_empty();
         }
         if self.definitions.is_some() {
@@ -198,17 +205,17 @@ impl<'a> Compiler<'a> {
         Ok(node)
     }
 
-    /// The reading of JSON schemas of built-in types: what declares nothing holds anything, and
-    /// values are not validated by keywords (the kinds' own code does that).
+    /// Applies the semantics of JSON schemas of built-in types: a node that declares nothing allows
+    /// any value, and keywords do not validate values (the kinds' own code does that).
     fn loosen(
         &mut self,
-        node: &mut Node,
+        node: &mut SchemaNode,
         map: &'a Map<String, Value>,
         path: &str,
         depth: usize,
     ) -> Result<(), SchemaError> {
         if let Some(variants) = map.get("oneOf").and_then(Value::as_array) {
-            let ids: Result<Vec<Id>, _> =
+            let ids: Result<Vec<NodeId>, _> =
                 variants.iter().map(|variant| self.schema(variant, path, depth + 1)).collect();
             node.variants = ids?.into();
         }
@@ -218,7 +225,8 @@ impl<'a> Compiler<'a> {
             node.kind = None;
         }
         if let Some(format) = map.get("format").and_then(Value::as_str) {
-            node.rules = Some(Box::new(Rules { format: Some(format.into()), ..Rules::default() }));
+            node.rules =
+                Some(Box::new(ValueRules { format: Some(format.into()), ..ValueRules::default() }));
         }
         Ok(())
     }
@@ -228,7 +236,7 @@ impl<'a> Compiler<'a> {
         map: &'a Map<String, Value>,
         path: &str,
         depth: usize,
-    ) -> Result<Option<Box<Rules>>, SchemaError> {
+    ) -> Result<Option<Box<ValueRules>>, SchemaError> {
         const KEYWORDS: [&str; 18] = [
             "required",
             "x-kubernetes-list-map-keys",
@@ -254,7 +262,7 @@ impl<'a> Compiler<'a> {
         }
         let count = |key: &str| map.get(key).and_then(Value::as_u64);
         let number = |key: &str| map.get(key).and_then(Value::as_f64);
-        Ok(Some(Box::new(Rules {
+        Ok(Some(Box::new(ValueRules {
             required: strings(map, "required"),
             list_keys: strings(map, "x-kubernetes-list-map-keys"),
             one_of_values: map.get("enum").and_then(Value::as_array).cloned().unwrap_or_default(),
@@ -285,7 +293,7 @@ impl<'a> Compiler<'a> {
         key: &str,
         path: &str,
         depth: usize,
-    ) -> Result<Vec<Id>, SchemaError> {
+    ) -> Result<Vec<NodeId>, SchemaError> {
         let list = map.get(key).and_then(Value::as_array).into_iter().flatten();
         list.enumerate()
             .map(|(index, child)| self.schema(child, &format!("{path}.{key}[{index}]"), depth + 1))

@@ -1,10 +1,10 @@
-//! Defaults, and nulls that stand for "absent".
+//! Defaults, and nulls that mean "absent".
 
 use serde_json::Value;
 
-use crate::schema::{Additional, Id, Node, Schema, VALUE_DEPTH_MAX};
+use crate::schema::{Additional, NodeId, Schema, SchemaNode, VALUE_DEPTH_MAX};
 
-/// What becomes of nulls that are not allowed, and that no default replaces.
+/// The treatment of nulls that are not allowed and that no default replaces.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nulls {
     Removed,
@@ -12,20 +12,28 @@ enum Nulls {
 }
 
 impl Schema {
-    /// Fills absent fields with their defaults, then removes nulls that the schema does not allow.
+    /// Sets absent fields to their defaults, then removes nulls that the schema does not allow.
     ///
     /// A default inside an absent object applies only when the object itself has a default. A null
-    /// where none is allowed counts as absent. Idempotent.
+    /// that is not allowed counts as absent. Idempotent.
     pub fn default(&self, value: &mut Value) {
         self.default_at(self.root, Nulls::Removed, self.resource, value, 0);
     }
 
-    /// As [`Schema::default`], but leaves nulls that no default replaces, for validation to refuse.
+    /// Like [`Schema::default`], but retains nulls that no default replaces, so that validation
+    /// refuses them.
     pub fn default_keeping_nulls(&self, value: &mut Value) {
         self.default_at(self.root, Nulls::Kept, self.resource, value, 0);
     }
 
-    fn default_at(&self, id: Id, nulls: Nulls, resource: bool, value: &mut Value, depth: usize) {
+    fn default_at(
+        &self,
+        id: NodeId,
+        nulls: Nulls,
+        resource: bool,
+        value: &mut Value,
+        depth: usize,
+    ) {
         if depth > VALUE_DEPTH_MAX {
             return;
         }
@@ -63,8 +71,8 @@ impl Schema {
                     return;
                 };
                 for item in items {
-                    // A null in a list cannot be removed without moving its neighbours; validation
-                    // refuses it.
+                    // A null in a list cannot be removed without moving the items after it;
+                    // validation refuses it.
                     self.fill(child, item);
                     self.default_at(child, nulls, false, item, depth + 1);
                 }
@@ -73,9 +81,9 @@ impl Schema {
         }
     }
 
-    /// Replaces a null that is not allowed by the default. False: there is none.
-    fn fill(&self, id: Id, value: &mut Value) -> bool {
-        let node: &Node = self.node(id);
+    /// Replaces a null that is not allowed by the default. Returns false when there is no default.
+    fn fill(&self, id: NodeId, value: &mut Value) -> bool {
+        let node: &SchemaNode = self.node(id);
         if !node.rejects_null(value) {
             return true;
         }

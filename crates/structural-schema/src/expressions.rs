@@ -1,7 +1,7 @@
-//! Validation rules in CEL (`x-kubernetes-validations`): compiling, checking and evaluating them.
+//! Validation rules in CEL (`x-kubernetes-validations`): compilation, checks and evaluation.
 //!
-//! The language itself is `cel`'s. Here is what a rule means: which values it sees, where it may
-//! look at the old value, and how its verdict is told.
+//! The language itself is in the crate `cel`. This module defines what a rule means: which values
+//! it can read, when it can read the old value, and how its result is reported.
 
 mod check;
 mod declare;
@@ -15,9 +15,9 @@ use std::sync::Arc;
 use cel::{CompileError, Declared, Input, Program};
 use serde_json::{Map, Value};
 
-use crate::schema::{Additional, Id, Schema};
+use crate::schema::{Additional, NodeId, Schema};
 
-/// What type errors call the type of the value that a rule is about.
+/// The name of the type of the rule's value in type errors.
 const SELF_TYPE: &str = "selfType";
 
 /// The value before an update.
@@ -28,15 +28,15 @@ const OLD_SELF: &str = "oldSelf";
 pub(crate) struct Expressions {
     /// By node; empty for most.
     rules: Vec<Vec<Rule>>,
-    /// What expressions see of each node; `None` for what they cannot see.
+    /// The declaration of each node for expressions; `None` when expressions cannot access it.
     declared: Vec<Option<Arc<Declared>>>,
-    /// Whether a node or one below it has rules.
+    /// By node: whether it or a node below it has rules.
     below: Vec<bool>,
 }
 
-/// A rule as the definition says it.
+/// A rule as the definition contains it.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Source {
+pub(crate) struct RuleSource {
     pub rule: String,
     pub message: String,
     pub message_expression: String,
@@ -45,18 +45,18 @@ pub(crate) struct Source {
     pub optional_old_self: Option<bool>,
 }
 
-/// A rule made ready. What could not be compiled says why.
+/// A compiled rule, or the errors of its compilation.
 #[derive(Debug)]
 struct Rule {
-    source: Source,
+    source: RuleSource,
     program: Result<Program, String>,
     message: Option<Result<Program, String>>,
     uses_old: bool,
-    /// The field that is blamed, relative to the node of the rule.
+    /// The field that violations name, relative to the rule's node.
     field: Option<String>,
 }
 
-impl Source {
+impl RuleSource {
     fn read(json: &Value) -> Self {
         let text = |key: &str| json[key].as_str().unwrap_or_default().to_owned();
         Self {
@@ -73,14 +73,14 @@ impl Source {
         let list = map.get("x-kubernetes-validations").and_then(Value::as_array);
         list.into_iter().flatten().map(Self::read).collect()
     }
-    /// What a violation says when no expression makes the message.
+    /// The message of a violation when no expression provides one.
     fn text(&self) -> String {
         match self.message.trim() {
             "" => format!("failed rule: {}", self.rule.trim()),
             message => message.to_owned(),
         }
     }
-    /// What names the rule in messages about itself.
+    /// The text that identifies the rule in messages about the rule itself.
     fn name(&self) -> &str {
         match self.message.trim() {
             "" => self.rule.trim(),
@@ -90,9 +90,9 @@ impl Source {
 }
 
 impl Schema {
-    /// What expressions about whole objects of this schema see, where types are named after `name`.
-    /// `None` for types that contain themselves.
-    pub fn declared(&self, name: &str) -> Option<Arc<Declared>> {
+    /// The declaration of whole objects of this schema for expressions. Types are named after
+    /// `name`. `None` for recursive types, which CEL cannot declare.
+    pub fn declaration(&self, name: &str) -> Option<Arc<Declared>> {
         if self.contains_itself(self.root, &mut Vec::new()) {
             return None;
         }
@@ -101,7 +101,7 @@ impl Schema {
         declare.node(self.root, name, false)
     }
 
-    fn contains_itself(&self, id: Id, above: &mut Vec<Id>) -> bool {
+    fn contains_itself(&self, id: NodeId, above: &mut Vec<NodeId>) -> bool {
         if above.contains(&id) {
             return true;
         }
@@ -135,8 +135,8 @@ impl Expressions {
         expressions
     }
 
-    /// Whether the node or one below it has rules.
-    fn compile(&mut self, schema: &Schema, id: Id) -> bool {
+    /// Compiles the rules of a node and of all below it. Returns whether there are any.
+    fn compile(&mut self, schema: &Schema, id: NodeId) -> bool {
         let node = schema.node(id);
         let mut found = !node.validations.is_empty();
         for (_, child) in &node.properties {
@@ -149,7 +149,7 @@ impl Expressions {
             found |= self.compile(schema, child);
         }
         if !node.validations.is_empty() && self.declared[id as usize].is_some() {
-            // Types are named after the node that the rules are about.
+            // Types are named after the rule's node.
             let whole = if id == schema.root { schema.resource } else { node.embedded };
             let mut declare =
                 declare::Declare { schema, declared: None, untyped_is_anything: false };
@@ -165,7 +165,7 @@ impl Expressions {
 }
 
 impl Rule {
-    fn new(schema: &Schema, id: Id, source: &Source, declared: &Arc<Declared>) -> Self {
+    fn new(schema: &Schema, id: NodeId, source: &RuleSource, declared: &Arc<Declared>) -> Self {
         let inputs = [
             Input { name: "self", declared: declared.clone(), optional: false },
             Input {
@@ -179,11 +179,11 @@ impl Rule {
             Ok(program) => program.uses(OLD_SELF) && *program.result_type() == cel::Type::Bool,
             Err(error) => error.uses(OLD_SELF),
         };
-        let program = typed(program, &cel::Type::Bool);
+        let program = require_type(program, &cel::Type::Bool);
         let expression = &source.message_expression;
         let message = (!expression.is_empty()).then(|| {
             let program = Program::compile(expression, &inputs);
-            typed(program, &cel::Type::Text).map_err(|error| {
+            require_type(program, &cel::Type::Text).map_err(|error| {
                 match error.strip_prefix("cel expression must") {
                     Some(_) => "messageExpression must evaluate to a string".to_owned(),
                     None => {
@@ -200,12 +200,15 @@ impl Rule {
     }
 }
 
-/// The program, when its result is of the wanted type; else why there is none.
-fn typed(program: Result<Program, CompileError>, wanted: &cel::Type) -> Result<Program, String> {
+/// The program if its result has the expected type; else the reason for refusal.
+fn require_type(
+    program: Result<Program, CompileError>,
+    expected: &cel::Type,
+) -> Result<Program, String> {
     let program = program.map_err(|error| error.to_string())?;
-    if program.result_type() == wanted {
+    if program.result_type() == expected {
         Ok(program)
     } else {
-        Err(format!("cel expression must evaluate to a {wanted}"))
+        Err(format!("cel expression must evaluate to a {expected}"))
     }
 }

@@ -1,4 +1,4 @@
-//! Named string formats. Unknown names are not checked.
+//! Named string formats. Strings of unknown formats are not checked.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use regex::Regex;
 
-/// Whether `text` is of the named format; `None` when no such format is known.
+/// Whether `text` has the named format; `None` when the format is unknown.
 pub(crate) fn matches(format: &str, text: &str) -> Option<bool> {
     Some(match format.replace('-', "").as_str() {
         "bsonobjectid" => text.len() == 24 && text.bytes().all(|b| b.is_ascii_hexdigit()),
@@ -138,7 +138,7 @@ fn is_uuid(text: &str, version: Option<char>) -> bool {
         || text.split('-').count() < 5;
     hex.len() == 32
         && hex.bytes().all(|b| b.is_ascii_hexdigit())
-        && version.is_none_or(|wanted| version_digit == Some(wanted))
+        && version.is_none_or(|expected| version_digit == Some(expected))
         && variant_ok
         && shape_ok
 }

@@ -1,26 +1,26 @@
 //! The simple JSON paths of printer columns, scale subresources and selectable fields.
 //!
 //! `.spec.a`, `.a\.b`, `['a.b']`, `[0]`, `[-1]`, `[*]`, `.*`, and filters that compare one field
-//! with a constant: `[?(@.type=="Ready")]`, or ask for its presence: `[?(@.type)]`. No recursion,
-//! no slices, no unions.
+//! with a constant: `[?(@.type=="Ready")]`, or test its presence: `[?(@.type)]`. No recursion, no
+//! slices, no unions.
 
 use std::cmp::Ordering;
 
 use serde_json::Value;
 
-/// Length of a path's text.
+/// Longest text of a path, in bytes.
 pub const PATH_BYTES_MAX: usize = 4096;
 
 /// A parsed path.
 #[derive(Clone, Debug, PartialEq)]
-pub struct JsonPath(Vec<Step>);
+pub struct JsonPath(Vec<PathStep>);
 
 #[derive(Clone, Debug, PartialEq)]
-enum Step {
+enum PathStep {
     Field(String),
     Index(i64),
     All,
-    Filter { left: Vec<Step>, test: Option<(Comparison, Value)> },
+    Filter { left: Vec<PathStep>, test: Option<(Comparison, Value)> },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +33,7 @@ enum Comparison {
     GreaterOrEqual,
 }
 
-/// A path that cannot be read.
+/// Why a text is not a path.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum JsonPathError {
     #[error("path is longer than {PATH_BYTES_MAX} bytes")]
@@ -47,7 +47,11 @@ pub enum JsonPathError {
 }
 
 impl JsonPath {
-    /// Parses `.spec.replicas`-like text; braces around it and a leading `$` are accepted.
+    /// Parses a path such as `.spec.replicas`. Braces around it and a leading `$` are accepted.
+    ///
+    /// # Errors
+    /// The text is longer than [`PATH_BYTES_MAX`] or not such a path. A definition with it is
+    /// refused.
     pub fn parse(text: &str) -> Result<Self, JsonPathError> {
         if text.len() > PATH_BYTES_MAX {
             return Err(JsonPathError::TooLong);
@@ -58,29 +62,29 @@ impl JsonPath {
         steps(inner).map(Self)
     }
 
-    /// Everything the path leads to, in document order.
+    /// All values at the path, in document order.
     pub fn find<'a>(&self, value: &'a Value) -> Vec<&'a Value> {
         find(&self.0, value)
     }
 
-    /// The first value the path leads to.
+    /// The first value at the path; `None` when there is none.
     pub fn first<'a>(&self, value: &'a Value) -> Option<&'a Value> {
         self.find(value).into_iter().next()
     }
 
-    /// The field names when the path consists of nothing else.
+    /// The field names when the path consists only of fields; else `None`.
     pub fn fields(&self) -> Option<Vec<String>> {
         self.0
             .iter()
             .map(|step| match step {
-                Step::Field(name) => Some(name.clone()),
+                PathStep::Field(name) => Some(name.clone()),
                 _ => None,
             })
             .collect()
     }
 }
 
-fn find<'a>(steps: &[Step], value: &'a Value) -> Vec<&'a Value> {
+fn find<'a>(steps: &[PathStep], value: &'a Value) -> Vec<&'a Value> {
     let mut current = vec![value];
     for step in steps {
         current = current.into_iter().flat_map(|value| advance(step, value)).collect();
@@ -88,33 +92,33 @@ fn find<'a>(steps: &[Step], value: &'a Value) -> Vec<&'a Value> {
     current
 }
 
-fn advance<'a>(step: &Step, value: &'a Value) -> Vec<&'a Value> {
+fn advance<'a>(step: &PathStep, value: &'a Value) -> Vec<&'a Value> {
     match step {
-        Step::Field(name) => value.get(name).into_iter().collect(),
-        Step::Index(index) => {
+        PathStep::Field(name) => value.get(name).into_iter().collect(),
+        PathStep::Index(index) => {
             let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
             let index = if *index < 0 { *index + items.len() as i64 } else { *index };
             usize::try_from(index).ok().and_then(|index| items.get(index)).into_iter().collect()
         }
-        Step::All => match value {
+        PathStep::All => match value {
             Value::Array(items) => items.iter().collect(),
             Value::Object(fields) => fields.values().collect(),
             _ => Vec::new(),
         },
-        Step::Filter { left, test } => {
+        PathStep::Filter { left, test } => {
             let items = value.as_array().map(Vec::as_slice).unwrap_or_default();
             items.iter().filter(|item| holds(left, test.as_ref(), item)).collect()
         }
     }
 }
 
-fn holds(left: &[Step], test: Option<&(Comparison, Value)>, item: &Value) -> bool {
+fn holds(left: &[PathStep], test: Option<&(Comparison, Value)>, item: &Value) -> bool {
     let found = find(left, item);
-    let Some((comparison, wanted)) = test else {
+    let Some((comparison, expected)) = test else {
         return !found.is_empty();
     };
     found.into_iter().any(|value| {
-        let order = match (value, wanted) {
+        let order = match (value, expected) {
             (Value::Number(a), Value::Number(b)) => a.as_f64().partial_cmp(&b.as_f64()),
             (Value::String(a), Value::String(b)) => Some(a.cmp(b)),
             (Value::Bool(a), Value::Bool(b)) => Some(a.cmp(b)),
@@ -131,7 +135,7 @@ fn holds(left: &[Step], test: Option<&(Comparison, Value)>, item: &Value) -> boo
     })
 }
 
-fn steps(text: &str) -> Result<Vec<Step>, JsonPathError> {
+fn steps(text: &str) -> Result<Vec<PathStep>, JsonPathError> {
     let mut steps = Vec::new();
     let mut rest = text;
     while !rest.is_empty() {
@@ -141,7 +145,7 @@ fn steps(text: &str) -> Result<Vec<Step>, JsonPathError> {
             rest = &inner[end + 1..];
             continue;
         }
-        // Only the first field may come without its dot.
+        // Only the first field may have no dot.
         let field = match rest.strip_prefix('.') {
             Some(field) => field,
             None if steps.is_empty() => rest,
@@ -152,10 +156,10 @@ fn steps(text: &str) -> Result<Vec<Step>, JsonPathError> {
         }
         let (name, tail) = field_name(field);
         match name.as_str() {
-            "*" => steps.push(Step::All),
+            "*" => steps.push(PathStep::All),
             "" if tail.starts_with('[') || (tail.is_empty() && text == ".") => {}
             "" => return Err(JsonPathError::Unexpected(rest.to_owned())),
-            _ => steps.push(Step::Field(name)),
+            _ => steps.push(PathStep::Field(name)),
         }
         rest = tail;
     }
@@ -176,7 +180,7 @@ fn field_name(text: &str) -> (String, &str) {
     (name, "")
 }
 
-/// Position of the bracket that closes, brackets in quotes and nested ones aside.
+/// Position of the matching closing bracket. Skips nested brackets and brackets in quotes.
 fn bracket_end(text: &str) -> Option<usize> {
     let mut quote = None;
     let mut depth = 0;
@@ -200,18 +204,18 @@ fn bracket_end(text: &str) -> Option<usize> {
     None
 }
 
-fn bracket(text: &str) -> Result<Step, JsonPathError> {
+fn bracket(text: &str) -> Result<PathStep, JsonPathError> {
     let text = text.trim();
     if text == "*" {
-        return Ok(Step::All);
+        return Ok(PathStep::All);
     }
     if let Some(name) = unquote(text) {
-        return Ok(Step::Field(name));
+        return Ok(PathStep::Field(name));
     }
     if let Some(filter) = text.strip_prefix("?(").and_then(|filter| filter.strip_suffix(')')) {
         return parse_filter(filter.trim());
     }
-    text.parse().map(Step::Index).map_err(|_| JsonPathError::Unexpected(text.to_owned()))
+    text.parse().map(PathStep::Index).map_err(|_| JsonPathError::Unexpected(text.to_owned()))
 }
 
 fn unquote(text: &str) -> Option<String> {
@@ -228,11 +232,11 @@ fn unquote(text: &str) -> Option<String> {
     Some(out)
 }
 
-fn parse_filter(text: &str) -> Result<Step, JsonPathError> {
+fn parse_filter(text: &str) -> Result<PathStep, JsonPathError> {
     let invalid = || JsonPathError::Filter(text.to_owned());
     let body = text.strip_prefix('@').ok_or_else(invalid)?;
     let Some((at, operator, comparison)) = find_operator(body) else {
-        return Ok(Step::Filter { left: steps(body.trim())?, test: None });
+        return Ok(PathStep::Filter { left: steps(body.trim())?, test: None });
     };
     let left = steps(body[..at].trim())?;
     let right = body[at + operator.len()..].trim();
@@ -246,7 +250,7 @@ fn parse_filter(text: &str) -> Result<Step, JsonPathError> {
                 .map_err(|_| invalid())?,
         },
     };
-    Ok(Step::Filter { left, test: Some((comparison, constant)) })
+    Ok(PathStep::Filter { left, test: Some((comparison, constant)) })
 }
 
 fn find_operator(body: &str) -> Option<(usize, &'static str, Comparison)> {

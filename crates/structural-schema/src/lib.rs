@@ -1,9 +1,9 @@
 //! Structural schemas: check, prune, default, validate. Pure: no I/O, no clock.
 //!
-//! [`Schema`] is the compiled form of an OpenAPI schema, either the `openAPIV3Schema` of a
+//! [`Schema`] is a compiled OpenAPI schema, either the `openAPIV3Schema` of a
 //! CustomResourceDefinition ([`Schema::compile`]) or the JSON schema of a built-in type
-//! ([`Schema::from_json_schema`]). [`check()`] says whether the former may be compiled at all.
-//! Documents for clients are not made here: they show the schema's JSON as it is.
+//! ([`Schema::from_json_schema`]). [`check()`] says whether the former may be compiled at all. This
+//! crate makes no documents for clients: these contain the schema's JSON unchanged.
 //!
 //! Start at [`schema`]; each operation has its own module.
 

@@ -5,11 +5,11 @@ use std::collections::HashSet;
 use api_meta::status::Cause;
 use serde_json::{Map, Value};
 
-use crate::schema::{ListType, Node, Schema};
+use crate::schema::{ListType, Schema, SchemaNode};
 
-/// The key of an item of a map-type list: its key fields, defaults filled in. `None` for what is no
-/// object.
-pub(crate) fn item_key(schema: &Schema, list: &Node, item: &Value) -> Option<Value> {
+/// The key of an item of a map-type list: its key fields, with defaults. `None` when the item is
+/// not an object.
+pub(crate) fn item_key(schema: &Schema, list: &SchemaNode, item: &Value) -> Option<Value> {
     let fields = item.as_object()?;
     let rules = list.rules.as_ref()?;
     let mut key = Map::new();
@@ -28,7 +28,7 @@ pub(crate) fn item_key(schema: &Schema, list: &Node, item: &Value) -> Option<Val
 /// One cause for each item that repeats an earlier one.
 pub(crate) fn duplicates(
     schema: &Schema,
-    list: &Node,
+    list: &SchemaNode,
     items: &[Value],
     path: &str,
     out: &mut Vec<Cause>,
@@ -39,12 +39,12 @@ pub(crate) fn duplicates(
             ListType::Atomic => return,
             ListType::Set => item.clone(),
             ListType::Map => match item_key(schema, list, item) {
-                // Items without any key are reported for that.
+                // Items without any key are reported separately.
                 Some(key) if key.as_object().is_some_and(|key| !key.is_empty()) => key,
                 _ => continue,
             },
         };
-        // Serialised maps have sorted keys, so equal values have equal texts.
+        // Serialized maps have sorted keys, so equal values have equal texts.
         if !seen.insert(key.to_string()) {
             out.push(Cause::duplicate(format!("{path}[{index}]"), &key));
         }

@@ -1,7 +1,7 @@
-//! Object metadata inside custom resources: which fields exist.
+//! The fields of object metadata in custom resources.
 //!
-//! The schema of a custom resource need not declare its metadata; the fields are these for all
-//! kinds. Their types are checked where objects are decoded.
+//! The schema of a custom resource need not declare its metadata: all kinds have these fields.
+//! Their types are checked where objects are decoded.
 
 use serde_json::Value;
 
@@ -27,7 +27,7 @@ const OWNER_REFERENCE: [&str; 6] =
 const MANAGED_FIELDS: [&str; 7] =
     ["apiVersion", "fieldsType", "fieldsV1", "manager", "operation", "subresource", "time"];
 
-fn nested(field: &str) -> Option<&'static [&'static str]> {
+fn nested_fields(field: &str) -> Option<&'static [&'static str]> {
     match field {
         "ownerReferences" => Some(&OWNER_REFERENCE),
         "managedFields" => Some(&MANAGED_FIELDS),
@@ -42,7 +42,7 @@ pub(crate) fn prune(metadata: &mut Value) {
     };
     fields.retain(|key, _| OBJECT_META.contains(&key.as_str()));
     for (key, value) in fields {
-        let (Some(known), Some(list)) = (nested(key), value.as_array_mut()) else {
+        let (Some(known), Some(list)) = (nested_fields(key), value.as_array_mut()) else {
             continue;
         };
         for entry in list.iter_mut().filter_map(Value::as_object_mut) {
@@ -52,12 +52,12 @@ pub(crate) fn prune(metadata: &mut Value) {
 }
 
 /// Paths of fields that object metadata does not have.
-pub(crate) fn unknown(metadata: &Value, path: &str, out: &mut Vec<String>) {
+pub(crate) fn unknown_fields(metadata: &Value, path: &str, out: &mut Vec<String>) {
     for (key, value) in metadata.as_object().into_iter().flatten() {
         if !OBJECT_META.contains(&key.as_str()) {
             out.push(format!("{path}.{key}"));
         }
-        let (Some(known), Some(list)) = (nested(key), value.as_array()) else {
+        let (Some(known), Some(list)) = (nested_fields(key), value.as_array()) else {
             continue;
         };
         for (index, entry) in list.iter().enumerate() {

@@ -1,4 +1,4 @@
-//! Numbers as Kubernetes keeps them: a number without a fraction is an integer, however it was
+//! Numbers as Kubernetes stores them: a number without a fraction is an integer, however it is
 //! written.
 
 use serde_json::{Number, Value};
@@ -6,7 +6,8 @@ use serde_json::{Number, Value};
 /// Floats at or beyond this are not exact integers of 64 bits.
 const INTEGER_LIMIT: f64 = 9_223_372_036_854_775_808.0;
 
-/// The integer that a number is, `5` as well as `5.0`.
+/// The value of a number without a fraction, `5` as well as `5.0`; `None` for other numbers and
+/// beyond 64 bits.
 pub fn as_integer(number: &Number) -> Option<i64> {
     if let Some(integer) = number.as_i64() {
         return Some(integer);

@@ -1,61 +1,62 @@
-//! Unknown fields: found, and removed.
+//! Finds and removes unknown fields.
 
 use serde_json::Value;
 
 use crate::metadata;
-use crate::schema::{Additional, Id, Node, Schema, VALUE_DEPTH_MAX, join};
+use crate::schema::{Additional, NodeId, Schema, SchemaNode, VALUE_DEPTH_MAX, join};
 
-/// What becomes of one field of an object.
-enum Field {
+/// The treatment of one field of an object.
+enum FieldAction {
     Keep,
-    /// Looked into with this schema; `None` knows no fields at all.
-    Visit(Option<Id>),
+    /// Descend with this schema; `None` is a schema without fields.
+    Visit(Option<NodeId>),
     Metadata,
     Unknown,
 }
 
-fn classify(node: Option<&Node>, whole_object: bool, key: &str) -> Field {
+fn classify(node: Option<&SchemaNode>, whole_object: bool, key: &str) -> FieldAction {
     if whole_object {
         match key {
-            "apiVersion" | "kind" => return Field::Keep,
-            "metadata" => return Field::Metadata,
+            "apiVersion" | "kind" => return FieldAction::Keep,
+            "metadata" => return FieldAction::Metadata,
             _ => {}
         }
     }
     let Some(node) = node else {
-        return Field::Unknown;
+        return FieldAction::Unknown;
     };
     match (node.property(key), node.additional) {
-        (Some(id), _) | (None, Additional::Schema(id)) => Field::Visit(Some(id)),
-        (None, _) if node.preserve_unknown => Field::Keep,
-        (None, Additional::Any) => Field::Visit(None),
-        (None, Additional::None) => Field::Unknown,
+        (Some(id), _) | (None, Additional::Schema(id)) => FieldAction::Visit(Some(id)),
+        (None, _) if node.preserve_unknown => FieldAction::Keep,
+        (None, Additional::Any) => FieldAction::Visit(None),
+        (None, Additional::None) => FieldAction::Unknown,
     }
 }
 
 impl Schema {
-    /// Removes the fields that the schema does not declare. `apiVersion`, `kind` and known metadata
-    /// stay in whole objects. Idempotent.
+    /// Removes the fields that the schema does not declare. Whole objects retain `apiVersion`,
+    /// `kind` and known metadata. Idempotent.
     pub fn prune(&self, value: &mut Value) {
         self.prune_at(Some(self.root), self.resource, value, 0);
     }
 
-    /// Paths of the fields that [`Schema::prune`] would remove: `spec.x`, `spec.list[0].y`. Sorted
-    /// as the object is.
+    /// Paths of the fields that [`Schema::prune`] would remove: `spec.x`, `spec.list[0].y`. In the
+    /// order of the object.
     pub fn unknown_fields(&self, value: &Value) -> Vec<String> {
         let mut found = Vec::new();
         self.find_unknown(Some(self.root), self.resource, value, "", &mut found);
         found
     }
 
-    /// A field's value stands alone: nothing is known at its root but what the schema declares.
-    pub(crate) fn unknown_below(&self, id: Id, value: &Value) -> Vec<String> {
+    /// Like [`Schema::unknown_fields`], for the value of one field: only fields that the schema
+    /// declares are known at its root.
+    pub(crate) fn unknown_below(&self, id: NodeId, value: &Value) -> Vec<String> {
         let mut found = Vec::new();
         self.find_unknown(Some(id), false, value, "", &mut found);
         found
     }
 
-    fn prune_at(&self, id: Option<Id>, resource: bool, value: &mut Value, depth: usize) {
+    fn prune_at(&self, id: Option<NodeId>, resource: bool, value: &mut Value, depth: usize) {
         if depth > VALUE_DEPTH_MAX {
             return;
         }
@@ -64,13 +65,13 @@ impl Schema {
         match value {
             Value::Object(fields) => {
                 fields.retain(|key, child| match classify(node, whole_object, key) {
-                    Field::Keep => true,
-                    Field::Unknown => false,
-                    Field::Metadata => {
+                    FieldAction::Keep => true,
+                    FieldAction::Unknown => false,
+                    FieldAction::Metadata => {
                         metadata::prune(child);
                         true
                     }
-                    Field::Visit(id) => {
+                    FieldAction::Visit(id) => {
                         self.prune_at(id, false, child, depth + 1);
                         true
                     }
@@ -91,7 +92,7 @@ impl Schema {
 
     fn find_unknown(
         &self,
-        id: Option<Id>,
+        id: Option<NodeId>,
         resource: bool,
         value: &Value,
         path: &str,
@@ -103,13 +104,15 @@ impl Schema {
             Value::Object(fields) => {
                 for (key, child) in fields {
                     match classify(node, whole_object, key) {
-                        Field::Keep => {}
-                        Field::Unknown => out.push(join(path, key)),
-                        Field::Metadata => metadata::unknown(child, &join(path, key), out),
-                        Field::Visit(id) if child.is_object() || child.is_array() => {
+                        FieldAction::Keep => {}
+                        FieldAction::Unknown => out.push(join(path, key)),
+                        FieldAction::Metadata => {
+                            metadata::unknown_fields(child, &join(path, key), out)
+                        }
+                        FieldAction::Visit(id) if child.is_object() || child.is_array() => {
                             self.find_unknown(id, false, child, &join(path, key), out);
                         }
-                        Field::Visit(_) => {}
+                        FieldAction::Visit(_) => {}
                     }
                 }
             }
@@ -129,7 +132,7 @@ impl Schema {
     }
 }
 
-/// Lists under "preserve unknown" without an item schema stay as they are.
-fn keeps_items(node: Option<&Node>) -> bool {
+/// Whether items stay as they are: in lists below "preserve unknown" without an item schema.
+fn keeps_items(node: Option<&SchemaNode>) -> bool {
     node.is_some_and(|node| node.preserve_unknown && node.items.is_none())
 }

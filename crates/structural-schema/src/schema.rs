@@ -1,40 +1,40 @@
-//! The compiled form: an arena of nodes, so that recursive types need no care and one schema is one
+//! The compiled schema: an arena of nodes, so that recursive types are simple and one schema is one
 //! allocation.
 //!
-//! Descriptions and examples are not kept. The operations on it are inherent methods in their own
-//! modules.
+//! Descriptions and examples are dropped. The operations are inherent methods in their own modules.
 
 use std::sync::Arc;
 
 use regex::Regex;
 use serde_json::Value;
 
-use crate::expressions::{Expressions, Source};
+use crate::expressions::{Expressions, RuleSource};
 
-/// Nesting below which a schema is refused.
+/// Deepest nesting of a schema, in levels. Deeper schemas are refused.
 pub const SCHEMA_DEPTH_MAX: usize = 256;
-/// Nodes of one schema; the largest schemas in public use have about 20,000.
+/// Number of nodes in one schema. The largest schemas in public use have about 20,000.
 pub const SCHEMA_NODES_MAX: usize = 200_000;
-/// Nesting of a value below which nothing is looked at. Deeper than any parser of ours reads.
+/// Deepest nesting of a value that is inspected, in levels. Drover's parsers refuse deeper values.
 pub const VALUE_DEPTH_MAX: usize = 1_000;
-/// Violations reported for one object; further ones are not looked for.
+/// Number of violations that are reported for one object. The search ends there.
 pub const CAUSES_MAX: usize = 256;
 
 /// Index of a node in its arena.
-pub(crate) type Id = u32;
+pub(crate) type NodeId = u32;
 
-/// A compiled schema. Cheap to clone.
+/// A compiled schema. Cheap to clone. Immutable, so it can be shared between threads.
 #[derive(Clone, Debug)]
 pub struct Schema {
-    pub(crate) nodes: Arc<[Node]>,
-    pub(crate) root: Id,
-    /// The root is a whole object: apiVersion, kind and metadata are known without being declared.
+    pub(crate) nodes: Arc<[SchemaNode]>,
+    pub(crate) root: NodeId,
+    /// Whether the root is a whole object: `apiVersion`, `kind` and `metadata` need not be
+    /// declared.
     pub(crate) resource: bool,
-    /// Some node has validation rules in CEL.
+    /// Whether a node has validation rules in CEL.
     pub(crate) has_rules: bool,
-    /// Some node has a default.
+    /// Whether a node has a default.
     pub(crate) has_defaults: bool,
-    /// The rules, when there are some.
+    /// The compiled rules; `None` when there are none.
     pub(crate) expressions: Option<Arc<Expressions>>,
 }
 
@@ -79,7 +79,7 @@ pub(crate) enum Additional {
     None,
     /// `additionalProperties: true`.
     Any,
-    Schema(Id),
+    Schema(NodeId),
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -91,7 +91,7 @@ pub(crate) enum ListType {
 }
 
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Node {
+pub(crate) struct SchemaNode {
     pub kind: Option<Type>,
     pub nullable: bool,
     pub preserve_unknown: bool,
@@ -99,23 +99,23 @@ pub(crate) struct Node {
     pub int_or_string: bool,
     pub list_type: ListType,
     pub additional: Additional,
-    pub items: Option<Id>,
+    pub items: Option<NodeId>,
     /// Sorted by name.
-    pub properties: Box<[(Box<str>, Id)]>,
+    pub properties: Box<[(Box<str>, NodeId)]>,
     pub default: Option<Box<Value>>,
     /// Validation rules in CEL.
-    pub validations: Box<[Source]>,
-    pub rules: Option<Box<Rules>>,
-    /// Name of the definition that this node is, in schemas of built-in types.
+    pub validations: Box<[RuleSource]>,
+    pub rules: Option<Box<ValueRules>>,
+    /// Name of the node's definition, in schemas of built-in types.
     pub definition: Option<Box<str>>,
-    /// The alternatives of a type that has several JSON forms, told apart by JSON type. Built-in
-    /// types only.
-    pub variants: Box<[Id]>,
+    /// The alternatives of a type with several JSON representations, distinguished by JSON type.
+    /// Built-in types only.
+    pub variants: Box<[NodeId]>,
 }
 
-/// What only validation looks at. Most nodes have none.
+/// Keywords that only validation uses. Most nodes have none.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Rules {
+pub(crate) struct ValueRules {
     pub required: Vec<Box<str>>,
     pub list_keys: Vec<Box<str>>,
     pub one_of_values: Vec<Value>,
@@ -130,10 +130,10 @@ pub(crate) struct Rules {
     pub max_items: Option<u64>,
     pub min_properties: Option<u64>,
     pub max_properties: Option<u64>,
-    pub all_of: Vec<Id>,
-    pub any_of: Vec<Id>,
-    pub one_of: Vec<Id>,
-    pub not: Option<Id>,
+    pub all_of: Vec<NodeId>,
+    pub any_of: Vec<NodeId>,
+    pub one_of: Vec<NodeId>,
+    pub not: Option<NodeId>,
 }
 
 #[derive(Clone, Debug)]
@@ -142,23 +142,23 @@ pub(crate) struct Bound {
     pub exclusive: bool,
 }
 
-impl Node {
-    pub(crate) fn property(&self, name: &str) -> Option<Id> {
+impl SchemaNode {
+    pub(crate) fn property(&self, name: &str) -> Option<NodeId> {
         let found = self.properties.binary_search_by(|(key, _)| (**key).cmp(name)).ok()?;
         Some(self.properties[found].1)
     }
-    /// `null` that this node does not allow.
+    /// Whether the value is a null that this node does not allow.
     pub(crate) fn rejects_null(&self, value: &Value) -> bool {
         value.is_null() && !self.nullable
     }
 }
 
 impl Schema {
-    pub(crate) fn node(&self, id: Id) -> &Node {
+    pub(crate) fn node(&self, id: NodeId) -> &SchemaNode {
         &self.nodes[id as usize]
     }
-    /// The node that says what `value` is: the alternative of its JSON type, else the node itself.
-    pub(crate) fn node_for(&self, id: Id, value: &Value) -> &Node {
+    /// The node that describes `value`: the alternative of its JSON type, else the node itself.
+    pub(crate) fn node_for(&self, id: NodeId, value: &Value) -> &SchemaNode {
         let node = self.node(id);
         node.variants
             .iter()
@@ -166,16 +166,16 @@ impl Schema {
             .find(|variant| variant.kind.is_some_and(|kind| kind == type_of(value)))
             .unwrap_or(node)
     }
-    /// Whether some part has validation rules in CEL.
+    /// Whether the schema has validation rules in CEL.
     pub fn has_rules(&self) -> bool {
         self.has_rules
     }
-    /// Whether [`Schema::default`] can change anything but remove nulls.
+    /// Whether [`Schema::default`] can do more than remove nulls.
     pub fn has_defaults(&self) -> bool {
         self.has_defaults
     }
-    /// The JSON type of the field at a path of property names, `None` when the schema does not
-    /// declare it.
+    /// The JSON type (such as `integer`) of the field at a path of property names; `None` when the
+    /// schema does not declare it.
     pub fn type_at(&self, path: &[String]) -> Option<&'static str> {
         let mut id = self.root;
         for name in path {
@@ -185,7 +185,7 @@ impl Schema {
     }
 }
 
-/// The schema type of a JSON value. Nulls count as objects: callers look at nulls before.
+/// The schema type of a JSON value. Null counts as an object: callers check for null before.
 pub(crate) fn type_of(value: &Value) -> Type {
     match value {
         Value::Null | Value::Object(_) => Type::Object,
@@ -197,7 +197,7 @@ pub(crate) fn type_of(value: &Value) -> Type {
     }
 }
 
-/// The type of a value as messages name it.
+/// The name of a value's type in messages.
 pub(crate) fn type_name(value: &Value) -> &'static str {
     if value.is_null() { "null" } else { type_of(value).name() }
 }

@@ -1,4 +1,4 @@
-//! Expected texts are those of a Kubernetes 1.36 API server.
+//! The expected texts are those of a Kubernetes 1.36 API server.
 
 mod check;
 mod expressions;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::Schema;
 
-/// The schema most facts about custom resources were recorded with.
+/// The schema with which most facts about custom resources were recorded.
 pub(super) fn recorded() -> Value {
     json!({"type": "object", "properties": {
         "spec": {"type": "object", "required": ["req"], "properties": {

@@ -1,7 +1,7 @@
-//! Validation of values, in the words of Kubernetes.
+//! Validation of values, with the texts of Kubernetes.
 //!
-//! On updates, violations in parts that equal their old counterpart are tolerated: a schema that
-//! became stricter must not make existing objects unwritable.
+//! On updates, violations in parts that equal their old counterpart are tolerated (ratcheting):
+//! existing objects must stay writable when a schema becomes stricter.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -13,26 +13,27 @@ use crate::format;
 use crate::list;
 use crate::number::as_integer;
 use crate::schema::{
-    Additional, CAUSES_MAX, Id, ListType, Node, Rules, Schema, Type, VALUE_DEPTH_MAX, join,
-    type_name,
+    Additional, CAUSES_MAX, ListType, NodeId, Schema, SchemaNode, Type, VALUE_DEPTH_MAX,
+    ValueRules, join, type_name,
 };
 
-/// The field of causes that belong to no single field.
+/// The field of causes that concern no single field.
 const NO_FIELD: &str = "<nil>";
 
 impl Schema {
-    /// All violations, at most [`CAUSES_MAX`]. `old` is the object before an update.
+    /// Returns all violations, at most [`CAUSES_MAX`]; none for a valid object. `old` is the object
+    /// before an update.
     pub fn validate(&self, value: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = Vec::new();
         self.value(self.root, value, old, "", 0, &mut causes);
-        // Several schemas of one value may say the same.
-        let mut told = HashSet::new();
-        causes.retain(|cause| told.insert((cause.field.clone(), cause.message.clone())));
+        // Several schemas of one value may report the same violation.
+        let mut reported = HashSet::new();
+        causes.retain(|cause| reported.insert((cause.field.clone(), cause.message.clone())));
         causes.truncate(CAUSES_MAX);
         let Some(expressions) = &self.expressions else {
             return causes;
         };
-        // Rules are evaluated on objects of the right shape only.
+        // Rules are evaluated only on objects that fit the schema.
         if causes.iter().any(stops_rules) {
             causes.push(Cause::invalid(
                 NO_FIELD,
@@ -47,8 +48,8 @@ impl Schema {
         causes
     }
 
-    /// Violations of a value that stands at `id`, named as if it were the root.
-    pub(crate) fn validate_below(&self, id: Id, value: &Value) -> Vec<Cause> {
+    /// Violations of a value against the node `id`. Paths begin at the value.
+    pub(crate) fn validate_below(&self, id: NodeId, value: &Value) -> Vec<Cause> {
         let mut causes = Vec::new();
         self.value(id, value, None, "", 0, &mut causes);
         causes
@@ -56,7 +57,7 @@ impl Schema {
 
     fn value(
         &self,
-        id: Id,
+        id: NodeId,
         value: &Value,
         old: Option<&Value>,
         path: &str,
@@ -91,7 +92,7 @@ impl Schema {
 
     fn array(
         &self,
-        node: &Node,
+        node: &SchemaNode,
         items: &[Value],
         old: Option<&Value>,
         path: &str,
@@ -118,8 +119,13 @@ impl Schema {
         list::duplicates(self, node, items, path, out);
     }
 
-    /// The old item that `item` continues, in lists whose items have an identity.
-    fn counterpart<'a>(&self, node: &Node, old: &'a [Value], item: &Value) -> Option<&'a Value> {
+    /// The old item that corresponds to `item`, in lists whose items have an identity.
+    fn counterpart<'a>(
+        &self,
+        node: &SchemaNode,
+        old: &'a [Value],
+        item: &Value,
+    ) -> Option<&'a Value> {
         if node.list_type != ListType::Map {
             return None;
         }
@@ -129,7 +135,7 @@ impl Schema {
 
     fn object(
         &self,
-        node: &Node,
+        node: &SchemaNode,
         value: &Value,
         old: Option<&Value>,
         path: &str,
@@ -178,13 +184,13 @@ impl Schema {
 
     fn combinations(
         &self,
-        rules: &Rules,
+        rules: &ValueRules,
         value: &Value,
         path: &str,
         depth: usize,
         out: &mut Vec<Cause>,
     ) {
-        let run = |id: &Id| {
+        let run = |id: &NodeId| {
             let mut found = Vec::new();
             self.value(*id, value, None, path, depth + 1, &mut found);
             found
@@ -192,7 +198,7 @@ impl Schema {
         if !rules.any_of.is_empty() {
             let mut results: Vec<_> = rules.any_of.iter().map(run).collect();
             if results.iter().all(|found| !found.is_empty()) {
-                out.push(whole(format!("{path:?} must validate at least one schema (anyOf)")));
+                out.push(bodyless(format!("{path:?} must validate at least one schema (anyOf)")));
                 out.append(&mut results[self.nearest(&rules.any_of, value)]);
             }
         }
@@ -205,7 +211,7 @@ impl Schema {
                     0 => "Found none valid".to_owned(),
                     many => format!("Found {many} valid alternatives"),
                 };
-                out.push(whole(format!("{text} {detail}")));
+                out.push(bodyless(format!("{text} {detail}")));
                 if valid == 0 {
                     out.append(&mut results[self.nearest(&rules.one_of, value)]);
                 }
@@ -216,36 +222,38 @@ impl Schema {
             let valid = results.iter().filter(|found| found.is_empty()).count();
             if valid < results.len() {
                 let detail = if valid == 0 { ". None validated" } else { "" };
-                out.push(whole(format!("{path:?} must validate all the schemas (allOf){detail}")));
+                out.push(bodyless(format!(
+                    "{path:?} must validate all the schemas (allOf){detail}"
+                )));
                 results.iter_mut().for_each(|found| out.append(found));
             }
         }
         if rules.not.iter().any(|id| run(id).is_empty()) {
-            out.push(whole(format!("{path:?} must not validate the schema (not)")));
+            out.push(bodyless(format!("{path:?} must not validate the schema (not)")));
         }
     }
 
-    /// The alternative whose violations are told when all fail: the first of those that say most of
-    /// `value`. The number of violations does not count.
-    fn nearest(&self, alternatives: &[Id], value: &Value) -> usize {
-        let said = alternatives.iter().map(|id| self.said_of(*id, value));
-        let (place, _) = said
-            .enumerate()
-            .fold((0, 0), |best, (place, said)| if said > best.1 { (place, said) } else { best });
-        place
+    /// The alternative whose violations are reported when all fail: the first of those that cover
+    /// most of `value`. The number of violations does not matter.
+    fn nearest(&self, alternatives: &[NodeId], value: &Value) -> usize {
+        let covered = alternatives.iter().map(|id| self.covered_parts(*id, value));
+        let (index, _) = covered.enumerate().fold((0, 0), |best, (index, covered)| {
+            if covered > best.1 { (index, covered) } else { best }
+        });
+        index
     }
 
-    /// How many parts of `value` a schema looks at.
-    fn said_of(&self, id: Id, value: &Value) -> usize {
+    /// The number of parts of `value` that a schema covers.
+    fn covered_parts(&self, id: NodeId, value: &Value) -> usize {
         let node = self.node(id);
         let below: usize = match value {
             Value::Object(fields) => fields
                 .iter()
-                .filter_map(|(key, child)| Some(self.said_of(node.property(key)?, child)))
+                .filter_map(|(key, child)| Some(self.covered_parts(node.property(key)?, child)))
                 .sum(),
-            Value::Array(items) => {
-                node.items.map_or(0, |id| items.iter().map(|item| self.said_of(id, item)).sum())
-            }
+            Value::Array(items) => node
+                .items
+                .map_or(0, |id| items.iter().map(|item| self.covered_parts(id, item)).sum()),
             _ => 0,
         };
         1 + below
@@ -263,8 +271,8 @@ fn stops_rules(cause: &Cause) -> bool {
     )
 }
 
-/// A violation that upstream tells without a field and with an empty value.
-fn whole(text: String) -> Cause {
+/// A violation that upstream reports without a field and with an empty value.
+fn bodyless(text: String) -> Cause {
     Cause::invalid(NO_FIELD, &Value::from(""), &text)
 }
 
@@ -274,7 +282,7 @@ fn too_many(path: &str, count: u64, max: u64) -> Cause {
     Cause::new("FieldValueTooMany", path, text)
 }
 
-fn check_type(node: &Node, value: &Value, path: &str, out: &mut Vec<Cause>) {
+fn check_type(node: &SchemaNode, value: &Value, path: &str, out: &mut Vec<Cause>) {
     let actual = type_name(value);
     let (fits, expected) = match node.kind {
         Some(kind) => {
@@ -298,8 +306,8 @@ fn check_type(node: &Node, value: &Value, path: &str, out: &mut Vec<Cause>) {
     }
 }
 
-fn check_text(rules: &Rules, value: &Value, text: &str, path: &str, out: &mut Vec<Cause>) {
-    // One of these at a time, the first that fails.
+fn check_text(rules: &ValueRules, value: &Value, text: &str, path: &str, out: &mut Vec<Cause>) {
+    // Only the first violation of these is reported.
     let length = || text.chars().count() as u64;
     if let Some(max) = rules.max_length.filter(|max| length() > *max) {
         out.push(Cause::too_long(path, max as usize));
@@ -336,13 +344,13 @@ fn check_integer(format: Option<&str>, value: &Value, path: &str, out: &mut Vec<
             Some(format) => format!("integer with format {format}"),
             None => "integer (default format)".to_owned(),
         };
-        out.push(whole(format!("Checked value must be of type {kind} in {path}")));
+        out.push(bodyless(format!("Checked value must be of type {kind} in {path}")));
     }
 }
 
 fn check_number(
     kind: Option<Type>,
-    rules: &Rules,
+    rules: &ValueRules,
     number: &Number,
     path: &str,
     out: &mut Vec<Cause>,
@@ -387,7 +395,7 @@ fn compare(a: &Number, b: &Number) -> Ordering {
     }
 }
 
-fn check_enum(rules: &Rules, value: &Value, path: &str, out: &mut Vec<Cause>) {
+fn check_enum(rules: &ValueRules, value: &Value, path: &str, out: &mut Vec<Cause>) {
     let same = |allowed: &Value| match (allowed, value) {
         (Value::Number(a), Value::Number(b)) => compare(a, b) == Ordering::Equal,
         _ => allowed == value,

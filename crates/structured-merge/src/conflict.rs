@@ -1,4 +1,4 @@
-//! Fields that a wish would take from others.
+//! Fields of other managers that an apply configuration would change.
 
 use std::fmt;
 
@@ -6,21 +6,22 @@ use api_meta::go_text::quoted;
 
 use crate::element::Path;
 
-/// A field that another manager owns and the wish sets to something else.
+/// A field that another manager owns and that the apply configuration sets to another value.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflict {
-    /// The other manager's identity.
+    /// The identity of the manager that owns the field.
     pub manager: String,
     pub path: Path,
 }
 
-/// All conflicts of a wish, by manager; within one, in the order of [`crate::FieldSet::paths`].
+/// All conflicts of an apply configuration, grouped by manager. Within a manager they are in the
+/// order of [`crate::FieldSet::paths`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Conflicts(pub Vec<Conflict>);
 
 impl std::error::Error for Conflicts {}
 
-/// Grouped by manager. Managers are shown by their identity.
+/// Grouped by manager. A manager is shown by its identity.
 impl fmt::Display for Conflicts {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let [Conflict { manager, path }] = self.0.as_slice() {

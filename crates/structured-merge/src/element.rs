@@ -1,4 +1,4 @@
-//! One step of a path through an object, and whole paths.
+//! Elements of a path through an object, and whole paths.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -8,11 +8,11 @@ use serde_json::{Map, Value};
 use crate::encoding::DecodeError;
 use crate::{go_text, value};
 
-/// A step: into a field of a map, or to an item of a list, told by its key fields, its value or
-/// its place.
+/// An element of a path: a field of a map, or an item of a list, identified by its key fields, its
+/// value or its index.
 ///
-/// Ordered as `fieldsV1` is: fields, keyed items, values, places; numbers by their number. Equality
-/// follows that order, so the key `1` equals the key `1.0`.
+/// The order is that of `fieldsV1`: fields, keyed items, values, indexes; numbers by their numeric
+/// value. Equality follows that order, so the key `1` equals the key `1.0`.
 #[derive(Clone, Debug)]
 pub enum PathElement {
     Field(String),
@@ -20,23 +20,26 @@ pub enum PathElement {
     Key(Vec<(String, Value)>),
     /// An item of a set.
     Value(Value),
-    /// An item of a list without identity. Never made here; stored sets may contain it.
+    /// An item of a list whose items have no identity. This crate never creates one, but stored
+    /// sets may contain it.
     Index(i64),
 }
 
 impl PathElement {
+    /// The element for a field of a map.
     pub fn field(name: impl Into<String>) -> Self {
         Self::Field(name.into())
     }
 
-    /// A keyed item; the fields are sorted here.
+    /// The element for an item of an associative list. Sorts the key fields by name.
     pub fn key(fields: impl IntoIterator<Item = (String, Value)>) -> Self {
         let mut fields: Vec<_> = fields.into_iter().collect();
         fields.sort_by(|left, right| left.0.cmp(&right.0));
         Self::Key(fields)
     }
 
-    /// Writes the element as a key of `fieldsV1`: `f:spec`, `k:{"name":"a"}`, `v:1`, `i:0`.
+    /// Encodes the element as a key of `fieldsV1`: `f:spec`, `k:{"name":"a"}`, `v:1`, `i:0`. The
+    /// text equals kube-apiserver's.
     pub fn encode(&self) -> String {
         match self {
             Self::Field(name) => format!("f:{name}"),
@@ -62,11 +65,11 @@ impl PathElement {
         }
     }
 
-    /// Reads a key of `fieldsV1`. `None` for a type of element that does not exist here: newer
-    /// servers may write more types, and what they mean is to be passed over.
+    /// Decodes a key of `fieldsV1`. Returns `None` for an unknown type of element: newer servers
+    /// may write more types, and readers must skip them.
     ///
     /// # Errors
-    /// The key has no type, or its content does not parse.
+    /// [`DecodeError::Element`] when the key has no type letter or its content does not parse.
     pub fn decode(text: &str) -> Result<Option<Self>, DecodeError> {
         let bad = |reason: &str| DecodeError::Element {
             element: text.to_owned(),
@@ -174,7 +177,7 @@ impl PartialEq for PathElement {
 
 impl Eq for PathElement {}
 
-/// As conflicts and problems name it: `.spec`, `[name="a"]`, `[=1]`, `[0]`.
+/// The text in conflicts and validation errors: `.spec`, `[name="a"]`, `[=1]`, `[0]`.
 impl fmt::Display for PathElement {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -192,12 +195,12 @@ impl fmt::Display for PathElement {
     }
 }
 
-/// A place in an object; empty is the object itself.
+/// The path of a value in an object. The empty path is the object itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Path(pub Vec<PathElement>);
 
 impl Path {
-    /// A path of fields only.
+    /// A path that consists of fields only.
     pub fn fields<'a>(names: impl IntoIterator<Item = &'a str>) -> Self {
         Self(names.into_iter().map(PathElement::field).collect())
     }

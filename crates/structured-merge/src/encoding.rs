@@ -1,17 +1,20 @@
-//! The `FieldsV1` form of a set: nested objects whose keys are path elements, `.` for "itself".
+//! The `FieldsV1` encoding of a set: nested objects whose keys are path elements; `.` is the path
+//! itself.
 
 use serde_json::{Map, Value};
 
 use crate::element::PathElement;
 use crate::go_text;
-use crate::set::{FieldSet, Node};
+use crate::set::{FieldSet, SetNode};
 
-/// Deepest set that is read. Objects are not deeper: the JSON parser stops at 128.
+/// Depth of the deepest set that is decoded, in path elements. No object is deeper: the JSON parser
+/// stops at 128.
 pub const DEPTH_MAX: usize = 128;
-/// Most path elements that are read in one set. An object at the size limit of 3 MiB has fewer.
+/// Number of path elements that are decoded in one set. An object at the size limit of 3 MiB has
+/// fewer.
 pub const ELEMENTS_MAX: usize = 500_000;
 
-/// Why a `fieldsV1` cannot be read. The owner of the object resets it by writing
+/// Why a `fieldsV1` cannot be decoded. The owner of the object resets it by writing
 /// `managedFields: []`.
 #[derive(Debug, thiserror::Error)]
 pub enum DecodeError {
@@ -30,7 +33,8 @@ pub enum DecodeError {
 }
 
 impl FieldSet {
-    /// The exact text that kube-apiserver writes, keys in the order of [`PathElement`].
+    /// Encodes the set as the exact text that kube-apiserver writes, with keys in the order of
+    /// [`PathElement`].
     pub fn to_json(&self) -> String {
         let mut out = String::new();
         self.write_json(&mut out, false);
@@ -54,7 +58,7 @@ impl FieldSet {
         out.push('}');
     }
 
-    /// The same as a tree. The order of keys is that of the tree's maps.
+    /// Encodes the set as a tree. The order of keys is that of [`serde_json::Map`].
     pub fn to_value(&self) -> Value {
         let fields = self.nodes.iter().map(|(element, node)| {
             let mut below = node.below.to_value();
@@ -66,20 +70,21 @@ impl FieldSet {
         Value::Object(fields.collect())
     }
 
-    /// Reads the text form.
+    /// Decodes a set from JSON text.
     ///
     /// # Errors
-    /// Not JSON, or as [`FieldSet::from_value`].
+    /// [`DecodeError::Json`] when the text is not JSON; else the errors of
+    /// [`FieldSet::from_value`].
     pub fn from_json(text: &str) -> Result<Self, DecodeError> {
         Self::from_value(&serde_json::from_str(text)?)
     }
 
-    /// Reads a `fieldsV1`. Unknown types of elements are passed over, with what is below them;
-    /// an absent or null set is empty.
+    /// Decodes a `fieldsV1`. Skips unknown types of elements, with everything below them. An absent
+    /// or null set is empty.
     ///
     /// # Errors
-    /// An element or its value has no valid form, or the set is beyond [`DEPTH_MAX`] or
-    /// [`ELEMENTS_MAX`].
+    /// An element or its value is not valid, or the set exceeds [`DEPTH_MAX`] or [`ELEMENTS_MAX`].
+    /// The caller ignores the stored entries or refuses the write.
     pub fn from_value(value: &Value) -> Result<Self, DecodeError> {
         let mut left = ELEMENTS_MAX;
         match value {
@@ -90,12 +95,12 @@ impl FieldSet {
     }
 }
 
-/// The set below one element, and whether the element itself is a member.
-fn read(value: &Value, depth: usize, left: &mut usize) -> Result<Node, DecodeError> {
+/// The set below one element. `member` says whether the element itself is in the set.
+fn read(value: &Value, depth: usize, left: &mut usize) -> Result<SetNode, DecodeError> {
     if depth > DEPTH_MAX {
         return Err(DecodeError::TooDeep);
     }
-    let mut node = Node::default();
+    let mut node = SetNode::default();
     for (key, value) in value.as_object().into_iter().flatten() {
         *left = left.checked_sub(1).ok_or(DecodeError::TooLarge)?;
         if key == "." {

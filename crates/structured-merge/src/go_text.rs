@@ -1,5 +1,5 @@
-//! Values in the words of Go: as messages name them (`%v`, `%q`, `%#v`) and as its JSON encoder
-//! writes scalars. Clients see these texts, so they are part of the interface.
+//! Values as Go prints them: in messages (`%v`, `%q`, `%#v`) and in the scalars of its JSON
+//! encoder. Clients see these texts, so they are part of the interface.
 
 use std::fmt::Write as _;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::value::{Num, num};
 
-/// Go's `%v` of a decoded value.
+/// The text of a decoded value that Go's `%v` prints.
 pub fn plain(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".to_owned(),
@@ -32,7 +32,7 @@ pub fn plain(value: &Value) -> String {
     }
 }
 
-/// Go's `%#v` of a decoded value.
+/// The text of a decoded value that Go's `%#v` prints.
 pub fn syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".to_owned(),
@@ -54,7 +54,7 @@ pub fn syntax(value: &Value) -> String {
     }
 }
 
-/// The Go type that a value decodes into.
+/// The name of the Go type that a value decodes into.
 pub fn type_name(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -69,7 +69,7 @@ pub fn type_name(value: &Value) -> &'static str {
     }
 }
 
-/// A value within a path: strings quoted, everything else plain.
+/// The text of a value within a path: strings are quoted, everything else is as in [`plain`].
 pub fn in_path(value: &Value) -> String {
     match value {
         Value::Null => "null".to_owned(),
@@ -85,7 +85,7 @@ pub fn in_path(value: &Value) -> String {
     }
 }
 
-/// Go's `%g` with the shortest digits: with an exponent below 1e-4 and from 1e6.
+/// Go's `%g` with the fewest digits: with an exponent below 1e-4 and from 1e6.
 fn general(float: f64) -> String {
     if float == 0.0 {
         return fixed(float);
@@ -97,7 +97,7 @@ fn general(float: f64) -> String {
     with_exponent(float, &digits, exponent, 2)
 }
 
-/// A float as Go's JSON encoders write it.
+/// The text of a float that Go's JSON encoders write.
 pub fn json_float(float: f64) -> String {
     let size = float.abs();
     if size != 0.0 && !(1e-6..1e21).contains(&size) {
@@ -108,7 +108,7 @@ pub fn json_float(float: f64) -> String {
     fixed(float)
 }
 
-/// Shortest decimal digits and the exponent of the first.
+/// The fewest decimal digits that identify the float, and the exponent of the first.
 fn scientific(float: f64) -> (String, i32) {
     let text = format!("{:e}", float.abs());
     let (mantissa, exponent) = text.split_once('e').expect("this format has an exponent");
@@ -127,7 +127,8 @@ fn with_exponent(float: f64, digits: &str, exponent: i32, width: usize) -> Strin
     format!("{minus}{first}{point}{rest}e{sign}{:0width$}", exponent.abs())
 }
 
-/// A JSON string as Go writes it inside a key or value of a path element.
+/// Appends a JSON string as Go writes it inside a key or value of a path element. `escape_html`
+/// escapes `<`, `>` and `&` too.
 pub fn json_string(out: &mut String, text: &str, escape_html: bool) {
     out.push('"');
     for char in text.chars() {

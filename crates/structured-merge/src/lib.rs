@@ -1,14 +1,15 @@
-//! Field ownership of Kubernetes objects: which manager owns which field, and what applying a
-//! configuration makes of an object that others own parts of.
+//! Field ownership of Kubernetes objects: which manager owns which field, and the result of
+//! applying a configuration to an object of which other managers own parts.
 //!
 //! Pure: no clock, no HTTP, no kinds. An object is a JSON tree, its type a [`Schema`]. Start at
-//! [`Updater`], which has the two ways a write changes ownership: [`Updater::update`] for what
-//! states the outcome (create, replace, patch) and [`Updater::apply`] for what states a wish.
-//! Below it: [`Typed`] (an object with its schema) compares, merges and prunes; [`FieldSet`] is a
-//! set of paths with the encoding of `metadata.managedFields[*].fieldsV1`. Above it, [`Write`] does
-//! a whole write, from the `managedFields` of the stored object to those of the next.
+//! [`Updater`], which has the two ways in which a write changes ownership: [`Updater::update`] for
+//! writes that state the result (create, replace, patch) and [`Updater::apply`] for apply
+//! configurations. Below it: [`Typed`] (an object with its schema) compares, merges and prunes;
+//! [`FieldSet`] is a set of paths with the encoding of `metadata.managedFields[*].fieldsV1`. Above
+//! it, [`Write`] does a whole write, from the `managedFields` of the stored object to those of the
+//! next.
 //!
-//! Behaviour follows sigs.k8s.io/structured-merge-diff v6 as kube-apiserver 1.36 uses it. The
+//! The behaviour follows sigs.k8s.io/structured-merge-diff v6 as kube-apiserver 1.36 uses it. The
 //! texts of errors are part of that: clients show and match them.
 
 mod conflict;
@@ -34,7 +35,7 @@ pub use managed_fields::{
 };
 pub use managers::{Managers, VersionedSet};
 pub use openapi::OpenApiError;
-pub use schema::{Atom, List, ListKind, Map, Scalar, Schema, SchemaBuilder, TypeId};
+pub use schema::{Atom, ListKind, ListSchema, MapSchema, Scalar, Schema, SchemaBuilder, TypeId};
 pub use set::FieldSet;
-pub use typed::{Comparison, Duplicates, Problem, Problems, Typed};
+pub use typed::{Comparison, Duplicates, Typed, ValidationError, ValidationErrors};
 pub use update::{ConvertError, UpdateError, Updater, Versions};

@@ -1,5 +1,5 @@
-//! `metadata.managedFields`: entries with times around the field sets, and the two kinds of write
-//! as an API server does them, from the stored object to the one to be stored.
+//! `metadata.managedFields`: entries with times and field sets, and the two types of write as an
+//! API server does them, from the stored object to the one to be stored.
 
 mod apply;
 mod entries;

@@ -1,19 +1,19 @@
-//! Who owns what.
+//! The managers of an object and the fields that they own.
 
 use std::collections::BTreeMap;
 
 use crate::set::FieldSet;
 
-/// What one manager owns.
+/// The fields that one manager owns.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionedSet {
     pub set: FieldSet,
-    /// The version in whose form the paths are.
+    /// The version that the paths belong to.
     pub api_version: String,
-    /// By applying; else by other writes.
+    /// Whether the fields were applied. False for all other writes.
     pub applied: bool,
 }
 
-/// The owners of an object, by an identity that means nothing here. Conflicts are told in its
-/// order.
+/// The managers of an object by identity. The identity is opaque here. Conflicts are reported in
+/// its order.
 pub type Managers = BTreeMap<String, VersionedSet>;

@@ -1,7 +1,7 @@
-//! Schemas from OpenAPI v3 models: those kube-apiserver publishes for its own kinds, and those of
-//! custom resources.
+//! Schemas from OpenAPI v3 models: those that kube-apiserver publishes for its own kinds, and those
+//! of custom resources.
 //!
-//! The extensions that say how values merge are `x-kubernetes-list-type`, `-list-map-keys`,
+//! These extensions determine how values merge: `x-kubernetes-list-type`, `-list-map-keys`,
 //! `-map-type` and `-preserve-unknown-fields`, and for older types `-patch-strategy` with
 //! `-patch-merge-key`. Without them maps are granular and lists atomic.
 
@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map as JsonMap, Value};
 
-use crate::schema::{Atom, List, ListKind, Map, Scalar, Schema, SchemaBuilder, TypeId};
+use crate::schema::{Atom, ListKind, ListSchema, MapSchema, Scalar, Schema, SchemaBuilder, TypeId};
 
 /// A reference into the models ends with the model's name.
 const QUANTITY: &str = "io.k8s.apimachinery.pkg.api.resource.Quantity";
@@ -20,18 +20,19 @@ const RAW_EXTENSION: &str = "io.k8s.apimachinery.pkg.runtime.RawExtension";
 pub enum OpenApiError {
     #[error("model \"{0}\" is not among the models given")]
     MissingModel(String),
-    #[error("{extension} of \"{model}\" is not one that is known: {value}")]
+    #[error("{extension} of \"{model}\" has an unknown value: {value}")]
     Extension { model: String, extension: &'static str, value: Value },
 }
 
 impl Schema {
-    /// The schema of the model `root`. `models` are the `components.schemas` of a document;
-    /// only those that the root leads to are read.
+    /// Builds the schema of the model `root`. `models` are the `components.schemas` of a document;
+    /// only those that can be reached from `root` are read.
     ///
     /// # Errors
-    /// A model that is referred to is missing, or a merge extension has an unknown value.
+    /// A referenced model is missing, or a merge extension has an unknown value. The document is at
+    /// fault: the caller uses [`Schema::deduced`] or refuses the definition.
     pub fn from_openapi(models: &JsonMap<String, Value>, root: &str) -> Result<Self, OpenApiError> {
-        let mut reader = Reader {
+        let mut reader = ModelReader {
             models,
             model: root.to_owned(),
             types: SchemaBuilder::default(),
@@ -42,16 +43,16 @@ impl Schema {
     }
 }
 
-struct Reader<'m> {
+struct ModelReader<'m> {
     models: &'m JsonMap<String, Value>,
-    /// The model that is being read, for messages.
+    /// The name of the current model, for messages.
     model: String,
     types: SchemaBuilder,
-    /// By name and by what the reference says about atomicity.
+    /// Types by the model's name and the atomicity that the reference states.
     known: BTreeMap<(String, Option<bool>), TypeId>,
 }
 
-impl<'m> Reader<'m> {
+impl<'m> ModelReader<'m> {
     fn model(&mut self, name: &str, atomic: Option<bool>) -> Result<TypeId, OpenApiError> {
         let key = (name.to_owned(), atomic);
         if let Some(known) = self.known.get(&key) {
@@ -78,7 +79,7 @@ impl<'m> Reader<'m> {
         Ok(id)
     }
 
-    /// The type of a property, of items or of further fields.
+    /// The type of a property, of items or of additional properties.
     fn reference(&mut self, schema: &'m Value, preserve: bool) -> Result<TypeId, OpenApiError> {
         let single = schema["allOf"].as_array().filter(|all| all.len() == 1).map(|all| &all[0]);
         let target = schema["$ref"].as_str().or_else(|| single?["$ref"].as_str());
@@ -112,8 +113,9 @@ impl<'m> Reader<'m> {
         })
     }
 
-    fn map(&mut self, schema: &'m Value, preserve: bool) -> Result<Map, OpenApiError> {
-        let mut map = Map { atomic: self.map_type(schema)?.unwrap_or(false), ..Map::default() };
+    fn map(&mut self, schema: &'m Value, preserve: bool) -> Result<MapSchema, OpenApiError> {
+        let mut map =
+            MapSchema { atomic: self.map_type(schema)?.unwrap_or(false), ..MapSchema::default() };
         let properties = schema["properties"].as_object();
         for (name, property) in properties.into_iter().flatten() {
             map.fields.insert(name.clone(), self.reference(property, preserve)?);
@@ -121,7 +123,7 @@ impl<'m> Reader<'m> {
             if !(default.is_null() || default.is_object() || default.is_array()) {
                 map.defaults.insert(name.clone(), default.clone());
             }
-            // Of fields that are always told, though clients need not.
+            // Fields that are always serialized, though clients need not set them.
             let is_zero = default.as_object().is_some_and(JsonMap::is_empty) || *default == 0;
             if is_zero {
                 map.zeros.insert(name.clone(), default.clone());
@@ -140,7 +142,7 @@ impl<'m> Reader<'m> {
         Ok(map)
     }
 
-    fn list(&mut self, schema: &'m Value, preserve: bool) -> Result<List, OpenApiError> {
+    fn list(&mut self, schema: &'m Value, preserve: bool) -> Result<ListSchema, OpenApiError> {
         let items = match &schema["items"] {
             Value::Null => TypeId::ATOMIC,
             items => self.reference(items, preserve)?,
@@ -150,40 +152,42 @@ impl<'m> Reader<'m> {
         let kind = match (list_type.as_str(), strategy.as_str()) {
             (Some("atomic"), _) | (None, None | Some("retainKeys")) => ListKind::Atomic,
             (Some("set"), _) => ListKind::Set,
-            (Some("map"), _) => self.keyed(schema)?,
+            (Some("map"), _) => self.keyed_list(schema)?,
             (None, Some("merge" | "merge,retainKeys")) => {
                 match schema["x-kubernetes-patch-merge-key"].as_str() {
                     Some(key) => ListKind::Keyed(vec![key.to_owned()]),
                     None => ListKind::Set,
                 }
             }
-            (Some(_), _) => return Err(self.unknown("x-kubernetes-list-type", list_type)),
-            (None, Some(_)) => return Err(self.unknown("x-kubernetes-patch-strategy", strategy)),
+            (Some(_), _) => return Err(self.unknown_value("x-kubernetes-list-type", list_type)),
+            (None, Some(_)) => {
+                return Err(self.unknown_value("x-kubernetes-patch-strategy", strategy));
+            }
         };
-        Ok(List { items, kind })
+        Ok(ListSchema { items, kind })
     }
 
-    fn keyed(&self, schema: &Value) -> Result<ListKind, OpenApiError> {
+    fn keyed_list(&self, schema: &Value) -> Result<ListKind, OpenApiError> {
         let names = &schema["x-kubernetes-list-map-keys"];
         let keys = names.as_array().into_iter().flatten().filter_map(Value::as_str);
         let keys: Vec<String> = keys.map(str::to_owned).collect();
         if keys.is_empty() {
-            return Err(self.unknown("x-kubernetes-list-map-keys", names));
+            return Err(self.unknown_value("x-kubernetes-list-map-keys", names));
         }
         Ok(ListKind::Keyed(keys))
     }
 
-    /// Whether a map is said to be atomic, or said not to be.
+    /// Whether `x-kubernetes-map-type` makes a map atomic; `None` when it is absent.
     fn map_type(&self, schema: &Value) -> Result<Option<bool>, OpenApiError> {
         match &schema["x-kubernetes-map-type"] {
             Value::Null => Ok(None),
             value if value == "atomic" => Ok(Some(true)),
             value if value == "granular" => Ok(Some(false)),
-            value => Err(self.unknown("x-kubernetes-map-type", value)),
+            value => Err(self.unknown_value("x-kubernetes-map-type", value)),
         }
     }
 
-    fn unknown(&self, extension: &'static str, value: &Value) -> OpenApiError {
+    fn unknown_value(&self, extension: &'static str, value: &Value) -> OpenApiError {
         OpenApiError::Extension { model: self.model.clone(), extension, value: value.clone() }
     }
 }
@@ -191,7 +195,7 @@ impl<'m> Reader<'m> {
 fn any_atomic() -> Atom {
     Atom {
         scalar: Some(Scalar::Untyped),
-        list: Some(List { items: TypeId::ATOMIC, kind: ListKind::Atomic }),
-        map: Some(Map { others: Some(TypeId::ATOMIC), atomic: true, ..Map::default() }),
+        list: Some(ListSchema { items: TypeId::ATOMIC, kind: ListKind::Atomic }),
+        map: Some(MapSchema { others: Some(TypeId::ATOMIC), atomic: true, ..MapSchema::default() }),
     }
 }

@@ -1,26 +1,26 @@
-//! Sets of paths, kept as a tree.
+//! Sets of paths, stored as a tree.
 
 use std::collections::BTreeMap;
 
 use crate::element::{Path, PathElement};
 use crate::schema::{Schema, TypeId};
 
-/// A set of paths. A path in it does not bring its ancestors or descendants along: owning
+/// A set of paths. A path in the set does not imply its ancestors or descendants: owning
 /// `.metadata.labels` itself and owning `.metadata.labels.a` are two things.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct FieldSet {
     /// Invariant: every node is a member or has a non-empty set below it.
-    pub(crate) nodes: BTreeMap<PathElement, Node>,
+    pub(crate) nodes: BTreeMap<PathElement, SetNode>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Node {
+pub(crate) struct SetNode {
     /// Whether the path that ends here is in the set.
     pub member: bool,
     pub below: FieldSet,
 }
 
-impl Node {
+impl SetNode {
     fn is_empty(&self) -> bool {
         !self.member && self.below.is_empty()
     }
@@ -37,11 +37,12 @@ impl FromIterator<Path> for FieldSet {
 }
 
 impl FieldSet {
+    /// A set without paths.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Adds a path. The empty path cannot be a member and is passed over.
+    /// Adds a path. Ignores the empty path, which cannot be a member.
     pub fn insert(&mut self, path: &[PathElement]) {
         let [first, rest @ ..] = path else { return };
         let node = self.nodes.entry(first.clone()).or_default();
@@ -52,12 +53,14 @@ impl FieldSet {
         }
     }
 
+    /// Whether exactly this path is in the set. Ancestors and descendants do not count.
     pub fn contains(&self, path: &[PathElement]) -> bool {
         let [first, rest @ ..] = path else { return false };
         let Some(node) = self.nodes.get(first) else { return false };
         if rest.is_empty() { node.member } else { node.below.contains(rest) }
     }
 
+    /// Whether no path is in the set.
     pub fn is_empty(&self) -> bool {
         self.nodes.is_empty()
     }
@@ -76,63 +79,65 @@ impl FieldSet {
         self.nodes.get(element).is_some_and(|node| node.member)
     }
 
+    /// The paths that are in this set, in `other` or in both.
     #[must_use]
     pub fn union(&self, other: &Self) -> Self {
         let mut out = self.clone();
         for (element, node) in &other.nodes {
-            let mine = out.nodes.entry(element.clone()).or_default();
-            mine.member |= node.member;
-            if mine.below.is_empty() {
-                mine.below = node.below.clone();
+            let own_node = out.nodes.entry(element.clone()).or_default();
+            own_node.member |= node.member;
+            if own_node.below.is_empty() {
+                own_node.below = node.below.clone();
             } else if !node.below.is_empty() {
-                mine.below = mine.below.union(&node.below);
+                own_node.below = own_node.below.union(&node.below);
             }
         }
         out
     }
 
+    /// The paths that are in both sets.
     #[must_use]
     pub fn intersection(&self, other: &Self) -> Self {
-        self.keep(|element, node| {
-            let theirs = other.nodes.get(element)?;
-            let below = node.below.intersection(&theirs.below);
-            Some(Node { member: node.member && theirs.member, below })
+        self.filter_nodes(|element, node| {
+            let other_node = other.nodes.get(element)?;
+            let below = node.below.intersection(&other_node.below);
+            Some(SetNode { member: node.member && other_node.member, below })
         })
     }
 
     /// The paths of this set that are not in `other`.
     #[must_use]
     pub fn difference(&self, other: &Self) -> Self {
-        self.keep(|element, node| {
-            let Some(theirs) = other.nodes.get(element) else { return Some(node.clone()) };
-            let below = node.below.difference(&theirs.below);
-            Some(Node { member: node.member && !theirs.member, below })
+        self.filter_nodes(|element, node| {
+            let Some(other_node) = other.nodes.get(element) else { return Some(node.clone()) };
+            let below = node.below.difference(&other_node.below);
+            Some(SetNode { member: node.member && !other_node.member, below })
         })
     }
 
-    /// Like [`FieldSet::difference`], and what is below a path of `other` goes too.
+    /// Like [`FieldSet::difference`], but also removes all paths below a path of `other`.
     #[must_use]
     pub fn recursive_difference(&self, other: &Self) -> Self {
-        self.keep(|element, node| {
-            let Some(theirs) = other.nodes.get(element) else { return Some(node.clone()) };
-            if theirs.member {
+        self.filter_nodes(|element, node| {
+            let Some(other_node) = other.nodes.get(element) else { return Some(node.clone()) };
+            if other_node.member {
                 return None;
             }
-            let below = node.below.recursive_difference(&theirs.below);
-            Some(Node { member: node.member, below })
+            let below = node.below.recursive_difference(&other_node.below);
+            Some(SetNode { member: node.member, below })
         })
     }
 
-    fn keep(&self, choose: impl Fn(&PathElement, &Node) -> Option<Node>) -> Self {
+    fn filter_nodes(&self, choose: impl Fn(&PathElement, &SetNode) -> Option<SetNode>) -> Self {
         let nodes = self.nodes.iter().filter_map(|(element, node)| {
-            let kept = choose(element, node).filter(|node| !node.is_empty())?;
-            Some((element.clone(), kept))
+            let chosen = choose(element, node).filter(|node| !node.is_empty())?;
+            Some((element.clone(), chosen))
         });
         Self { nodes: nodes.collect() }
     }
 
-    /// Makes every field that the schema names, and that has something below it, a member too:
-    /// a struct goes when all that is left of it goes.
+    /// Adds every field that the schema names and that has a path below it. So a struct is removed
+    /// when all of its remaining parts are.
     #[must_use]
     pub(crate) fn with_named_fields(&self, schema: &Schema, of: Option<TypeId>) -> Self {
         let atom = of.map(|of| schema.atom(of));
@@ -147,12 +152,12 @@ impl FieldSet {
                 _ => (false, None),
             };
             let member = node.member || named && !node.below.is_empty();
-            (element.clone(), Node { member, below: node.below.with_named_fields(schema, of) })
+            (element.clone(), SetNode { member, below: node.below.with_named_fields(schema, of) })
         });
         Self { nodes: nodes.collect() }
     }
 
-    /// Every path: those that end at a level come before those that lead below it.
+    /// All paths. The paths that end at a level come before those that continue below it.
     pub fn paths(&self) -> Vec<Path> {
         let mut out = Vec::new();
         self.collect_paths(&mut Vec::new(), &mut out);

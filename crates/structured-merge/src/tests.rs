@@ -1,4 +1,4 @@
-//! Tests by subject, and what they share.
+//! Tests by subject, and their shared schemas.
 
 mod applying;
 mod encoding;
@@ -54,7 +54,7 @@ fn set(json: &Value) -> FieldSet {
     FieldSet::from_value(json).unwrap()
 }
 
-/// One version only.
+/// A kind with one version.
 struct Single;
 
 impl Versions for Single {

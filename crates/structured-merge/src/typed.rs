@@ -1,4 +1,4 @@
-//! An object with its type, and what can be done with the two together.
+//! An object with its type, and the operations on both together.
 
 mod atomics;
 mod compare;
@@ -19,39 +19,39 @@ pub(crate) use reconcile::reconcile;
 
 use crate::element::PathElement;
 use crate::go_text;
-use crate::schema::{Atom, List, ListKind, Map, Scalar, Schema};
+use crate::schema::{Atom, ListKind, ListSchema, MapSchema, Scalar, Schema};
 use crate::set::FieldSet;
 
-/// An object under a schema.
+/// An object with its schema.
 #[derive(Clone, Debug)]
 pub struct Typed<'a> {
     pub value: Cow<'a, Value>,
     pub schema: &'a Schema,
 }
 
-/// Whether an associative list may hold an item twice. Stored objects may (older servers let
-/// them in); what is applied may not.
+/// Whether an associative list may contain duplicate items. Stored objects may (older servers
+/// accepted them); apply configurations may not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Duplicates {
     Refuse,
     Allow,
 }
 
-/// One place where a value does not fit its type.
+/// A value that does not fit its type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    /// From the object's root; empty for the object itself.
+pub struct ValidationError {
+    /// The path from the object's root; empty for the object itself.
     pub path: String,
     pub message: String,
 }
 
-/// All places where a value does not fit its type. Prints as kube-apiserver answers them.
+/// All values that do not fit their type. The text is that of kube-apiserver's response.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problems(pub Vec<Problem>);
+pub struct ValidationErrors(pub Vec<ValidationError>);
 
-impl std::error::Error for Problems {}
+impl std::error::Error for ValidationErrors {}
 
-impl fmt::Display for Problem {
+impl fmt::Display for ValidationError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.path.as_str() {
             "" => out.write_str(&self.message),
@@ -60,7 +60,7 @@ impl fmt::Display for Problem {
     }
 }
 
-impl fmt::Display for Problems {
+impl fmt::Display for ValidationErrors {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.0.as_slice() {
             [one] => one.fmt(out),
@@ -72,69 +72,70 @@ impl fmt::Display for Problems {
     }
 }
 
-/// Problems as they are met on a walk, with the path the walk is at.
+/// The errors of a walk, with the current path.
 #[derive(Default)]
 struct Walk {
     path: Vec<PathElement>,
-    problems: Vec<Problem>,
+    errors: Vec<ValidationError>,
 }
 
 impl Walk {
-    fn problem(&mut self, message: impl Into<String>) {
+    fn push_error(&mut self, message: impl Into<String>) {
         let path = self.path.iter().map(ToString::to_string).collect();
-        self.problems.push(Problem { path, message: message.into() });
+        self.errors.push(ValidationError { path, message: message.into() });
     }
 
-    fn into_result(self) -> Result<(), Problems> {
-        if self.problems.is_empty() { Ok(()) } else { Err(Problems(self.problems)) }
+    fn into_result(self) -> Result<(), ValidationErrors> {
+        if self.errors.is_empty() { Ok(()) } else { Err(ValidationErrors(self.errors)) }
     }
 }
 
 impl<'a> Typed<'a> {
-    /// Takes a value as it is, known to fit or not.
+    /// Takes a value without validation.
     pub fn unchecked(value: Cow<'a, Value>, schema: &'a Schema) -> Self {
         Self { value, schema }
     }
 
-    /// Checks a value against its type.
+    /// Validates a value against its type.
     ///
     /// # Errors
-    /// Every place that does not fit.
+    /// Every value that does not fit its type, in the order of the walk.
     pub fn new(
         value: Cow<'a, Value>,
         schema: &'a Schema,
         duplicates: Duplicates,
-    ) -> Result<Self, Problems> {
+    ) -> Result<Self, ValidationErrors> {
         let typed = Self::unchecked(value, schema);
         validate::validate(schema, &typed.value, duplicates)?;
         Ok(typed)
     }
 
-    /// The paths of all parts of the value that have one owner as a whole, from the root down.
+    /// The paths of all parts of the value that are owned as a whole, from the root down.
     pub fn atomics(&self) -> Vec<String> {
         atomics::atomics(self.schema, &self.value)
     }
 
-    /// The paths that somebody who states this value owns.
+    /// The paths that a manager owns when it states this value.
     pub fn field_set(&self) -> FieldSet {
         field_set::field_set(self.schema, &self.value)
     }
 
-    /// What differs in `new`, which has the same schema.
+    /// The differences from this value to `new`, which must have the same schema.
     ///
     /// # Errors
-    /// Both sides fit their type neither, or an item of an associative list has no identity.
-    pub fn compare(&self, new: &Self) -> Result<Comparison, Problems> {
+    /// A scalar fits its type on neither side, or an item of an associative list has no identity.
+    /// Validate both values first with [`Typed::new`].
+    pub fn compare(&self, new: &Self) -> Result<Comparison, ValidationErrors> {
         compare::compare(self.schema, &self.value, &new.value)
     }
 
-    /// This value with everything that `wish` states laid over it. Lists keep the order of the
-    /// wish where it says one.
+    /// This value merged with the apply configuration `config`, whose values take precedence. Lists
+    /// have the order of `config` where it states one.
     ///
     /// # Errors
-    /// As [`Typed::compare`].
-    pub fn merge(&self, wish: &Self) -> Result<Self, Problems> {
-        let value = merge::merge(self.schema, &self.value, &wish.value)?;
+    /// The same as [`Typed::compare`], and duplicate items in `config`.
+    pub fn merge(&self, config: &Self) -> Result<Self, ValidationErrors> {
+        let value = merge::merge(self.schema, &self.value, &config.value)?;
         Ok(Self { value: Cow::Owned(value), schema: self.schema })
     }
 
@@ -145,33 +146,33 @@ impl<'a> Typed<'a> {
     }
 }
 
-/// What a value is taken for.
+/// The part of an [`Atom`] that applies to a value.
 #[derive(Clone, Copy, PartialEq)]
-enum Shape<'s> {
-    Map(&'s Map),
+enum TypeShape<'s> {
+    Map(&'s MapSchema),
     Scalar(Scalar),
-    List(&'s List),
-    /// The schema says nothing at all. Not made by a finished builder.
+    List(&'s ListSchema),
+    /// The schema allows no value. A complete builder does not produce it.
     Nothing,
 }
 
-/// Chooses among what a type allows by the form of the value.
-fn shape<'s>(atom: &'s Atom, value: Option<&Value>) -> Shape<'s> {
+/// Selects the part of a type that fits the JSON type of the value.
+fn shape<'s>(atom: &'s Atom, value: Option<&Value>) -> TypeShape<'s> {
     let by_value = match value {
-        Some(Value::Object(_)) => atom.map.as_ref().map(Shape::Map),
-        Some(Value::Array(_)) => atom.list.as_ref().map(Shape::List),
+        Some(Value::Object(_)) => atom.map.as_ref().map(TypeShape::Map),
+        Some(Value::Array(_)) => atom.list.as_ref().map(TypeShape::List),
         Some(Value::Null) | None => None,
-        Some(_) => atom.scalar.map(Shape::Scalar),
+        Some(_) => atom.scalar.map(TypeShape::Scalar),
     };
     by_value
-        .or(atom.map.as_ref().map(Shape::Map))
-        .or(atom.scalar.map(Shape::Scalar))
-        .or(atom.list.as_ref().map(Shape::List))
-        .unwrap_or(Shape::Nothing)
+        .or(atom.map.as_ref().map(TypeShape::Map))
+        .or(atom.scalar.map(TypeShape::Scalar))
+        .or(atom.list.as_ref().map(TypeShape::List))
+        .unwrap_or(TypeShape::Nothing)
 }
 
-/// Why a value is not of a scalar type. Null is of every type.
-fn scalar_problem(scalar: Scalar, value: &Value) -> Option<String> {
+/// Why a value is not of a scalar type. Null is valid for every type.
+fn scalar_error(scalar: Scalar, value: &Value) -> Option<String> {
     let shown = || format!("&{{{}}}", go_text::plain(value));
     match (scalar, value) {
         (_, Value::Null)
@@ -191,8 +192,8 @@ fn scalar_problem(scalar: Scalar, value: &Value) -> Option<String> {
     }
 }
 
-/// The path element of a list's item; lists without identity have none.
-fn item_element(schema: &Schema, list: &List, item: &Value) -> Result<PathElement, String> {
+/// The path element of a list's item, or why it has none. Items of atomic lists have none.
+fn item_element(schema: &Schema, list: &ListSchema, item: &Value) -> Result<PathElement, String> {
     match &list.kind {
         ListKind::Atomic => Err("invalid indexing of non-associative list".to_owned()),
         ListKind::Keyed(keys) => keyed_element(schema, list, keys, item),
@@ -213,7 +214,7 @@ fn item_element(schema: &Schema, list: &List, item: &Value) -> Result<PathElemen
 
 fn keyed_element(
     schema: &Schema,
-    list: &List,
+    list: &ListSchema,
     keys: &[String],
     item: &Value,
 ) -> Result<PathElement, String> {

@@ -1,77 +1,81 @@
-//! The two ways a write changes who owns what.
+//! The two ways in which a write changes ownership.
 
 use std::collections::BTreeMap;
 
 use crate::conflict::{Conflict, Conflicts};
 use crate::managers::{Managers, VersionedSet};
 use crate::set::FieldSet;
-use crate::typed::{Comparison, Problems, Typed, reconcile};
+use crate::typed::{Comparison, Typed, ValidationErrors, reconcile};
 use crate::value;
 
-/// How what fails while a configuration is pruned is told.
+/// Prefix of errors from pruning a configuration.
 const PRUNE: &str = "failed to prune fields: ";
 
-/// What the versions of one kind have to do with each other.
+/// Conversion between the versions of one kind.
 pub trait Versions {
-    /// The object in another version's form, with that version's schema.
+    /// Converts the object to another version and returns it with that version's schema.
     ///
     /// # Errors
-    /// The version is served no more, or the conversion fails.
+    /// [`ConvertError::MissingVersion`] when the version is not served any more: the caller drops
+    /// what is owned in it. Other errors fail the write.
     fn convert<'a>(
         &'a self,
         object: &Typed<'a>,
         api_version: &str,
     ) -> Result<Typed<'a>, ConvertError>;
 
-    /// Fields of a version that the write at hand resets, so that nobody can come to own them by
-    /// it: `status` when the object itself is written.
-    fn ignored(&self, _api_version: &str) -> Option<&FieldSet> {
+    /// Fields of a version that the current write resets, so that no manager can come to own them
+    /// through it: `status` when the object itself is written.
+    fn ignored_fields(&self, _api_version: &str) -> Option<&FieldSet> {
         None
     }
 }
 
-/// Why an object cannot be had in another version.
+/// Why an object cannot be converted to another version.
 #[derive(Debug, thiserror::Error)]
 pub enum ConvertError {
-    /// The version is gone; what was owned in it is owned no more.
+    /// The version is not served any more. Fields that are owned in it lose their owner.
     #[error("there is no version \"{0}\"")]
     MissingVersion(String),
-    /// In the words of who converts.
+    /// The message of the converter.
     #[error("{0}")]
     Failed(String),
-    /// What came of it does not fit the version's schema.
+    /// The converted object does not fit the version's schema.
     #[error(transparent)]
-    Unfit(Problems),
+    Unfit(ValidationErrors),
 }
 
-/// Why ownership could not be worked out.
+/// Why ownership cannot be computed.
 #[derive(Debug, thiserror::Error)]
 pub enum UpdateError {
-    /// Others own fields that the wish changes. Apply again without them, or with `force`.
+    /// Other managers own fields that the configuration changes. Apply again without these fields,
+    /// or with `force`.
     #[error(transparent)]
     Conflicts(#[from] Conflicts),
     #[error("failed to compare objects: {0}")]
-    Compare(#[source] Problems),
+    Compare(#[source] ValidationErrors),
     #[error("failed to merge config: {0}")]
-    Merge(#[source] Problems),
+    Merge(#[source] ValidationErrors),
     /// `step` says what the object was needed for; it is empty or ends in `: `.
     #[error("{step}{error}")]
     Convert { step: String, error: ConvertError },
 }
 
-/// Works out ownership for one kind.
+/// Computes ownership for one kind.
 pub struct Updater<'v, V> {
     pub versions: &'v V,
 }
 
 impl<'v, V: Versions> Updater<'v, V> {
-    /// Ownership after a write that states the outcome: the manager owns what it added or changed,
-    /// and everybody loses what was changed by it or is gone.
+    /// The managers after a write that states the result. The writing manager owns what it added or
+    /// changed; all others lose what the write changed or removed.
     ///
-    /// `live` is the state before (of a new object: null), `new` the state that will be stored.
+    /// `live` is the state before the write (null for a new object), `new` the state that will be
+    /// stored.
     ///
     /// # Errors
-    /// The states cannot be compared, or not be brought to another manager's version.
+    /// The states cannot be compared, or cannot be converted to another manager's version.
+    /// kube-apiserver then stores no entries.
     pub fn update(
         &self,
         live: &Typed<'v>,
@@ -80,12 +84,12 @@ impl<'v, V: Versions> Updater<'v, V> {
         managers: Managers,
         manager: &str,
     ) -> Result<Managers, UpdateError> {
-        let mut managers = self.reconciled(live, managers)?;
+        let mut managers = self.reconcile_managers(live, managers)?;
         let compared = self.take(live, new, api_version, &mut managers, manager, true)?;
         let before = managers.get(manager).map(|own| own.set.clone()).unwrap_or_default();
         let mut set =
             before.difference(&compared.removed).union(&compared.modified).union(&compared.added);
-        if let Some(ignored) = self.versions.ignored(api_version) {
+        if let Some(ignored) = self.versions.ignored_fields(api_version) {
             set = set.recursive_difference(ignored);
         }
         if set.is_empty() {
@@ -97,13 +101,13 @@ impl<'v, V: Versions> Updater<'v, V> {
         Ok(managers)
     }
 
-    /// The object and its owners after `config` was applied: what it states is set and owned by
-    /// the manager; what the manager applied before, states no more and shares with nobody goes.
-    /// The object is `None` when nothing about it changes.
+    /// The object and its managers after `config` is applied. The manager owns and sets what
+    /// `config` states. Fields that it applied before, no longer states and shares with no other
+    /// manager are removed. The object is `None` when it does not change.
     ///
     /// # Errors
-    /// [`UpdateError::Conflicts`] when others own what would change, unless `force` takes it;
-    /// else as [`Updater::update`].
+    /// [`UpdateError::Conflicts`] when other managers own fields that would change; `force` takes
+    /// these fields instead. Other errors are those of [`Updater::update`].
     pub fn apply(
         &self,
         live: &Typed<'v>,
@@ -113,10 +117,10 @@ impl<'v, V: Versions> Updater<'v, V> {
         manager: &str,
         force: bool,
     ) -> Result<(Option<Typed<'v>>, Managers), UpdateError> {
-        let mut managers = self.reconciled(live, managers)?;
+        let mut managers = self.reconcile_managers(live, managers)?;
         let merged = live.merge(config).map_err(UpdateError::Merge)?;
         let mut set = config.field_set();
-        if let Some(ignored) = self.versions.ignored(api_version) {
+        if let Some(ignored) = self.versions.ignored_fields(api_version) {
             set = set.recursive_difference(ignored);
         }
         let applied = VersionedSet { set, api_version: api_version.to_owned(), applied: true };
@@ -132,7 +136,7 @@ impl<'v, V: Versions> Updater<'v, V> {
         Ok((changed.then_some(new), managers))
     }
 
-    /// Takes what differs between the states from everybody but `manager`.
+    /// Removes the fields that differ between the states from all managers but `manager`.
     fn take(
         &self,
         live: &Typed<'v>,
@@ -144,9 +148,10 @@ impl<'v, V: Versions> Updater<'v, V> {
     ) -> Result<Comparison, UpdateError> {
         let compare = |live: &Typed<'v>, new: &Typed<'v>, version: &str| {
             let compared = live.compare(new).map_err(UpdateError::Compare)?;
-            Ok::<_, UpdateError>(compared.excluding(self.versions.ignored(version)))
+            Ok::<_, UpdateError>(compared.excluding(self.versions.ignored_fields(version)))
         };
-        // Of the object's own version unfiltered by what others track in theirs.
+        // The fields that other managers ignore in their versions do not limit the object's own
+        // version.
         let own = compare(live, new, api_version)?;
         let mut by_version = BTreeMap::from([(api_version.to_owned(), Some(own))]);
         for owner in managers.iter().filter(|(id, _)| *id != manager).map(|(_, owner)| owner) {
@@ -154,8 +159,9 @@ impl<'v, V: Versions> Updater<'v, V> {
                 continue;
             }
             let version = owner.api_version.as_str();
-            let old = self.converted(live, version, || "failed to convert old object: ".into())?;
-            let new = self.converted(new, version, || "failed to convert new object: ".into())?;
+            let old =
+                self.try_convert(live, version, || "failed to convert old object: ".into())?;
+            let new = self.try_convert(new, version, || "failed to convert new object: ".into())?;
             let compared = match old.zip(new) {
                 Some((live, new)) => Some(compare(&live, &new, version)?),
                 None => None,
@@ -170,11 +176,11 @@ impl<'v, V: Versions> Updater<'v, V> {
                 continue;
             }
             let Some(Some(compared)) = by_version.get(&owner.api_version) else { continue };
-            let taken = owner.set.intersection(&compared.modified.union(&compared.added));
+            let conflicting = owner.set.intersection(&compared.modified.union(&compared.added));
             conflicts.extend(
-                taken.paths().into_iter().map(|path| Conflict { manager: id.clone(), path }),
+                conflicting.paths().into_iter().map(|path| Conflict { manager: id.clone(), path }),
             );
-            let set = owner.set.difference(&taken).difference(&compared.removed);
+            let set = owner.set.difference(&conflicting).difference(&compared.removed);
             left.insert(id, VersionedSet { set, ..owner });
         }
         if !force && !conflicts.is_empty() {
@@ -186,7 +192,7 @@ impl<'v, V: Versions> Updater<'v, V> {
         Ok(own.expect("the own version was compared first"))
     }
 
-    /// Takes out of the merged object what the manager applied last time and nobody states now.
+    /// Removes from the merged object what the manager applied last time and no manager states now.
     fn prune(
         &self,
         merged: Typed<'v>,
@@ -195,19 +201,20 @@ impl<'v, V: Versions> Updater<'v, V> {
         last: &VersionedSet,
     ) -> Result<Typed<'v>, UpdateError> {
         let step = || format!("{PRUNE}failed to convert merged object to last applied version: ");
-        let Some(converted) = self.converted(&merged, &last.api_version, step)? else {
+        let Some(converted) = self.try_convert(&merged, &last.api_version, step)? else {
             return Ok(merged);
         };
-        let pruned = converted.without(&named(&converted, &last.set));
+        let pruned = converted.without(&with_named_fields(&converted, &last.set));
         let pruned = self.with_owned(converted.clone(), pruned, managers, &last.api_version)?;
         let pruned = self.with_dangling(converted, pruned, last)?;
         let step = || PRUNE.to_owned();
-        let pruned = self.converted(&pruned, api_version, step)?;
+        let pruned = self.try_convert(&pruned, api_version, step)?;
         let missing = || ConvertError::MissingVersion(api_version.to_owned());
         pruned.ok_or_else(|| UpdateError::Convert { step: step(), error: missing() })
     }
 
-    /// Puts back what was pruned and somebody owns, the manager's new configuration included.
+    /// Restores pruned fields that a manager owns, including those of the manager's new
+    /// configuration.
     fn with_owned(
         &self,
         merged: Typed<'v>,
@@ -220,7 +227,7 @@ impl<'v, V: Versions> Updater<'v, V> {
             let set = owned.entry(&owner.api_version).or_default();
             *set = set.union(&owner.set);
         }
-        // First the version that was pruned: converting may need fields that are missing now.
+        // Starts with the version that was pruned: conversion may need fields that are missing now.
         let first = owned.remove_entry(pruned_version);
         let (mut merged, mut pruned) = (merged, pruned);
         for (version, owned) in first.into_iter().chain(owned) {
@@ -228,18 +235,19 @@ impl<'v, V: Versions> Updater<'v, V> {
                 let add_back = "failed add back owned items: ";
                 format!("{PRUNE}{add_back}failed to convert {what} object at version {version}: ")
             };
-            let all = self.converted(&merged, version, || step("merged"))?;
-            let rest = self.converted(&pruned, version, || step("pruned"))?;
+            let all = self.try_convert(&merged, version, || step("merged"))?;
+            let rest = self.try_convert(&pruned, version, || step("pruned"))?;
             let (Some(all), Some(rest)) = (all, rest) else { continue };
-            let kept = named(&all, &rest.field_set()).union(&named(&all, &owned));
-            let gone = named(&all, &all.field_set()).difference(&kept);
-            pruned = all.without(&gone);
+            let retained =
+                with_named_fields(&all, &rest.field_set()).union(&with_named_fields(&all, &owned));
+            let removed = with_named_fields(&all, &all.field_set()).difference(&retained);
+            pruned = all.without(&removed);
             merged = all;
         }
         Ok(pruned)
     }
 
-    /// Puts back what was pruned along with an ancestor although the manager never owned it.
+    /// Restores fields that were pruned with an ancestor although the manager never owned them.
     fn with_dangling(
         &self,
         merged: Typed<'v>,
@@ -250,17 +258,17 @@ impl<'v, V: Versions> Updater<'v, V> {
             let add_back = "failed add back dangling items: ";
             format!("{PRUNE}{add_back}failed to convert pruned object to last applied version: ")
         };
-        let Some(pruned) = self.converted(&pruned, &last.api_version, step)? else {
+        let Some(pruned) = self.try_convert(&pruned, &last.api_version, step)? else {
             return Ok(merged);
         };
-        let left = named(&merged, &pruned.field_set());
-        let all = named(&merged, &merged.field_set());
-        let gone = all.difference(&left).intersection(&named(&merged, &last.set));
-        Ok(merged.without(&gone))
+        let left = with_named_fields(&merged, &pruned.field_set());
+        let all = with_named_fields(&merged, &merged.field_set());
+        let removed = all.difference(&left).intersection(&with_named_fields(&merged, &last.set));
+        Ok(merged.without(&removed))
     }
 
-    /// The object in a version; `None` when the version is gone. `step` is told of what fails.
-    fn converted(
+    /// The object in a version; `None` when the version is not served. `step` describes a failure.
+    fn try_convert(
         &self,
         object: &Typed<'v>,
         api_version: &str,
@@ -273,12 +281,16 @@ impl<'v, V: Versions> Updater<'v, V> {
         }
     }
 
-    /// Brings every owner's set to the present schema of its version. Owners in versions that are
-    /// gone go too.
-    fn reconciled(&self, live: &Typed<'v>, managers: Managers) -> Result<Managers, UpdateError> {
+    /// Brings every manager's set to the current schema of its version. Removes managers in
+    /// versions that are not served any more.
+    fn reconcile_managers(
+        &self,
+        live: &Typed<'v>,
+        managers: Managers,
+    ) -> Result<Managers, UpdateError> {
         let mut out = Managers::new();
         for (id, mut owner) in managers {
-            let live = self.converted(live, &owner.api_version, String::new)?;
+            let live = self.try_convert(live, &owner.api_version, String::new)?;
             let Some(live) = live else { continue };
             if let Some(set) = reconcile(live.schema, &owner.set) {
                 owner.set = set;
@@ -289,6 +301,6 @@ impl<'v, V: Versions> Updater<'v, V> {
     }
 }
 
-fn named(object: &Typed<'_>, set: &FieldSet) -> FieldSet {
+fn with_named_fields(object: &Typed<'_>, set: &FieldSet) -> FieldSet {
     set.with_named_fields(object.schema, Some(object.schema.root()))
 }

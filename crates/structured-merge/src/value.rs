@@ -1,17 +1,19 @@
-//! Comparing JSON values as Go's decoded values compare: integers and floats by their number,
-//! different kinds in a fixed order.
+//! Comparison of JSON values like Go's decoded values: integers and floats by their numeric value,
+//! values of different types in a fixed order.
 
 use std::cmp::Ordering;
 
 use serde_json::{Map, Number, Value};
 
-/// A number as the Kubernetes decoder types it: what fits a signed 64-bit integer is one.
+/// A number as the Kubernetes decoder types it: an integer when it fits a signed 64-bit integer.
 #[derive(Clone, Copy)]
 pub enum Num {
     Int(i64),
     Float(f64),
 }
 
+/// The number as the Kubernetes decoder types it. Numbers beyond the range of a float become
+/// infinity.
 pub fn num(number: &Number) -> Num {
     match number.as_i64() {
         Some(int) => Num::Int(int),
@@ -66,7 +68,7 @@ fn compare_lists(left: &[Value], right: &[Value]) -> Ordering {
 }
 
 fn compare_maps(left: &Map<String, Value>, right: &Map<String, Value>) -> Ordering {
-    let (left, right) = (sorted(left), sorted(right));
+    let (left, right) = (sorted_entries(left), sorted_entries(right));
     for ((left_key, left), (right_key, right)) in left.iter().zip(&right) {
         let order = left_key.cmp(right_key).then_with(|| compare(left, right));
         if order.is_ne() {
@@ -76,8 +78,8 @@ fn compare_maps(left: &Map<String, Value>, right: &Map<String, Value>) -> Orderi
     left.len().cmp(&right.len())
 }
 
-/// The order of keys must not depend on how `serde_json` keeps maps in this build.
-fn sorted(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
+/// The order of keys must not depend on how this build of `serde_json` stores maps.
+fn sorted_entries(map: &Map<String, Value>) -> Vec<(&String, &Value)> {
     let mut entries: Vec<_> = map.iter().collect();
     entries.sort_by_key(|(key, _)| *key);
     entries

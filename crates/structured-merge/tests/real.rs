@@ -1,9 +1,10 @@
-//! The same random writes by several managers to a real kube-apiserver and to this crate: each
-//! answer must carry the entries that we work out, byte for byte, and each conflict must read the
-//! same.
+//! The same random writes by several managers to a real kube-apiserver and to this crate. Each
+//! response must carry the entries that this crate computes, byte for byte, and each conflict must
+//! have the same text.
 //!
-//! The server's own part (defaults, generated names, allocation) is taken from its answers; what is
-//! compared is ownership, merging and pruning. A failure prints the seed; `DROVER_SEED` repeats it.
+//! The server's own part (defaults, generated names, allocation) is taken from its responses.
+//! Ownership, merging and pruning are compared. A failure prints the seed; `DROVER_SEED` repeats
+//! it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -24,9 +25,9 @@ use random::Random;
 use server::Server;
 use stream::Stream;
 
-/// Writes to each object. Some seconds in all.
+/// Number of writes to each object. Takes some seconds in all.
 const STEPS: usize = 150;
-/// Of which the server must have taken at least this many, or the test tests nothing.
+/// Number of these writes that the server must accept, or the test tests nothing.
 const TAKEN_MIN: usize = 50;
 /// Times of entries have seconds, and order entries: a stream must cross some.
 const STEP_INTERVAL: Duration = Duration::from_millis(50);
@@ -39,7 +40,7 @@ fn seed() -> u64 {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn entries_are_those_of_a_real_api_server() {
+async fn entries_equal_those_of_a_real_api_server() {
     let seed = seed();
     println!("seed {seed}");
     let server = Server::start().await;

@@ -23,17 +23,17 @@ use tokio::task::JoinSet;
 /// Which kinds the server has.
 #[derive(Clone, Copy, Debug)]
 pub enum Profile {
-    /// What a management plane needs.
+    /// The kinds of a management plane.
     Management,
-    /// What a cluster has.
+    /// The kinds of a cluster.
     Cluster,
 }
 
-/// See the module. Ends when it is dropped.
+/// An API server in this process. Stops when it is dropped.
 pub struct KubeApi {
     pub server: ApiServer,
     pub registry: Arc<Registry>,
-    /// What its RBAC objects allow.
+    /// The authorizer over its RBAC objects.
     pub authorizer: Arc<dyn Authorizer>,
     _follower: RbacFollower,
     _definitions: DefinitionController,
@@ -41,7 +41,7 @@ pub struct KubeApi {
     _folder: tempfile::TempDir,
 }
 
-/// Credentials are not what these tests are about: everybody comes as somebody.
+/// Authenticates every request as the user in its extensions: these tests need no credentials.
 struct Nobody;
 
 impl Authenticator for Nobody {
@@ -110,7 +110,7 @@ impl KubeApi {
         })
     }
 
-    /// May do everything, as the server itself.
+    /// A client with all rights, like the server itself.
     pub fn admin(&self) -> Client {
         self.client_as("system:drover:server", &[GROUP_MASTERS.to_owned()])
     }

@@ -1,9 +1,9 @@
 //! The management plane with all real features in one process, for tests. No sockets, no mocks.
 //!
-//! [`KubeApi`] is an API server over its own embedded storage: one stands for the management cluster,
-//! further ones for downstream clusters. [`World`] runs all features over a management one;
-//! [`Agents`] is the one stand-in: in place of a tunnel it hands out clients of the other servers.
-//! [`proxied`] sends into one of them as the proxy does. [`eventually`] waits for a state and says what it saw last.
+//! [`KubeApi`] is an API server over its own embedded storage: one is the management cluster,
+//! others are downstream clusters. [`World`] runs all features over a management one; [`Agents`] is
+//! the only fake: instead of a tunnel it returns clients of the other servers. [`proxied`] sends
+//! requests to them like the proxy. [`eventually`] waits for a state and reports the last one.
 
 #![allow(clippy::unwrap_used, clippy::missing_panics_doc)]
 
@@ -17,27 +17,28 @@ use std::time::{Duration, Instant};
 pub use kube_api::{KubeApi, Profile};
 pub use world::{Agents, World, kube_system_uid};
 
-/// Longest wait for a state that must come; everything here is in one process.
+/// Longest wait for an expected state; everything here is in one process.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Looks until `look` returns `Ok`, and returns that. Panics with the last `Err` when it never does.
-pub async fn eventually<T, E: Debug>(what: &str, look: impl AsyncFnMut() -> Result<T, E>) -> T {
-    let found = reached(Duration::from_millis(10), PATIENCE, look).await;
+/// Polls until `probe` returns `Ok`, and returns that. Panics with the last `Err` after the
+/// timeout.
+pub async fn eventually<T, E: Debug>(what: &str, probe: impl AsyncFnMut() -> Result<T, E>) -> T {
+    let found = poll(Duration::from_millis(10), PATIENCE, probe).await;
     found.unwrap_or_else(|last| panic!("{what} never came; last: {last:#?}"))
 }
 
-/// As [`eventually`], for who has more to say than the last `Err`: looks every `interval`, for `time_max`.
+/// Like [`eventually`], for callers that handle the error: polls every `interval`, for `time_max`.
 ///
 /// # Errors
-/// The last one, when the time is over.
-pub async fn reached<T, E>(
+/// The last error, after `time_max`.
+pub async fn poll<T, E>(
     interval: Duration,
     time_max: Duration,
-    mut look: impl AsyncFnMut() -> Result<T, E>,
+    mut probe: impl AsyncFnMut() -> Result<T, E>,
 ) -> Result<T, E> {
     let began = Instant::now();
     loop {
-        match look().await {
+        match probe().await {
             Err(_) if began.elapsed() <= time_max => tokio::time::sleep(interval).await,
             ended => return ended,
         }

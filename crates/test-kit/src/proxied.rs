@@ -1,24 +1,24 @@
-//! Requests into a cluster as the proxy sends them, without a tunnel.
+//! Requests to a cluster like those of the proxy, without a tunnel.
 
 use apiserver::body::respond::{self, Body};
 use apiserver::{ApiServer, UserInfo};
-use cluster_access::proxy::Identity;
+use cluster_access::proxy::DownstreamIdentity;
 use feature_kit::{CheckedWrite, Feature};
 use http::{Request, Response};
 use http_body_util::BodyExt;
 
-/// Sends a request into a cluster, after the checks of all features by a dry run.
+/// Sends a request to a cluster, after the checks of all features by a dry run.
 ///
 /// # Panics
-/// The request's URI with a query is none, or its body breaks off.
+/// The request's URI is invalid, or reading its body fails.
 pub async fn send(
     features: &[Feature],
     cluster: &str,
     downstream: &ApiServer,
-    person: &UserInfo,
+    user: &UserInfo,
     mut request: Request<kube::client::Body>,
 ) -> Response<Body> {
-    request.extensions_mut().insert(person.clone());
+    request.extensions_mut().insert(user.clone());
     let (mut parts, body) = request.into_parts();
     let body = body.collect_bytes().await.unwrap();
     for check in features.iter().flat_map(|feature| &feature.write_checks) {
@@ -30,14 +30,14 @@ pub async fn send(
         parts.uri = format!("{real}{sign}dryRun=All").parse().unwrap();
         let tried = Request::from_parts(parts.clone(), kube::client::Body::from(body.to_vec()));
         parts.uri = real;
-        let answer = downstream.handle(tried).await;
-        if answer.status().is_success() {
-            let object = answer.into_body().collect().await.unwrap().to_bytes();
-            let identity = Identity {
-                user: person.name.clone(),
+        let response = downstream.handle(tried).await;
+        if response.status().is_success() {
+            let object = response.into_body().collect().await.unwrap().to_bytes();
+            let identity = DownstreamIdentity {
+                user: user.name.clone(),
                 uid: String::new(),
-                groups: person.groups.clone(),
-                extra: person.extra.clone(),
+                groups: user.groups.clone(),
+                extra: user.extra.clone(),
             };
             let write = CheckedWrite {
                 cluster,

@@ -9,7 +9,7 @@ use controller::ManagementScope;
 use feature_access::RoleGraph;
 use feature_clusters::{AgentRegistrar, Connections, DownstreamClients};
 use feature_identity::Directory;
-use feature_kit::{RoleResolver, Clients, Feature, ManagementContext, Membership, runtime};
+use feature_kit::{Clients, Feature, ManagementContext, Membership, RoleResolver, runtime};
 use feature_settings::SettingsConfig;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, PostParams};
@@ -23,10 +23,10 @@ use tunnel::{AgentKey, ApiCredential, Hello, Refusal, Registrar, SessionInfo};
 use crate::kube_api::{KubeApi, Profile};
 use crate::{PATIENCE, eventually};
 
-/// The clusters that can be reached now.
+/// The clusters that are reachable now.
 #[derive(Default)]
 pub struct Agents {
-    /// Whose agent has yet to report.
+    /// Clusters whose agent has not reported yet.
     coming: Mutex<HashMap<String, Client>>,
     there: Mutex<HashMap<String, Client>>,
 }
@@ -45,7 +45,7 @@ impl DownstreamClients for Agents {
     }
 }
 
-/// The management plane with all its features. Ends when it is dropped.
+/// The management plane with all its features. Stops when it is dropped.
 pub struct World {
     pub api: Arc<KubeApi>,
     pub context: ManagementContext,
@@ -63,12 +63,13 @@ impl World {
         Self::over(KubeApi::start(Profile::Management).await).await
     }
 
-    /// A server process that comes up over this management API.
+    /// Starts a server over this management API.
     pub async fn over(api: Arc<KubeApi>) -> Self {
         Self::with_admission(api, |rules| Arc::new(rules)).await
     }
 
-    /// As [`Self::over`], with other admission rules than the features' own: tests of tests put mistakes there.
+    /// Like [`Self::over`], with other admission rules than the features' own: tests of tests plant
+    /// bugs there.
     pub async fn with_admission(
         api: Arc<KubeApi>,
         admission: impl FnOnce(FeatureRules) -> Arc<dyn Plugin>,
@@ -117,8 +118,8 @@ impl World {
         self.api.admin()
     }
 
-    /// A person as the server lets them into the management API, with their roles as of now.
-    pub fn person(&self, user: &str) -> Client {
+    /// A client of the management API for the user, with their current groups.
+    pub fn user_client(&self, user: &str) -> Client {
         let mut groups = self.graph.management_groups(Membership { user, groups: &[] });
         groups.push("system:authenticated".to_owned());
         groups.push(feature_kit::access::GROUP_PEOPLE.to_owned());
@@ -145,7 +146,7 @@ impl World {
         .await
     }
 
-    /// What an agent with this key and token would say.
+    /// The hello of an agent with this key and token.
     pub fn hello(key: &AgentKey, token: Option<&str>) -> Hello {
         Hello {
             key: key.id(),
@@ -157,7 +158,7 @@ impl World {
         }
     }
 
-    /// Goes through what the tunnel does when an agent comes: hello, proof, session, report.
+    /// Does the steps of the tunnel when an agent connects: hello, proof, session, report.
     pub async fn connect(
         &self,
         key: &AgentKey,
@@ -173,8 +174,8 @@ impl World {
         let cluster = admission.cluster.to_string();
         self.agents.coming.lock().insert(cluster.clone(), downstream);
         let session = session(&admission.cluster, key);
-        self.registrar.connected(&session);
-        self.registrar.reported(
+        self.registrar.on_connect(&session);
+        self.registrar.on_credential(
             &session,
             ApiCredential {
                 address: "10.0.0.1:6443".to_owned(),
@@ -185,19 +186,20 @@ impl World {
         Ok(cluster)
     }
 
-    /// The agent is lost.
+    /// Disconnects the agent.
     pub fn disconnect(&self, cluster: &str, key: &AgentKey) {
         self.agents.forget(cluster);
-        self.registrar.disconnected(&session(&cluster.into(), key), "test");
+        self.registrar.on_disconnect(&session(&cluster.into(), key), "test");
     }
 
-    /// Creates a cluster, lets the agent of `downstream` in, and waits until it is active.
+    /// Creates a cluster, connects the agent of `downstream`, and waits until the cluster is
+    /// active.
     pub async fn import(&self, name: &str, downstream: &KubeApi) -> AgentKey {
         self.create_cluster(name).await;
         self.join(name, downstream).await
     }
 
-    /// Lets an agent of `downstream` in, with a new key, and waits until the cluster is active.
+    /// Connects an agent of `downstream`, with a new key, and waits until the cluster is active.
     pub async fn join(&self, name: &str, downstream: &KubeApi) -> AgentKey {
         let token = self.token(name).await;
         let key = AgentKey::generate().unwrap();
@@ -219,13 +221,13 @@ impl World {
         .await
     }
 
-    /// Deletes a cluster and waits until its object is gone.
+    /// Deletes a cluster and waits until its object is deleted.
     pub async fn remove(&self, name: &str) {
         self.clusters().delete(name, &DeleteParams::background()).await.unwrap();
-        self.gone(name).await;
+        self.wait_until_removed(name).await;
     }
 
-    pub async fn gone(&self, name: &str) {
+    pub async fn wait_until_removed(&self, name: &str) {
         let clusters = self.clusters();
         eventually(&format!("the end of cluster {name}"), async || {
             match clusters.get_opt(name).await.unwrap() {
@@ -237,7 +239,7 @@ impl World {
     }
 }
 
-/// What an agent there would say of its cluster.
+/// The report of an agent about its cluster.
 pub async fn kube_system_uid(downstream: &Client) -> Option<String> {
     let namespaces: Api<Namespace> = Api::all(downstream.clone());
     namespaces.get_opt("kube-system").await.unwrap().and_then(|namespace| namespace.metadata.uid)
@@ -254,7 +256,8 @@ fn session(cluster: &tunnel::ClusterId, key: &AgentKey) -> SessionInfo {
     }
 }
 
-/// Applies, of the agent's manifest, what our controllers need: all but the Deployment.
+/// Applies the parts of the agent's manifest that Drover's controllers need: all but the
+/// Deployment.
 async fn apply_agent_namespace(downstream: &KubeApi) {
     use feature_clusters::cluster_registration_token::manifest::{Import, documents};
     use kube::api::{ApiResource, DynamicObject};

@@ -1,9 +1,9 @@
-//! Who may do what: controllers, members, owners, administrators, and people without roles.
+//! Rights of controllers, members, owners, administrators, and users without roles.
 
 #![allow(clippy::unwrap_used)]
 
 use api_management::{Cluster, ClusterRoleTemplateBinding, Node, RoleTemplate, Setting, User};
-use feature_kit::{RoleResolver, Clients, Membership};
+use feature_kit::{Clients, Membership, RoleResolver};
 use identity::{Authenticate, Presented, Refused, Secret};
 use k8s_openapi::api::core::v1::Secret as KubeSecret;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
@@ -73,7 +73,7 @@ async fn members_see_their_cluster_owners_change_it_and_others_see_nothing() {
     has_group(&world, "u-member", "drover:cluster:c-one:cluster-member").await;
     has_group(&world, "u-owner", "drover:cluster:c-one:cluster-owner").await;
     let get = async |user: &str, cluster: &str| {
-        code(Api::<Cluster>::all(world.person(user)).get(cluster).await)
+        code(Api::<Cluster>::all(world.user_client(user)).get(cluster).await)
     };
     eventually("rights on the cluster", async || {
         let codes = (get("u-member", "c-one").await, get("u-owner", "c-one").await);
@@ -84,11 +84,11 @@ async fn members_see_their_cluster_owners_change_it_and_others_see_nothing() {
     assert_eq!(get("u-nobody", "c-one").await, 403);
     let patch = Patch::Merge(json!({"spec": {"description": "x"}}));
     let change = async |user: &str| {
-        let clusters: Api<Cluster> = Api::all(world.person(user));
+        let clusters: Api<Cluster> = Api::all(world.user_client(user));
         code(clusters.patch("c-one", &PatchParams::default(), &patch).await)
     };
     assert_eq!((change("u-member").await, change("u-owner").await), (403, 200));
-    let nodes: Api<Node> = Api::namespaced(world.person("u-member"), "c-one");
+    let nodes: Api<Node> = Api::namespaced(world.user_client("u-member"), "c-one");
     eventually("rights in the cluster's namespace", async || {
         match code(nodes.list(&ListParams::default()).await) {
             200 => Ok(()),
@@ -96,10 +96,13 @@ async fn members_see_their_cluster_owners_change_it_and_others_see_nothing() {
         }
     })
     .await;
-    // A member cannot make anybody an owner; an owner can.
-    assert_eq!(bind(&world.person("u-member"), "c-one", "x", "cluster-owner", "u-x").await, 403);
+    // A member cannot make another user an owner; an owner can.
+    assert_eq!(
+        bind(&world.user_client("u-member"), "c-one", "x", "cluster-owner", "u-x").await,
+        403
+    );
     eventually("an owner's right to make another", async || {
-        match bind(&world.person("u-owner"), "c-one", "y", "cluster-owner", "u-y").await {
+        match bind(&world.user_client("u-owner"), "c-one", "y", "cluster-owner", "u-y").await {
             200 => Ok(()),
             code => Err(code),
         }
@@ -131,7 +134,7 @@ async fn a_role_ends_with_its_binding_on_both_sides() {
     let again = bindings.get(name).await.unwrap();
     assert_eq!(again.metadata.resource_version, binding.metadata.resource_version);
 
-    // What somebody changed there is put back.
+    // Manual changes there are reverted.
     let nothing = Patch::Merge(json!({"rules": []}));
     roles.patch(name, &PatchParams::default(), &nothing).await.unwrap();
     eventually("the rules back", async || {
@@ -144,7 +147,7 @@ async fn a_role_ends_with_its_binding_on_both_sides() {
     for binding in ["m", "m2"] {
         crtbs.delete(binding, &DeleteParams::default()).await.unwrap();
     }
-    eventually("the role gone downstream", async || {
+    eventually("the role is deleted downstream", async || {
         let groups = world.graph.cluster_groups("c-abcde", Membership { user: "u-1", groups: &[] });
         let there = roles.get_opt(name).await.unwrap().is_some();
         if !there && groups.is_empty() { Ok(()) } else { Err((there, groups)) }
@@ -153,7 +156,7 @@ async fn a_role_ends_with_its_binding_on_both_sides() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_makes_a_cluster_owns_it() {
+async fn the_creator_of_a_cluster_owns_it() {
     let world = World::start().await;
     let mut cluster = Cluster::default();
     cluster.metadata.name = Some("c-mine".to_owned());
@@ -163,7 +166,7 @@ async fn who_makes_a_cluster_owns_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn built_in_roles_stay_and_used_ones_cannot_be_deleted() {
+async fn built_in_roles_and_used_roles_cannot_be_deleted() {
     let world = World::start().await;
     world.create_cluster("c-one").await;
     world.token("c-one").await;
@@ -216,14 +219,14 @@ async fn the_first_administrator_is_made_once_and_may_do_everything() {
     })
     .await;
     let issued = world.directory.login(login(&password)).await.unwrap();
-    let presented = Presented { token: issued.key.clone(), source: identity::Source::Header };
+    let presented = Presented { token: issued.key.clone(), source: identity::TokenSource::Header };
     let identity = world.directory.authenticate(&presented).await.unwrap();
     assert_eq!(identity.user_id, id);
     assert_eq!(identity.principal_ids, [format!("local://{id}")]);
-    let settings: Api<Setting> = Api::all(world.person(&id));
+    let settings: Api<Setting> = Api::all(world.user_client(&id));
     let change = Patch::Merge(json!({"value": "mine"}));
     assert_eq!(code(settings.patch("ui-brand", &PatchParams::default(), &change).await), 200);
-    let stranger: Api<Setting> = Api::all(world.person("u-x"));
+    let stranger: Api<Setting> = Api::all(world.user_client("u-x"));
     assert_eq!(code(stranger.get("ui-brand").await), 200);
     let denied = stranger.patch("ui-brand", &PatchParams::default(), &change).await;
     assert_eq!(code(denied), 403);
@@ -249,7 +252,7 @@ async fn a_login_ends_when_its_token_is_revoked_and_wrong_passwords_fail_alike()
     unknown.username = "nobody".to_owned();
     assert_eq!(world.directory.login(unknown).await.unwrap_err(), LoginError::Wrong);
 
-    let presented = Presented { token: issued.key.clone(), source: identity::Source::Header };
+    let presented = Presented { token: issued.key.clone(), source: identity::TokenSource::Header };
     assert!(world.directory.authenticate(&presented).await.is_ok());
     world.directory.revoke(&issued.key.name).await.unwrap();
     eventually("the token refused", async || {
@@ -260,7 +263,7 @@ async fn a_login_ends_when_its_token_is_revoked_and_wrong_passwords_fail_alike()
     })
     .await;
 
-    // A token holds from the moment it was made.
+    // A token is valid from its creation on.
     let request = TokenRequest {
         user_id: id,
         kind: "api",
@@ -271,7 +274,7 @@ async fn a_login_ends_when_its_token_is_revoked_and_wrong_passwords_fail_alike()
         auth_provider: "local".to_owned(),
     };
     let issued = world.directory.issue(request).await.unwrap();
-    let presented = Presented { token: issued.key, source: identity::Source::Header };
+    let presented = Presented { token: issued.key, source: identity::TokenSource::Header };
     let identity = world.directory.authenticate(&presented).await.unwrap();
     assert_eq!(identity.cluster.as_deref(), Some("c-1"));
 }
@@ -304,13 +307,13 @@ async fn passwords_are_nowhere_in_user_objects_and_login_names_are_unique() {
     let mut request = login(&new);
     request.username = "alice".to_owned();
     world.directory.login(request).await.unwrap();
-    // Hashes are out of everybody's reach who has no business there.
+    // Users without rights cannot read hashes.
     let secrets: Api<KubeSecret> =
-        Api::namespaced(world.person("u-a"), "cattle-local-user-passwords");
+        Api::namespaced(world.user_client("u-a"), "cattle-local-user-passwords");
     assert_eq!(code(secrets.get("u-a").await), 403);
     users.delete("u-a", &DeleteParams::default()).await.unwrap();
     let secrets: Api<KubeSecret> = Api::namespaced(world.admin(), "cattle-local-user-passwords");
-    eventually("the hash gone with the user", async || {
+    eventually("the hash is deleted with the user", async || {
         match secrets.get_opt("u-a").await.unwrap() {
             None => Ok(()),
             Some(_) => Err("still there"),

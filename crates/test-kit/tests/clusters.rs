@@ -1,4 +1,4 @@
-//! A cluster's life through the real API server and all real controllers.
+//! The lifecycle of a cluster through the real API server and all real controllers.
 
 #![allow(clippy::unwrap_used)]
 
@@ -49,7 +49,7 @@ async fn the_local_cluster_is_active_by_itself() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_that_is_refused_is_told_on_its_cluster_until_the_right_one_is_back() {
+async fn a_refused_agent_is_reported_on_its_cluster_until_the_right_one_is_back() {
     let world = World::start().await;
     let downstream = KubeApi::start(Profile::Cluster).await;
     let key = world.import("c-abcde", &downstream).await;
@@ -63,7 +63,7 @@ async fn an_agent_that_is_refused_is_told_on_its_cluster_until_the_right_one_is_
         let refused = world.connect(&stranger, Some(&secret), downstream.admin()).await;
         assert_eq!(refused.unwrap_err().reason, RefusalReason::TokenUsed);
     };
-    // While the cluster's own agent is there, a stranger changes nothing.
+    // While the cluster's own agent is connected, an agent of another cluster changes nothing.
     try_in().await;
     world.disconnect("c-abcde", &key);
     let is_plainly_lost = async || {
@@ -74,11 +74,11 @@ async fn an_agent_that_is_refused_is_told_on_its_cluster_until_the_right_one_is_
     eventually("the agent is lost", is_plainly_lost).await;
 
     try_in().await;
-    eventually("the refusal is told", async || {
+    eventually("the refusal is reported", async || {
         let condition = connected().await;
-        let told = condition.reason == "AgentRefused"
+        let is_reported = condition.reason == "AgentRefused"
             && condition.message.contains("was already used by another agent");
-        if told { Ok(()) } else { Err(condition) }
+        if is_reported { Ok(()) } else { Err(condition) }
     })
     .await;
 
@@ -91,7 +91,7 @@ async fn an_agent_that_is_refused_is_told_on_its_cluster_until_the_right_one_is_
     .await;
 }
 
-/// The conditions `Connected` and `Waiting` as reasons: where an entry says why its agent was refused.
+/// The reasons of the conditions `Connected` and `Waiting`, which show why an agent was refused.
 async fn reasons(world: &World, cluster: &str) -> [String; 2] {
     let cluster = world.clusters().get(cluster).await.unwrap();
     ["Connected", "Waiting"].map(|kind| {
@@ -100,7 +100,8 @@ async fn reasons(world: &World, cluster: &str) -> [String; 2] {
     })
 }
 
-/// Waits until the registrar knows the token of `cluster`: until then a key that it knows is let in without.
+/// Waits until the registrar knows the token of `cluster`: until then it admits a known key without
+/// one.
 async fn known(world: &World, secret: &str, cluster: &str) {
     let hello = World::hello(&AgentKey::generate().unwrap(), Some(secret));
     eventually("a token that the registrar knows", async || {
@@ -125,7 +126,7 @@ async fn an_agent_from_a_cluster_of_another_entry_is_refused_and_changes_nothing
     let secret = world.token("c-second").await.status.token;
     known(&world, &secret, "c-second").await;
     let other = AgentKey::generate().unwrap();
-    // With the key of the first agent, as beside it, and with one of its own.
+    // With the key of the first agent, like a clone beside it, and with one of its own.
     for key in [&first, &other] {
         let refused = world.connect(key, Some(&secret), downstream.admin()).await.unwrap_err();
         assert_eq!(refused.reason, RefusalReason::AlreadyManaged);
@@ -141,7 +142,7 @@ async fn an_agent_from_a_cluster_of_another_entry_is_refused_and_changes_nothing
     let after = world.clusters().get("c-first").await.unwrap();
     assert_eq!(after.status.agent_identity, before.status.agent_identity);
 
-    // The second entry goes, and nothing of the first goes with it.
+    // The second entry is removed, and nothing of the first is.
     world.remove("c-second").await;
     let namespaces: Api<Namespace> = Api::all(downstream.admin());
     let namespace = namespaces.get("cattle-system").await.unwrap();
@@ -150,7 +151,7 @@ async fn an_agent_from_a_cluster_of_another_entry_is_refused_and_changes_nothing
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_agent_that_hides_its_cluster_is_found_out_and_takes_nothing_with_it() {
+async fn an_agent_that_hides_its_cluster_is_detected_and_deletes_nothing() {
     let world = World::start().await;
     let downstream = KubeApi::start(Profile::Cluster).await;
     world.import("c-first", &downstream).await;
@@ -165,8 +166,8 @@ async fn an_agent_that_hides_its_cluster_is_found_out_and_takes_nothing_with_it(
     eventually("the second entry is not ready", async || {
         let cluster = world.clusters().get("c-second").await.unwrap();
         let ready = condition::find(&cluster.status.conditions, "Ready").cloned();
-        let is_told = ready.as_ref().is_some_and(|ready| ready.reason == "AlreadyManaged");
-        if is_told { Ok(()) } else { Err(ready) }
+        let is_reported = ready.as_ref().is_some_and(|ready| ready.reason == "AlreadyManaged");
+        if is_reported { Ok(()) } else { Err(ready) }
     })
     .await;
     let second = world.clusters().get("c-second").await.unwrap();
@@ -189,7 +190,7 @@ async fn a_clone_is_an_entry_of_its_own_and_a_lost_key_comes_back_by_a_new_token
     world.clusters().create(&PostParams::default(), &clone).await.unwrap();
     let secret = world.token("c-clone").await.status.token;
     known(&world, &secret, "c-clone").await;
-    // The clone's agent begins with the key that was cloned, and makes one of its own.
+    // The clone's agent begins with the cloned key, and creates one of its own.
     let refused = world.connect(&first, Some(&secret), downstream.admin()).await.unwrap_err();
     assert_eq!(refused.reason, RefusalReason::KeyElsewhere);
     let renewed = AgentKey::generate().unwrap();
@@ -197,7 +198,7 @@ async fn a_clone_is_an_entry_of_its_own_and_a_lost_key_comes_back_by_a_new_token
     world.active("c-clone").await;
     world.active("c-first").await;
 
-    // Who has the uid already may come with another key, by a newer token.
+    // The agent of the same uid may connect with another key, by a newer token.
     let tokens: Api<ClusterRegistrationToken> = Api::namespaced(world.admin(), "c-first");
     let mut newer = ClusterRegistrationToken::default();
     newer.metadata.name = Some("newer".to_owned());
@@ -265,11 +266,11 @@ async fn the_applied_spec_follows_every_change_of_the_spec() {
     for spec in specs {
         let patch = Patch::Merge(json!({"spec": spec}));
         let patched = world.clusters().patch("c-abcde", &PatchParams::default(), &patch).await;
-        let wanted = patched.unwrap().spec;
+        let requested = patched.unwrap().spec;
         eventually("the applied spec", async || {
             let cluster = world.clusters().get("c-abcde").await.unwrap();
             let applied = cluster.status.applied_spec;
-            if applied.as_ref() == Some(&wanted) { Ok(()) } else { Err(applied) }
+            if applied.as_ref() == Some(&requested) { Ok(()) } else { Err(applied) }
         })
         .await;
     }
@@ -303,7 +304,7 @@ async fn a_cluster_gets_its_namespace_token_and_projects_owned_by_it() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_lost_agent_is_told_at_once_and_comes_back_without_a_token() {
+async fn a_lost_agent_is_reported_at_once_and_reconnects_without_a_token() {
     let world = World::start().await;
     let downstream = KubeApi::start(Profile::Cluster).await;
     let key = world.import("c-abcde", &downstream).await;
@@ -373,7 +374,7 @@ async fn of_two_agents_with_one_token_exactly_one_gets_in() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn removal_leaves_nothing_of_ours_downstream_and_reports() {
+async fn removal_leaves_no_object_of_drover_downstream_and_reports() {
     let world = World::start().await;
     let downstream = KubeApi::start(Profile::Cluster).await;
     let before = ours(&downstream).await;
@@ -386,7 +387,7 @@ async fn removal_leaves_nothing_of_ours_downstream_and_reports() {
     .await;
     owned_by_namespace(&downstream).await;
     world.remove("c-abcde").await;
-    eventually("nothing of ours downstream", async || {
+    eventually("no object of Drover downstream", async || {
         let left = ours(&downstream).await;
         if left.is_empty() { Ok(()) } else { Err(left) }
     })
@@ -412,14 +413,14 @@ async fn a_pod_beside_the_agent_gets_no_token_unless_it_names_an_account() {
         other => Err(format!("{other:?}")),
     })
     .await;
-    // What runs in others may need theirs.
+    // Workloads in other namespaces may need theirs.
     for namespace in ["default", "kube-system"] {
         let untouched = eventually("the account", async || mounts(namespace).await).await;
         assert_eq!(untouched, None, "{namespace}");
     }
 }
 
-/// Everything downstream that carries our label.
+/// Everything downstream with Drover's label.
 async fn ours(api: &KubeApi) -> Vec<String> {
     let labelled = ListParams::default().labels(keys::DOWNSTREAM_OWNED);
     let mut all = Vec::new();
@@ -453,7 +454,7 @@ async fn report(world: &World, cluster: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_whose_agent_is_gone_waits_and_goes_when_forced_with_a_report() {
+async fn a_cluster_without_agent_waits_and_is_removed_by_force_with_a_report() {
     let world = World::start().await;
     let downstream = KubeApi::start(Profile::Cluster).await;
     let key = world.import("c-abcde", &downstream).await;
@@ -471,7 +472,7 @@ async fn a_cluster_whose_agent_is_gone_waits_and_goes_when_forced_with_a_report(
     .await;
     let force = json!({"metadata": {"annotations": {keys::FORCE_REMOVE: "true"}}});
     clusters.patch("c-abcde", &PatchParams::default(), &Patch::Merge(force)).await.unwrap();
-    world.gone("c-abcde").await;
+    world.wait_until_removed("c-abcde").await;
     let report = report(&world, "c-abcde").await;
     assert_eq!(report["outcome"], "forced");
     assert!(report["left"].as_array().unwrap().len() >= 3);
@@ -479,7 +480,7 @@ async fn a_cluster_whose_agent_is_gone_waits_and_goes_when_forced_with_a_report(
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_that_was_never_imported_goes_at_once() {
+async fn a_cluster_that_was_never_imported_is_removed_at_once() {
     let world = World::start().await;
     world.create_cluster("c-abcde").await;
     world.token("c-abcde").await;
@@ -506,7 +507,7 @@ async fn duplicate_and_invalid_names_are_refused_with_the_reason() {
             Err(error) => Ok(error.to_string()),
             Ok(_) => {
                 world.clusters().delete("c-two", &DeleteParams::default()).await.unwrap();
-                world.gone("c-two").await;
+                world.wait_until_removed("c-two").await;
                 Err("created")
             }
         })
@@ -519,7 +520,7 @@ async fn duplicate_and_invalid_names_are_refused_with_the_reason() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_server_that_comes_up_again_keeps_what_it_knew_and_takes_the_agent_back() {
+async fn a_restarted_server_keeps_its_state_and_admits_the_agent_again() {
     let world = World::start().await;
     let downstream = KubeApi::start(Profile::Cluster).await;
     let key = world.import("c-abcde", &downstream).await;
@@ -528,7 +529,7 @@ async fn a_server_that_comes_up_again_keeps_what_it_knew_and_takes_the_agent_bac
     drop(world);
     let again = World::over(api).await;
     assert_eq!(again.token("c-abcde").await.status.token, token);
-    // Agents need a moment; nobody is told in the meantime that the cluster is lost.
+    // Agents need a moment to reconnect; meanwhile the cluster is not reported as disconnected.
     again.active("c-abcde").await;
     again.connect(&key, None, downstream.admin()).await.unwrap();
     again.active("c-abcde").await;

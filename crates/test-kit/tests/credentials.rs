@@ -1,5 +1,5 @@
-//! Credentials in objects: no stored object holds one, whoever may update an object reads back what is no
-//! password, nobody else reads anything.
+//! Credentials in objects: no stored object has one. Users who may update an object can read back
+//! credentials other than passwords; no other user can.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,9 +9,9 @@ mod canary;
 mod mechanism;
 #[path = "credentials/migration.rs"]
 mod migration;
-#[path = "permissions/places.rs"]
+#[path = "permissions/setup.rs"]
 #[allow(dead_code, reason = "shared with other test programs")]
-mod places;
+mod setup;
 #[path = "permissions/socket.rs"]
 #[allow(dead_code, reason = "shared with other test programs")]
 mod socket;

@@ -1,5 +1,6 @@
-//! What is inside clusters, through `/v3/clusters/<id>/…` and `/v3/projects/<id>/…`: what owners, members,
-//! readers and people without a role see and do, with a cluster's own API server and RBAC.
+//! Objects inside clusters, through `/v3/clusters/<id>/…` and `/v3/projects/<id>/…`: reads and
+//! writes of owners, members, readers and users without a role, with a cluster's own API server and
+//! RBAC.
 
 #![allow(clippy::unwrap_used)]
 
@@ -11,11 +12,11 @@ mod drains;
 mod nodes;
 #[path = "downstream/openapi.rs"]
 mod openapi;
-#[path = "downstream/people.rs"]
-mod people;
 #[path = "downstream/project_secrets.rs"]
 mod project_secrets;
 #[path = "downstream/project_types.rs"]
 mod project_types;
+#[path = "downstream/users.rs"]
+mod users;
 #[path = "downstream/workloads.rs"]
 mod workloads;

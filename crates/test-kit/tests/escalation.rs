@@ -5,7 +5,7 @@
 use std::fmt::Debug;
 
 use api_management::{Cluster, ClusterRoleTemplateBinding, PolicyRule, RoleTemplate, table, types};
-use feature_kit::{RoleResolver, Membership};
+use feature_kit::{Membership, RoleResolver};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
 use kube::core::GroupVersionKind;
@@ -47,15 +47,15 @@ fn groups(world: &World, user: &str) -> Vec<String> {
     world.graph.management_groups(Membership { user, groups: &[] })
 }
 
-async fn until<T: Debug + PartialEq>(what: &str, wanted: T, mut look: impl AsyncFnMut() -> T) {
+async fn until<T: Debug + PartialEq>(what: &str, expected: T, mut probe: impl AsyncFnMut() -> T) {
     eventually(what, async || {
-        let found = look().await;
-        if found == wanted { Ok(()) } else { Err(found) }
+        let found = probe().await;
+        if found == expected { Ok(()) } else { Err(found) }
     })
     .await;
 }
 
-/// A role template for clusters, and a binding that gives it to a user.
+/// A role template for clusters, and a binding that grants it to a user.
 async fn role(world: &World, name: &str, rules: Vec<PolicyRule>, user: &str) {
     let mut template =
         RoleTemplate { context: "cluster".to_owned(), rules, ..RoleTemplate::default() };
@@ -89,7 +89,7 @@ async fn with_cluster() -> World {
     world
 }
 
-/// Gives a user a right in all of the management API, by its own RBAC.
+/// Grants a user a right in all of the management API, by its own RBAC.
 async fn allow(world: &World, user: &str, resources: &[&str]) {
     let rules =
         json!([{"apiGroups": [api_management::GROUP], "resources": resources, "verbs": ["*"]}]);
@@ -112,14 +112,14 @@ async fn a_manager_of_members_does_not_become_owner_by_editing_a_binding() {
     let world = with_cluster().await;
     let all = rule(&["clusterroletemplatebindings"], &["*"]);
     role(&world, "members-manager", vec![all], MANAGER).await;
-    // Of a person whom an identity provider knows, and who never came here.
+    // For a user of an identity provider who has never logged in here.
     let admins = objects(world.admin(), "ClusterRoleTemplateBinding", Some(CLUSTER));
     let absent = json!({"metadata": {"name": "absent"}, "clusterName": CLUSTER,
         "roleTemplateName": "cluster-owner", "userPrincipalName": "github_user://12345"});
     create(&admins, "ClusterRoleTemplateBinding", absent).await.unwrap();
-    let own = objects(world.person(MANAGER), "ClusterRoleTemplateBinding", Some(CLUSTER));
+    let own = objects(world.user_client(MANAGER), "ClusterRoleTemplateBinding", Some(CLUSTER));
     until("the right to write bindings", 200, async || code(own.get("absent").await)).await;
-    let refused = bind(&world.person(MANAGER), "mine", "cluster-owner", MANAGER).await;
+    let refused = bind(&world.user_client(MANAGER), "mine", "cluster-owner", MANAGER).await;
     assert_eq!(code(refused), 403);
     let before = groups(&world, MANAGER);
     for (name, change) in [
@@ -135,7 +135,7 @@ async fn a_manager_of_members_does_not_become_owner_by_editing_a_binding() {
         let patched = own.patch(name, &PatchParams::default(), &Patch::Merge(&change)).await;
         assert_eq!(code(patched), 422, "{name} {change}");
     }
-    // What is not about rights may change, and who may delete a binding may still do so.
+    // Fields without rights may change, and users who may delete a binding still may.
     let label = json!({"metadata": {"labels": {"team": "a"}}});
     own.patch("absent", &PatchParams::default(), &Patch::Merge(&label)).await.unwrap();
     own.delete("absent", &Default::default()).await.unwrap();
@@ -151,7 +151,7 @@ async fn nobody_fills_in_whom_a_binding_of_any_kind_left_open() {
     });
     let mut count = 0;
     for (found, kind) in bindings {
-        // A cluster's namespace serves for bindings of projects too.
+        // A cluster's namespace can have bindings of projects too.
         let namespace = found.namespaced.then_some(CLUSTER);
         let api = objects(world.admin(), kind, namespace);
         let mut object = json!({"metadata": {"name": "of-ann"}, "roleTemplateName": "cluster-member",
@@ -171,7 +171,7 @@ async fn nobody_fills_in_whom_a_binding_of_any_kind_left_open() {
                 let patched = api.patch("of-ann", &PatchParams::default(), &patch).await;
                 let after = serde_json::to_value(api.get("of-ann").await.unwrap()).unwrap();
                 assert_eq!(after[&field], stored[&field], "{kind}.{field} to {other}");
-                // What is left out and follows from the namespace is filled in.
+                // Omitted fields that follow from the namespace are defaulted.
                 let is_default = field == "clusterName" && other.is_null();
                 assert_eq!(code(patched), if is_default { 200 } else { 422 }, "{kind}.{field}");
                 count += 1;
@@ -186,7 +186,7 @@ async fn a_manager_of_roles_does_not_become_owner_by_editing_a_role() {
     let world = with_cluster().await;
     role(&world, "readers", vec![rule(&["nodes"], &["get"])], MANAGER).await;
     allow(&world, MANAGER, &["roletemplates", "globalroles", "globalrolebindings"]).await;
-    let templates = objects(world.person(MANAGER), "RoleTemplate", None);
+    let templates = objects(world.user_client(MANAGER), "RoleTemplate", None);
     until("the right to write roles", 200, async || {
         let change = Patch::Merge(json!({"displayName": "Readers"}));
         code(templates.patch("readers", &PatchParams::default(), &change).await)
@@ -206,9 +206,9 @@ async fn a_manager_of_roles_does_not_become_owner_by_editing_a_role() {
     }
     let wide = json!({"metadata": {"name": "wide"}, "context": "cluster", "rules": everything});
     assert_eq!(code(create(&templates, "RoleTemplate", wide.clone()).await), 403);
-    let roles = objects(world.person(MANAGER), "GlobalRole", None);
+    let roles = objects(world.user_client(MANAGER), "GlobalRole", None);
     assert_eq!(code(create(&roles, "GlobalRole", wide).await), 403);
-    let bindings = objects(world.person(MANAGER), "GlobalRoleBinding", None);
+    let bindings = objects(world.user_client(MANAGER), "GlobalRoleBinding", None);
     let mine =
         json!({"metadata": {"name": "mine"}, "globalRoleName": "admin", "userName": MANAGER});
     assert_eq!(code(create(&bindings, "GlobalRoleBinding", mine).await), 403);
@@ -226,12 +226,12 @@ async fn a_role_for_one_object_does_not_make_an_owner_of_the_cluster() {
     role(&world, "this-cluster", vec![named(CLUSTER)], "u-named").await;
     let change = Patch::Merge(json!({"spec": {"description": "mine"}}));
     let patch = async |user: &str| {
-        let clusters: Api<Cluster> = Api::all(world.person(user));
+        let clusters: Api<Cluster> = Api::all(world.user_client(user));
         code(clusters.patch(CLUSTER, &PatchParams::default(), &change).await)
     };
-    // The rule that names the cluster holds for it; both see it.
+    // The rule that names the cluster applies to it; both can read it.
     until("rights on the cluster", 200, async || patch("u-named").await).await;
-    let narrow: Api<Cluster> = Api::all(world.person("u-narrow"));
+    let narrow: Api<Cluster> = Api::all(world.user_client("u-narrow"));
     until("a look at the cluster", 200, async || code(narrow.get(CLUSTER).await)).await;
     assert_eq!(patch("u-narrow").await, 403);
     assert_eq!(code(narrow.delete(CLUSTER, &Default::default()).await), 403);
@@ -253,7 +253,7 @@ async fn no_binding_is_left_to_the_next_role_of_its_name() {
     let world = with_cluster().await;
     let templates: Api<RoleTemplate> = Api::all(world.admin());
     let bindings: Api<ClusterRoleTemplateBinding> = Api::namespaced(world.admin(), CLUSTER);
-    // Watches that have not come so far must not decide: each answer follows the one before at once.
+    // Watches that are behind must not decide: each request follows the response before at once.
     for round in 0..50 {
         let name = format!("role-{round}");
         let mut template =

@@ -1,4 +1,4 @@
-//! Lists of `/v3` from an index and from reading everything: the same pages, for everybody, at once
+//! Lists of `/v3` from an index and from full scans: the same pages, for every user, immediately
 //! after each write.
 
 #![allow(clippy::unwrap_used)]
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use server::journal::Caches;
 use test_kit::{World, eventually};
 
-/// From so many objects on, types get an index here.
+/// Number of objects from which on types get an index here.
 const INDEXED_FROM: usize = 5;
 
 struct Lists {
@@ -22,7 +22,7 @@ struct Lists {
     index: Index,
     indexed: RestView,
     scanning: RestView,
-    asked: AtomicU64,
+    requested: AtomicU64,
     before: u64,
 }
 
@@ -32,50 +32,51 @@ impl Lists {
         let view = || feature_kit::view::rest_view(&world.features, &world.context);
         let index = Index::from_objects(Caches(world.api.registry.clone()), INDEXED_FROM);
         let (indexed, scanning) = (view().with_lists(index.clone()), view());
-        Self { index, indexed, scanning, asked: AtomicU64::new(0), before: 0, world }
+        Self { index, indexed, scanning, requested: AtomicU64::new(0), before: 0, world }
     }
 
-    async fn ask(&self, view: &RestView, who: &Who, path: &str) -> Value {
+    async fn get(&self, view: &RestView, who: &Who, path: &str) -> Value {
         let request = Request::get(path).header("host", "drover.example");
         let request = request.body(Bytes::new()).unwrap();
-        let answer = view.handle(request, &who.caller, &who.client).await;
-        assert_eq!(answer.status(), 200, "{path}: {:?}", answer.body());
-        serde_json::from_slice(answer.body()).unwrap()
+        let response = view.handle(request, &who.caller, &who.client).await;
+        assert_eq!(response.status(), 200, "{path}: {:?}", response.body());
+        serde_json::from_slice(response.body()).unwrap()
     }
 
-    /// The page that both give. Asks again when they differ: time may have passed between them.
+    /// The page that both return. Repeats the requests when they differ: a write may have come
+    /// between.
     async fn page(&self, who: &Who, path: &str) -> Value {
         eventually("the same page", async || {
-            self.asked.fetch_add(1, Ordering::Relaxed);
-            let indexed = self.ask(&self.indexed, who, path).await;
-            let read = self.ask(&self.scanning, who, path).await;
+            self.requested.fetch_add(1, Ordering::Relaxed);
+            let indexed = self.get(&self.indexed, who, path).await;
+            let read = self.get(&self.scanning, who, path).await;
             if indexed == read { Ok(indexed) } else { Err((path.to_owned(), indexed, read)) }
         })
         .await
     }
 
-    /// Pages that [`Self::page`] asked for and the index did not give.
+    /// Pages that [`Self::page`] requested and that did not come from the index.
     fn missed(&self) -> u64 {
-        self.asked.load(Ordering::Relaxed) + self.before - self.index.pages()
+        self.requested.load(Ordering::Relaxed) + self.before - self.index.pages()
     }
 
-    /// Counts pages from now on.
+    /// Resets the count of pages.
     fn count(&mut self) {
         self.before = self.index.pages();
     }
 
-    /// Asks until such lists come from the index.
+    /// Repeats a list until it comes from the index.
     async fn indexed(&self, path: &str) {
-        let admin = self.person("system:drover:server", &["system:masters"]);
+        let admin = self.user("system:drover:server", &["system:masters"]);
         eventually("an index", async || {
             let before = self.index.pages();
-            self.ask(&self.indexed, &admin, path).await;
+            self.get(&self.indexed, &admin, path).await;
             if self.index.pages() > before { Ok(()) } else { Err("the list read all objects") }
         })
         .await;
     }
 
-    fn person(&self, user: &str, groups: &[&str]) -> Who {
+    fn user(&self, user: &str, groups: &[&str]) -> Who {
         let mut groups: Vec<String> = groups.iter().map(|&group| group.to_owned()).collect();
         groups.push("system:authenticated".to_owned());
         let client = self.world.api.client_as(user, &groups);
@@ -90,26 +91,26 @@ impl Lists {
         self.world.admin().request(request).await.unwrap()
     }
 
-    /// Lets the user do this with catalogs, or alert groups of a namespace.
+    /// Grants the user these verbs on catalogs, or on alert groups of a namespace.
     async fn allow(&self, user: &str, namespace: &str, verbs: &[&str], names: &[String]) {
         let plural = if namespace.is_empty() { "catalogs" } else { "clusteralertgroups" };
         let rule = json!({"apiGroups": ["management.cattle.io"], "resources": [plural],
                           "verbs": verbs, "resourceNames": names});
-        let (place, kind) = match namespace {
+        let (path, kind) = match namespace {
             "" => ("/apis/rbac.authorization.k8s.io/v1".to_owned(), "ClusterRole"),
             _ => (format!("/apis/rbac.authorization.k8s.io/v1/namespaces/{namespace}"), "Role"),
         };
         let metadata = json!({"name": format!("test-{user}")});
         let plural = kind.to_lowercase();
         let role = json!({"metadata": metadata, "rules": [rule]});
-        self.write("POST", &format!("{place}/{plural}s"), role).await;
+        self.write("POST", &format!("{path}/{plural}s"), role).await;
         let group = "rbac.authorization.k8s.io";
         let binding = json!({
             "metadata": metadata,
             "roleRef": {"apiGroup": group, "kind": kind, "name": format!("test-{user}")},
             "subjects": [{"apiGroup": group, "kind": "User", "name": user}],
         });
-        self.write("POST", &format!("{place}/{plural}bindings"), binding).await;
+        self.write("POST", &format!("{path}/{plural}bindings"), binding).await;
     }
 }
 
@@ -135,7 +136,7 @@ fn catalog(number: usize) -> Value {
 }
 
 #[tokio::test]
-async fn an_index_shows_everybody_what_reading_everything_shows() {
+async fn an_index_returns_the_same_lists_as_full_scans_to_every_user() {
     let mut lists = Lists::start().await;
     for number in 0..40 {
         lists.write("POST", CATALOGS, catalog(number)).await;
@@ -144,7 +145,7 @@ async fn an_index_shows_everybody_what_reading_everything_shows() {
     lists.allow("ann", "", &["get"], &names).await;
     lists.allow("bob", "", &["get", "list"], &[]).await;
     eventually("ann's rights", async || {
-        let seen = lists.ask(&lists.scanning, &lists.person("ann", &[]), "/v3/catalogs").await;
+        let seen = lists.get(&lists.scanning, &lists.user("ann", &[]), "/v3/catalogs").await;
         if seen["pagination"]["total"] == 8 { Ok(()) } else { Err(seen) }
     })
     .await;
@@ -172,14 +173,14 @@ async fn an_index_shows_everybody_what_reading_everything_shows() {
     lists.count();
     for user in people {
         let groups: &[&str] = if user == people[0] { &["system:masters"] } else { &[] };
-        let who = lists.person(user, groups);
+        let who = lists.user(user, groups);
         for query in queries {
             lists.page(&who, &format!("/v3/catalogs?{query}")).await;
         }
     }
     assert_eq!(lists.missed(), 0, "each page comes from the index");
     let total = async |user: &str| {
-        let who = lists.person(user, &[]);
+        let who = lists.user(user, &[]);
         lists.page(&who, "/v3/catalogs?limit=3").await["pagination"]["total"].clone()
     };
     assert_eq!([total("ann").await, total("bob").await, total("eve").await], [8, 40, 0]);
@@ -194,9 +195,9 @@ async fn a_list_shows_what_was_written_before_it() {
     let path = "/v3/catalogs?branch=fresh&sort=url";
     lists.indexed(path).await;
     let before = lists.index.pages();
-    let who = lists.person("system:drover:server", &["system:masters"]);
+    let who = lists.user("system:drover:server", &["system:masters"]);
     let ids = async |path: &str| {
-        let page = lists.ask(&lists.indexed, &who, path).await;
+        let page = lists.get(&lists.indexed, &who, path).await;
         let data = page["data"].as_array().unwrap();
         let ids = data.iter().map(|item| item["id"].as_str().unwrap().to_owned());
         ids.collect::<Vec<String>>()
@@ -269,10 +270,10 @@ async fn objects_in_namespaces_are_indexed_for_those_who_see_some() {
     lists.allow("ann", "c-a", &["get", "list"], &[]).await;
     lists.allow("ann", "c-b", &["get"], &["group-3".to_owned()]).await;
 
-    let admin = lists.person("system:drover:server", &["system:masters"]);
-    let ann = lists.person("ann", &[]);
+    let admin = lists.user("system:drover:server", &["system:masters"]);
+    let ann = lists.user("ann", &[]);
     eventually("ann's rights", async || {
-        let seen = lists.ask(&lists.scanning, &ann, "/v3/clusterAlertGroups").await;
+        let seen = lists.get(&lists.scanning, &ann, "/v3/clusterAlertGroups").await;
         if seen["pagination"]["total"] == 7 { Ok(()) } else { Err(seen) }
     })
     .await;

@@ -1,5 +1,5 @@
-//! Every type under `/v3`: what its schema says, that its objects can be made, changed and removed, and
-//! who may.
+//! Every type under `/v3`: its schema, the creation, change and deletion of its objects, and the
+//! rights.
 
 #![allow(clippy::unwrap_used)]
 

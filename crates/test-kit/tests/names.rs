@@ -1,4 +1,4 @@
-//! Names in the management API: nobody comes to somebody else's objects by choosing a name.
+//! Names in the management API: choosing a name gives no user the objects of another one.
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ use kube::{Api, ResourceExt};
 use serde_json::json;
 use test_kit::{World, eventually};
 
-/// Writers of one name at once.
+/// Concurrent writers of one name.
 const WRITERS: usize = 16;
 
 fn code(result: &Result<impl Sized, kube::Error>) -> u16 {
@@ -46,17 +46,18 @@ async fn reason(world: &World, cluster: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixteen_who_ask_at_once_for_one_login_name_become_one_user() {
+async fn sixteen_concurrent_creates_of_one_login_name_make_one_user() {
     let world = World::start().await;
     let users: Api<User> = Api::all(world.admin());
     for round in 0..4 {
         let username = format!("ann-{round}");
-        let asked = (0..WRITERS).map(|writer| {
+        let requests = (0..WRITERS).map(|writer| {
             let (users, user) = (users.clone(), user(&format!("u-r{round}w{writer}"), &username));
             tokio::spawn(async move { users.create(&PostParams::default(), &user).await })
         });
-        let answers = join_all(asked).await;
-        let codes: Vec<u16> = answers.iter().map(|answer| code(answer.as_ref().unwrap())).collect();
+        let responses = join_all(requests).await;
+        let codes: Vec<u16> =
+            responses.iter().map(|response| code(response.as_ref().unwrap())).collect();
         assert_eq!(codes.iter().filter(|&&code| code == 200).count(), 1, "{codes:?}");
         assert!(codes.iter().all(|code| [200, 422].contains(code)), "{codes:?}");
         let all = users.list(&ListParams::default()).await.unwrap();
@@ -73,21 +74,21 @@ async fn two_users_do_not_come_to_one_login_name_by_being_renamed_at_once() {
         let user = user(&format!("u-w{writer}"), &format!("name-{writer}"));
         users.create(&PostParams::default(), &user).await.unwrap();
     }
-    let asked = (0..WRITERS).map(|writer| {
+    let requests = (0..WRITERS).map(|writer| {
         let users = users.clone();
-        let rename = Patch::Merge(json!({"username": "wanted"}));
+        let rename = Patch::Merge(json!({"username": "requested"}));
         tokio::spawn(async move {
             users.patch(&format!("u-w{writer}"), &PatchParams::default(), &rename).await
         })
     });
-    let answers = join_all(asked).await;
+    let responses = join_all(requests).await;
     let renamed: Vec<User> =
-        answers.into_iter().filter_map(|answer| answer.unwrap().ok()).collect();
+        responses.into_iter().filter_map(|response| response.unwrap().ok()).collect();
     assert_eq!(renamed.len(), 1);
     // The name that the user had before is free again, and so is that of a deleted one.
     let old = renamed[0].name_any().replace("u-w", "name-");
-    for (id, username) in [("u-next", old.as_str()), ("u-last", "wanted")] {
-        if username == "wanted" {
+    for (id, username) in [("u-next", old.as_str()), ("u-last", "requested")] {
+        if username == "requested" {
             users.delete(&renamed[0].name_any(), &DeleteParams::default()).await.unwrap();
         }
         eventually("the name free", async || {
@@ -121,22 +122,22 @@ async fn users_of_a_version_without_claims_keep_their_login_names() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn sixteen_who_ask_at_once_for_one_display_name_get_one_cluster() {
+async fn sixteen_concurrent_creates_of_one_display_name_make_one_cluster() {
     let world = World::start().await;
-    let asked = (0..WRITERS).map(|writer| {
+    let requests = (0..WRITERS).map(|writer| {
         let clusters = world.clusters();
         let mut cluster = Cluster::default();
         cluster.metadata.name = Some(format!("c-w{writer}"));
         cluster.spec.display_name = "prod".to_owned();
         tokio::spawn(async move { clusters.create(&PostParams::default(), &cluster).await })
     });
-    let answers = join_all(asked).await;
-    let made = answers.iter().filter(|answer| answer.as_ref().unwrap().is_ok()).count();
+    let responses = join_all(requests).await;
+    let made = responses.iter().filter(|response| response.as_ref().unwrap().is_ok()).count();
     assert_eq!(made, 1);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_has_a_namespace_does_not_get_the_cluster_of_its_name() {
+async fn the_owner_of_a_namespace_does_not_get_the_cluster_of_its_name() {
     let world = World::start().await;
     let namespaces: Api<Namespace> = Api::all(world.admin());
     namespaces.create(&PostParams::default(), &namespace("prod")).await.unwrap();
@@ -148,11 +149,11 @@ async fn who_has_a_namespace_does_not_get_the_cluster_of_its_name() {
     .await;
     let clusters: Api<ClusterRoleTemplateBinding> = Api::namespaced(world.admin(), "prod");
     assert!(clusters.list(&ListParams::default()).await.unwrap().items.is_empty());
-    // The cluster goes without taking what is not its own.
+    // The cluster is removed without objects that are not its own.
     world.remove("prod").await;
     let kept = namespaces.get("prod").await.unwrap();
     assert!(kept.metadata.deletion_timestamp.is_none());
-    // When the namespace has gone, the next one of its name is the cluster's.
+    // When the namespace has been deleted, the next one of its name belongs to the cluster.
     world.create_cluster("prod").await;
     namespaces.delete("prod", &DeleteParams::default()).await.unwrap();
     world.token("prod").await;
@@ -161,7 +162,7 @@ async fn who_has_a_namespace_does_not_get_the_cluster_of_its_name() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_makes_projects_does_not_get_the_namespaces_of_others() {
+async fn a_creator_of_projects_does_not_get_the_namespaces_of_others() {
     let world = World::start().await;
     world.create_cluster("c-alpha").await;
     world.create_cluster("c-beta").await;
@@ -182,7 +183,7 @@ async fn who_makes_projects_does_not_get_the_namespaces_of_others() {
         namespaces.get(&made.name_any()).await.map_err(|error| error.to_string())
     })
     .await;
-    // One of the same name in another cluster gets nothing of it.
+    // A namespace of the same name in another cluster gets none of its rights.
     project.metadata = ObjectMeta { name: Some(made.name_any()), ..ObjectMeta::default() };
     let in_beta: Api<Project> = Api::namespaced(world.admin(), "c-beta");
     in_beta.create(&PostParams::default(), &project).await.unwrap();
@@ -216,7 +217,7 @@ async fn roles_of_two_clusters_never_share_their_rights() {
     for (cluster, role, user) in [("prod2", "eu-view", "u-one"), ("prod2-eu", "view", "u-two")] {
         world.create_cluster(cluster).await;
         world.token(cluster).await;
-        // As an earlier version named it.
+        // The name that an earlier version used.
         let labels = [("drover.io/membership".to_owned(), cluster.to_owned())];
         let metadata = ObjectMeta {
             name: Some(format!("old-of-{user}")),
@@ -237,7 +238,7 @@ async fn roles_of_two_clusters_never_share_their_rights() {
         })
         .await;
     }
-    let wanted: BTreeSet<String> =
+    let expected: BTreeSet<String> =
         ["drover:cluster:prod2:eu-view", "drover:cluster:prod2-eu:view"].map(str::to_owned).into();
     let ours = ListParams::default().labels("drover.io/membership");
     eventually("one role and one binding for each, and no old one", async || {
@@ -248,11 +249,11 @@ async fn roles_of_two_clusters_never_share_their_rights() {
         let roles = names(roles.items.iter().map(ResourceExt::name_any).collect());
         let bindings = bindings.list(&ours).await.unwrap();
         let bindings = names(bindings.items.iter().map(ResourceExt::name_any).collect());
-        if roles == wanted && bindings == wanted { Ok(()) } else { Err((roles, bindings)) }
+        if roles == expected && bindings == expected { Ok(()) } else { Err((roles, bindings)) }
     })
     .await;
     for (user, own, other) in [("u-one", "prod2", "prod2-eu"), ("u-two", "prod2-eu", "prod2")] {
-        let clusters: Api<Cluster> = Api::all(world.person(user));
+        let clusters: Api<Cluster> = Api::all(world.user_client(user));
         let codes = (code(&clusters.get(own).await), code(&clusters.get(other).await));
         assert_eq!(codes, (200, 403), "{user}");
     }

@@ -1,6 +1,6 @@
-//! Who may do what with objects of every type under `/v3`, from real requests: as the table in
-//! `docs/reference/permissions.md`, and that lists, errors and the change feed give away no more than a
-//! GET by id does.
+//! Rights on objects of every type under `/v3`, by real requests: compared with the table in
+//! `docs/reference/permissions.md`. Lists, errors and the change feed reveal no more than a GET by
+//! id.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,12 +8,12 @@
 mod lists;
 #[path = "permissions/objects.rs"]
 mod objects;
-#[path = "permissions/places.rs"]
-mod places;
 #[path = "management_types/samples.rs"]
 mod samples;
 #[path = "permissions/secrecy.rs"]
 mod secrecy;
+#[path = "permissions/setup.rs"]
+mod setup;
 #[path = "permissions/socket.rs"]
 mod socket;
 #[path = "permissions/table.rs"]

@@ -1,4 +1,5 @@
-//! `/v3` over all features: what people with and without rights see and do, as clients send it.
+//! `/v3` over all features: reads and writes of users with and without rights, through real
+//! requests.
 
 #![allow(clippy::unwrap_used)]
 
@@ -8,7 +9,7 @@ mod references;
 use bytes::Bytes;
 use feature_identity::bootstrap;
 use feature_kit::access::{GROUP_GLOBAL_ADMIN, GROUP_PEOPLE};
-use feature_kit::{RoleResolver, Clients, Membership};
+use feature_kit::{Clients, Membership, RoleResolver};
 use http::{HeaderMap, Request};
 use identity::{Authenticate, Identity, Secret, credential};
 use rest_view::{Caller, RestView};
@@ -52,7 +53,8 @@ impl Rest {
         Self { view, admin_id: made.user_id.clone().unwrap(), world }
     }
 
-    /// As the server does it: whose token it is, their groups as of now, a client that acts as them.
+    /// Like the server: the user of the token, their current groups, a client that acts as the
+    /// user.
     async fn send(&self, request: http::request::Builder, token: &str, body: &Value) -> Reply {
         let mut request = request.header("host", "drover.example");
         if !token.is_empty() {
@@ -66,8 +68,8 @@ impl Rest {
                 (Caller::anonymous(), self.world.api.client_as("system:anonymous", &groups))
             }
             Some(who) => {
-                let person = Membership { user: &who.user_id, groups: &who.groups };
-                let mut groups = self.world.graph.management_groups(person);
+                let membership = Membership { user: &who.user_id, groups: &who.groups };
+                let mut groups = self.world.graph.management_groups(membership);
                 groups.extend(["system:authenticated".to_owned(), GROUP_PEOPLE.to_owned()]);
                 let client = self.world.api.client_as(&who.user_id, &groups);
                 let caller = Caller {
@@ -87,8 +89,8 @@ impl Rest {
     }
 
     async fn identify(&self, headers: &HeaderMap) -> Option<Identity> {
-        match credential::presented(headers) {
-            credential::Found::Ours(presented) => {
+        match credential::read_credential(headers) {
+            credential::PresentedCredential::Token(presented) => {
                 self.world.directory.authenticate(&presented).await.ok()
             }
             _ => None,
@@ -111,7 +113,7 @@ impl Rest {
         assert_eq!(reply.status, 201, "{}", reply.body);
         reply.text("token")
     }
-    /// The administrator's token, once the administrator's rights hold.
+    /// The administrator's token, once the administrator's rights are effective.
     async fn admin(&self) -> String {
         let token = self.token_of("admin", PASSWORD).await;
         eventually("the administrator's rights", async || {
@@ -127,7 +129,7 @@ impl Rest {
         token
     }
 
-    /// A user with a password; answers the id.
+    /// Creates a user with a password; returns the id.
     async fn user(&self, admin: &str, username: &str) -> String {
         let body = json!({"username": username, "name": username, "password": PASSWORD});
         let reply = self.call(admin, "POST", "/v3/users", body).await;
@@ -143,7 +145,7 @@ impl Rest {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_login_gives_a_token_that_holds_until_logout() {
+async fn a_login_returns_a_token_that_is_valid_until_logout() {
     let rest = Rest::start().await;
     for (user, password) in [("admin", "wrong"), ("nobody", PASSWORD), ("", "")] {
         let reply = rest.login(user, password).await;
@@ -262,7 +264,7 @@ async fn a_token_for_one_cluster_makes_none_for_another() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn passwords_are_set_by_who_may_and_changed_by_who_knows() {
+async fn passwords_are_set_by_users_with_the_right_and_changed_by_those_who_know_them() {
     let rest = Rest::start().await;
     let admin = rest.admin().await;
     let (ann, bob) = (rest.user(&admin, "ann").await, rest.user(&admin, "bob").await);
@@ -291,7 +293,7 @@ async fn passwords_are_set_by_who_may_and_changed_by_who_knows() {
     assert_eq!(rest.call(&as_ann, "POST", change, right).await.status, 200);
     rest.token_of("ann", "yet another password").await;
 
-    // Login names are unique, and nobody ends themselves.
+    // Login names are unique, and users cannot disable themselves.
     let twice = json!({"username": "ann", "name": "x", "password": PASSWORD});
     let refused = rest.call(&admin, "POST", "/v3/users", twice).await;
     assert_eq!((refused.status, refused.text("code").as_str()), (422, "NotUnique"));
@@ -308,7 +310,7 @@ async fn passwords_are_set_by_who_may_and_changed_by_who_knows() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thief_is_out_when_the_password_is_set_anew() {
+async fn setting_a_new_password_ends_the_logins_of_a_thief() {
     let rest = Rest::start().await;
     let admin = rest.admin().await;
     let ann = rest.user(&admin, "ann").await;
@@ -329,7 +331,7 @@ async fn a_thief_is_out_when_the_password_is_set_anew() {
     .await;
     assert!(holds(&program).await && holds(&admin).await);
 
-    // Who changes it goes on, others of the same user do not.
+    // The login that changes the password remains valid, others of the same user do not.
     let (own, other) = (
         rest.token_of("ann", "another good password").await,
         rest.token_of("ann", "another good password").await,
@@ -350,7 +352,7 @@ async fn a_thief_is_out_when_the_password_is_set_anew() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_user_who_must_change_the_password_is_asked_until_they_have_changed_it() {
+async fn a_user_who_must_change_the_password_is_required_to_until_it_is_changed() {
     let rest = Rest::start().await;
     let admin = rest.admin().await;
     let new = json!({"username": "ann", "password": PASSWORD, "mustChangePassword": true});
@@ -358,7 +360,7 @@ async fn a_user_who_must_change_the_password_is_asked_until_they_have_changed_it
     let must_change = async || {
         rest.get(&admin, &format!("/v3/users/{ann}")).await.body["mustChangePassword"] == true
     };
-    // What somebody else sets is no password that the user chose.
+    // A password set by another user must be changed by the user.
     let set = json!({"newPassword": "chosen by an administrator"});
     let done = rest.call(&admin, "POST", &format!("/v3/users/{ann}?action=setpassword"), set).await;
     assert_eq!(done.status, 200, "{}", done.body);
@@ -378,7 +380,7 @@ async fn a_user_who_must_change_the_password_is_asked_until_they_have_changed_it
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn people_read_their_own_user_and_no_other() {
+async fn users_read_their_own_user_and_no_other() {
     let rest = Rest::start().await;
     let admin = rest.admin().await;
     let (ann, bob) = (rest.user(&admin, "ann").await, rest.user(&admin, "bob").await);
@@ -397,7 +399,7 @@ async fn people_read_their_own_user_and_no_other() {
     }
     let change = json!({"name": "Somebody"});
     assert!(matches!(rest.call(&as_ann, "PUT", &own, change).await.status, 403 | 404));
-    // Who has somebody's token sets no password without the old one.
+    // A token alone sets no password without the old one.
     let set = json!({"newPassword": "another good password"});
     let path = format!("{own}?action=setpassword");
     assert_eq!(rest.call(&as_ann, "POST", &path, set).await.status, 403);
@@ -407,7 +409,7 @@ async fn people_read_their_own_user_and_no_other() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn people_find_each_other_by_name_and_see_no_more_than_that() {
+async fn users_find_each_other_by_name_and_see_no_more_than_that() {
     let rest = Rest::start().await;
     let admin = rest.admin().await;
     let (ann, bob) = (rest.user(&admin, "ann").await, rest.user(&admin, "bob").await);
@@ -420,8 +422,8 @@ async fn people_find_each_other_by_name_and_see_no_more_than_that() {
     let found = rest.call(&as_ann, "POST", search, json!({"name": "bo"})).await;
     assert_eq!((found.status, found.ids()), (200, vec![format!("local://{bob}")]));
     let shown = &found.body["data"][0];
-    let told = ["loginName", "principalType", "provider"].map(|field| shown[field].clone());
-    assert_eq!(told, [json!("bob"), json!("user"), json!("local")]);
+    let principal = ["loginName", "principalType", "provider"].map(|field| shown[field].clone());
+    assert_eq!(principal, [json!("bob"), json!("user"), json!("local")]);
     assert_eq!((&shown["me"], &shown["principalIds"]), (&json!(false), &Value::Null));
     for none in [json!({"name": "nobody"}), json!({"name": "bo", "principalType": "group"})] {
         assert!(rest.call(&as_ann, "POST", search, none).await.ids().is_empty());
@@ -490,7 +492,7 @@ async fn a_cluster_is_created_seen_and_used_through_v3() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn members_see_their_cluster_and_what_is_in_it_and_nothing_else() {
+async fn members_see_their_cluster_and_its_contents_and_nothing_else() {
     let rest = Rest::start().await;
     let admin = rest.admin().await;
     let downstream = KubeApi::start(Profile::Cluster).await;
@@ -625,7 +627,7 @@ async fn links_to_update_and_remove_are_shown_to_who_may() {
     let shown = rest.get(&admin, setting).await.body["links"].clone();
     assert!(shown["update"].is_string() && shown["remove"].is_string(), "{shown}");
 
-    // What each link says is what the write answers, of all that either sees in any list.
+    // Each link agrees with the result of the write, for all objects that either sees in any list.
     let mut refused = 0;
     for token in [&ann, &admin] {
         let root = rest.get(token, "/v3").await.body["links"].clone();
@@ -651,7 +653,7 @@ async fn links_to_update_and_remove_are_shown_to_who_may() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_is_refused_is_refused_in_the_code_and_words_that_clients_compare() {
+async fn refusals_have_the_codes_and_messages_that_clients_compare() {
     let rest = Rest::start().await;
     let admin = rest.admin().await;
     let cluster = rest.world.create_cluster("c-one").await;
@@ -693,7 +695,7 @@ async fn what_is_refused_is_refused_in_the_code_and_words_that_clients_compare()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_quota_that_nothing_enforces_says_so_and_a_new_object_has_conditions() {
+async fn an_unenforced_quota_says_so_and_a_new_object_has_conditions() {
     let rest = Rest::start().await;
     let admin = rest.admin().await;
     let made = rest.call(&admin, "POST", "/v3/clusters", json!({"name": "one"})).await;
@@ -715,7 +717,7 @@ async fn a_quota_that_nothing_enforces_says_so_and_a_new_object_has_conditions()
     assert_eq!((&said["status"], &said["reason"]), (&json!("False"), &json!("NotImplemented")));
     assert!(said["message"].as_str().unwrap().contains("resourceQuota"), "{said}");
 
-    // It stays when controllers write theirs, and goes with the fields.
+    // It remains when controllers write their conditions, and is removed with the fields.
     let path = format!("/v3/projects/{}", made.text("id"));
     eventually("the conditions of controllers", async || {
         let shown = rest.get(&admin, &path).await.body;

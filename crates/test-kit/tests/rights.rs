@@ -1,8 +1,9 @@
-//! Whatever users, roles, bindings, clusters and projects come, change and go: the product allows what a second,
-//! small authorizer allows that shares no code with it, and nobody gains what nobody could give.
+//! Random changes of users, roles, bindings, clusters and projects. The product allows the same
+//! requests as a second, small authorizer without shared code, and no user gains a right that
+//! nobody could grant.
 //!
-//! Each seed is printed when it fails; `DROVER_RIGHTS_SEED=<seed>` runs it alone. With `DROVER_SOAK_SECONDS` new
-//! seeds come for so long.
+//! Each seed is printed when it fails; `DROVER_RIGHTS_SEED=<seed>` runs it alone. With
+//! `DROVER_SOAK_SECONDS`, new seeds are run for that long.
 
 #![allow(clippy::unwrap_used)]
 
@@ -27,11 +28,11 @@ use tokio::task::JoinSet;
 /// Seeds of every run, and steps of each: ten thousand together.
 const SEEDS: u64 = 8;
 const STEPS: usize = 1_250;
-/// Runs at once: each waits for the disk and for watches most of the time.
+/// Concurrent runs: each waits for the disk and for watches most of the time.
 const AT_ONCE: usize = 4;
 /// Seeds of a soak begin here.
 const SOAK_SEED: u64 = 1 << 20;
-/// A planted bug must be found within so many steps of each of so many seeds.
+/// A planted bug must be found within this many steps of each of this many seeds.
 const PLANTED_STEPS: usize = 1_000;
 const PLANTED_SEEDS: u64 = 4;
 /// Steps that a failure shows.
@@ -41,7 +42,7 @@ fn number(name: &str) -> Option<u64> {
     std::env::var(name).ok().and_then(|text| text.parse().ok())
 }
 
-/// How many steps changed something; or what went wrong, and the steps before.
+/// The number of steps that changed something; or the failure, and the steps before it.
 async fn run(seed: u64, steps: usize, bug: Option<Bug>) -> Result<usize, String> {
     let mut run = Run::start(seed, bug).await;
     let result = run.steps(steps).await;
@@ -51,7 +52,7 @@ async fn run(seed: u64, steps: usize, bug: Option<Bug>) -> Result<usize, String>
     })
 }
 
-/// In a runtime of its own, with which all that the run started ends: in a soak thousands follow one another.
+/// Runs in a runtime of its own, which ends all tasks of the run: a soak has thousands of runs.
 fn run_here(seed: u64, steps: usize, bug: Option<Bug>) -> Result<usize, String> {
     let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let result = runtime.block_on(run(seed, steps, bug));
@@ -60,7 +61,7 @@ fn run_here(seed: u64, steps: usize, bug: Option<Bug>) -> Result<usize, String> 
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nobody_gains_a_right_that_nobody_could_give() {
+async fn no_user_gains_a_right_that_nobody_could_grant() {
     let began = Instant::now();
     let until = began + Duration::from_secs(number("DROVER_SOAK_SECONDS").unwrap_or(0));
     let mut seeds: Box<dyn Iterator<Item = u64> + Send> = match number("DROVER_RIGHTS_SEED") {

@@ -1,10 +1,10 @@
-//! Where the programs are that `cargo xtask deps` builds, and the packages that it unpacks.
+//! Paths of the programs that `cargo xtask deps` builds, and of the packages that it unpacks.
 
 use std::path::{Path, PathBuf};
 
 use crate::Error;
 
-/// Names another folder than `target/deps` of the workspace; the programs are in its `bin`.
+/// Variable with another folder than `target/deps` of the workspace; the programs are in its `bin`.
 pub const DEPS_ENV: &str = "DROVER_DEPS";
 
 /// A program of the testbed.
@@ -20,21 +20,21 @@ pub enum Program {
     KubeScheduler,
     /// The node agent.
     Kubelet,
-    /// What makes Services work on a node.
+    /// The implementation of Services on a node.
     KubeProxy,
     /// The command line.
     Kubectl,
     /// The package manager.
     Helm,
-    /// What typed Go clients do.
+    /// The test program with typed Go clients.
     GoClient,
-    /// What clusters are reached through without Drover.
+    /// The tunnel that Rancher uses, for measurements.
     Remotedialer,
-    /// What programs with the Python client do.
+    /// The test program with the Python client.
     PythonClient,
-    /// What programs with the Python client of the management API do.
+    /// The test program with the Python client of the management API.
     RancherClient,
-    /// Holds namespaces.
+    /// A process that holds namespaces.
     Pause,
     /// The container runtime.
     Containerd,
@@ -47,7 +47,7 @@ pub enum Program {
 }
 
 impl Program {
-    /// What runs as long as a control plane does, in the order in which it starts.
+    /// The programs of a control plane, in the order in which they start.
     pub const CONTROL_PLANE: [Self; 4] =
         [Self::Etcd, Self::KubeApiserver, Self::KubeControllerManager, Self::KubeScheduler];
 
@@ -75,7 +75,7 @@ impl Program {
         }
     }
 
-    /// The folder inside the packages; none for what is built.
+    /// The folder inside the packages; `None` for built programs.
     const fn package_folder(self) -> Option<&'static str> {
         match self {
             Self::Containerd | Self::Ctr => Some("usr/bin"),
@@ -119,16 +119,16 @@ impl Binaries {
         &self.folder
     }
 
-    /// The root of the file system that the unpacked packages make.
+    /// The root of the file system of the unpacked packages.
     pub(crate) fn packages(&self) -> &Path {
         &self.packages
     }
 
-    /// The folder with one folder of YAML files for each module that publishes definitions of custom
-    /// resources.
+    /// The folder with one folder of YAML files for each module that publishes definitions of
+    /// custom resources.
     ///
     /// # Errors
-    /// [`Error::MissingProgram`] with the command that brings them.
+    /// [`Error::MissingProgram`] with the command that downloads them.
     pub fn definitions(&self) -> Result<PathBuf, Error> {
         let path = self.folder.with_file_name("definitions").join("current");
         if path.is_dir() {

@@ -1,6 +1,6 @@
-//! The certificates of one cluster: its authorities and what they sign.
+//! The certificates of one cluster: its authorities and the certificates that they issue.
 //!
-//! Everything is ECDSA P-256, which is made in well under a millisecond.
+//! All keys are ECDSA P-256, which are generated in well under a millisecond.
 
 mod subject;
 

@@ -1,12 +1,12 @@
 //! One control plane: its folder, ports, certificates and processes.
 //!
-//! Start order: etcd, then kube-apiserver, then controller manager and scheduler. A cluster is ready
-//! when all four say so and the ServiceAccount `default` exists, before which no pod is admitted.
-//! The flags of each component are in `components`, its files in `files`.
+//! Start order: etcd, then kube-apiserver, then controller manager and scheduler. A cluster is
+//! ready when all four report it and the ServiceAccount `default` exists, before which no pod is
+//! admitted. The flags of each component are in `components`, its files in `files`.
 
 mod components;
 mod files;
-mod place;
+mod location;
 
 use std::net::{Ipv4Addr, TcpListener};
 use std::path::{Path, PathBuf};
@@ -19,14 +19,14 @@ use crate::probe::Probe;
 use crate::{Binaries, Error, Process, Program, RecordedProcess, kubeconfig, poll_until};
 pub(crate) use components::SERVICE_RANGE;
 use files::Files;
-pub(crate) use place::Place;
+pub(crate) use location::NetworkLocation;
 
 /// A control plane is ready in some seconds; a busy machine may need ten times that.
 const READY_TIMEOUT: Duration = Duration::from_secs(90);
 const READY_INTERVAL: Duration = Duration::from_millis(50);
-/// Between choosing a port and listening on it another process may take it.
+/// Attempts to start: another process may take a port between its choice and the listener.
 const PORT_ATTEMPTS_MAX: u32 = 4;
-/// What every component prints when its port was taken in between.
+/// The message of every component when its port is already in use.
 const PORT_TAKEN: &str = "address already in use";
 
 /// The processes of a detached cluster, as JSON.
@@ -35,16 +35,16 @@ const RECORDS_FILE: &str = "processes.json";
 /// How to start a [`RealCluster`].
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Where the programs are.
+    /// The folders with the programs.
     pub binaries: Binaries,
     /// An empty or missing folder for data, logs and certificates, which the caller removes.
-    /// Without one, a temporary folder is made and removed with the cluster.
+    /// Without one, a temporary folder is created and removed with the cluster.
     pub folder: Option<PathBuf>,
     /// Leave the processes running when the value is dropped and when this process ends. The caller
     /// reads [`RealCluster::records_path`] to end them, and names a `folder`.
     pub detached: bool,
-    /// Let etcd wait for the disk, as it does in production. Tests that compare no throughput and
-    /// survive no power cut are faster without.
+    /// Let etcd sync to the disk, like in production. Tests that neither compare throughput nor
+    /// survive a power cut are faster without it.
     pub durable: bool,
 }
 
@@ -61,11 +61,11 @@ impl Default for Options {
 /// All calls block: in an async test call [`RealCluster::start`] through `spawn_blocking`.
 #[derive(Debug)]
 pub struct RealCluster {
-    // Dropped in this order: the processes end before their files go.
+    // Dropped in this order: the processes end before their files are removed.
     components: Vec<Component>,
     files: Files,
     ports: Ports,
-    place: Place,
+    location: NetworkLocation,
     server_url: String,
     kubeconfig: String,
     binaries: Binaries,
@@ -103,16 +103,16 @@ impl RealCluster {
     /// Starts a control plane as `options` say and waits until it is ready.
     ///
     /// # Errors
-    /// As [`RealCluster::start`].
+    /// Like [`RealCluster::start`].
     pub fn start_with(options: &Options) -> Result<Self, Error> {
-        Self::start_at(&Place::loopback(), options)
+        Self::start_at(&NetworkLocation::loopback(), options)
     }
 
-    /// Starts a control plane at `place`.
-    pub(crate) fn start_at(place: &Place, options: &Options) -> Result<Self, Error> {
+    /// Starts a control plane at `location`.
+    pub(crate) fn start_at(location: &NetworkLocation, options: &Options) -> Result<Self, Error> {
         let mut attempt = 1;
         loop {
-            match Self::attempt(place, options) {
+            match Self::attempt(location, options) {
                 Err(Error::Exited { log, .. })
                     if log.contains(PORT_TAKEN) && attempt < PORT_ATTEMPTS_MAX =>
                 {
@@ -123,17 +123,17 @@ impl RealCluster {
         }
     }
 
-    fn attempt(place: &Place, options: &Options) -> Result<Self, Error> {
+    fn attempt(location: &NetworkLocation, options: &Options) -> Result<Self, Error> {
         let ports = Ports::free()?;
-        let server_url = format!("https://{}:{}", place.address, ports.api_server);
-        let files = Files::create(options.folder.as_deref(), place.address, &server_url)?;
-        let probe = Probe::new(place.address, files.ca_pem(), files.admin())?;
+        let server_url = format!("https://{}:{}", location.address, ports.api_server);
+        let files = Files::create(options.folder.as_deref(), location.address, &server_url)?;
+        let probe = Probe::new(location.address, files.ca_pem(), files.admin())?;
         let kubeconfig = kubeconfig::render(&server_url, files.ca_pem(), "admin", files.admin());
         let mut cluster = Self {
             components: Vec::new(),
             files,
             ports,
-            place: place.clone(),
+            location: location.clone(),
             server_url,
             kubeconfig,
             binaries: options.binaries.clone(),
@@ -146,30 +146,31 @@ impl RealCluster {
     }
 
     fn bring_up(&mut self, options: &Options, probe: &Probe) -> Result<(), Error> {
-        let (ports, place) = (self.ports, self.place.clone());
-        let etcd = components::etcd(&self.files, ports, &place, options.durable);
+        let (ports, location) = (self.ports, self.location.clone());
+        let etcd = components::etcd(&self.files, ports, &location, options.durable);
         self.launch(Program::Etcd, etcd)?;
         self.await_ready(Program::Etcd, probe)?;
-        let api_server = components::api_server(&self.files, ports, &place);
+        let api_server = components::api_server(&self.files, ports, &location);
         self.launch(Program::KubeApiserver, api_server)?;
         self.await_ready(Program::KubeApiserver, probe)?;
-        let manager = components::controller_manager(&self.files, ports, &place);
+        let manager = components::controller_manager(&self.files, ports, &location);
         self.launch(Program::KubeControllerManager, manager)?;
-        let scheduler = components::scheduler(&self.files, ports, &place);
+        let scheduler = components::scheduler(&self.files, ports, &location);
         self.launch(Program::KubeScheduler, scheduler)?;
         self.await_ready(Program::KubeControllerManager, probe)?;
         self.await_ready(Program::KubeScheduler, probe)
     }
 
     fn launch(&mut self, program: Program, flags: Vec<std::ffi::OsString>) -> Result<(), Error> {
-        let mut command = self.place.command(&self.binaries.path(program)?);
+        let mut command = self.location.command(&self.binaries.path(program)?);
         command.args(flags).current_dir(self.files.folder());
         let process = self.spawn(program, &command)?;
         self.components.push(Component { program, command, process });
         self.write_records()
     }
 
-    /// At once after each start, so that the process can be found when this one is killed halfway.
+    /// Writes the records at once after each start, so that the processes can be found when this
+    /// one is killed before the end.
     fn write_records(&self) -> Result<(), Error> {
         if self.detached {
             let records = serde_json::json!(self.records()).to_string();
@@ -190,8 +191,8 @@ impl RealCluster {
         };
         let process = &mut component.process;
         let outcome = poll_until(READY_TIMEOUT, READY_INTERVAL, || {
-            // The start is over as soon as the component has ended.
-            if let Some(status) = process.ended() {
+            // The start has failed as soon as the component has ended.
+            if let Some(status) = process.exit_status() {
                 return Ok(Some(status));
             }
             ready(program, ports, probe).map(|()| None)
@@ -224,7 +225,7 @@ impl RealCluster {
         &self.kubeconfig
     }
 
-    /// The file with [`RealCluster::kubeconfig`]; it goes with the cluster.
+    /// The file with [`RealCluster::kubeconfig`]; it is removed with the cluster.
     #[must_use]
     pub fn kubeconfig_path(&self) -> PathBuf {
         self.files.admin_kubeconfig()
@@ -236,8 +237,8 @@ impl RealCluster {
         self.files.ca_pem()
     }
 
-    /// A self-contained kubeconfig for `user` in `groups`, by a client certificate. The user has the
-    /// rights that RBAC gives, that is none to begin with.
+    /// A self-contained kubeconfig for `user` in `groups`, by a client certificate. The user has
+    /// the rights that RBAC grants, initially none.
     ///
     /// # Errors
     /// [`Error::Certificate`].
@@ -246,7 +247,7 @@ impl RealCluster {
         Ok(kubeconfig::render(&self.server_url, self.files.ca_pem(), user, &client))
     }
 
-    /// As [`RealCluster::kubeconfig_for`], in a file that goes with the cluster.
+    /// Like [`RealCluster::kubeconfig_for`], in a file that is removed with the cluster.
     ///
     /// # Errors
     /// [`Error::Certificate`], [`Error::File`].
@@ -274,7 +275,7 @@ impl RealCluster {
         Ok(command)
     }
 
-    /// Where the programs are.
+    /// The folders with the programs.
     #[must_use]
     pub fn binaries(&self) -> &Binaries {
         &self.binaries
@@ -289,7 +290,7 @@ impl RealCluster {
     /// `http://ADDRESS:PORT` of etcd, for reading behind the API server's back.
     #[must_use]
     pub fn etcd_url(&self) -> String {
-        format!("http://{}:{}", self.place.address, self.ports.etcd_client)
+        format!("http://{}:{}", self.location.address, self.ports.etcd_client)
     }
 
     /// The log file of `program`.
@@ -304,19 +305,20 @@ impl RealCluster {
         self.components.iter().find(|one| one.program == program).map(|one| one.process.id())
     }
 
-    /// What is needed to end this cluster's processes later and from elsewhere.
+    /// The records to end this cluster's processes later, from another process.
     #[must_use]
     pub fn records(&self) -> Vec<RecordedProcess> {
         self.components.iter().filter_map(|one| one.process.record()).collect()
     }
 
-    /// Where a detached cluster in `folder` keeps its records, from its first process on.
+    /// The file with the records of a detached cluster in `folder`, written from its first process
+    /// on.
     #[must_use]
     pub fn records_path(folder: &Path) -> PathBuf {
         folder.join(RECORDS_FILE)
     }
 
-    /// Kills one component, as a crash would.
+    /// Kills one component, like a crash.
     pub fn crash(&mut self, program: Program) {
         if let Some(one) = self.components.iter_mut().find(|one| one.program == program) {
             one.process.end();
@@ -326,7 +328,7 @@ impl RealCluster {
     /// Starts a crashed component again, with the same ports and data, and waits until it is ready.
     ///
     /// # Errors
-    /// As [`RealCluster::start`]. Its earlier log is replaced.
+    /// Like [`RealCluster::start`]. Its earlier log is replaced.
     pub fn revive(&mut self, program: Program) -> Result<(), Error> {
         let Some(at) = self.components.iter().position(|one| one.program == program) else {
             return Ok(());
@@ -338,7 +340,7 @@ impl RealCluster {
     }
 
     pub(crate) fn probe(&self) -> Result<Probe, Error> {
-        Probe::new(self.place.address, self.files.ca_pem(), self.files.admin())
+        Probe::new(self.location.address, self.files.ca_pem(), self.files.admin())
     }
 
     pub(crate) fn api_server_port(&self) -> u16 {
@@ -350,7 +352,7 @@ impl RealCluster {
     }
 
     pub(crate) fn kill(&mut self) {
-        // All at once; reaping one after the other then takes no time.
+        // All are killed first, so that reaping them one by one takes no time.
         self.components.iter_mut().for_each(|one| one.process.kill());
         self.components.iter_mut().for_each(|one| one.process.end());
     }
@@ -369,7 +371,7 @@ fn ready(program: Program, ports: Ports, probe: &Probe) -> Result<(), String> {
         Program::Etcd => probe.http(ports.etcd_client, "/readyz"),
         Program::KubeApiserver => {
             probe.https(ports.api_server, "/readyz")?;
-            // It makes its namespaces beside being ready, this one as the last.
+            // It creates the namespaces independently of its readiness, this one last.
             probe.https(ports.api_server, "/api/v1/namespaces/default")
         }
         Program::KubeControllerManager => {
@@ -383,7 +385,7 @@ fn ready(program: Program, ports: Ports, probe: &Probe) -> Result<(), String> {
 }
 
 impl Ports {
-    /// Five ports that are free now. All are held until the last is found, so they differ.
+    /// Five ports that are free now. All are bound until the last is found, so they differ.
     fn free() -> Result<Self, Error> {
         let hold = || TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).map_err(Error::Port);
         let held = [hold()?, hold()?, hold()?, hold()?, hold()?];

@@ -1,10 +1,10 @@
-//! Commands of the system that run to their end: what they said, or why they failed.
+//! System commands that run to completion: their output, or why they failed.
 
 use std::process::Command;
 
 use crate::Error;
 
-/// Runs `command` and gives its standard output.
+/// Runs `command` and returns its standard output.
 pub(crate) fn run(command: &mut Command) -> Result<String, Error> {
     let outcome = match command.output() {
         Ok(output) if output.status.success() => {

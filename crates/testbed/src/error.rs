@@ -1,4 +1,4 @@
-//! What can go wrong between asking for a cluster and having one.
+//! Errors of starting, using and ending a cluster.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,12 +6,12 @@ use std::time::Duration;
 /// Why a real cluster could not be started, used or ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// A program has not been built. Build it; no test goes on without it.
+    /// A program has not been built. Build it; no test continues without it.
     #[error("'{program}' is not at '{}'; build it with `cargo xtask deps`", path.display())]
     MissingProgram {
         /// The program's file name.
         program: &'static str,
-        /// Where it was looked for.
+        /// The expected path.
         path: PathBuf,
     },
     /// A file or folder of the cluster could not be written or read.
@@ -37,7 +37,7 @@ pub enum Error {
     /// The TLS client that probes the API server could not be set up.
     #[error("cannot set up TLS towards the API server")]
     Tls(#[source] rustls::Error),
-    /// No loopback port could be had.
+    /// No loopback port is free.
     #[error("cannot find a free loopback port")]
     Port(#[source] std::io::Error),
     /// A process could not be started at all.
@@ -69,9 +69,9 @@ pub enum Error {
     NotReady {
         /// Which component.
         component: String,
-        /// How long was waited.
+        /// The time that was waited.
         waited: Duration,
-        /// What the last probe said.
+        /// The result of the last probe.
         last: String,
         /// The end of its log.
         log: String,
@@ -82,15 +82,15 @@ pub enum Error {
         /// What is missing, and how to get it.
         needed: String,
     },
-    /// A command of the system that a node is set up with, or speaks through, failed.
+    /// A system command that sets up a node, or runs on it, failed.
     #[error("`{command}` failed ({outcome})")]
     Command {
-        /// As one would type it.
+        /// The command line.
         command: String,
-        /// How it ended and what it said.
+        /// Its exit status and output.
         outcome: String,
     },
-    /// Something of a node is still there after its processes were killed.
+    /// A leftover of a node still exists after its processes were killed.
     #[error("'{}' cannot be removed: {last}", path.display())]
     WouldNotGo {
         /// A control group.
@@ -98,14 +98,14 @@ pub enum Error {
         /// Why the last attempt failed.
         last: String,
     },
-    /// A recorded process would not end.
-    #[error("process {pid} ('{name}') is still there {waited:?} after SIGKILL")]
+    /// A recorded process did not end.
+    #[error("process {pid} ('{name}') still runs {waited:?} after SIGKILL")]
     WouldNotEnd {
         /// Name of the process.
         name: String,
         /// Its id.
         pid: i32,
-        /// How long was waited.
+        /// The time that was waited.
         waited: Duration,
     },
 }

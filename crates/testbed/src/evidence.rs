@@ -1,5 +1,5 @@
-//! What a failed test leaves behind for whoever has to explain it: the logs of the processes it used,
-//! the commands and requests it made, the state of its servers, and the load of the machine.
+//! Evidence of a failed test, for its analysis: the logs of its processes, its commands and
+//! requests, the state of its servers, and the load of the machine.
 //!
 //! The test runner names the folder in [`EVIDENCE_ENV`]; without it nothing is written. A hook on
 //! panics collects everything while the processes still run. The folder of a test is found by the
@@ -13,25 +13,25 @@ use std::sync::mpsc;
 use std::sync::{Arc, Mutex, Once, PoisonError, Weak};
 use std::time::{Duration, SystemTime};
 
-/// Begins the path of the folder of every failed test; the name of the test is its end.
+/// Variable with the prefix of the folder of every failed test; the rest is the name of the test.
 pub const EVIDENCE_ENV: &str = "DROVER_TEST_EVIDENCE";
-/// The file with what [`record_call`] was given.
+/// The file with the calls that [`record_call`] recorded.
 pub const CALLS_FILE: &str = "clients.log";
 /// The file with the load of the machine.
 pub const MACHINE_FILE: &str = "machine.txt";
 
-/// The end of each log that is copied: a loop of errors must not fill the disk.
+/// The size of the end of each log that is copied: a loop of errors must not fill the disk.
 const LOG_BYTES_MAX: u64 = 4 << 20;
-/// Calls that are remembered, of all tests of the program.
+/// Most calls that are stored, of all tests of the program.
 const CALLS_MAX: usize = 400;
-/// Of the output of one call.
+/// Most bytes that are stored of the output of one call.
 const CALL_BYTES_MAX: usize = 4096;
-/// A witness that takes longer is left alone: its server may be what hangs.
+/// A witness that takes longer is abandoned: its server may hang.
 const WITNESS_TIMEOUT: Duration = Duration::from_secs(20);
-/// The thread of the witnesses; a panic in it leaves no evidence of its own.
+/// Name of the witnesses' thread; a panic in it produces no evidence of its own.
 const WITNESS_THREAD: &str = "evidence";
 
-/// Writes what it knows into the folder of a failed test.
+/// Writes a report into the folder of a failed test.
 type Report = dyn Fn(&Path) + Send + Sync;
 
 /// Reports into the folder of each test that fails while this value lives.
@@ -53,7 +53,7 @@ struct Log {
 #[derive(Default)]
 struct Collected {
     logs: Vec<Log>,
-    /// When, and which with its result.
+    /// Time of each call, and the call with its result.
     calls: VecDeque<(String, String)>,
     witnesses: Vec<Weak<Report>>,
 }
@@ -65,15 +65,15 @@ fn collected() -> std::sync::MutexGuard<'static, Collected> {
     COLLECTED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Has `log` copied when a test fails, as long as the file exists.
-pub fn keep_log(name: &str, log: &Path) {
+/// Registers `log`, which is copied when a test fails, as long as the file exists.
+pub fn collect_log(name: &str, log: &Path) {
     install();
     let mut collected = collected();
     collected.logs.retain(|known| known.path.exists() && known.path != log);
     collected.logs.push(Log { name: name.to_owned(), path: log.to_owned() });
 }
 
-/// Remembers a command or request of a test, and its result.
+/// Stores a command or request of a test, and its result.
 pub fn record_call(call: &str, result: &str) {
     install();
     let mut end = result.len().min(CALL_BYTES_MAX);
@@ -84,7 +84,7 @@ pub fn record_call(call: &str, result: &str) {
     let name = thread.name().unwrap_or("another thread");
     let text = format!("[{name}] {call}\n{}\n", result[..end].trim_end());
     let calls = &mut collected().calls;
-    // Tests wait for a state by the same request again and again: the last of them is enough.
+    // Tests poll for a state by repeating a request: the last one is enough.
     if calls.back().is_some_and(|(_, last)| *last == text) {
         calls.pop_back();
     } else if calls.len() == CALLS_MAX {
@@ -93,8 +93,8 @@ pub fn record_call(call: &str, result: &str) {
     calls.push_back((clock(), text));
 }
 
-/// Has `report` write into the folder of each test that fails until the value is dropped. It runs
-/// in a thread of its own, and is left alone after [`WITNESS_TIMEOUT`].
+/// Registers `report`, which writes into the folder of each test that fails until the value is
+/// dropped. It runs in a thread of its own, and is abandoned after [`WITNESS_TIMEOUT`].
 pub fn witness(report: impl Fn(&Path) + Send + Sync + 'static) -> Witness {
     install();
     let report: Arc<Report> = Arc::new(report);
@@ -115,9 +115,9 @@ fn install() {
             if let Some(test) = thread.name().filter(|name| *name != WITNESS_THREAD) {
                 let mut folder = prefix.clone();
                 folder.push(test);
-                // There is nobody to report to but the test's own output.
+                // The only destination for this error is the test's own output.
                 if let Err(cause) = collect(Path::new(&folder)) {
-                    eprintln!("cannot keep evidence in '{}': {cause}", folder.display());
+                    eprintln!("cannot store evidence in '{}': {cause}", folder.display());
                 }
             }
         }));
@@ -126,13 +126,13 @@ fn install() {
 
 fn collect(folder: &Path) -> std::io::Result<()> {
     fs::create_dir_all(folder)?;
-    // What the machine does now, before the copies add to it.
+    // The load of the machine first, before the copies add to it.
     fs::write(folder.join(MACHINE_FILE), machine())?;
     let witnesses: Vec<_> = {
         let collected = collected();
         for (number, log) in collected.logs.iter().enumerate() {
             let name = log.name.replace(['/', ' '], "-");
-            // A log may be removed with its folder by another test at this moment.
+            // Another test may remove a log with its folder at the same time.
             let _ = copy_end(&log.path, &folder.join(format!("{number:02}-{name}.log")));
         }
         let calls = collected.calls.iter().map(|(time, call)| format!("{time} {call}"));
@@ -145,7 +145,7 @@ fn collect(folder: &Path) -> std::io::Result<()> {
         witnesses.iter().for_each(|report| report(&folder));
         let _ = done.send(());
     })?;
-    // Late or broken: what was written until then stays.
+    // Too late or panicked: what was written until then remains.
     let _ = reported.recv_timeout(WITNESS_TIMEOUT);
     Ok(())
 }
@@ -163,7 +163,7 @@ fn copy_end(from: &Path, to: &Path) -> std::io::Result<()> {
 fn machine() -> String {
     let mut text = format!("at {}\n", clock());
     for file in ["/proc/loadavg", "/proc/pressure/cpu", "/proc/pressure/io", "/proc/meminfo"] {
-        // Not every kernel has each of them.
+        // Not every kernel has all of these files.
         let Ok(content) = fs::read_to_string(file) else { continue };
         let first: Vec<&str> = content.lines().take(5).collect();
         text.push_str(&format!("{file}:\n{}\n", first.join("\n")));
@@ -191,7 +191,7 @@ fn processes() -> Vec<(u64, u32, String)> {
     .collect()
 }
 
-/// Seconds since 1970, as logs of different processes can be laid beside one another by.
+/// Seconds since 1970, to compare logs of different processes.
 fn clock() -> String {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     format!("{}.{:03}", now.as_secs(), now.subsec_millis())

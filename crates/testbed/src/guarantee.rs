@@ -1,25 +1,26 @@
-//! Which tests get no second try.
+//! Tests without a second try.
 //!
-//! A test with real parts that fails is run once more, alone, and may then pass as flaky. Where Drover
-//! promises that something never happens, one failure in a thousand runs is the finding.
+//! A failed test with real components is run once more, alone, and may then pass as flaky. Where
+//! Drover guarantees that something never happens, one failure in a thousand runs is a finding.
 
 use std::fmt;
 
-/// Begins the line that a marked test prints; the test runner looks for it in the output of failures.
+/// Prefix of the line that a marked test prints; the test runner searches the output of failures
+/// for it.
 pub const NO_SECOND_TRY: &str = "no second try: ";
 
-/// What a test guards.
+/// The guarantee that a test checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guarantee {
-    /// What was acknowledged is there.
+    /// Acknowledged writes survive.
     Durability,
-    /// All see one history.
+    /// All clients observe one history.
     Consistency,
-    /// A right that ended is not used any more.
+    /// Revoked rights and credentials have no effect.
     Revocation,
-    /// Nobody does what they may not.
+    /// No caller does more than its rights allow.
     Rights,
-    /// Nobody learns what they may not.
+    /// No caller reads more than its rights allow.
     Secrecy,
 }
 
@@ -38,6 +39,6 @@ impl fmt::Display for Guarantee {
 /// Marks the running test as one that fails for good when it fails once. Called first in the test,
 /// before anything that can fail.
 pub fn no_second_try(guarantee: Guarantee) {
-    // The test program keeps it, and shows it when the test has failed.
+    // The test harness captures it, and shows it when the test has failed.
     println!("{NO_SECOND_TRY}{guarantee}");
 }

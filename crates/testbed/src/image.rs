@@ -16,14 +16,14 @@ use tar::{Builder, EntryType, Header};
 use crate::command::run;
 use crate::{Binaries, Error, Program};
 
-/// On every [`crate::RealNode`]: `/bin/sh` and some 270 usual programs. No libraries.
+/// An image on every [`crate::RealNode`]: `/bin/sh` and some 270 usual programs. No libraries.
 pub const TOOLBOX_IMAGE: &str = "drover.test/toolbox:1";
-/// What holds the namespaces of every pod.
+/// The image of the process that holds the namespaces of every pod.
 pub(crate) const PAUSE_IMAGE: &str = "drover.test/pause:1";
 
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
 
-/// An image of one layer, all of it root's.
+/// An image of one layer, in which root owns all files.
 pub struct Image {
     name: String,
     entrypoint: Vec<String>,
@@ -31,20 +31,20 @@ pub struct Image {
 }
 
 impl Image {
-    /// An empty image; `name` is a whole one, such as `drover.test/web:1`.
+    /// An empty image; `name` is fully qualified, such as `drover.test/web:1`.
     #[must_use]
     pub fn new(name: &str) -> Self {
         Self { name: name.to_owned(), entrypoint: Vec::new(), layer: Builder::new(Vec::new()) }
     }
 
-    /// What runs when a pod names no command.
+    /// The command of pods that name none.
     #[must_use]
     pub fn entrypoint(mut self, words: &[&str]) -> Self {
         self.entrypoint = words.iter().map(|&word| word.to_owned()).collect();
         self
     }
 
-    /// Adds a file that everybody may run, with the contents of `source`.
+    /// Adds a file that every user may execute, with the contents of `source`.
     ///
     /// # Errors
     /// [`Error::File`].
@@ -177,7 +177,7 @@ fn header(kind: EntryType, mode: u32, size: usize) -> Header {
     header
 }
 
-/// This machine's, as images call it.
+/// This machine's architecture, as images name it.
 fn architecture() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",

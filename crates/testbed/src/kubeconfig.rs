@@ -1,4 +1,4 @@
-//! Kubeconfig files with everything inside: no path in them that could go away.
+//! Self-contained kubeconfig files: they refer to no other file.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -10,7 +10,7 @@ pub(crate) fn render(server: &str, ca_pem: &str, user: &str, client: &Issued) ->
     let ca = STANDARD.encode(ca_pem);
     let certificate = STANDARD.encode(&client.certificate_pem);
     let key = STANDARD.encode(&client.key_pem);
-    // A JSON string is a YAML string, whatever the name holds.
+    // Every JSON string is a YAML string.
     let user = serde_json::Value::from(user).to_string();
     format!(
         "apiVersion: v1

@@ -1,10 +1,10 @@
-//! A control plane with one node on which pods really run: kubelet, containerd, runc, a bridge for
+//! A control plane with one node that runs pods for real: kubelet, containerd, runc, a bridge for
 //! the pods, and kube-proxy.
 //!
 //! Node and control plane share a network namespace (`network`); the node's mounts and processes
-//! are in namespaces of their own (`machine`), all of it in control groups (`cgroups`). `registry` knows
-//! the nodes of this machine.
-//! Nothing is installed on this machine and nothing of it is changed. `settings` has the files.
+//! are in namespaces of their own (`machine`), all of it in control groups (`cgroups`). `registry`
+//! lists the nodes of this machine. Nothing is installed on this machine, and none of its settings
+//! change. `settings` has the configuration files.
 
 mod cgroups;
 mod images;
@@ -37,11 +37,11 @@ const NODE: &str = "node-1";
 /// A node is ready in two seconds; a busy machine may need many times that.
 const READY_TIMEOUT: Duration = Duration::from_secs(90);
 const READY_INTERVAL: Duration = Duration::from_millis(50);
-/// Where the processes of a detached node are recorded, as JSON.
+/// The file with the records of a detached node's processes, as JSON.
 const RECORDS_FILE: &str = "node-processes.json";
 /// In the cluster's folder: the node's disk, settings and logs.
 const NODE_FOLDER: &str = "node";
-/// What runs on the node itself, in the order in which it starts.
+/// The programs on the node itself, in the order in which they start.
 const PROGRAMS: [Program; 3] = [Program::Containerd, Program::Kubelet, Program::KubeProxy];
 
 /// A running Kubernetes with one node.
@@ -70,15 +70,15 @@ impl RealNode {
     ///
     /// # Errors
     /// [`Error::NodeNeeds`] says what this machine or user lacks, [`Error::MissingProgram`] names
-    /// the command that brings the programs. Others as [`RealCluster::start`].
+    /// the command that installs the programs. Other errors are those of [`RealCluster::start`].
     pub fn start() -> Result<Self, Error> {
         Self::start_with(&Options::default())
     }
 
-    /// As [`RealNode::start`], as `options` say. When detached, [`RealNode::end_recorded`] ends it.
+    /// Like [`RealNode::start`], with `options`. When detached, [`RealNode::end_recorded`] ends it.
     ///
     /// # Errors
-    /// As [`RealNode::start`].
+    /// Like [`RealNode::start`].
     pub fn start_with(options: &Options) -> Result<Self, Error> {
         if !geteuid().is_root() {
             return Err(Error::NodeNeeds { needed: "root, for namespaces and mounts".to_owned() });
@@ -131,7 +131,7 @@ impl RealNode {
             start,
         };
         let options = Options { folder: Some(folder.to_owned()), ..options.clone() };
-        Ok((RealCluster::start_at(&network.place(), &options)?, parts))
+        Ok((RealCluster::start_at(&network.location(), &options)?, parts))
     }
 
     fn write_settings(&self) -> Result<(), Error> {
@@ -172,8 +172,8 @@ impl RealNode {
         self.parts.folder.join(file)
     }
 
-    /// Switches the node off, as by pulling its plug: all its pods and programs end at once. The
-    /// control plane goes on. A node that is off is left so.
+    /// Cuts the power of the node: all its pods and programs end at once. The control plane
+    /// continues. Does nothing when the node is off.
     pub fn power_off(&mut self) {
         if let Some(mut machine) = self.machine.take() {
             machine.end();
@@ -181,10 +181,10 @@ impl RealNode {
     }
 
     /// Switches the node on again and waits until it is ready; pods then start again, with the
-    /// images that it had. A node that is on is left so.
+    /// images that it had. Does nothing when the node is on.
     ///
     /// # Errors
-    /// As [`RealNode::start`].
+    /// Like [`RealNode::start`].
     pub fn power_on(&mut self) -> Result<(), Error> {
         if self.machine.is_some() {
             return Ok(());
@@ -224,17 +224,17 @@ impl RealNode {
                 })?;
             }
         }
-        Self::await_working(machine, Program::Kubelet, |_| self.look(probe, seen))
+        Self::await_working(machine, Program::Kubelet, |_| self.probe(probe, seen))
     }
 
-    /// `program` with what it needs of the packages in its environment.
+    /// A command for `program`, with an environment that finds its packages.
     fn program(&self, program: Program) -> Result<Command, Error> {
         let binaries = self.cluster.binaries();
         let packages = binaries.packages();
         let mut command = Command::new(binaries.path(program)?);
         let mut folders = vec![packages.join("usr/bin"), packages.join("usr/sbin")];
         folders.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
-        // Libraries are in the one folder there that is named by the architecture.
+        // Libraries are in the only folder there, which is named after the architecture.
         let libraries = [packages.join("usr/lib"), packages.join("lib")];
         let libraries = libraries.iter().filter_map(|folder| fs::read_dir(folder).ok());
         let libraries = libraries.flatten().flatten().map(|entry| entry.path());
@@ -248,20 +248,20 @@ impl RealNode {
         Ok(command)
     }
 
-    /// Waits until `look` finds `program` working.
+    /// Waits until `probe` finds that `program` works.
     fn await_working(
         machine: &mut Machine,
         program: Program,
-        mut look: impl FnMut(&Machine) -> Result<(), String>,
+        mut probe: impl FnMut(&Machine) -> Result<(), String>,
     ) -> Result<(), Error> {
         let outcome = poll_until(READY_TIMEOUT, READY_INTERVAL, || {
-            // The start is over as soon as one of the programs has ended.
+            // The start has failed as soon as one of the programs has ended.
             for program in PROGRAMS {
                 if let Err(ended) = machine.check(program.name()) {
                     return Ok(Err(ended));
                 }
             }
-            look(machine).map(Ok)
+            probe(machine).map(Ok)
         });
         match outcome {
             Ok(outcome) => outcome,
@@ -274,8 +274,8 @@ impl RealNode {
         }
     }
 
-    fn look(&self, probe: &Probe, seen: &str) -> Result<(), String> {
-        // What the API server says of a node may be from before it was switched off.
+    fn probe(&self, probe: &Probe, seen: &str) -> Result<(), String> {
+        // The status of a node in the API may be from before the power was cut.
         if self.last_seen(probe)? == seen {
             return Err("no sign of life".to_owned());
         }
@@ -296,25 +296,25 @@ impl RealNode {
         Ok(lease["spec"]["renewTime"].as_str().unwrap_or_default().to_owned())
     }
 
-    /// The control plane: its kubeconfig, `kubectl`, logs and processes. Everything in it listens on
-    /// [`RealNode::address`].
+    /// The control plane: its kubeconfig, `kubectl`, logs and processes. Everything in it listens
+    /// on [`RealNode::address`].
     #[must_use]
     pub fn cluster(&self) -> &RealCluster {
         &self.cluster
     }
 
-    /// As [`RealNode::cluster`], to crash and revive components.
+    /// Like [`RealNode::cluster`], to crash and restart components.
     pub fn cluster_mut(&mut self) -> &mut RealCluster {
         &mut self.cluster
     }
 
-    /// What the node is called.
+    /// The name of the node.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         NODE
     }
 
-    /// The address of the node and its control plane, which this machine can reach; as it can those
+    /// The address of the node and its control plane. This machine can reach it, and the addresses
     /// of the pods.
     #[must_use]
     pub fn address(&self) -> Ipv4Addr {
@@ -322,7 +322,7 @@ impl RealNode {
     }
 
     /// This machine's address, as the node and its pods reach it. It exists as long as the node
-    /// does: what shall be reached there listens on it, or on all addresses.
+    /// does: servers for the node must listen on it, or on all addresses.
     #[must_use]
     pub fn host_address(&self) -> Ipv4Addr {
         self.network.host_address()
@@ -335,20 +335,20 @@ impl RealNode {
         self.parts.folder.join(format!("{}.log", program.name()))
     }
 
-    /// What runs beside the control plane: the process that holds the network, and while the node
-    /// is on, those that hold all others.
+    /// Processes besides the control plane: the one that holds the network, and while the node is
+    /// on, those that hold all others.
     #[must_use]
     pub fn records(&self) -> Vec<RecordedProcess> {
         let machine = self.machine.iter().flat_map(Machine::records);
         self.network.record().into_iter().chain(machine).collect()
     }
 
-    /// [`RealNode::records`] of the node that was started detached in `folder`; none when there is
+    /// [`RealNode::records`] of the node that was started detached in `folder`; empty when there is
     /// no such node.
     ///
     /// # Errors
     /// [`Error::File`].
-    pub fn recorded(folder: &Path) -> Result<Vec<RecordedProcess>, Error> {
+    pub fn recorded_processes(folder: &Path) -> Result<Vec<RecordedProcess>, Error> {
         let path = folder.join(RECORDS_FILE);
         if !path.exists() {
             return Ok(Vec::new());
@@ -362,11 +362,11 @@ impl RealNode {
     /// records of its own.
     ///
     /// # Errors
-    /// Something would not end or go; the rest was attempted before.
+    /// A process did not end, or a leftover could not be removed; the rest was attempted before.
     pub fn end_recorded(folder: &Path) -> Result<(), Error> {
-        let records = Self::recorded(folder)?;
+        let records = Self::recorded_processes(folder)?;
         let ended: Vec<_> = records.iter().map(RecordedProcess::end).collect();
-        // Removes what has no process any more.
+        // Removes leftovers of ended processes.
         Registry::open()?;
         ended.into_iter().collect()
     }

@@ -1,5 +1,5 @@
-//! One GET at a time, over plain HTTP or TLS with a client certificate: enough to ask a component
-//! whether it is ready. Not a Kubernetes client.
+//! Single GET requests, over plain HTTP or TLS with a client certificate: enough to probe whether a
+//! component is ready. Not a Kubernetes client.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -14,19 +14,19 @@ use serde_json::Value;
 use crate::Error;
 use crate::certificates::Issued;
 
-/// Longest wait for one answer; the next look follows anyway.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// More of an answer is not read.
-const ANSWER_SIZE_MAX: u64 = 64 * 1024;
+/// Longest wait for one response; the next poll follows anyway.
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(5);
+/// The rest of a longer response is not read.
+const RESPONSE_SIZE_MAX: u64 = 64 * 1024;
 
-/// Asks the components on one address.
+/// Probes the components on one address.
 pub(crate) struct Probe {
     address: Ipv4Addr,
     tls: Arc<ClientConfig>,
 }
 
 impl Probe {
-    /// A probe of `address` that trusts `ca_pem` and shows `client`.
+    /// A probe of `address` that trusts `ca_pem` and presents `client`.
     pub(crate) fn new(address: Ipv4Addr, ca_pem: &str, client: &Issued) -> Result<Self, Error> {
         let unreadable = |_| Error::Tls(rustls::Error::General("unreadable PEM".to_owned()));
         let mut roots = RootCertStore::empty();
@@ -45,19 +45,20 @@ impl Probe {
         Ok(Self { address, tls: Arc::new(tls) })
     }
 
-    /// Whether `GET http://ADDRESS:port/path` is answered by 200; else what was seen.
+    /// Whether `GET http://ADDRESS:port/path` returns 200; the error is what was observed instead.
     pub(crate) fn http(&self, port: u16, path: &str) -> Result<(), String> {
-        judge(self.connect(port).and_then(|stream| exchange(stream, path))).map(drop)
+        require_ok(self.connect(port).and_then(|stream| exchange(stream, path))).map(drop)
     }
 
-    /// Whether `GET https://ADDRESS:port/path` is answered by 200; else what was seen.
+    /// Whether `GET https://ADDRESS:port/path` returns 200; the error is what was observed instead.
     pub(crate) fn https(&self, port: u16, path: &str) -> Result<(), String> {
-        judge(self.get(port, path)).map(drop)
+        require_ok(self.get(port, path)).map(drop)
     }
 
-    /// The JSON with which `GET https://ADDRESS:port/path` is answered; else what was seen.
+    /// The JSON response of `GET https://ADDRESS:port/path`; the error is what was observed
+    /// instead.
     pub(crate) fn json(&self, port: u16, path: &str) -> Result<Value, String> {
-        let body = judge(self.get(port, path))?;
+        let body = require_ok(self.get(port, path))?;
         serde_json::from_str(&body).map_err(|cause| cause.to_string())
     }
 
@@ -70,32 +71,32 @@ impl Probe {
 
     fn connect(&self, port: u16) -> std::io::Result<TcpStream> {
         let address = SocketAddr::from((self.address, port));
-        let stream = TcpStream::connect_timeout(&address, ANSWER_TIMEOUT)?;
-        stream.set_read_timeout(Some(ANSWER_TIMEOUT))?;
-        stream.set_write_timeout(Some(ANSWER_TIMEOUT))?;
+        let stream = TcpStream::connect_timeout(&address, RESPONSE_TIMEOUT)?;
+        stream.set_read_timeout(Some(RESPONSE_TIMEOUT))?;
+        stream.set_write_timeout(Some(RESPONSE_TIMEOUT))?;
         Ok(stream)
     }
 }
 
 fn exchange(mut stream: impl Read + Write, path: &str) -> std::io::Result<String> {
-    // An answer in HTTP/1.0 is the body as it is and ends with the connection.
+    // A response in HTTP/1.0 has a plain body and ends with the connection.
     write!(stream, "GET {path} HTTP/1.0\r\nHost: localhost\r\n\r\n")?;
     stream.flush()?;
-    let mut answer = Vec::new();
-    // A server that closes without a TLS goodbye has still answered.
-    let outcome = stream.take(ANSWER_SIZE_MAX).read_to_end(&mut answer);
-    if answer.is_empty() {
+    let mut response = Vec::new();
+    // A server that closes without a TLS close_notify has still responded.
+    let outcome = stream.take(RESPONSE_SIZE_MAX).read_to_end(&mut response);
+    if response.is_empty() {
         outcome?;
     }
-    Ok(String::from_utf8_lossy(&answer).into_owned())
+    Ok(String::from_utf8_lossy(&response).into_owned())
 }
 
-fn judge(answer: std::io::Result<String>) -> Result<String, String> {
-    let answer = answer.map_err(|cause| cause.to_string())?;
-    let first = answer.lines().next().unwrap_or("an empty answer");
+fn require_ok(response: std::io::Result<String>) -> Result<String, String> {
+    let response = response.map_err(|cause| cause.to_string())?;
+    let first = response.lines().next().unwrap_or("an empty response");
     if first.split(' ').nth(1) != Some("200") {
         return Err(first.to_owned());
     }
-    let (_, body) = answer.split_once("\r\n\r\n").unwrap_or_default();
+    let (_, body) = response.split_once("\r\n\r\n").unwrap_or_default();
     Ok(body.to_owned())
 }

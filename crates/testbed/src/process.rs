@@ -16,7 +16,7 @@ use std::sync::mpsc::{self, Sender};
 
 use crate::{Error, RecordedProcess, evidence};
 
-/// How much of the end of a log an error shows.
+/// The size of the end of a log that an error shows.
 const LOG_TAIL_BYTES: u64 = 16 * 1024;
 const LOG_TAIL_LINES: usize = 20;
 
@@ -47,10 +47,11 @@ impl Process {
         Self::launch(name, leashed, log, false)
     }
 
-    /// Starts `command` in a process group of its own, to go on after this process ends.
+    /// Starts `command` in a process group of its own, so that it continues after this process
+    /// ends.
     ///
     /// # Errors
-    /// As [`Process::start`].
+    /// Like [`Process::start`].
     pub fn start_detached(name: &str, command: &Command, log: &Path) -> Result<Self, Error> {
         let mut own = Command::new(command.get_program());
         copy(command, &mut own);
@@ -64,7 +65,7 @@ impl Process {
         command.stdin(Stdio::null()).stdout(output).stderr(errors);
         let child = on_lasting_thread(move || command.spawn())
             .map_err(|source| Error::Spawn { program: name.to_owned(), source })?;
-        evidence::keep_log(name, log);
+        evidence::collect_log(name, log);
         Ok(Self { name: name.to_owned(), child, log: log.to_owned(), detached })
     }
 
@@ -93,13 +94,13 @@ impl Process {
     }
 
     /// How the child ended, if it has.
-    pub fn ended(&mut self) -> Option<ExitStatus> {
+    pub fn exit_status(&mut self) -> Option<ExitStatus> {
         self.child.try_wait().ok().flatten()
     }
 
     /// Sends SIGKILL without waiting.
     pub fn kill(&mut self) {
-        // A child that has already ended is what was wanted.
+        // A child that has already ended is fine.
         let _ = self.child.kill();
     }
 
@@ -110,7 +111,8 @@ impl Process {
         let _ = self.child.wait();
     }
 
-    /// What another process needs to end this one later, and nothing else in its place.
+    /// The record by which another process can end this one later, and no process that reuses its
+    /// id.
     #[must_use]
     pub fn record(&self) -> Option<RecordedProcess> {
         RecordedProcess::of(&self.name, i32::try_from(self.child.id()).ok()?)
@@ -140,7 +142,7 @@ fn copy(from: &Command, to: &mut Command) {
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// Runs `work` on the one thread that ends only with the process, and waits for the outcome.
+/// Runs `work` on the one thread that ends only with the process, and waits for the result.
 fn on_lasting_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     static THREAD: OnceLock<Sender<Job>> = OnceLock::new();
     let jobs = THREAD.get_or_init(|| {
@@ -156,7 +158,9 @@ fn on_lasting_thread<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'stati
         let _ = answer.send(work());
     });
     jobs.send(job).expect("the thread receives as long as its sender, a static, exists");
-    outcome.recv().expect("the job answers before it ends; starting a process does not panic")
+    outcome
+        .recv()
+        .expect("the job sends its result before it ends; starting a process does not panic")
 }
 
 fn tail(log: &Path) -> std::io::Result<String> {
@@ -170,7 +174,7 @@ fn tail(log: &Path) -> std::io::Result<String> {
     Ok(lines[lines.len().saturating_sub(LOG_TAIL_LINES)..].join("\n"))
 }
 
-/// `--flag=value`, also for values that are no UTF-8.
+/// `--flag=value`, also for values that are not UTF-8.
 pub(crate) fn flag(name: &str, value: impl AsRef<std::ffi::OsStr>) -> OsString {
     let mut argument = OsString::from(format!("--{name}="));
     argument.push(value);

@@ -1,5 +1,5 @@
-//! Processes that were started earlier, by another command: known by id *and* start time, so that
-//! a reused id is never mistaken for one of ours.
+//! Processes that another command started earlier: identified by id *and* start time, so that a
+//! reused id is never mistaken for a recorded process.
 
 use std::time::Duration;
 
@@ -13,10 +13,10 @@ use crate::{Error, poll_until};
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 const END_INTERVAL: Duration = Duration::from_millis(20);
 
-/// A process, to be found again.
+/// A process that can be found again.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RecordedProcess {
-    /// What it was started as.
+    /// Its name at the start.
     pub name: String,
     /// Its id.
     pub pid: i32,
@@ -37,7 +37,7 @@ impl RecordedProcess {
         started_ticks(self.pid) == Some(self.started_ticks)
     }
 
-    /// Ends it and waits until it is gone. One that is gone already is a success.
+    /// Ends it and waits until it has ended. A process that has already ended is a success.
     ///
     /// # Errors
     /// [`Error::WouldNotEnd`].
@@ -46,7 +46,7 @@ impl RecordedProcess {
             if !self.is_running() {
                 return Ok(());
             }
-            // It may have ended since the check; then the next look says so.
+            // It may have ended since the check; the next poll finds that.
             let _ = kill(Pid::from_raw(self.pid), Signal::SIGKILL);
             Err(())
         })
@@ -58,10 +58,10 @@ impl RecordedProcess {
     }
 }
 
-/// Field 22 of `/proc/PID/stat`; `None` for a process that is gone or only waits to be reaped.
+/// Field 22 of `/proc/PID/stat`; `None` for a process that has ended or only waits to be reaped.
 fn started_ticks(pid: i32) -> Option<u64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The second field is the program's name in parentheses and may itself hold some.
+    // The second field is the program's name in parentheses and may itself contain some.
     let (_, fields) = stat.rsplit_once(") ")?;
     let mut fields = fields.split(' ');
     let state = fields.next()?;

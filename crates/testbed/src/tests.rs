@@ -1,4 +1,4 @@
-//! What the testbed promises, each on real components.
+//! The guarantees of the testbed, each on real components.
 
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -14,7 +14,8 @@ use crate::{
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 const SETTLE_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Where [`a_killed_test_process_takes_its_cluster_along`] wants the records of its second self.
+/// Variable with the file to which the child process of
+/// [`a_killed_test_process_takes_its_cluster_along`] writes its records.
 const VICTIM_ENV: &str = "DROVER_TESTBED_VICTIM";
 
 fn run(command: &mut Command) -> Output {
@@ -58,7 +59,7 @@ fn a_deployment_becomes_a_replica_set_and_a_pending_pod() {
     let pod = poll_until(SETTLE_TIMEOUT, SETTLE_INTERVAL, || {
         let pods = get(&cluster, &["get", "pods", "-l", "app=web"]);
         let pod = pods["items"][0].clone();
-        // The scheduler has seen it too: there is no node to put it on.
+        // The scheduler has processed it too: there is no node for it.
         let unscheduled = pod["status"]["conditions"][0]["reason"] == "Unschedulable";
         if unscheduled { Ok(pod) } else { Err(pods) }
     })
@@ -154,7 +155,7 @@ fn a_killed_test_process_takes_its_cluster_along() {
         let unfinished = Path::new(&report).with_extension("part");
         std::fs::write(&unfinished, serde_json::to_vec(&cluster.records()).unwrap()).unwrap();
         std::fs::rename(&unfinished, &report).unwrap();
-        // Until it is killed.
+        // Runs until it is killed.
         loop {
             std::thread::park();
         }
@@ -165,7 +166,7 @@ fn a_killed_test_process_takes_its_cluster_along() {
     second_self
         .args(["--exact", "tests::a_killed_test_process_takes_its_cluster_along"])
         .env(VICTIM_ENV, &report)
-        // What the killed process cannot remove itself.
+        // Removes what the killed process could not remove.
         .env("TMPDIR", folder.path());
     let mut victim =
         Process::start("victim", &second_self, &folder.path().join("victim.log")).unwrap();
@@ -229,18 +230,20 @@ fn a_recorded_process_is_ended_and_a_reused_id_is_left_alone() {
     assert!(record.is_running(), "a process of another start time was ended");
     record.end().unwrap();
     assert!(!record.is_running());
-    let status = poll_until(SETTLE_TIMEOUT, SETTLE_INTERVAL, || process.ended().ok_or(())).unwrap();
+    let status =
+        poll_until(SETTLE_TIMEOUT, SETTLE_INTERVAL, || process.exit_status().ok_or(())).unwrap();
     assert_eq!(status.signal(), Some(9));
 }
 
 #[test]
-fn a_failed_test_leaves_its_logs_its_calls_what_witnesses_know_and_the_load() {
+fn a_failed_test_leaves_its_logs_calls_reports_of_witnesses_and_the_load() {
     if std::env::var_os(VICTIM_ENV).is_some() {
         let folder = tempfile::tempdir().unwrap();
         let log = folder.path().join("echo.log");
         let mut process =
             Process::start("echo", Command::new("echo").arg("started"), &log).unwrap();
-        poll_until(SETTLE_TIMEOUT, SETTLE_INTERVAL, || process.ended().ok_or("it runs")).unwrap();
+        poll_until(SETTLE_TIMEOUT, SETTLE_INTERVAL, || process.exit_status().ok_or("it runs"))
+            .unwrap();
         evidence::record_call("kubectl get pods", "1: no such server");
         evidence::record_call("kubectl get pods", "1: no such server");
         let _witness = evidence::witness(|folder| {
@@ -249,7 +252,7 @@ fn a_failed_test_leaves_its_logs_its_calls_what_witnesses_know_and_the_load() {
         panic!("on purpose");
     }
     let folder = tempfile::tempdir().unwrap();
-    let name = "tests::a_failed_test_leaves_its_logs_its_calls_what_witnesses_know_and_the_load";
+    let name = "tests::a_failed_test_leaves_its_logs_calls_reports_of_witnesses_and_the_load";
     let mut second_self = Command::new(std::env::current_exe().unwrap());
     second_self.args(["--exact", name]).env(VICTIM_ENV, "1");
     let prefix = format!("{}/testbed::", folder.path().display());

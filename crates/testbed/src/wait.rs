@@ -1,22 +1,22 @@
-//! Waiting for a state by looking at it again and again: the only place of this crate that sleeps.
+//! Waits for a state by polling: the only module of this crate that sleeps.
 
 use std::time::{Duration, Instant};
 
-/// Calls `look` every `interval` until it gives `Ok` or `timeout` has passed.
+/// Calls `probe` every `interval` until it returns `Ok` or `timeout` has passed.
 ///
-/// `look` is called at least once, and once more at the deadline.
+/// `probe` is called at least once, and once more at the deadline.
 ///
 /// # Errors
-/// What `look` said last, when the time is over.
+/// The last error of `probe`, when `timeout` has passed.
 pub fn poll_until<T, E>(
     timeout: Duration,
     interval: Duration,
-    mut look: impl FnMut() -> Result<T, E>,
+    mut probe: impl FnMut() -> Result<T, E>,
 ) -> Result<T, E> {
     let deadline = Instant::now() + timeout;
     loop {
         let last_look = Instant::now() >= deadline;
-        match look() {
+        match probe() {
             Ok(found) => return Ok(found),
             Err(last) if last_look => return Err(last),
             Err(_) => pause(interval),

@@ -1,4 +1,4 @@
-//! Our kinds and our controllers against a real Kubernetes control plane.
+//! Drover's kinds and controllers against a real Kubernetes control plane.
 
 #![allow(clippy::unwrap_used)]
 
@@ -35,7 +35,7 @@ fn start() -> RealCluster {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_real_api_server_takes_our_definitions_and_objects() {
+async fn a_real_api_server_accepts_drovers_definitions_and_objects() {
     let cluster = tokio::task::spawn_blocking(start).await.unwrap();
     let client = admin(&cluster).await;
     let definitions: Api<CustomResourceDefinition> = Api::all(client.clone());
@@ -48,15 +48,15 @@ async fn a_real_api_server_takes_our_definitions_and_objects() {
         let conditions = stored.status.unwrap().conditions.unwrap_or_default();
         assert!(conditions.iter().all(|c| c.type_ != "NonStructuralSchema"), "{conditions:?}");
     }
-    let mut wanted = Cluster::default();
-    wanted.metadata.name = Some("c-abcde".to_owned());
-    wanted.spec.display_name = "north".to_owned();
-    wanted.spec.generic_engine_config = Some(json!({"nodes": [{"count": 1}]}));
+    let mut desired = Cluster::default();
+    desired.metadata.name = Some("c-abcde".to_owned());
+    desired.spec.display_name = "north".to_owned();
+    desired.spec.generic_engine_config = Some(json!({"nodes": [{"count": 1}]}));
     let clusters: Api<Cluster> = Api::all(client.clone());
-    let stored = clusters.create(&PostParams::default(), &wanted).await.unwrap();
-    assert_eq!(stored.spec, wanted.spec);
+    let stored = clusters.create(&PostParams::default(), &desired).await.unwrap();
+    assert_eq!(stored.spec, desired.spec);
     let status = controller::StatusPatch::new().field("driver", "imported");
-    let target = controller::Target::of::<Cluster>("", "c-abcde");
+    let target = controller::StatusTarget::of::<Cluster>("", "c-abcde");
     assert!(status.write(&client, &target).await.unwrap());
     assert!(!status.write(&client, &target).await.unwrap());
     let tokens: Api<Token> = Api::all(client);
@@ -67,7 +67,7 @@ async fn a_real_api_server_takes_our_definitions_and_objects() {
     assert_eq!(tokens.get("token-abcde").await.unwrap().ttl_millis, 5);
 }
 
-/// Everything in the cluster but what comes and goes by itself.
+/// Everything in the cluster, except what Kubernetes itself creates and deletes.
 async fn everything(client: &Client) -> BTreeSet<String> {
     let kinds = [
         ("", "v1", "Namespace"),
@@ -117,7 +117,7 @@ async fn as_agent(cluster: &RealCluster) -> Client {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_manifests_rights_are_enough_for_a_clusters_whole_life_and_nothing_stays() {
+async fn the_manifests_rights_are_enough_for_a_clusters_whole_life_and_nothing_remains() {
     let real = tokio::task::spawn_blocking(start).await.unwrap();
     let client = admin(&real).await;
     let nodes: Api<KubeNode> = Api::all(client.clone());
@@ -170,9 +170,9 @@ async fn the_manifests_rights_are_enough_for_a_clusters_whole_life_and_nothing_s
     assert!(report["report.json"].contains("\"outcome\": \"complete\""), "{report:?}");
 }
 
-/// Acts as the proxy will: the agent's token, the person's name, the role groups of this cluster.
+/// Acts like the proxy: the agent's token, the user's name, the role groups of this cluster.
 async fn members_get_what_rbac_gives(world: &World, real: &RealCluster) {
-    use feature_kit::{AccessResolver, Membership};
+    use feature_kit::{Membership, RoleResolver};
     let bindings: Api<ClusterRoleTemplateBinding> = Api::namespaced(world.admin(), "c-abcde");
     for (user, role) in [("u-owner", "cluster-owner"), ("u-member", "cluster-member")] {
         let mut binding = ClusterRoleTemplateBinding {

@@ -1,4 +1,4 @@
-//! What a node of the testbed promises, each on real components.
+//! The guarantees of a node of the testbed, each on real components.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,8 @@ use testbed::{Image, Process, Program, RealNode, RecordedProcess, TOOLBOX_IMAGE,
 
 const SETTLE_TIMEOUT: Duration = Duration::from_secs(60);
 const SETTLE_INTERVAL: Duration = Duration::from_millis(100);
-/// Where [`a_killed_test_process_takes_its_node_along`] wants the report of its second self.
+/// Variable with the file to which the child process of
+/// [`a_killed_test_process_takes_its_node_along`] writes its report.
 const VICTIM_ENV: &str = "DROVER_TESTBED_NODE_VICTIM";
 /// Settings of the whole kernel that a kubelet would change.
 const KERNEL_SETTINGS: [&str; 3] = ["kernel/panic", "kernel/panic_on_oops", "vm/overcommit_memory"];
@@ -60,12 +61,12 @@ fn await_ready(node: &RealNode, name: &str) {
     kubectl(node, &["wait", "--for=condition=Ready", "--timeout=60s", &name]);
 }
 
-fn eventually<T>(look: impl FnMut() -> Result<T, String>) -> T {
-    poll_until(SETTLE_TIMEOUT, SETTLE_INTERVAL, look).unwrap_or_else(|last| panic!("{last}"))
+fn eventually<T>(probe: impl FnMut() -> Result<T, String>) -> T {
+    poll_until(SETTLE_TIMEOUT, SETTLE_INTERVAL, probe).unwrap_or_else(|last| panic!("{last}"))
 }
 
 #[test]
-fn a_pod_runs_speaks_listens_and_finds_the_way() {
+fn a_pod_runs_connects_listens_and_resolves_services() {
     let node = RealNode::start().unwrap();
     let server = "echo started; echo page > /tmp/index.html; exec httpd -f -p 80 -h /tmp";
     apply(&node, &pod("web", TOOLBOX_IMAGE, &["sh", "-c", server]));
@@ -123,7 +124,7 @@ fn a_node_that_loses_power_comes_back_with_its_pods_and_images() {
     let image = Image::new(name).program("busybox", &busybox).unwrap();
     image.entrypoint(&["/busybox", "sleep", "1000"]).write(&archive).unwrap();
     assert_eq!(node.import(&archive).unwrap(), [name]);
-    // The image says what to run.
+    // The command comes from the image.
     let mut own = pod("own", name, &[]);
     own["spec"]["containers"][0].as_object_mut().unwrap().remove("command");
     apply(&node, &own);
@@ -157,8 +158,8 @@ fn a_node_that_loses_power_comes_back_with_its_pods_and_images() {
     assert_eq!(restarts(&node), Some(1));
 }
 
-/// What a node has outside of its folder.
-fn traces(node: &RealNode) -> Vec<PathBuf> {
+/// What a node leaves outside of its folder.
+fn leftovers(node: &RealNode) -> Vec<PathBuf> {
     let number = node.address().octets()[2];
     let name = format!("drover-n{number}");
     let mounts = std::fs::read_to_string("/proc/self/mounts").unwrap();
@@ -167,21 +168,21 @@ fn traces(node: &RealNode) -> Vec<PathBuf> {
         let place = fields.next()?;
         fields.next()?.starts_with("cgroup").then(|| Path::new(place).join(&name))
     });
-    let mut traces: Vec<PathBuf> = groups.collect();
-    traces.push(Path::new("/sys/class/net").join(&name));
-    traces.push(node.cluster().folder().to_owned());
-    assert!(traces.iter().all(|trace| trace.exists()), "{traces:?}");
-    traces
+    let mut leftovers: Vec<PathBuf> = groups.collect();
+    leftovers.push(Path::new("/sys/class/net").join(&name));
+    leftovers.push(node.cluster().folder().to_owned());
+    assert!(leftovers.iter().all(|trace| trace.exists()), "{leftovers:?}");
+    leftovers
 }
 
-fn left(traces: &[PathBuf]) -> Vec<&PathBuf> {
-    traces.iter().filter(|trace| trace.exists()).collect()
+fn existing(leftovers: &[PathBuf]) -> Vec<&PathBuf> {
+    leftovers.iter().filter(|trace| trace.exists()).collect()
 }
 
 /// Every control group of pods and node.
-fn groups(traces: &[PathBuf]) -> Vec<PathBuf> {
+fn groups(leftovers: &[PathBuf]) -> Vec<PathBuf> {
     let mut groups: Vec<PathBuf> =
-        traces.iter().filter(|trace| trace.join("cgroup.procs").exists()).cloned().collect();
+        leftovers.iter().filter(|trace| trace.join("cgroup.procs").exists()).cloned().collect();
     let mut at = 0;
     while let Some(group) = groups.get(at) {
         let inside = std::fs::read_dir(group).unwrap().flatten().map(|entry| entry.path());
@@ -192,10 +193,10 @@ fn groups(traces: &[PathBuf]) -> Vec<PathBuf> {
     groups
 }
 
-/// Processes of pods and node, as this machine sees them.
-fn members(traces: &[PathBuf]) -> Vec<RecordedProcess> {
+/// Processes of pods and node, with their ids on this machine.
+fn members(leftovers: &[PathBuf]) -> Vec<RecordedProcess> {
     let mut members = Vec::new();
-    for group in groups(traces) {
+    for group in groups(leftovers) {
         let processes = std::fs::read_to_string(group.join("cgroup.procs")).unwrap();
         let processes = processes.lines().filter_map(|line| line.parse().ok());
         members.extend(processes.filter_map(|id| RecordedProcess::of("member", id)));
@@ -218,23 +219,23 @@ fn two_nodes_run_side_by_side_and_nothing_survives_their_end() {
     assert_eq!(settings(), kernel);
     assert_eq!(std::fs::read_to_string("/proc/self/mounts").unwrap(), mounts);
 
-    let (traces, others) = (traces(&first), traces(&second));
-    let mut processes = members(&traces);
+    let (leftovers, others) = (leftovers(&first), leftovers(&second));
+    let mut processes = members(&leftovers);
     processes.extend(first.records());
     processes.extend(first.cluster().records());
     assert!(processes.len() > 10, "{processes:?}");
     drop(first);
     assert!(!processes.iter().any(RecordedProcess::is_running), "{processes:?}");
-    assert_eq!(left(&traces), Vec::<&PathBuf>::new());
+    assert_eq!(existing(&leftovers), Vec::<&PathBuf>::new());
 
-    // The other one is as it was; and it ends as well when its test fails.
+    // The other node is unchanged; and it ends as well when its test fails.
     kubectl(&second, &["exec", "idle", "--", "true"]);
     let failing = std::thread::spawn(move || {
         let _node = second;
         panic!("as a failing assertion does");
     });
     assert!(failing.join().is_err());
-    assert_eq!(left(&others), Vec::<&PathBuf>::new());
+    assert_eq!(existing(&others), Vec::<&PathBuf>::new());
 }
 
 #[test]
@@ -243,20 +244,20 @@ fn a_killed_test_process_takes_its_node_along() {
         let node = RealNode::start().unwrap();
         apply(&node, &pod("idle", TOOLBOX_IMAGE, &["sleep", "1000"]));
         await_ready(&node, "idle");
-        let traces = traces(&node);
-        let mut processes = members(&traces);
+        let leftovers = leftovers(&node);
+        let mut processes = members(&leftovers);
         processes.extend(node.records());
         processes.extend(node.cluster().records());
-        // Another node may take the number; folder and pods are this one's alone.
+        // Another node may take the number; folder and pods belong to this node only.
         let is_of_pod = |group: &PathBuf| group.to_string_lossy().contains("/pod");
-        let mut traces: Vec<_> = groups(&traces).into_iter().filter(is_of_pod).collect();
-        traces.push(node.cluster().folder().to_owned());
-        assert!(traces.len() > 1, "{traces:?}");
+        let mut leftovers: Vec<_> = groups(&leftovers).into_iter().filter(is_of_pod).collect();
+        leftovers.push(node.cluster().folder().to_owned());
+        assert!(leftovers.len() > 1, "{leftovers:?}");
         let unfinished = Path::new(&report).with_extension("part");
-        let text = json!({"traces": traces, "processes": processes}).to_string();
+        let text = json!({"leftovers": leftovers, "processes": processes}).to_string();
         std::fs::write(&unfinished, text).unwrap();
         std::fs::rename(&unfinished, &report).unwrap();
-        // Until it is killed.
+        // Runs until it is killed.
         loop {
             std::thread::park();
         }
@@ -275,15 +276,15 @@ fn a_killed_test_process_takes_its_node_along() {
     });
     let processes: Vec<RecordedProcess> =
         serde_json::from_value(report["processes"].clone()).unwrap();
-    let traces: Vec<PathBuf> = serde_json::from_value(report["traces"].clone()).unwrap();
+    let leftovers: Vec<PathBuf> = serde_json::from_value(report["leftovers"].clone()).unwrap();
     assert!(processes.len() > 10 && processes.iter().all(RecordedProcess::is_running));
 
     victim.kill();
     eventually(|| {
-        let left: Vec<_> = processes.iter().filter(|process| process.is_running()).collect();
-        if left.is_empty() { Ok(()) } else { Err(format!("{left:?}")) }
+        let existing: Vec<_> = processes.iter().filter(|process| process.is_running()).collect();
+        if existing.is_empty() { Ok(()) } else { Err(format!("{existing:?}")) }
     });
-    // The next node finds what the kernel has left.
+    // The next node finds the leftovers of the kernel.
     let _next = RealNode::start().unwrap();
-    assert_eq!(left(&traces), Vec::<&PathBuf>::new());
+    assert_eq!(existing(&leftovers), Vec::<&PathBuf>::new());
 }

@@ -1,4 +1,4 @@
-//! The management side's door: answers an agent's upgrade request and runs what comes of it.
+//! The management side's entry point: responds to an agent's upgrade request and runs the session.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -23,18 +23,18 @@ use crate::refusal::Refusal;
 use crate::sessions::Sessions;
 use crate::wire::Wire;
 
-/// What came of one agent's attempt to connect.
+/// The result of one agent's attempt to connect.
 #[derive(Debug)]
-pub struct Attempt {
-    /// What the agent says of itself; absent when it sent no hello that can be read.
+pub struct ConnectAttempt {
+    /// What the agent claims about itself; `None` when it sent no readable hello.
     pub hello: Option<Hello>,
-    /// The cluster that its key or token is of, if there is one.
+    /// The cluster of its key or token, if the registrar knows one.
     pub cluster: Option<ClusterId>,
-    /// Whether its key was registered now, or why it was not let in.
+    /// How the agent was admitted, or why it was refused.
     pub result: Result<Accepted, Refusal>,
 }
 
-/// How an agent was let in.
+/// How an agent was admitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accepted {
     /// Its key was registered before.
@@ -43,14 +43,15 @@ pub enum Accepted {
     Registered,
 }
 
-/// Called once with what came of an attempt. Not at all when the agent went away before that.
-pub type Observer = Box<dyn FnOnce(Attempt) + Send>;
+/// Called once with the result of an attempt. Not called when the agent disconnects before there is
+/// one.
+pub type Observer = Box<dyn FnOnce(ConnectAttempt) + Send>;
 
-/// Answers requests on the tunnel's path. Cheap to clone.
+/// Handles requests on the tunnel's paths. Cheap to clone.
 #[derive(Clone)]
-pub struct Acceptor(Arc<Inner>);
+pub struct Acceptor(Arc<AcceptorState>);
 
-struct Inner {
+struct AcceptorState {
     registrar: Arc<dyn Registrar>,
     sessions: Arc<Sessions>,
     ca_checksum: RwLock<String>,
@@ -66,14 +67,15 @@ struct Peer {
 }
 
 impl Acceptor {
-    /// `ca_checksum`: what agents pin, lower-case hex of the SHA-256 of the CA; empty for a public
-    /// CA.
+    /// An acceptor that admits agents by `registrar` and runs their sessions in `sessions`.
+    /// `ca_checksum` is what agents pin: the SHA-256 of the CA in lower-case hex, or empty for a
+    /// public CA.
     pub fn new(
         registrar: Arc<dyn Registrar>,
         sessions: Arc<Sessions>,
         ca_checksum: impl Into<String>,
     ) -> Self {
-        Self(Arc::new(Inner {
+        Self(Arc::new(AcceptorState {
             registrar,
             sessions,
             ca_checksum: RwLock::new(ca_checksum.into()),
@@ -81,15 +83,17 @@ impl Acceptor {
         }))
     }
 
-    /// After the CA that is handed out to agents has changed. Sessions go on.
+    /// Replaces the checksum after the CA that agents receive has changed. Open sessions are not
+    /// affected.
     pub fn set_ca_checksum(&self, ca_checksum: impl Into<String>) {
         *self.0.ca_checksum.write() = ca_checksum.into();
     }
 
-    /// Answers one request: 101 and a session in a task of its own, or a refusal as a `Status`.
+    /// Handles one request. Responds with 101 and runs the session in a task of its own, or
+    /// responds with a refusal as a `Status`.
     ///
     /// `request` must come from an HTTP/1.1 server of hyper, which carries the upgrade in the
-    /// request's extensions. Its body is not read.
+    /// request's extensions. Its body is not read. `observer` gets the result of the attempt.
     pub async fn handle<B>(
         &self,
         mut request: Request<B>,
@@ -102,7 +106,7 @@ impl Acceptor {
                 let registrar = &self.0.registrar;
                 let cluster = hello.as_ref().and_then(|hello| registrar.claimed_cluster(hello));
                 let response = refusal.to_response();
-                observer(Attempt { hello, cluster, result: Err(refusal) });
+                observer(ConnectAttempt { hello, cluster, result: Err(refusal) });
                 return response;
             }
         };
@@ -120,7 +124,7 @@ impl Acceptor {
             .expect("constant headers make a response")
     }
 
-    /// Everything before the upgrade. With a refusal comes the hello, if there is one that can be read.
+    /// Everything before the upgrade. A refusal comes with the hello, if it is readable.
     async fn prepare<B>(
         &self,
         request: &Request<B>,
@@ -129,13 +133,13 @@ impl Acceptor {
         let upgrade = upgrade_key(request);
         let accept = upgrade.map(|key| derive_accept_key(key.as_bytes())).map_err(|r| (None, r))?;
         let hello = Hello::from_headers(request.headers()).map_err(|refusal| (None, refusal))?;
-        match self.judge(&hello, remote).await {
+        match self.admit(&hello, remote).await {
             Ok((admission, permit)) => Ok((accept, hello, admission, permit)),
             Err(refusal) => Err((Some(hello), refusal)),
         }
     }
 
-    async fn judge(
+    async fn admit(
         &self,
         hello: &Hello,
         remote: Option<SocketAddr>,
@@ -145,7 +149,7 @@ impl Acceptor {
             Ok(admission) if admission.key.public_key().id() == hello.key => {
                 Ok((admission, permit))
             }
-            Ok(_) => Err(Refusal::internal("the key on record is not the one asked for")),
+            Ok(_) => Err(Refusal::internal("the registrar returned another key than the agent's")),
             Err(refusal) => {
                 tracing::info!(?remote, key = %hello.key, reason = ?refusal.reason,
                     "an agent was refused");
@@ -157,13 +161,13 @@ impl Acceptor {
     async fn upgrade(self, upgrade: OnUpgrade, peer: Peer, permit: OwnedSemaphorePermit) {
         let upgraded = tokio::time::timeout(HANDSHAKE_TIME_MAX, upgrade).await;
         let Ok(Ok(upgraded)) = upgraded else {
-            tracing::debug!(remote = ?peer.remote, "an agent asked for an upgrade and went away");
+            tracing::debug!(remote = ?peer.remote, "an agent requested an upgrade and disconnected");
             return;
         };
         self.accept(TokioIo::new(upgraded), peer, permit).await;
     }
 
-    /// Everything after the upgrade, over any byte stream, to the session's end.
+    /// Everything after the upgrade, over any byte stream, until the session ends.
     async fn accept<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         io: S,
@@ -185,7 +189,7 @@ impl Acceptor {
         };
         if let Some(result) = accepted {
             let cluster = Some(admission.cluster.clone());
-            observer(Attempt { hello: Some(hello.clone()), cluster, result });
+            observer(ConnectAttempt { hello: Some(hello.clone()), cluster, result });
         }
         let id = match shaken {
             Ok(Ok(id)) => id,
@@ -211,7 +215,8 @@ impl Acceptor {
         self.0.sessions.run(id, info, wire, &*self.0.registrar).await;
     }
 
-    /// Proof, then registration of a first key, then the verdict. Gives the session's number.
+    /// Checks the proof, registers a first key, and sends the decision. Returns the number of the
+    /// session.
     async fn shake_hands<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         wire: &mut Wire<S>,
@@ -227,22 +232,22 @@ impl Acceptor {
         if outcome.is_ok() && matches!(admission.key, ExpectedKey::First(_)) {
             outcome = self.0.registrar.enrol(hello, admission).await;
         }
-        let verdict = outcome.map(|()| self.0.sessions.next_id());
-        conclude(wire, verdict.clone()).await?;
-        if verdict.is_err() {
-            // Lets the agent read the refusal before the connection goes.
+        let decision = outcome.map(|()| self.0.sessions.next_id());
+        conclude(wire, decision.clone()).await?;
+        if decision.is_err() {
+            // Lets the agent read the refusal before the connection closes.
             let _ = tokio::io::AsyncWriteExt::shutdown(wire).await;
         }
-        verdict.map_err(HandshakeError::Refused)
+        decision.map_err(HandshakeError::Refused)
     }
 }
 
-/// Checks that this is a WebSocket upgrade, and gives its key.
+/// Checks that this is a WebSocket upgrade, and returns its key.
 fn upgrade_key<B>(request: &Request<B>) -> Result<String, Refusal> {
     let headers = request.headers();
-    let has_token = |name, wanted: &str| {
+    let has_token = |name, expected: &str| {
         let values = headers.get_all(name).iter().filter_map(|value| value.to_str().ok());
-        values.flat_map(|value| value.split(',')).any(|t| t.trim().eq_ignore_ascii_case(wanted))
+        values.flat_map(|value| value.split(',')).any(|t| t.trim().eq_ignore_ascii_case(expected))
     };
     let is_upgrade = request.method() == Method::GET
         && request.version() == http::Version::HTTP_11

@@ -1,25 +1,31 @@
-//! `host:port`, as the side that dials it resolves it.
+//! `host:port`, resolved by the side that dials it.
 
 use std::fmt;
 
-/// A host and a port. IPv6 addresses stand in brackets.
+/// A host and a port. Its text is `host:port`, with brackets around an IPv6 address.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Address {
     host: String,
     port: u16,
 }
 
+/// A text or host that is no [`Address`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" must be host:port")]
 pub struct AddressError {
     text: String,
 }
 
-/// RFC 1035's limit of a name, which also covers any literal address.
+/// The limit of RFC 1035 for a name, which also covers any literal address.
 const HOST_MAX_BYTES: usize = 253;
 
 impl Address {
-    /// `host`: a name, an IPv4 address, or an IPv6 address with or without brackets.
+    /// An address of `host` (a name, an IPv4 address, or an IPv6 address with or without brackets)
+    /// and `port`. Names are not resolved.
+    ///
+    /// # Errors
+    /// The host is empty, longer than 253 bytes, or has characters that no host has; or the port is
+    /// 0. Reject the input.
     pub fn new(host: &str, port: u16) -> Result<Self, AddressError> {
         let bare = host.strip_prefix('[').and_then(|h| h.strip_suffix(']')).unwrap_or(host);
         let is_v6 = bare.parse::<std::net::Ipv6Addr>().is_ok();
@@ -32,11 +38,12 @@ impl Address {
         Ok(Self { host: bare.to_ascii_lowercase(), port })
     }
 
-    /// Without brackets.
+    /// The host, without brackets.
     pub fn host(&self) -> &str {
         &self.host
     }
 
+    /// The port, 1 to 65535.
     pub fn port(&self) -> u16 {
         self.port
     }

@@ -1,4 +1,5 @@
-//! Who may connect: the seam to the feature that keeps tokens and keys, and the rule it applies.
+//! Admission of agents: the interface to the feature that stores tokens and keys, and the rule that
+//! it applies.
 
 use std::net::SocketAddr;
 use std::time::SystemTime;
@@ -11,22 +12,26 @@ use crate::hello::Hello;
 use crate::key::{KeyId, PublicKey};
 use crate::refusal::Refusal;
 
-/// The outcome of a good hello. The agent is let in once it has proven `key`.
+/// The decision on a valid hello. The agent is admitted once it has proven `key`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Admission {
+    /// The cluster of the agent.
     pub cluster: ClusterId,
+    /// The key that the agent must prove.
     pub key: ExpectedKey,
 }
 
+/// The key that an admitted agent must prove.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ExpectedKey {
     /// A key that was registered before.
     Registered(PublicKey),
-    /// The token is good; this key is to be registered after the proof.
+    /// The token is valid; this key is registered after the proof.
     First(PublicKey),
 }
 
 impl ExpectedKey {
+    /// The public half, whether registered or not.
     pub fn public_key(&self) -> &PublicKey {
         match self {
             Self::Registered(key) | Self::First(key) => key,
@@ -34,29 +39,32 @@ impl ExpectedKey {
     }
 }
 
-/// What is known of a registration token.
+/// A stored registration token.
 #[derive(Clone, Debug)]
 pub struct TokenRecord {
     pub cluster: ClusterId,
     pub expires_at: SystemTime,
-    /// The key that was registered with it.
+    /// The key that was registered with it, if one was.
     pub used_by: Option<KeyId>,
 }
 
-/// What is known of a key.
+/// A stored key.
 #[derive(Clone, Debug)]
 pub struct KeyRecord {
     pub cluster: ClusterId,
     pub public_key: PublicKey,
 }
 
-/// The rule of registration, for a [`Registrar`] that has looked up `key` (by [`Hello::key`]) and
-/// `token` (by [`Hello::token`]).
+/// The rule of registration, for a [`Registrar`] that has read `key` (by [`Hello::key`]) and
+/// `token` (by [`Hello::token`]) from its records. Pure.
 ///
-/// A registered key needs no token, and an old token beside it is harmless. A token is good until a
-/// key is registered with it or it expires; the same key may show it again. A key belongs to one
-/// cluster. Who removes a key record must also replace the token it was registered with, or the
-/// agent registers again until that token expires.
+/// A registered key needs no token, and an old token beside it is ignored. A token is valid until a
+/// key is registered with it or it expires; the same key may present it again. A key belongs to one
+/// cluster. To remove a key record, also replace the token with which it was registered; otherwise
+/// the agent registers again until that token expires.
+///
+/// # Errors
+/// The refusal to send to the agent: its reason says whether the key or the token is the cause.
 pub fn decide(
     hello: &Hello,
     key: Option<&KeyRecord>,
@@ -87,53 +95,60 @@ pub fn decide(
     Ok(Admission { cluster: token.cluster.clone(), key: expected })
 }
 
-/// One connected agent.
+/// One session of a connected agent. All but `cluster` and `key` are the agent's claims.
 #[derive(Clone, Debug)]
 pub struct SessionInfo {
     pub cluster: ClusterId,
     pub key: KeyId,
+    /// See [`Hello::instance`].
     pub instance: String,
     pub agent_version: String,
+    /// The peer of the connection, which may be a load balancer.
     pub remote: Option<SocketAddr>,
     pub connected_at: SystemTime,
 }
 
-/// Decides who is let in, and hears who came and went. Implemented by a feature.
+/// Decides which agents are admitted, and is notified of their sessions. A feature implements it.
 ///
-/// The event methods are called from the session's own task and must return at once: hand the news
-/// to a queue.
+/// The `on_…` methods are called from the session's own task and must return at once: hand the
+/// event to a queue.
 pub trait Registrar: Send + Sync + 'static {
-    /// Judges a hello. Changes nothing: the agent has proven nothing yet.
+    /// Evaluates a hello. Changes nothing: the agent has proven nothing yet.
     ///
-    /// A refusal's message goes to the agent's log.
+    /// # Errors
+    /// The refusal to send to the agent, which logs its message.
     fn admit<'a>(&'a self, hello: &'a Hello) -> BoxFuture<'a, Result<Admission, Refusal>>;
 
     /// Registers the key of an [`ExpectedKey::First`] after the agent has proven it.
     ///
-    /// Must check again and store in one atomic step: of two agents that show the same token at
+    /// Must check again and store in one atomic step: of two agents that present the same token at
     /// once, one is refused with [`Refusal::token_used`].
+    ///
+    /// # Errors
+    /// The refusal to send to the agent; the key is then not registered.
     fn enrol<'a>(
         &'a self,
         hello: &'a Hello,
         admission: &'a Admission,
     ) -> BoxFuture<'a, Result<(), Refusal>>;
 
-    /// The cluster that the hello's token or key is of, for the records; proven is nothing.
+    /// The cluster of the hello's token or key, for audit records only: nothing is proven. By
+    /// default `None`.
     fn claimed_cluster(&self, hello: &Hello) -> Option<ClusterId> {
         let _ = hello;
         None
     }
 
-    /// A session is up.
-    fn connected(&self, session: &SessionInfo);
+    /// A session has begun.
+    fn on_connect(&self, session: &SessionInfo);
 
-    /// A session is over. Others of the same cluster may go on.
-    fn disconnected(&self, session: &SessionInfo, cause: &str);
+    /// A session has ended. Other sessions of the same cluster may be open.
+    fn on_disconnect(&self, session: &SessionInfo, cause: &str);
 
-    /// The agent told how its API server is reached: after each connect, and when the token
-    /// rotates.
-    fn reported(&self, session: &SessionInfo, credential: ApiCredential);
+    /// The agent reported how its API server is reached: after each connect, and when the token is
+    /// rotated.
+    fn on_credential(&self, session: &SessionInfo, credential: ApiCredential);
 
-    /// The agent told why it cannot say how its API server is reached.
-    fn troubled(&self, session: &SessionInfo, trouble: &str);
+    /// The agent reported why it has no credential for its API server.
+    fn on_credential_problem(&self, session: &SessionInfo, trouble: &str);
 }

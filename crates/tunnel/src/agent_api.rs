@@ -1,47 +1,54 @@
-//! The agent's HTTP API inside a session, version 1: what both sides must agree on.
+//! The agent's HTTP API inside a session, version 1: the part that both sides must agree on.
 //!
-//! | Path | Answer |
+//! | Path | Response |
 //! | --- | --- |
 //! | `GET /v1/health` | [`Health`] |
-//! | `GET /v1/version` | [`Version`] |
-//! | `GET /v1/credentials` | endless lines of JSON, one [`CredentialReport`] now and at each change |
+//! | `GET /v1/version` | [`AgentVersion`] |
+//! | `GET /v1/credentials` | endless JSON lines: a [`CredentialReport`] at once and at each change |
 //!
-//! Anything else is 404. A later version adds paths under `/v2`; unknown fields are ignored.
+//! Other paths are 404. A later version adds paths under `/v2`; unknown fields are ignored.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+/// Path of [`Health`].
 pub const PATH_HEALTH: &str = "/v1/health";
+/// Path of [`AgentVersion`].
 pub const PATH_VERSION: &str = "/v1/version";
+/// Path of the stream of [`CredentialReport`]s.
 pub const PATH_CREDENTIALS: &str = "/v1/credentials";
 
+/// The response of [`PATH_HEALTH`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Health {
-    /// `ok`.
+    /// Always `ok`.
     pub status: String,
     /// Byte streams open in this session.
     pub streams: usize,
     pub uptime_seconds: u64,
 }
 
+/// The response of [`PATH_VERSION`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Version {
+pub struct AgentVersion {
     pub agent_version: String,
+    /// See [`crate::limits::PROTOCOL_VERSION`].
     pub protocol: u32,
 }
 
-/// How the agent's own API server is reached, from where the agent stands.
+/// How the agent's own API server is reached, from inside the cluster. `Debug` leaves the token
+/// out.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ApiCredential {
-    /// `host:port`; the agent allows to dial exactly this.
+    /// `host:port`, the only address that the agent dials.
     pub address: String,
-    /// PEM.
+    /// The CA of the API server, in PEM.
     pub ca_cert: String,
-    /// Bearer token. Short-lived: the newest report counts.
+    /// Bearer token. It is short-lived: use that of the newest report.
     pub token: String,
 }
 
@@ -51,7 +58,7 @@ pub struct ApiCredential {
 pub enum CredentialReport {
     Credential(ApiCredential),
     Trouble {
-        /// For people, with what to do next.
+        /// For users, with what to do next.
         trouble: String,
     },
 }

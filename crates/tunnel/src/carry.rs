@@ -1,6 +1,7 @@
-//! Carries bytes between a stream of a session and what the agent has connected to.
+//! Carries bytes between a stream of a session and the address that the agent has connected to.
 //!
-//! As [`crate::relay`], without a copy between the two: what is read from one is what is sent to the other.
+//! Like [`crate::relay`], without a copy in between: the buffers that are read from one side are
+//! sent to the other.
 
 use std::io;
 use std::time::Duration;
@@ -12,7 +13,8 @@ use crate::Io;
 use crate::limits::{STREAM_IDLE_MAX, TARGET_READ_MAX_BYTES, TARGET_READ_MIN_BYTES};
 use crate::stream::{Moved, Stream, StreamReader, StreamWriter};
 
-/// Until both ends are through, one breaks, or nothing moves any more.
+/// Returns when both ends have finished, one has failed, or no byte has moved for
+/// [`STREAM_IDLE_MAX`].
 pub(crate) async fn carry(stream: Stream, target: Box<dyn Io>) {
     let (mut from_stream, mut to_stream) = stream.into_split();
     let (mut from_target, mut to_target) = split(target);
@@ -29,7 +31,7 @@ pub(crate) async fn carry(stream: Stream, target: Box<dyn Io>) {
     }
 }
 
-/// Errors only when the stream cannot be read any more.
+/// Fails only when the stream cannot be read any more.
 async fn to_target_from(
     from: &mut StreamReader,
     to: &mut (impl AsyncWrite + Unpin),
@@ -40,12 +42,12 @@ async fn to_target_from(
         }
         from.release(chunk.len())?;
     }
-    // A target that is gone needs no goodbye.
+    // A target that is closed already needs no shutdown.
     let _ = to.shutdown().await;
     Ok(())
 }
 
-/// Errors only when the target cannot be read any more.
+/// Fails only when the target cannot be read any more.
 async fn to_stream_from(
     from: &mut (impl AsyncRead + Unpin),
     to: &mut StreamWriter,
@@ -59,7 +61,7 @@ async fn to_stream_from(
             let _ = to.shut_down();
             return Ok(());
         }
-        // Streams at rest hold little, and those with much to carry take much at a time.
+        // Idle streams hold a small buffer, busy ones a large one.
         read_max = (2 * read).clamp(TARGET_READ_MIN_BYTES, TARGET_READ_MAX_BYTES);
         if to.send(buffer.split().freeze()).await.is_err() {
             return Ok(());
@@ -67,7 +69,7 @@ async fn to_stream_from(
     }
 }
 
-/// Returns when `moved` has stood still for `limit`, give or take as much again.
+/// Returns when `moved` has not changed for `limit`, at the latest after twice that time.
 async fn idle(moved: &Moved, limit: Duration) {
     let mut before = moved.get();
     loop {

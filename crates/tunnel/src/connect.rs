@@ -1,5 +1,5 @@
-//! The agent's way in: upgrade request and proof, over a byte stream that is already connected and,
-//! unless it is a test, encrypted.
+//! The agent's connect: upgrade request and proof, over a byte stream that is already connected
+//! and, except in tests, encrypted.
 
 use base64::{Engine, engine::general_purpose::STANDARD};
 use bytes::Bytes;
@@ -18,17 +18,19 @@ use crate::limits::{HANDSHAKE_TIME_MAX, REFUSAL_TEXT_MAX_BYTES};
 use crate::refusal::Refusal;
 use crate::wire::Wire;
 
-/// Where first contact goes; both paths are answered alike.
+/// Path of an agent that registers. The server treats both paths alike.
 pub const PATH_REGISTER: &str = "/v3/connect/register";
+/// Path of an agent that is registered.
 pub const PATH_CONNECT: &str = "/v3/connect";
 
+/// Why an agent could not connect.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
-    /// The server said no, in words for the agent's log.
+    /// The server refused the agent, with a message for the agent's log.
     #[error("the server refused this agent: {0}")]
     Refused(Refusal),
-    /// Something that is not our server answered, such as a load balancer.
-    #[error("the server answered {status} instead of opening the tunnel: {text}")]
+    /// Something other than a Drover server responded, such as a load balancer.
+    #[error("the server responded {status} instead of opening the tunnel: {text}")]
     Answer { status: StatusCode, text: String },
     #[error("send the tunnel request")]
     Http(#[from] hyper::Error),
@@ -41,7 +43,7 @@ pub enum ConnectError {
 /// An open session on the agent's side, ready for [`crate::serve::serve`].
 pub struct Established {
     pub(crate) wire: Wire<TokioIo<Upgraded>>,
-    /// What the server takes this cluster for.
+    /// The id of this cluster on the server.
     pub cluster: ClusterId,
     /// The server's number of the session, for logs.
     pub session: u64,
@@ -49,12 +51,13 @@ pub struct Established {
 
 /// Sends the upgrade request and proves the key.
 ///
+/// - `io`: a connection to the server.
 /// - `host`: value of the `Host` header.
 /// - `pinned_server`: checksum of the server's CA, when the agent has pinned one.
 ///
 /// # Errors
-/// [`ConnectError::Refused`] is final until something changes, unless [`Refusal::is_transient`];
-/// the others may pass.
+/// [`ConnectError::Refused`] persists until the key, the token or the server's records change,
+/// unless [`Refusal::is_transient`]. Retry after the other errors, with a backoff.
 pub async fn open<S>(
     io: S,
     host: &str,
@@ -96,7 +99,7 @@ where
         .header(header::SEC_WEBSOCKET_VERSION, "13")
         .header(header::SEC_WEBSOCKET_KEY, &key)
         .body(Empty::new())
-        .map_err(|error| answer(StatusCode::BAD_REQUEST, &error.to_string()))?;
+        .map_err(|error| unexpected_response(StatusCode::BAD_REQUEST, &error.to_string()))?;
     hello.write_headers(request.headers_mut());
     let response = sender.send_request(request).await?;
     let status = response.status();
@@ -105,19 +108,19 @@ where
         let body = body.map(http_body_util::Collected::to_bytes).unwrap_or_default();
         return Err(match Refusal::from_body(&body) {
             Some(refusal) => ConnectError::Refused(refusal),
-            None => answer(status, &String::from_utf8_lossy(&body)),
+            None => unexpected_response(status, &String::from_utf8_lossy(&body)),
         });
     }
     let accepted = response.headers().get(header::SEC_WEBSOCKET_ACCEPT);
     if accepted.is_none_or(|value| value.as_bytes() != derive_accept_key(key.as_bytes()).as_bytes())
     {
-        return Err(answer(status, "the answer does not belong to this request"));
+        return Err(unexpected_response(status, "the response does not belong to this request"));
     }
     Ok(hyper::upgrade::on(response).await?)
 }
 
-/// The first line of what came, without control characters: it ends up in a log.
-fn answer(status: StatusCode, text: &str) -> ConnectError {
+/// The first line of the response, without control characters, because it is logged.
+fn unexpected_response(status: StatusCode, text: &str) -> ConnectError {
     const TEXT_CHARS_MAX: usize = 200;
     let line = text.lines().next().unwrap_or_default();
     let text = line.chars().filter(|c| !c.is_control()).take(TEXT_CHARS_MAX).collect();

@@ -9,8 +9,8 @@
 //! Each is a 4-byte big-endian length and that much JSON. The signature covers both nonces, the
 //! key, the cluster and the server's identity (the checksum of its CA). So it cannot be replayed,
 //! used for another cluster, or obtained by another server and passed on: an agent that has pinned
-//! a CA signs only for that CA. TLS tells the agent that it speaks with its server; behind a load
-//! balancer that ends TLS it is this proof that tells the server who speaks.
+//! a CA signs only for that CA. TLS authenticates the server to the agent. Behind a
+//! load balancer that terminates TLS, this proof authenticates the agent to the server.
 
 use std::io;
 
@@ -27,22 +27,25 @@ use crate::limits::{HANDSHAKE_FRAME_MAX_BYTES, PROTOCOL_VERSION};
 use crate::refusal::Refusal;
 
 const NONCE_BYTES: usize = 32;
-/// Keeps signatures of this protocol apart from any other use of the key.
+/// Distinguishes the signatures of this protocol from any other use of the key.
 const CONTEXT: &str = "drover tunnel 1 agent proof";
 
+/// Why a handshake failed, by step.
 #[derive(Debug, thiserror::Error)]
 pub enum HandshakeError {
     #[error("exchange handshake messages with the peer")]
     Io(#[from] io::Error),
+    /// Bytes of a message above [`HANDSHAKE_FRAME_MAX_BYTES`].
     #[error("read a handshake message: {0} bytes announced, at most {HANDSHAKE_FRAME_MAX_BYTES}")]
     TooLong(usize),
     #[error("read a handshake message: it is not what this step expects")]
     Malformed(#[source] serde_json::Error),
     #[error(
-        "the server names itself \"{told}\" but the agent has pinned \"{pinned}\"; the connection \
+        "the server identifies itself as \"{announced}\", but the agent has pinned \"{pinned}\"; the connection \
          may be intercepted"
     )]
-    OtherServer { told: String, pinned: String },
+    OtherServer { announced: String, pinned: String },
+    /// The server's version of the protocol.
     #[error("the server speaks tunnel version {0}, this agent {PROTOCOL_VERSION}")]
     Version(u32),
     #[error("make a nonce: the random generator failed")]
@@ -75,7 +78,7 @@ pub(crate) struct Proof {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(crate) enum Verdict {
+pub(crate) enum HandshakeDecision {
     Accepted { session: u64 },
     Refused(Refusal),
 }
@@ -104,12 +107,12 @@ pub(crate) fn signed_bytes(
     bytes
 }
 
-/// Management side, first half: asks for the proof and judges it. Sends no verdict yet.
+/// Management side, first half: requests the proof and verifies it. Sends no decision yet.
 ///
 /// `server` is the checksum of the CA that agents pin, empty for a public CA.
 ///
 /// # Errors
-/// [`HandshakeError::Refused`] when the proof is wrong; tell the agent with [`conclude`].
+/// [`HandshakeError::Refused`] when the proof is wrong; send it to the agent with [`conclude`].
 pub(crate) async fn challenge<S: AsyncRead + AsyncWrite + Unpin>(
     io: &mut S,
     server: &str,
@@ -133,19 +136,20 @@ pub(crate) async fn challenge<S: AsyncRead + AsyncWrite + Unpin>(
     }
 }
 
-/// Management side, second half: tells the verdict.
+/// Management side, second half: sends the decision.
 pub(crate) async fn conclude<S: AsyncWrite + Unpin>(
     io: &mut S,
-    verdict: Result<u64, Refusal>,
+    decision: Result<u64, Refusal>,
 ) -> Result<(), HandshakeError> {
-    let verdict = match verdict {
-        Ok(session) => Verdict::Accepted { session },
-        Err(refusal) => Verdict::Refused(refusal),
+    let decision = match decision {
+        Ok(session) => HandshakeDecision::Accepted { session },
+        Err(refusal) => HandshakeDecision::Refused(refusal),
     };
-    write_frame(io, &verdict).await
+    write_frame(io, &decision).await
 }
 
-/// Agent side: answers the challenge. Gives the cluster that the server takes us for.
+/// Agent side: responds to the challenge. Returns the id of this cluster on the server, and the
+/// number of the session.
 pub(crate) async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
     io: &mut S,
     key: &AgentKey,
@@ -160,15 +164,15 @@ pub(crate) async fn prove<S: AsyncRead + AsyncWrite + Unpin>(
         && pinned != challenge.server
     {
         let pinned = pinned.to_owned();
-        return Err(HandshakeError::OtherServer { told: challenge.server, pinned });
+        return Err(HandshakeError::OtherServer { announced: challenge.server, pinned });
     }
     let agent_nonce = nonce()?;
     let signed = signed_bytes(&challenge, &key.id(), instance, &agent_nonce);
     let signature = STANDARD.encode(key.sign(&signed));
     write_frame(io, &Proof { nonce: agent_nonce, signature }).await?;
     match read_frame(io).await? {
-        Verdict::Accepted { session } => Ok((challenge.cluster.into(), session)),
-        Verdict::Refused(refusal) => Err(refusal.into()),
+        HandshakeDecision::Accepted { session } => Ok((challenge.cluster.into(), session)),
+        HandshakeDecision::Refused(refusal) => Err(refusal.into()),
     }
 }
 

@@ -1,4 +1,4 @@
-//! What an agent says about itself in the headers of its upgrade request.
+//! What an agent claims about itself in the headers of its upgrade request.
 
 use std::fmt;
 
@@ -8,13 +8,19 @@ use crate::key::{KeyId, PublicKey};
 use crate::limits::{LABEL_MAX_BYTES, PROTOCOL_VERSION, TOKEN_MAX_BYTES};
 use crate::refusal::Refusal;
 
+/// [`PROTOCOL_VERSION`].
 pub const HEADER_VERSION: HeaderName = HeaderName::from_static("x-drover-tunnel-version");
+/// [`Hello::key`].
 pub const HEADER_KEY: HeaderName = HeaderName::from_static("x-drover-tunnel-key");
+/// [`Hello::public_key`].
 pub const HEADER_PUBLIC_KEY: HeaderName = HeaderName::from_static("x-drover-tunnel-public-key");
+/// [`Hello::instance`].
 pub const HEADER_INSTANCE: HeaderName = HeaderName::from_static("x-drover-tunnel-instance");
+/// [`Hello::agent_version`].
 pub const HEADER_AGENT_VERSION: HeaderName = HeaderName::from_static("x-drover-agent-version");
+/// [`Hello::cluster_uid`].
 pub const HEADER_CLUSTER_UID: HeaderName = HeaderName::from_static("x-drover-cluster-uid");
-/// The name that agents of this family have always used.
+/// [`Hello::token`]. Rancher's agents use the same name.
 pub const HEADER_TOKEN: HeaderName = HeaderName::from_static("x-api-tunnel-token");
 
 /// A registration token. Never printed.
@@ -22,7 +28,8 @@ pub const HEADER_TOKEN: HeaderName = HeaderName::from_static("x-api-tunnel-token
 pub struct RegistrationToken(String);
 
 impl RegistrationToken {
-    /// None when empty, too long, or not printable ASCII without blanks.
+    /// `None` when the text is empty, longer than [`TOKEN_MAX_BYTES`], or not printable ASCII
+    /// without blanks.
     pub fn new(text: &str) -> Option<Self> {
         let is_good = !text.is_empty()
             && text.len() <= TOKEN_MAX_BYTES
@@ -30,7 +37,7 @@ impl RegistrationToken {
         is_good.then(|| Self(text.to_owned()))
     }
 
-    /// The secret itself: for look-up and hashing only.
+    /// The secret itself, for lookup and hashing only.
     pub fn reveal(&self) -> &str {
         &self.0
     }
@@ -42,18 +49,21 @@ impl fmt::Debug for RegistrationToken {
     }
 }
 
-/// The claims of an agent. Nothing in it is proven until the handshake is through.
+/// The claims of an agent. Nothing in it is proven until the handshake has succeeded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hello {
+    /// Id of the key that the agent will prove.
     pub key: KeyId,
-    /// Present with a token, at first contact. Invariant: its id is `key`.
+    /// Present with a token, when the agent registers. Invariant: its id is `key`.
     pub public_key: Option<PublicKey>,
     pub token: Option<RegistrationToken>,
-    /// One run of one agent process. A new session of an instance replaces its older ones.
+    /// Identifies one run of one agent process, 1 to 128 characters. A new session of an instance
+    /// replaces its older ones.
     pub instance: String,
     pub agent_version: String,
-    /// Uid of the namespace `kube-system` of the agent's cluster, which identifies a cluster for as long as it
-    /// exists. None from an agent that could not read it. A claim: it may refuse this agent, and nothing else.
+    /// Uid of the namespace `kube-system` of the agent's cluster, which identifies the cluster for
+    /// its lifetime. `None` from an agent that could not read it. It is a claim, so it may only be
+    /// a reason to refuse this agent.
     pub cluster_uid: Option<String>,
 }
 
@@ -61,7 +71,8 @@ impl Hello {
     /// Reads and checks the headers of an upgrade request.
     ///
     /// # Errors
-    /// [`crate::RefusalReason::BadHello`], naming the header. Values are not repeated.
+    /// [`crate::RefusalReason::BadHello`] with the name of the header. Values are not repeated.
+    /// Send it to the agent.
     pub fn from_headers(headers: &HeaderMap) -> Result<Self, Refusal> {
         let version = required(headers, &HEADER_VERSION)?;
         if version != PROTOCOL_VERSION.to_string() {
@@ -96,7 +107,7 @@ impl Hello {
         Ok(Self { key, public_key, token, instance, agent_version, cluster_uid })
     }
 
-    /// Writes what [`Self::from_headers`] reads.
+    /// Writes the headers that [`Self::from_headers`] reads.
     pub fn write_headers(&self, headers: &mut HeaderMap) {
         headers.insert(HEADER_VERSION, HeaderValue::from(PROTOCOL_VERSION));
         let mut put = |name, text: &str, is_secret| {
@@ -124,12 +135,13 @@ fn bad_header(name: &HeaderName, detail: &dyn fmt::Display) -> Refusal {
     Refusal::bad_hello(format_args!("header \"{name}\": {detail}"))
 }
 
-/// At most one value: which of two counts must not depend on who reads them.
+/// The value of a header that occurs at most once: which of two values counts must not depend on
+/// the reader.
 fn optional<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Result<Option<&'a str>, Refusal> {
     let mut values = headers.get_all(name).iter();
     let Some(value) = values.next() else { return Ok(None) };
     if values.next().is_some() {
-        return Err(bad_header(name, &"it must stand once"));
+        return Err(bad_header(name, &"it must occur once"));
     }
     let text = value.to_str().map_err(|_| bad_header(name, &"it must be printable ASCII"))?;
     Ok(Some(text))

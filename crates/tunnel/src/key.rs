@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 const PUBLIC_KEY_BYTES: usize = 32;
 const KEY_ID_CHARS: usize = 64;
 
+/// Why there is no key.
 #[derive(Debug, thiserror::Error)]
 pub enum KeyError {
     #[error("make an agent key: the random generator failed")]
@@ -18,35 +19,44 @@ pub enum KeyError {
     Parse,
 }
 
-/// The private half. Prints as its id.
+/// The private half of the key pair. `Debug` shows its id only.
 pub struct AgentKey {
     pair: Ed25519KeyPair,
     pkcs8: Vec<u8>,
 }
 
 impl AgentKey {
+    /// A new key pair.
+    ///
+    /// # Errors
+    /// [`KeyError::Generate`] when the system's random generator fails.
     pub fn generate() -> Result<Self, KeyError> {
         let pair = Ed25519KeyPair::generate().map_err(|_| KeyError::Generate)?;
         let pkcs8 = pair.to_pkcs8v1().map_err(|_| KeyError::Generate)?.as_ref().to_vec();
         Ok(Self { pair, pkcs8 })
     }
 
-    /// Reads what [`Self::to_pkcs8`] gave.
+    /// Reads a key from the bytes of [`Self::to_pkcs8`].
+    ///
+    /// # Errors
+    /// [`KeyError::Parse`] for anything else. Generate a new key, or report the damaged store.
     pub fn from_pkcs8(der: &[u8]) -> Result<Self, KeyError> {
         let pair = Ed25519KeyPair::from_pkcs8_maybe_unchecked(der).map_err(|_| KeyError::Parse)?;
         Ok(Self { pair, pkcs8: der.to_vec() })
     }
 
-    /// PKCS#8 in DER. Secret: keep it where only the agent reads.
+    /// The key in PKCS#8 (DER). Secret: store it where only the agent can read it.
     pub fn to_pkcs8(&self) -> &[u8] {
         &self.pkcs8
     }
 
+    /// The public half.
     pub fn public_key(&self) -> PublicKey {
         let bytes = self.pair.public_key().as_ref();
         PublicKey(bytes.try_into().expect("an Ed25519 public key has 32 bytes"))
     }
 
+    /// The id of the public half.
     pub fn id(&self) -> KeyId {
         self.public_key().id()
     }
@@ -62,11 +72,12 @@ impl fmt::Debug for AgentKey {
     }
 }
 
-/// The public half. As text, and in JSON: standard base64.
+/// The public half of an agent's key. Its text, also in JSON, is standard base64.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct PublicKey([u8; PUBLIC_KEY_BYTES]);
 
 impl PublicKey {
+    /// The id of this key.
     pub fn id(&self) -> KeyId {
         KeyId(hex(&Sha256::digest(self.0)))
     }
@@ -88,6 +99,7 @@ impl fmt::Debug for PublicKey {
     }
 }
 
+/// A text that is no [`PublicKey`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("an agent's public key must be 32 bytes in base64")]
 pub struct PublicKeyError;
@@ -101,11 +113,12 @@ impl std::str::FromStr for PublicKey {
     }
 }
 
-/// Names a key: SHA-256 of the public half in lower-case hex.
+/// Identifies a key: the SHA-256 of its public half in lower-case hex.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct KeyId(String);
 
 impl KeyId {
+    /// The 64 hex digits.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -117,6 +130,7 @@ impl fmt::Display for KeyId {
     }
 }
 
+/// A text that is no [`KeyId`].
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("a key id must be 64 lower-case hex digits")]
 pub struct KeyIdError;
@@ -151,7 +165,7 @@ macro_rules! serde_as_text {
 serde_as_text!(PublicKey);
 serde_as_text!(KeyId);
 
-/// Lower-case hex.
+/// The bytes in lower-case hex.
 pub fn hex(bytes: &[u8]) -> String {
     use fmt::Write;
     bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {

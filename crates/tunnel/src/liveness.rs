@@ -1,6 +1,6 @@
-//! Is the peer still there? Any byte from it counts, not only answers to heartbeats, so a link that
-//! is merely busy is never taken for a dead one. A peer that vanished without a word (a cut cable,
-//! a frozen host) is noticed after [`PEER_SILENCE_MAX`].
+//! Detects a dead peer. Any byte from it counts, not only replies to heartbeats, so a busy link is
+//! never taken for a dead one. A peer that vanished without closing (a cut cable, a frozen host) is
+//! detected after [`PEER_SILENCE_MAX`].
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,10 +12,10 @@ use tokio::time::{Instant, MissedTickBehavior};
 
 use crate::limits::{HEARTBEAT_INTERVAL, PEER_SILENCE_MAX};
 
-/// Long enough to read what has arrived already.
-const VERDICT_PAUSE: Duration = Duration::from_millis(500);
+/// Time to read bytes that have already arrived, before a silent peer counts as dead.
+const SILENCE_RECHECK_PAUSE: Duration = Duration::from_millis(500);
 
-/// When the peer was last heard. Shared by the wire, which marks, and those who ask.
+/// When the last byte came from the peer. The wire marks it; sessions read it.
 #[derive(Clone)]
 pub(crate) struct Heard {
     started: Instant,
@@ -53,12 +53,12 @@ impl Heard {
 
     /// Returns when the peer has been silent for [`PEER_SILENCE_MAX`].
     ///
-    /// After a standstill of this process (a suspended host, a starved processor) the clock is
-    /// ahead of the bytes that wait to be read, so the verdict falls a moment later.
+    /// When this process was stopped for a while (a suspended host, a starved processor), the clock
+    /// is ahead of the bytes that wait to be read. So the silence is checked again after a pause.
     pub(crate) async fn dead(&self) {
         loop {
             self.silent_for(PEER_SILENCE_MAX).await;
-            tokio::time::sleep(VERDICT_PAUSE).await;
+            tokio::time::sleep(SILENCE_RECHECK_PAUSE).await;
             if self.silence() >= PEER_SILENCE_MAX {
                 return;
             }
@@ -66,7 +66,7 @@ impl Heard {
     }
 }
 
-/// The measured round trip, and a bell for those who size windows by it.
+/// The measured round trip, and a notification for the tasks that size windows by it.
 #[derive(Clone, Default)]
 pub(crate) struct RoundTrip {
     micros: Arc<AtomicU64>,
@@ -81,7 +81,7 @@ impl RoundTrip {
         Duration::from_micros(self.micros.load(Ordering::Relaxed))
     }
 
-    /// The least of recent samples, forgetting slowly: a sample that waited behind bulk data says
+    /// The minimum of the samples, which decays slowly: a sample that waited behind bulk data says
     /// little about the path.
     fn record(&self, sample: Duration) {
         let sample = u64::try_from(sample.as_micros()).unwrap_or(u64::MAX).max(1);
@@ -92,12 +92,12 @@ impl RoundTrip {
         self.ring();
     }
 
-    /// How many heartbeats were answered.
+    /// The number of heartbeats that got a reply.
     pub(crate) fn samples(&self) -> u64 {
         self.samples.load(Ordering::Relaxed)
     }
 
-    /// Asks for a heartbeat now.
+    /// Requests a heartbeat now.
     pub(crate) fn hurry(&self) {
         self.hurry.notify_one();
     }
@@ -111,8 +111,8 @@ impl RoundTrip {
     }
 }
 
-/// Sends a heartbeat every [`HEARTBEAT_INTERVAL`], and when asked to hurry, and measures. Returns only when the connection is
-/// over; silence is judged by [`Heard`].
+/// Sends a heartbeat every [`HEARTBEAT_INTERVAL`] and on [`RoundTrip::hurry`], and measures the
+/// round trip. Returns only when the connection has ended; [`Heard`] detects silence.
 pub(crate) async fn beat(mut pings: PingPong, round_trip: RoundTrip) {
     let mut ticks = tokio::time::interval(HEARTBEAT_INTERVAL);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,8 +1,8 @@
-//! The receiving half of a stream, which looks at its window again when that was made smaller.
+//! The receiving half of a stream, which checks its window again after the window was made smaller.
 //!
-//! A receiver may shrink the windows of open streams, below zero if need be. The sender then waits for an update, and
-//! `h2` only considers one when bytes that were read are given back. A stream with nothing unread has none to give
-//! back: without another look both ends would wait for ever.
+//! A receiver may shrink the windows of open streams, even below zero. The sender then waits for a
+//! window update, and `h2` only considers one when bytes that were read are released. A stream with
+//! nothing unread has none to release: without another check both ends would wait forever.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -12,12 +12,12 @@ use h2::RecvStream;
 use tokio::sync::watch;
 use tokio_util::sync::ReusableBoxFuture;
 
-/// Tells the readers of a session that their windows became smaller.
+/// Notifies the readers of a session that their windows became smaller.
 #[derive(Clone, Default)]
 pub(crate) struct Shrinking(Arc<watch::Sender<()>>);
 
 impl Shrinking {
-    /// To be called once the peer has acknowledged the smaller windows.
+    /// Must be called once the peer has acknowledged the smaller windows.
     pub(crate) fn announce(&self) {
         self.0.send_replace(());
     }
@@ -25,18 +25,18 @@ impl Shrinking {
 
 async fn next(mut announced: watch::Receiver<()>) -> watch::Receiver<()> {
     if announced.changed().await.is_err() {
-        // The session is over, which the stream tells.
+        // The session has ended, which the stream reports.
         std::future::pending::<()>().await;
     }
     announced
 }
 
-pub(crate) struct Reader {
+pub(crate) struct WindowReader {
     receive: RecvStream,
     shrunk: ReusableBoxFuture<'static, watch::Receiver<()>>,
 }
 
-impl Reader {
+impl WindowReader {
     pub(crate) fn new(receive: RecvStream, shrinking: &Shrinking) -> Self {
         Self { receive, shrunk: ReusableBoxFuture::new(next(shrinking.0.subscribe())) }
     }
@@ -50,7 +50,7 @@ impl Reader {
         }
         while let Poll::Ready(announced) = self.shrunk.poll(cx) {
             self.shrunk.set(next(announced));
-            // Gives nothing back, but makes `h2` look. A stream that is gone needs no window.
+            // Releases nothing, but makes `h2` check the window. A closed stream needs no window.
             let _ = self.release(0);
         }
         Poll::Pending
@@ -60,7 +60,7 @@ impl Reader {
         std::future::poll_fn(|cx| self.poll_data(cx)).await
     }
 
-    /// Makes room for as many more bytes: this is the backpressure.
+    /// Lets the peer send as many more bytes. Not calling it is the backpressure.
     pub(crate) fn release(&mut self, bytes: usize) -> Result<(), h2::Error> {
         self.receive.flow_control().release_capacity(bytes)
     }

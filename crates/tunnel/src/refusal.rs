@@ -1,4 +1,4 @@
-//! Why an agent is not let in, in words that its log can print as they are.
+//! Why an agent is refused, with a message that its log prints unchanged.
 
 use bytes::Bytes;
 use http::{Response, StatusCode, header};
@@ -8,49 +8,53 @@ use serde::{Deserialize, Serialize};
 /// The machine-readable cause. An unknown one reads as [`RefusalReason::Other`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum RefusalReason {
-    /// The request is not a tunnel request of a version we speak.
+    /// The request is no tunnel request, or one of an unsupported version.
     BadHello,
-    /// No such key. The agent should show its registration token.
+    /// The key is not registered. The agent should present its registration token.
     KeyUnknown,
     /// The key belongs to another cluster than the token.
     KeyElsewhere,
-    /// Another entry of this server manages the agent's cluster. The agent must leave its key as it is: the
-    /// other entry's agent uses it.
+    /// Another entry of this server manages the agent's cluster. The agent must not replace its
+    /// key, because the other entry's agent uses it.
     AlreadyManaged,
+    /// No such token.
     TokenUnknown,
     TokenExpired,
     /// Another agent registered with this token before.
     TokenUsed,
-    /// The signature does not fit the key.
+    /// The signature does not match the key.
     ProofFailed,
-    /// Too much at once; come back.
+    /// Too many handshakes at once. Retry.
     Busy,
-    /// The server failed; come back.
+    /// The server failed. Retry.
     Internal,
     #[serde(other)]
     Other,
 }
 
-/// A refusal as it is sent: before the upgrade as an HTTP answer, after it in the handshake.
+/// A refusal as it is sent: before the upgrade as an HTTP response, after it in the handshake.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error, Serialize, Deserialize)]
 #[error("{message}")]
 pub struct Refusal {
     /// HTTP status.
     pub code: u16,
     pub reason: RefusalReason,
-    /// Says what is wrong and what to do about it. Never holds a token.
+    /// What is wrong and what to do about it. Never holds a token.
     pub message: String,
 }
 
 impl Refusal {
+    /// A refusal with HTTP status `code`; `message` must not hold a token.
     pub fn new(code: u16, reason: RefusalReason, message: impl Into<String>) -> Self {
         Self { code, reason, message: message.into() }
     }
 
+    /// The refusal 400 [`RefusalReason::BadHello`]. `detail` goes to the agent's log.
     pub fn bad_hello(detail: impl std::fmt::Display) -> Self {
         Self::new(400, RefusalReason::BadHello, format!("not a tunnel request: {detail}"))
     }
 
+    /// The refusal 401 [`RefusalReason::KeyUnknown`].
     pub fn key_unknown() -> Self {
         Self::new(
             401,
@@ -59,6 +63,7 @@ impl Refusal {
         )
     }
 
+    /// The refusal 403 [`RefusalReason::KeyElsewhere`].
     pub fn key_elsewhere() -> Self {
         Self::new(
             403,
@@ -69,6 +74,7 @@ impl Refusal {
         )
     }
 
+    /// The refusal 409 [`RefusalReason::AlreadyManaged`].
     pub fn already_managed() -> Self {
         Self::new(
             409,
@@ -81,6 +87,7 @@ impl Refusal {
         )
     }
 
+    /// The refusal 401 [`RefusalReason::TokenUnknown`].
     pub fn token_unknown() -> Self {
         Self::new(
             401,
@@ -90,6 +97,7 @@ impl Refusal {
         )
     }
 
+    /// The refusal 403 [`RefusalReason::TokenExpired`].
     pub fn token_expired() -> Self {
         Self::new(
             403,
@@ -99,6 +107,7 @@ impl Refusal {
         )
     }
 
+    /// The refusal 403 [`RefusalReason::TokenUsed`].
     pub fn token_used() -> Self {
         Self::new(
             403,
@@ -109,6 +118,7 @@ impl Refusal {
         )
     }
 
+    /// The refusal 403 [`RefusalReason::ProofFailed`].
     pub fn proof_failed() -> Self {
         Self::new(
             403,
@@ -118,21 +128,22 @@ impl Refusal {
         )
     }
 
+    /// The refusal 503 [`RefusalReason::Busy`].
     pub fn busy() -> Self {
         Self::new(503, RefusalReason::Busy, "too many agents are connecting at once; try again")
     }
 
-    /// `detail` goes to the agent's log: no secrets.
+    /// The refusal 500 [`RefusalReason::Internal`]. `detail` goes to the agent's log: no secrets.
     pub fn internal(detail: impl std::fmt::Display) -> Self {
         Self::new(500, RefusalReason::Internal, format!("the server could not decide: {detail}"))
     }
 
-    /// Trying again with the same key and token may help.
+    /// Whether a retry with the same key and token may succeed.
     pub fn is_transient(&self) -> bool {
         self.code >= 500
     }
 
-    /// As a Kubernetes `Status`.
+    /// The HTTP response: a Kubernetes `Status`.
     pub fn to_response(&self) -> Response<Full<Bytes>> {
         let body = serde_json::json!({
             "kind": "Status",
@@ -151,7 +162,8 @@ impl Refusal {
             .expect("constant headers make a response")
     }
 
-    /// Reads [`Self::to_response`] back. Anything else, such as a load balancer's page, gives none.
+    /// Reads the body of [`Self::to_response`]. `None` for anything else, such as a load balancer's
+    /// page.
     pub fn from_body(body: &[u8]) -> Option<Self> {
         serde_json::from_slice(body).ok()
     }

@@ -1,17 +1,20 @@
-//! Carries bytes between two connections until both are through.
+//! Carries bytes between two connections until both have finished.
 
 use std::io;
 
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, split};
 
-/// Both ways until both ends are through. A side that ends is told to the other (half-close), and each direction
-/// holds one buffer of `buffer_bytes`, so that a slow reader slows its writer.
+/// Copies bytes in both directions until both ends have finished. The end of one side is passed on
+/// to the other (half-close). Each direction holds one buffer of `buffer_bytes`, so a slow reader
+/// slows its writer.
 ///
-/// A side that takes nothing more is still read to its end: a server that has said all and closed refuses the next
-/// heartbeat of a slow client, to whom most of the answer is yet to come.
+/// A side that accepts no more bytes is still read to its end: a server that has sent its whole
+/// response and closed refuses the next heartbeat of a slow client, which has most of the response
+/// yet to receive.
 ///
 /// # Errors
-/// A side that cannot be read any more; what was read of it has been passed on.
+/// One side cannot be read any more; the bytes read before have been passed on. Close both
+/// connections.
 pub async fn relay(
     one: impl AsyncRead + AsyncWrite,
     other: impl AsyncRead + AsyncWrite,
@@ -54,31 +57,31 @@ mod tests {
 
     use super::*;
 
-    const ANSWER_BYTES: usize = 60_000;
+    const RESPONSE_BYTES: usize = 60_000;
 
     /// A client with a narrow pipe, a server with a wide one, and the relay between them.
     fn joined() -> (DuplexStream, DuplexStream, JoinHandle<io::Result<()>>) {
         let (client, near) = duplex(16);
-        let (far, server) = duplex(2 * ANSWER_BYTES);
+        let (far, server) = duplex(2 * RESPONSE_BYTES);
         (client, server, tokio::spawn(relay(near, far, 1000)))
     }
 
     #[tokio::test]
-    async fn a_server_that_said_all_and_went_is_heard_to_the_end() {
+    async fn a_response_of_a_server_that_has_closed_is_read_to_its_end() {
         let (mut client, mut server, relaying) = joined();
-        server.write_all(&[1; ANSWER_BYTES]).await.unwrap();
+        server.write_all(&[1; RESPONSE_BYTES]).await.unwrap();
         drop(server);
-        // Nobody takes this any more, and the relay knows before the answer is read.
+        // The server accepts this no more, and the relay notices before the response is read.
         client.write_all(&[0; 32]).await.unwrap();
-        let mut answer = Vec::new();
-        client.read_to_end(&mut answer).await.unwrap();
-        assert_eq!(answer.len(), ANSWER_BYTES);
+        let mut response = Vec::new();
+        client.read_to_end(&mut response).await.unwrap();
+        assert_eq!(response.len(), RESPONSE_BYTES);
         drop(client);
         relaying.await.unwrap().unwrap();
     }
 
     #[tokio::test]
-    async fn a_client_that_goes_takes_the_connection_to_the_server_along() {
+    async fn a_client_that_closes_also_closes_the_connection_to_the_server() {
         let (client, mut server, relaying) = joined();
         drop(client);
         let mut rest = Vec::new();
@@ -88,18 +91,18 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_half_close_leaves_the_way_back_open() {
+    async fn a_half_close_leaves_the_other_direction_open() {
         let (mut client, mut server, relaying) = joined();
         client.write_all(b"question").await.unwrap();
         client.shutdown().await.unwrap();
         let mut question = String::new();
         server.read_to_string(&mut question).await.unwrap();
         assert_eq!(question, "question");
-        server.write_all(b"a long answer that takes its time").await.unwrap();
+        server.write_all(b"a long response that takes its time").await.unwrap();
         drop(server);
-        let mut answer = String::new();
-        client.read_to_string(&mut answer).await.unwrap();
-        assert_eq!(answer, "a long answer that takes its time");
+        let mut response = String::new();
+        client.read_to_string(&mut response).await.unwrap();
+        assert_eq!(response, "a long response that takes its time");
         relaying.await.unwrap().unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! The agent's side of a session: answers `CONNECT` and the agent's API over HTTP/2.
+//! The agent's side of a session: serves `CONNECT` and the agent's API over HTTP/2.
 
 use std::collections::HashSet;
 use std::io;
@@ -18,7 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::Io;
 use crate::address::Address;
 use crate::agent_api::{
-    CredentialReport, Health, PATH_CREDENTIALS, PATH_HEALTH, PATH_VERSION, Version,
+    AgentVersion, CredentialReport, Health, PATH_CREDENTIALS, PATH_HEALTH, PATH_VERSION,
 };
 use crate::carry::carry;
 use crate::connect::Established;
@@ -31,26 +31,30 @@ use crate::stream::{Slots, Stream, to_io};
 use crate::window::{CONNECTION_WINDOW, STREAM_WINDOW_START, Windows};
 use crate::wire::Wire;
 
-/// Streams beyond our own limit that the peer may open before HTTP/2 itself refuses; so that it
-/// hears our answer rather than a reset.
+/// Streams beyond [`STREAMS_PER_SESSION_MAX`] that the peer may open before HTTP/2 itself refuses,
+/// so that it gets a response rather than a reset.
 const STREAMS_SLACK: u32 = 16;
 
-/// What the agent connects to on the server's behalf.
+/// The addresses that the agent connects to on the server's behalf.
 pub trait Outbound: Send + Sync + 'static {
     /// Whether `address` may be dialled at all.
     fn allows(&self, address: &Address) -> bool;
 
-    /// Connects. Not asked for what is not allowed.
+    /// Connects to an address that [`Self::allows`] returned true for. The caller limits the time.
+    ///
+    /// # Errors
+    /// The address cannot be reached. The error's text is sent to the server.
     fn dial<'a>(&'a self, address: &'a Address) -> BoxFuture<'a, io::Result<Box<dyn Io>>>;
 }
 
-/// Plain TCP to a fixed set of addresses: by default the agent's own API server and nothing else,
-/// so that a server gone bad cannot look around in the cluster's network.
+/// Plain TCP to a fixed set of addresses: by default only the agent's own API server, so that a
+/// compromised server cannot explore the cluster's network.
 pub struct TcpOutbound {
     allowed: HashSet<Address>,
 }
 
 impl TcpOutbound {
+    /// Allows exactly these addresses.
     pub fn new(allowed: impl IntoIterator<Item = Address>) -> Self {
         Self { allowed: allowed.into_iter().collect() }
     }
@@ -73,9 +77,11 @@ impl Outbound for TcpOutbound {
 /// What an agent offers in its sessions.
 #[derive(Clone)]
 pub struct Service {
+    /// Serves `CONNECT`.
     pub outbound: Arc<dyn Outbound>,
-    /// None until the agent has tried to get one. Each change is told to the server.
+    /// `None` until the agent has tried to get one. Each change is reported to the server.
     pub credential: watch::Receiver<Option<CredentialReport>>,
+    /// Reported by the agent's API.
     pub agent_version: String,
 }
 
@@ -90,11 +96,12 @@ pub enum ServeError {
 
 /// Serves one session to its end.
 ///
-/// When `goodbye` is cancelled the server is told to use another session, open streams finish, and
-/// this returns; the caller bounds how long. Dropping the future cuts everything.
+/// When `goodbye` is cancelled, the server is notified to use another session, and this returns
+/// once the open streams have finished; the caller limits that time. Dropping the future cuts all
+/// streams.
 ///
 /// # Errors
-/// The session ended other than by a close from either side. Reconnect.
+/// The session ended without a close from either side. Reconnect.
 pub async fn serve(
     established: Established,
     service: Service,
@@ -134,7 +141,7 @@ struct Session {
     round_trip: RoundTrip,
     started: Instant,
     tasks: JoinSet<()>,
-    /// Ends the endless answers, so that a session that says goodbye can come to its end.
+    /// Ends the endless responses, so that a session that says goodbye can finish.
     ending: CancellationToken,
 }
 
@@ -166,10 +173,10 @@ impl Session {
             tokio::select! {
                 accepted = connection.accept() => match accepted {
                     None => return Ok(()),
-                    // The server takes our goodbye as the end.
+                    // The server treats the goodbye as the end.
                     Some(Err(_)) if self.ending.is_cancelled() => return Ok(()),
                     Some(Err(error)) => return Err(ServeError::Broken(to_io(error))),
-                    Some(Ok((request, respond))) => self.answer(request, respond),
+                    Some(Ok((request, respond))) => self.respond_to(request, respond),
                 },
                 () = self.heard.dead() => return Err(ServeError::Silent),
                 () = &mut heartbeat, if is_beating => is_beating = false,
@@ -185,13 +192,17 @@ impl Session {
         }
     }
 
-    fn answer(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+    fn respond_to(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
         if request.method() == Method::CONNECT {
-            self.answer_connect(request, respond);
+            self.respond_to_connect(request, respond);
             return;
         }
         if request.method() != Method::GET {
-            answer_text(&mut respond, StatusCode::METHOD_NOT_ALLOWED, "only GET is known here");
+            respond_text(
+                &mut respond,
+                StatusCode::METHOD_NOT_ALLOWED,
+                "only GET is supported here",
+            );
             return;
         }
         match request.uri().path() {
@@ -201,11 +212,14 @@ impl Session {
                     streams: self.slots.open(),
                     uptime_seconds: self.started.elapsed().as_secs(),
                 };
-                answer_json(&mut respond, &health);
+                respond_json(&mut respond, &health);
             }
             PATH_VERSION => {
                 let agent_version = self.service.agent_version.clone();
-                answer_json(&mut respond, &Version { agent_version, protocol: PROTOCOL_VERSION });
+                respond_json(
+                    &mut respond,
+                    &AgentVersion { agent_version, protocol: PROTOCOL_VERSION },
+                );
             }
             PATH_CREDENTIALS => {
                 let credential = self.service.credential.clone();
@@ -217,36 +231,40 @@ impl Session {
                     }
                 });
             }
-            _ => answer_text(&mut respond, StatusCode::NOT_FOUND, "no such path"),
+            _ => respond_text(&mut respond, StatusCode::NOT_FOUND, "no such path"),
         }
     }
 
-    fn answer_connect(&mut self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
+    fn respond_to_connect(
+        &mut self,
+        request: Request<RecvStream>,
+        mut respond: SendResponse<Bytes>,
+    ) {
         let authority = request.uri().authority().map(ToString::to_string).unwrap_or_default();
         let Ok(address) = authority.parse::<Address>() else {
-            answer_text(&mut respond, StatusCode::BAD_REQUEST, "the address must be host:port");
+            respond_text(&mut respond, StatusCode::BAD_REQUEST, "the address must be host:port");
             return;
         };
         if !self.service.outbound.allows(&address) {
             tracing::warn!(%address, "refused to dial an address that is not allowed");
-            answer_text(&mut respond, StatusCode::FORBIDDEN, "this address is not allowed");
+            respond_text(&mut respond, StatusCode::FORBIDDEN, "this address is not allowed");
             return;
         }
         let Some(slot) = self.slots.take() else {
-            answer_text(&mut respond, StatusCode::TOO_MANY_REQUESTS, "all streams are taken");
+            respond_text(&mut respond, StatusCode::TOO_MANY_REQUESTS, "all streams are in use");
             return;
         };
         let outbound = self.service.outbound.clone();
         self.tasks.spawn(async move {
             let dialled = tokio::select! {
                 dialled = dial(&*outbound, &address) => dialled,
-                // The server gave up waiting.
+                // The server stopped waiting.
                 _ = std::future::poll_fn(|cx| respond.poll_reset(cx)) => return,
             };
             let target = match dialled {
                 Ok(target) => target,
                 Err(text) => {
-                    answer_text(&mut respond, StatusCode::BAD_GATEWAY, &text);
+                    respond_text(&mut respond, StatusCode::BAD_GATEWAY, &text);
                     return;
                 }
             };
@@ -265,16 +283,16 @@ async fn dial(outbound: &dyn Outbound, address: &Address) -> Result<Box<dyn Io>,
     }
 }
 
-fn answer_text(respond: &mut SendResponse<Bytes>, status: StatusCode, text: &str) {
+fn respond_text(respond: &mut SendResponse<Bytes>, status: StatusCode, text: &str) {
     let mut response = Response::new(());
     *response.status_mut() = status;
-    // A stream that is gone already needs no answer.
+    // A stream that is closed already needs no response.
     if let Ok(mut body) = respond.send_response(response, false) {
         let _ = body.send_data(Bytes::copy_from_slice(text.as_bytes()), true);
     }
 }
 
-fn answer_json(respond: &mut SendResponse<Bytes>, value: &impl serde::Serialize) {
+fn respond_json(respond: &mut SendResponse<Bytes>, value: &impl serde::Serialize) {
     let json = serde_json::to_vec(value).expect("plain strings and numbers serialise");
     if let Ok(mut body) = respond.send_response(json_head(), false) {
         let _ = body.send_data(Bytes::from(json), true);
@@ -288,7 +306,7 @@ fn json_head() -> Response<()> {
     response
 }
 
-/// One line now and one at each change, until the server goes.
+/// Sends one line at once and one at each change, until the server closes the stream.
 async fn report_credentials(
     mut respond: SendResponse<Bytes>,
     mut credential: watch::Receiver<Option<CredentialReport>>,
@@ -313,7 +331,7 @@ async fn report_credentials(
     }
 }
 
-/// Sends within the window that the peer grants.
+/// Sends all bytes, within the window that the peer grants.
 async fn send_all(body: &mut SendStream<Bytes>, mut bytes: Bytes) -> Result<(), h2::Error> {
     while !bytes.is_empty() {
         body.reserve_capacity(bytes.len());

@@ -21,13 +21,13 @@ use crate::limits::{
     REFUSAL_TEXT_MAX_BYTES, SEND_BUFFER_MAX_BYTES, STREAMS_PER_SESSION_MAX,
 };
 use crate::liveness::{Heard, RoundTrip, beat};
-use crate::reader::Reader;
+use crate::reader::WindowReader;
 use crate::sessions::DialError;
 use crate::stream::{Slots, Stream, to_io};
 use crate::window::{CONNECTION_WINDOW, STREAM_WINDOW_START, Windows};
 use crate::wire::Wire;
 
-/// What the registry holds of a session.
+/// The part of a session that [`crate::Sessions`] holds.
 pub(crate) struct Session {
     pub(crate) id: u64,
     pub(crate) info: SessionInfo,
@@ -35,19 +35,19 @@ pub(crate) struct Session {
     slots: Slots,
     heard: Heard,
     round_trip: RoundTrip,
-    /// Takes no new streams: a newer session took over, or the agent is going away.
+    /// Accepts no new streams: a newer session replaced it, or the agent is about to disconnect.
     is_retired: AtomicBool,
     cut: CancellationToken,
 }
 
-/// The part that must be polled for the session to move.
+/// The part that must be polled for the session to progress.
 pub(crate) struct Driver<S> {
     session: Arc<Session>,
     connection: Connection<Wire<S>, Bytes>,
 }
 
 impl Session {
-    /// Begins HTTP/2 on a wire whose handshake is through.
+    /// Begins HTTP/2 on a wire whose handshake has succeeded.
     pub(crate) async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
         id: u64,
         info: SessionInfo,
@@ -78,7 +78,7 @@ impl Session {
         Ok((session.clone(), Driver { session, connection }))
     }
 
-    /// Takes no new streams from now on; ends with the last open one.
+    /// Accepts no new streams from now on; the session ends with its last open stream.
     pub(crate) fn retire(&self) {
         self.is_retired.store(true, Ordering::Relaxed);
         self.round_trip.ring();
@@ -88,7 +88,7 @@ impl Session {
         self.is_retired.load(Ordering::Relaxed)
     }
 
-    /// Retires a session whose agent has announced that it goes away.
+    /// Retires a session whose agent has announced that it will disconnect.
     fn notice_goodbye(&self) {
         if let Some(Err(_)) = self.requests.clone().ready().now_or_never() {
             self.is_retired.store(true, Ordering::Relaxed);
@@ -116,7 +116,7 @@ impl Session {
         self.round_trip.get()
     }
 
-    /// Sends one request. The outer error tells a session that takes no more requests.
+    /// Sends one request and waits for the response headers.
     async fn send(
         &self,
         request: Request<()>,
@@ -135,7 +135,7 @@ impl Session {
         Ok((response, stream))
     }
 
-    /// Asks the agent to connect to `address`. Dropping the future resets the stream.
+    /// Requests a connection to `address` from the agent. Dropping the future resets the stream.
     pub(crate) async fn connect(&self, address: &Address) -> Result<Stream, DialError> {
         let slot = self.slots.take().ok_or(DialError::Saturated)?;
         let authority = address.to_string();
@@ -163,15 +163,15 @@ impl Session {
     /// A small request to the agent's API.
     pub(crate) async fn get(&self, path: &str) -> Result<(StatusCode, Bytes), DialError> {
         let _slot = self.slots.take().ok_or(DialError::Saturated)?;
-        let asked = async {
+        let response = async {
             let (response, _send) = self.send(api_request(path), true).await?;
             let status = response.status();
             let mut body = response.into_body();
             let bytes = read_body(&mut body, AGENT_API_BODY_MAX_BYTES).await?;
             Ok((status, bytes))
         };
-        let asked = tokio::time::timeout(AGENT_API_TIME_MAX, asked).await;
-        asked.map_err(|_| DialError::TimedOut { after: AGENT_API_TIME_MAX })?
+        let response = tokio::time::timeout(AGENT_API_TIME_MAX, response).await;
+        response.map_err(|_| DialError::TimedOut { after: AGENT_API_TIME_MAX })?
     }
 
     /// Follows the agent's credential reports until the session ends.
@@ -190,9 +190,9 @@ impl Session {
         let (response, _send) =
             sent.map_err(|_| DialError::TimedOut { after: AGENT_API_TIME_MAX })??;
         if response.status() != StatusCode::OK {
-            return Err(DialError::AgentAnswer(response.status()));
+            return Err(DialError::AgentStatus(response.status()));
         }
-        let mut body = Reader::new(response.into_body(), &self.slots.shrinking);
+        let mut body = WindowReader::new(response.into_body(), &self.slots.shrinking);
         let mut line = BytesMut::new();
         while let Some(chunk) = body.data().await {
             let chunk = chunk.map_err(|_| DialError::Lost)?;
@@ -205,14 +205,14 @@ impl Session {
                 let whole = line.split_to(end + 1);
                 match serde_json::from_slice(&whole) {
                     Ok(CredentialReport::Credential(credential)) => {
-                        registrar.reported(&self.info, credential);
+                        registrar.on_credential(&self.info, credential);
                     }
                     Ok(CredentialReport::Trouble { trouble }) => {
-                        registrar.troubled(&self.info, &trouble);
+                        registrar.on_credential_problem(&self.info, &trouble);
                     }
                     Err(_) => return Err(DialError::Malformed),
                 }
-                // What comes meanwhile waits with the agent, since nobody reads it.
+                // Further reports wait in the agent meanwhile, because nothing reads them.
                 tokio::time::sleep(CREDENTIAL_PACE).await;
             }
         }
@@ -241,7 +241,7 @@ async fn read_body(body: &mut RecvStream, limit: usize) -> Result<Bytes, DialErr
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
-    /// Moves the session to its end and says why it ended.
+    /// Runs the session until it ends, and returns why it ended.
     pub(crate) async fn run(mut self, registrar: &dyn Registrar) -> String {
         let session = self.session;
         let pings = self.connection.ping_pong().expect("taken once");
@@ -266,7 +266,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Driver<S> {
                     session.notice_goodbye();
                     let open = session.open_streams();
                     if session.is_retired() && open == 0 {
-                        return "a newer session took over".to_owned();
+                        return "a newer session replaced this one".to_owned();
                     }
                     windows.follow(&session.slots, |size| {
                         self.connection.set_initial_window_size(size)

@@ -1,4 +1,4 @@
-//! The sessions of all agents: which are up, which one to use, and the way in through them.
+//! The sessions of all agents: which are open, which one to use, and how to dial through them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::session::Session;
 use crate::stream::Stream;
 use crate::wire::Wire;
 
-/// Why nothing could be opened through an agent.
+/// Why a stream or request through an agent failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DialError {
-    /// No session now. Do not poll: watch [`Sessions::watch_connected`].
+    /// No session is open. Do not poll: watch [`Sessions::watch_connected`].
     #[error("the cluster's agent is not connected")]
     NotConnected,
-    /// The session ended while we waited. Another may be up already.
+    /// The session ended during the request. Another may be open already: retry once.
     #[error("the connection to the cluster's agent was lost")]
     Lost,
-    /// All streams are taken. Retry with backoff.
+    /// All streams are in use. Retry with backoff.
     #[error("too many streams are open to the cluster's agent")]
     Saturated,
     /// The agent does not allow this address. Retrying will not help.
@@ -37,51 +37,53 @@ pub enum DialError {
     /// The agent could not reach the address. Retrying at once will not help.
     #[error("the cluster's agent could not reach \"{address}\": {detail}")]
     Refused { address: String, detail: String },
-    #[error("the cluster's agent did not answer within {} s", after.as_secs())]
+    #[error("the cluster's agent did not respond within {} s", after.as_secs())]
     TimedOut { after: Duration },
-    /// The agent's API answered with another status than 200.
-    #[error("the cluster's agent answered {0}")]
-    AgentAnswer(StatusCode),
-    #[error("the cluster's agent answered more than is allowed")]
+    /// The agent's API responded with another status than 200.
+    #[error("the cluster's agent responded {0}")]
+    AgentStatus(StatusCode),
+    #[error("the response of the cluster's agent is larger than allowed")]
     TooLarge,
-    #[error("the cluster's agent answered something that cannot be read")]
+    #[error("the response of the cluster's agent cannot be decoded")]
     Malformed,
 }
 
-/// Whether an agent is there.
+/// Whether the agent of a cluster is connected.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Connected {
-    /// Sessions that take new streams.
+    /// Sessions that accept new streams.
     pub sessions: usize,
 }
 
 impl Connected {
+    /// Whether a new stream can be opened.
     pub fn is_connected(self) -> bool {
         self.sessions > 0
     }
 }
 
-/// One session as the doctor sees it.
+/// The health of one session, for diagnostics.
 #[derive(Clone, Debug)]
 pub struct SessionHealth {
     pub info: SessionInfo,
+    /// Byte streams and requests that are open now.
     pub open_streams: usize,
-    /// Zero until measured.
+    /// The least recent round trip; zero until measured.
     pub round_trip: Duration,
-    /// Since the last byte from the agent.
+    /// Time since the last byte from the agent.
     pub silence: Duration,
-    /// Takes no new streams.
+    /// Whether the session accepts no new streams.
     pub is_retired: bool,
 }
 
 #[derive(Default)]
-struct Cluster {
+struct ClusterSessions {
     /// Oldest first.
     sessions: Vec<Arc<Session>>,
     state: watch::Sender<Connected>,
 }
 
-impl Cluster {
+impl ClusterSessions {
     fn publish(&self) {
         let sessions = self.sessions.iter().filter(|session| !session.is_retired()).count();
         self.state.send_if_modified(|state| {
@@ -90,8 +92,8 @@ impl Cluster {
         });
     }
 
-    /// Best first: the newest that is heard well, then the least silent one.
-    fn ranked(&self) -> Vec<Arc<Session>> {
+    /// Best first: the newest session that is not suspect, then the least silent one.
+    fn by_preference(&self) -> Vec<Arc<Session>> {
         let usable = self.sessions.iter().rev().filter(|session| !session.is_retired());
         let mut ranked: Vec<_> = usable.cloned().collect();
         ranked.sort_by_key(|session| match session.is_suspect() {
@@ -102,25 +104,26 @@ impl Cluster {
     }
 }
 
-/// All sessions, by cluster. Keys are what the [`Registrar`] admitted, never what an agent claims,
-/// so one cluster's agent cannot take another's streams.
+/// All sessions, by cluster. The cluster is the one that the [`Registrar`] admitted, never an
+/// agent's claim, so one cluster's agent cannot receive another's streams.
 #[derive(Default)]
 pub struct Sessions {
-    clusters: Mutex<HashMap<ClusterId, Cluster>>,
+    clusters: Mutex<HashMap<ClusterId, ClusterSessions>>,
     ids: AtomicU64,
 }
 
 impl Sessions {
+    /// An empty registry.
     pub fn new() -> Arc<Self> {
         Arc::default()
     }
 
-    /// A number for the next session, told to the agent for its log.
+    /// A number for the next session, which is also sent to the agent for its log.
     pub(crate) fn next_id(&self) -> u64 {
         self.ids.fetch_add(1, Ordering::Relaxed) + 1
     }
 
-    /// Takes over a wire whose handshake is through, and drives it to its end.
+    /// Runs a session on a wire whose handshake has succeeded, until the session ends.
     pub(crate) async fn run<S: AsyncRead + AsyncWrite + Unpin>(
         &self,
         id: u64,
@@ -138,10 +141,10 @@ impl Sessions {
         };
         self.add(&session);
         let _leave = Leave { sessions: self, session: &session };
-        registrar.connected(&session.info);
+        registrar.on_connect(&session.info);
         let cause = driver.run(registrar).await;
         drop(_leave);
-        registrar.disconnected(&session.info, &cause);
+        registrar.on_disconnect(&session.info, &cause);
     }
 
     fn add(&self, session: &Arc<Session>) {
@@ -155,7 +158,7 @@ impl Sessions {
             }
         }
         while cluster.sessions.len() >= SESSIONS_PER_CLUSTER_MAX {
-            // Prefer to lose one that takes no new streams anyway.
+            // Prefer to end a session that accepts no new streams anyway.
             let retired = cluster.sessions.iter().position(|session| session.is_retired());
             cluster.sessions.remove(retired.unwrap_or(0)).cut();
         }
@@ -163,32 +166,32 @@ impl Sessions {
         cluster.publish();
     }
 
-    fn remove(&self, gone: &Arc<Session>) {
+    fn remove(&self, ended: &Arc<Session>) {
         let mut clusters = self.clusters.lock();
-        if let Some(cluster) = clusters.get_mut(&gone.info.cluster) {
-            cluster.sessions.retain(|session| session.id != gone.id);
+        if let Some(cluster) = clusters.get_mut(&ended.info.cluster) {
+            cluster.sessions.retain(|session| session.id != ended.id);
             cluster.publish();
         }
     }
 
-    fn ranked(&self, cluster: &str) -> Vec<Arc<Session>> {
-        self.clusters.lock().get(cluster).map(Cluster::ranked).unwrap_or_default()
+    fn by_preference(&self, cluster: &str) -> Vec<Arc<Session>> {
+        self.clusters.lock().get(cluster).map(ClusterSessions::by_preference).unwrap_or_default()
     }
 
     /// Opens a byte stream to `address` inside a downstream cluster, through its agent.
     ///
-    /// The newest healthy session is used. Older sessions finish their streams and take no new
-    /// ones, so an agent that reconnects cuts nothing.
+    /// The newest healthy session is used. Older sessions finish their streams and accept no
+    /// new ones, so an agent that reconnects cuts no stream.
     ///
-    /// - `address`: host and port as the *agent* resolves them; our own DNS is not asked.
-    /// - `open_timeout`: wait for the agent's answer, 1 s to 60 s. The open stream has no deadline;
-    ///   the agent closes it after [`crate::limits::STREAM_IDLE_MAX`] without traffic in both
-    ///   directions.
+    /// - `address`: host and port, which the *agent* resolves; the server's DNS is not queried.
+    /// - `open_timeout`: how long to wait for the agent's response, 1 s to 60 s. The open stream
+    ///   has no deadline; the agent closes it after [`crate::limits::STREAM_IDLE_MAX`] without
+    ///   traffic in both directions.
     ///
-    /// Cancel-safe: dropping the future frees the stream slot and tells the agent.
+    /// Cancel-safe: dropping the future frees the stream slot and resets the stream.
     ///
     /// # Errors
-    /// See [`DialError`] for the next move in each case.
+    /// See [`DialError`] for the next step in each case.
     pub async fn dial(
         &self,
         cluster: &str,
@@ -203,25 +206,26 @@ impl Sessions {
         .await
     }
 
-    /// Asks the agent's API with `GET`. The answer is small and read whole.
+    /// Requests `path` of the agent's API ([`crate::agent_api`]) with `GET` and returns the body,
+    /// which has at most 1 MiB. `timeout` is for all of it.
     ///
     /// # Errors
-    /// As [`Self::dial`]; [`DialError::AgentAnswer`] for another status than 200.
+    /// Those of [`Self::dial`], and [`DialError::AgentStatus`] for another status than 200.
     pub async fn get(
         &self,
         cluster: &str,
         path: &str,
         timeout: Duration,
     ) -> Result<Bytes, DialError> {
-        let answer =
+        let response =
             self.try_each(cluster, timeout, |session| async move { session.get(path).await });
-        match answer.await? {
+        match response.await? {
             (StatusCode::OK, body) => Ok(body),
-            (status, _) => Err(DialError::AgentAnswer(status)),
+            (status, _) => Err(DialError::AgentStatus(status)),
         }
     }
 
-    /// Runs `attempt` on the best session; on the next one if the first turns out to be gone or
+    /// Runs `attempt` on the best session, and on the next one if that session has ended or is
     /// full.
     async fn try_each<T, F>(
         &self,
@@ -234,7 +238,7 @@ impl Sessions {
     {
         let attempts = async {
             let mut last = DialError::NotConnected;
-            for session in self.ranked(cluster) {
+            for session in self.by_preference(cluster) {
                 match attempt(session).await {
                     Err(
                         error @ (DialError::NotConnected | DialError::Lost | DialError::Saturated),
@@ -250,20 +254,22 @@ impl Sessions {
         }
     }
 
-    /// Follows whether the cluster's agent is there. Also for clusters that never connected yet.
+    /// Watches whether the cluster's agent is connected. Works for clusters that have never
+    /// connected, too.
     ///
-    /// Changes are seen at the latest after [`crate::limits::PEER_SILENCE_MAX`]; quick changes may
-    /// be seen as one.
+    /// A lost agent is reported at the latest after [`crate::limits::PEER_SILENCE_MAX`]; quick
+    /// changes may be reported as one.
     pub fn watch_connected(&self, cluster: &str) -> watch::Receiver<Connected> {
         let mut clusters = self.clusters.lock();
         clusters.entry(cluster.into()).or_default().state.subscribe()
     }
 
+    /// Whether the cluster has a session that accepts new streams.
     pub fn is_connected(&self, cluster: &str) -> bool {
-        !self.ranked(cluster).is_empty()
+        !self.by_preference(cluster).is_empty()
     }
 
-    /// All sessions of a cluster, oldest first.
+    /// The health of all sessions of a cluster, oldest first.
     pub fn health(&self, cluster: &str) -> Vec<SessionHealth> {
         let clusters = self.clusters.lock();
         let sessions = clusters.get(cluster).map(|cluster| cluster.sessions.as_slice());
@@ -280,9 +286,9 @@ impl Sessions {
             .collect()
     }
 
-    /// Ends all sessions of a cluster and all their streams at once, and forgets the cluster.
-    /// Whoever watches it sees it disconnected and then the end of the watch. To keep an agent out,
-    /// its key must be gone from the [`Registrar`] before.
+    /// Ends all sessions of a cluster and all their streams at once, and removes the cluster. Its
+    /// watchers see it disconnected and then the end of the watch. An agent reconnects unless its
+    /// key was removed from the [`Registrar`] before.
     pub fn cut(&self, cluster: &str) {
         let removed = self.clusters.lock().remove(cluster);
         if let Some(removed) = removed {
@@ -291,7 +297,7 @@ impl Sessions {
         }
     }
 
-    /// Ends the sessions that an agent key opened, such as after the key was replaced.
+    /// Ends the sessions that an agent's key opened, for example after the key was replaced.
     pub fn cut_key(&self, cluster: &str, key: &crate::KeyId) {
         let clusters = self.clusters.lock();
         let sessions = clusters.get(cluster).map(|cluster| cluster.sessions.as_slice());
@@ -303,7 +309,7 @@ impl Sessions {
         }
     }
 
-    /// Ends everything, for shutdown. Agents reconnect at once.
+    /// Ends all sessions, for shutdown. Agents reconnect at once.
     pub fn cut_all(&self) {
         for cluster in self.clusters.lock().values() {
             cluster.sessions.iter().for_each(|session| session.cut());
@@ -311,7 +317,7 @@ impl Sessions {
     }
 }
 
-/// Takes a session out of the registry, also when its task is aborted.
+/// Removes a session from the registry, also when its task is aborted.
 struct Leave<'a> {
     sessions: &'a Sessions,
     session: &'a Arc<Session>,

@@ -12,29 +12,29 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::limits::STREAMS_PER_SESSION_MAX;
 use crate::liveness::RoundTrip;
-use crate::reader::{Reader, Shrinking};
+use crate::reader::{Shrinking, WindowReader};
 use crate::{traffic, wire};
 
-/// Bytes handed over in one write.
+/// Bytes passed on in one write.
 const WRITE_BYTES: usize = 64 * 1024;
 
-/// A byte stream with its own flow control: a reader that stands still stops only its own sender.
+/// A byte stream with its own flow control: a reader that does not read stops only its own sender.
 ///
-/// Shutting down the write half is told to the other end (half-close). Dropping a stream that is
-/// not through resets it, and the other end reads an error.
+/// Shutting down the write half is passed on to the other end (half-close). Dropping an unfinished
+/// stream resets it, and the other end reads an error.
 pub struct Stream {
     reader: StreamReader,
     writer: StreamWriter,
 }
 
-/// What a stream's both halves share.
-struct Shared {
+/// What both halves of a stream share.
+struct StreamState {
     /// Bytes in both directions.
     moved: AtomicU64,
     _slot: Slot,
 }
 
-impl Shared {
+impl StreamState {
     fn count(&self, bytes: usize) {
         self.moved.fetch_add(bytes as u64, Ordering::Relaxed);
     }
@@ -42,7 +42,7 @@ impl Shared {
 
 /// Counts the bytes that a stream has carried in both directions.
 #[derive(Clone)]
-pub(crate) struct Moved(Arc<Shared>);
+pub(crate) struct Moved(Arc<StreamState>);
 
 impl Moved {
     pub(crate) fn get(&self) -> u64 {
@@ -52,26 +52,26 @@ impl Moved {
 
 /// The receiving half of a [`Stream`].
 pub(crate) struct StreamReader {
-    receive: Reader,
+    receive: WindowReader,
     unread: Bytes,
     /// Bytes of the chunk in `unread` that were read.
     read: usize,
-    shared: Arc<Shared>,
+    shared: Arc<StreamState>,
 }
 
 /// The sending half of a [`Stream`].
 pub(crate) struct StreamWriter {
     send: SendStream<Bytes>,
     is_shut: bool,
-    /// Something waits to be sent.
+    /// Bytes wait to be sent.
     is_stalled: bool,
-    shared: Arc<Shared>,
+    shared: Arc<StreamState>,
 }
 
 impl Stream {
     pub(crate) fn new(send: SendStream<Bytes>, receive: RecvStream, slot: Slot) -> Self {
-        let receive = Reader::new(receive, &slot.0.shrinking);
-        let shared = Arc::new(Shared { moved: AtomicU64::new(0), _slot: slot });
+        let receive = WindowReader::new(receive, &slot.0.shrinking);
+        let shared = Arc::new(StreamState { moved: AtomicU64::new(0), _slot: slot });
         let reader =
             StreamReader { receive, unread: Bytes::new(), read: 0, shared: shared.clone() };
         Self { reader, writer: StreamWriter { send, is_shut: false, is_stalled: false, shared } }
@@ -84,7 +84,7 @@ impl Stream {
 
 pub(crate) fn to_io(error: h2::Error) -> io::Error {
     if error.is_io() {
-        return error.into_io().expect("just asked");
+        return error.into_io().expect("it is an I/O error");
     }
     let kind = match error.reason() {
         Some(Reason::CANCEL | Reason::NO_ERROR) | None => io::ErrorKind::ConnectionReset,
@@ -98,12 +98,12 @@ impl StreamReader {
         Moved(self.shared.clone())
     }
 
-    /// Bytes as they came; none at the end. [`Self::release`] them once they have gone on.
+    /// The next bytes, or `None` at the end. [`Self::release`] them once they are passed on.
     pub(crate) async fn chunk(&mut self) -> io::Result<Option<Bytes>> {
         self.receive.data().await.transpose().map_err(to_io)
     }
 
-    /// Makes room for as many more bytes: this is the backpressure.
+    /// Lets the peer send as many more bytes. Not calling it is the backpressure.
     pub(crate) fn release(&mut self, bytes: usize) -> io::Result<()> {
         self.shared.count(bytes);
         traffic::count_received(bytes);
@@ -128,7 +128,7 @@ impl StreamWriter {
         }
         let part = length.min(WRITE_BYTES);
         self.send.reserve_capacity(part);
-        // Capacity left from an earlier write is not announced again, so look before waiting.
+        // Capacity left from an earlier write is not announced again, so check before waiting.
         while self.send.capacity() == 0 {
             match self.send.poll_capacity(cx) {
                 Poll::Pending => {
@@ -152,7 +152,7 @@ impl StreamWriter {
         self.send.send_data(bytes, false).map_err(to_io)
     }
 
-    /// Tells the other end that nothing more comes.
+    /// Ends the stream in this direction (half-close).
     pub(crate) fn shut_down(&mut self) -> io::Result<()> {
         if std::mem::replace(&mut self.is_shut, true) {
             return Ok(());
@@ -222,7 +222,7 @@ impl AsyncWrite for Stream {
         true
     }
 
-    /// The session's task sends; there is nothing to push from here.
+    /// The session's task sends; there is nothing to flush here.
     fn poll_flush(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         Poll::Ready(Ok(()))
     }
@@ -249,14 +249,14 @@ impl Slots {
         self.open.load(Ordering::Relaxed)
     }
 
-    /// None when [`STREAMS_PER_SESSION_MAX`] are taken.
+    /// A slot, or `None` when [`STREAMS_PER_SESSION_MAX`] are in use.
     pub(crate) fn take(&self) -> Option<Slot> {
         let before = self.open.fetch_add(1, Ordering::Relaxed);
         let slot = Slot(self.clone());
         if before >= STREAMS_PER_SESSION_MAX {
             return None;
         }
-        // Windows follow the number of streams; look at each doubling.
+        // Windows depend on the number of streams; resize them at each doubling.
         if (before + 1).is_power_of_two() {
             self.round_trip.ring();
         }
@@ -264,13 +264,13 @@ impl Slots {
     }
 }
 
-/// One taken place; given back on drop.
+/// One slot of an open stream; dropping it frees the slot.
 pub(crate) struct Slot(Slots);
 
 impl Drop for Slot {
     fn drop(&mut self) {
         let before = self.0.open.fetch_sub(1, Ordering::Relaxed);
-        // The last one out tells the session's task, which may be waiting to end.
+        // The last one wakes the session's task, which may be waiting to end.
         if before == 1 || before.is_power_of_two() {
             self.0.round_trip.ring();
         }

@@ -6,18 +6,18 @@ static SENT: AtomicU64 = AtomicU64::new(0);
 static RECEIVED: AtomicU64 = AtomicU64::new(0);
 static STALLS: AtomicU64 = AtomicU64::new(0);
 
-/// Bytes that were handed to sessions to be sent.
+/// Bytes that streams have passed to their sessions to be sent, since the process started.
 pub fn sent_bytes() -> u64 {
     SENT.load(Ordering::Relaxed)
 }
 
-/// Bytes that came and were read.
+/// Bytes that streams have received and their readers have read, since the process started.
 pub fn received_bytes() -> u64 {
     RECEIVED.load(Ordering::Relaxed)
 }
 
-/// How often a stream had something to send and had to wait: the peer had not read what came before, or the connection
-/// did not take it.
+/// How often a stream had to wait before it could send, since the process started: the peer had not
+/// read the earlier bytes, or the connection did not accept more.
 pub fn stalls() -> u64 {
     STALLS.load(Ordering::Relaxed)
 }

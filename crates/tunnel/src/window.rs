@@ -1,21 +1,22 @@
-//! How much a peer may send before we have read it.
+//! How much a peer may send before it is read.
 //!
-//! A reader that stands still keeps its stream's window full, for ever. If all windows together
-//! could fill the connection's window, such readers would stop every other stream. So the stream
-//! window shrinks as streams get more, and the connection window is larger than anything they can
-//! hold.
+//! A stream whose reader does not read has a full window, without a time limit. If all windows
+//! together could fill the connection's window, such streams would stop all others. So the stream
+//! window shrinks as the number of streams grows, and the connection window is larger than all
+//! stream windows together.
 
 use std::time::Duration;
 
 use crate::limits::STREAMS_PER_SESSION_MAX;
 use crate::stream::Slots;
 
-/// The connection's window. Not a reservation: only what slow readers leave unread is held.
+/// The connection's window. It reserves no memory: only bytes that slow readers leave unread are
+/// held.
 ///
 /// Windows that were granted while streams were few stay filled when streams become many, so this
 /// is more than [`STREAM_WINDOWS_MAX`]: each doubling of the streams adds at most half of it.
 pub(crate) const CONNECTION_WINDOW: u32 = 320 << 20;
-/// What the stream windows may add up to for a given number of streams.
+/// The maximum sum of the stream windows for a given number of streams.
 const STREAM_WINDOWS_MAX: u32 = 64 << 20;
 /// Enough for 2 Gbit/s over 2 ms.
 pub(crate) const STREAM_WINDOW_START: u32 = 512 << 10;
@@ -28,27 +29,27 @@ const _: () =
 /// The rate one stream should reach, in bytes per second: 2 Gbit/s.
 const STREAM_RATE: u64 = 250_000_000;
 
-/// The window of each stream: what is under way at [`STREAM_RATE`] over `round_trip`, within the
-/// share that `streams` leave. A power of two, so that it changes rarely.
+/// The window of each stream: the bytes in flight at [`STREAM_RATE`] over `round_trip`, at most the
+/// share of one of `streams`. A power of two, so that it changes rarely.
 fn stream_window(round_trip: Duration, streams: usize) -> u32 {
     let micros = u64::try_from(round_trip.as_micros()).unwrap_or(u64::MAX);
     let under_way = micros.saturating_mul(STREAM_RATE) / 1_000_000;
     let under_way = u32::try_from(under_way).unwrap_or(u32::MAX);
-    let wanted = under_way.clamp(STREAM_WINDOW_START, STREAM_WINDOW_MAX);
+    let size = under_way.clamp(STREAM_WINDOW_START, STREAM_WINDOW_MAX);
     let streams = u32::try_from(streams.max(1)).unwrap_or(u32::MAX);
     let share = STREAM_WINDOWS_MAX / streams;
-    let window = wanted.min(share).max(STREAM_WINDOW_MIN);
+    let window = size.min(share).max(STREAM_WINDOW_MIN);
     1 << window.ilog2()
 }
 
-/// Heartbeats that must be answered before a change of the windows is surely acknowledged: `h2` may send one that is
-/// due ahead of the change, but not the one after.
+/// Replies to heartbeats after which a change of the windows is certainly acknowledged: `h2` may
+/// send a heartbeat that is due ahead of the change, but not the one after it.
 const HEARTBEATS_TO_ACKNOWLEDGE: u64 = 2;
 
-/// Keeps the stream windows of one side of a session at what [`stream_window`] wants.
+/// Sets the stream windows of one side of a session to [`stream_window`].
 pub(crate) struct Windows {
     window: u32,
-    /// Number of answered heartbeats at which the last shrinking is surely acknowledged.
+    /// Number of heartbeat replies at which the last shrinking is certainly acknowledged.
     shrunk_at: Option<u64>,
 }
 
@@ -57,20 +58,20 @@ impl Windows {
         Self { window: STREAM_WINDOW_START, shrunk_at: None }
     }
 
-    /// To be called when the round trip or the number of streams has changed. `set` gives a size to the connection,
-    /// which refuses while an earlier one is not acknowledged.
+    /// Must be called when the round trip or the number of streams has changed. `set` sets the size
+    /// on the connection, which refuses while an earlier size is not acknowledged.
     pub(crate) fn follow<E>(&mut self, slots: &Slots, set: impl FnOnce(u32) -> Result<(), E>) {
         let answered = slots.round_trip.samples();
         if self.shrunk_at.is_some_and(|acknowledged| answered >= acknowledged) {
             self.shrunk_at = None;
             slots.shrinking.announce();
         }
-        let wanted = stream_window(slots.round_trip.get(), slots.open());
-        if wanted != self.window && set(wanted).is_ok() {
-            if wanted < self.window {
+        let desired = stream_window(slots.round_trip.get(), slots.open());
+        if desired != self.window && set(desired).is_ok() {
+            if desired < self.window {
                 self.shrunk_at = Some(answered + HEARTBEATS_TO_ACKNOWLEDGE);
             }
-            self.window = wanted;
+            self.window = desired;
         }
         if self.shrunk_at.is_some() {
             slots.round_trip.hurry();
@@ -95,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_way_gets_a_larger_window() {
+    fn a_long_round_trip_gets_a_larger_window() {
         let near = stream_window(Duration::from_millis(1), 4);
         let far = stream_window(Duration::from_millis(80), 4);
         assert_eq!(near, STREAM_WINDOW_START);

@@ -1,8 +1,9 @@
-//! A WebSocket as a plain byte stream: message borders mean nothing, only binary messages are allowed (RFC 6455).
+//! A WebSocket (RFC 6455) as a plain byte stream: message borders have no meaning, and only binary
+//! messages are allowed.
 //!
-//! Bytes are copied once on their way out, into the frame that carries them, and never on their way in: the payload is
-//! read into the reader's own buffer. Either side may be behind a load balancer that ends TLS and pings on its own; such
-//! pings are answered and count as a sign of life.
+//! Outgoing bytes are copied once, into the frame that carries them. Incoming bytes are not copied:
+//! the payload is read into the reader's own buffer. Either side may be behind a load balancer that
+//! terminates TLS and sends pings of its own; such pings get a pong and count as a sign of life.
 
 mod frame;
 #[cfg(test)]
@@ -17,7 +18,7 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
 use crate::limits::{MESSAGE_BYTES, MESSAGE_MAX_BYTES, PONGS_MAX_BYTES, WRITE_BUFFER_BYTES};
 use crate::liveness::Heard;
-use frame::{CONTROL_MAX_BYTES, FrameError, Head, Kind, Mask};
+use frame::{CONTROL_MAX_BYTES, FrameError, FrameHead, FrameKind, Mask};
 
 /// Which side of the WebSocket this is: clients mask what they send, servers do not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -26,14 +27,14 @@ enum Role {
     Server,
 }
 
-/// What the next bytes of the peer are.
+/// What the next bytes from the peer are.
 enum Incoming {
-    /// A frame's head, as far as it has come.
+    /// The header of a frame, as far as it was received.
     Head(BytesMut),
     /// Payload of a binary message.
     Data { left: u64, mask: Option<Mask> },
-    /// A ping, pong or close, as far as it has come.
-    Control { kind: Kind, mask: Option<Mask>, length: usize, payload: BytesMut },
+    /// A ping, pong or close, as far as it was received.
+    Control { kind: FrameKind, mask: Option<Mask>, length: usize, payload: BytesMut },
     /// The peer has closed.
     Closed,
 }
@@ -43,21 +44,21 @@ pub struct Wire<S> {
     io: S,
     role: Role,
     incoming: Incoming,
-    /// A message has begun whose last frame is yet to come.
+    /// A message has begun whose last frame was not received yet.
     is_inside_message: bool,
-    /// Whole frames that are to be written.
+    /// Whole frames that wait to be written.
     outgoing: BytesMut,
     has_sent_close: bool,
     heard: Heard,
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    /// The management side, after the upgrade answer has been sent.
+    /// The management side, after the upgrade response has been sent.
     pub fn server(io: S) -> Self {
         Self::new(io, Role::Server)
     }
 
-    /// The agent's side, after the upgrade answer has been read.
+    /// The agent's side, after the upgrade response has been read.
     pub fn client(io: S) -> Self {
         Self::new(io, Role::Client)
     }
@@ -103,7 +104,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Poll::Ready(Ok(read))
     }
 
-    /// Reads what is missing of `length` bytes.
+    /// Reads until there are `length` bytes.
     fn poll_complete(
         &mut self,
         cx: &mut Context<'_>,
@@ -120,19 +121,19 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         Poll::Ready(Ok(()))
     }
 
-    /// Reads the rest of a head, and says what follows it.
+    /// Reads the rest of a header, and returns what follows it.
     fn poll_head(
         &mut self,
         cx: &mut Context<'_>,
         head: &mut BytesMut,
     ) -> Poll<io::Result<Incoming>> {
-        ready!(self.poll_complete(cx, head, Head::LENGTH_MIN))?;
-        ready!(self.poll_complete(cx, head, Head::length(head)))?;
-        let head = Head::parse(head).map_err(to_io)?;
+        ready!(self.poll_complete(cx, head, FrameHead::LENGTH_MIN))?;
+        ready!(self.poll_complete(cx, head, FrameHead::length(head)))?;
+        let head = FrameHead::parse(head).map_err(to_io)?;
         head.check_mask(self.role == Role::Server).map_err(to_io)?;
         match head.kind {
-            Kind::Binary | Kind::Continuation => {
-                if self.is_inside_message != (head.kind == Kind::Continuation) {
+            FrameKind::Binary | FrameKind::Continuation => {
+                if self.is_inside_message != (head.kind == FrameKind::Continuation) {
                     return Poll::Ready(Err(to_io(FrameError::Order)));
                 }
                 if head.length > MESSAGE_MAX_BYTES as u64 {
@@ -149,17 +150,22 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
         }
     }
 
-    /// Answers a control frame, and says what follows it.
-    fn answer(&mut self, cx: &mut Context<'_>, kind: Kind, payload: &[u8]) -> io::Result<Incoming> {
+    /// Replies to a control frame, and returns what follows it.
+    fn reply(
+        &mut self,
+        cx: &mut Context<'_>,
+        kind: FrameKind,
+        payload: &[u8],
+    ) -> io::Result<Incoming> {
         match kind {
-            Kind::Close => {
+            FrameKind::Close => {
                 self.queue_close(payload);
                 let _ = self.poll_drain(cx)?;
                 Ok(Incoming::Closed)
             }
-            // A peer that pings and does not read gets no more answers than fit here.
-            Kind::Ping if self.outgoing.len() < PONGS_MAX_BYTES => {
-                self.queue(Kind::Pong, payload.len(), |out| out.put_slice(payload));
+            // A peer that pings and does not read gets no more pongs than fit here.
+            FrameKind::Ping if self.outgoing.len() < PONGS_MAX_BYTES => {
+                self.queue(FrameKind::Pong, payload.len(), |out| out.put_slice(payload));
                 let _ = self.poll_drain(cx)?;
                 Ok(Incoming::Head(BytesMut::new()))
             }
@@ -168,10 +174,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
     }
 
     /// Appends a frame; `write` adds its payload of `length` bytes.
-    fn queue(&mut self, kind: Kind, length: usize, write: impl FnOnce(&mut BytesMut)) {
+    fn queue(&mut self, kind: FrameKind, length: usize, write: impl FnOnce(&mut BytesMut)) {
         let mask = (self.role == Role::Client).then(Mask::random);
-        self.outgoing.reserve(Head::LENGTH_MAX + length);
-        Head { kind, is_final: true, length: length as u64, mask }.write(&mut self.outgoing);
+        self.outgoing.reserve(FrameHead::LENGTH_MAX + length);
+        FrameHead { kind, is_final: true, length: length as u64, mask }.write(&mut self.outgoing);
         let begin = self.outgoing.len();
         write(&mut self.outgoing);
         if let Some(mut mask) = mask {
@@ -181,7 +187,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
 
     fn queue_close(&mut self, payload: &[u8]) {
         if !std::mem::replace(&mut self.has_sent_close, true) {
-            self.queue(Kind::Close, payload.len(), |out| out.put_slice(payload));
+            self.queue(FrameKind::Close, payload.len(), |out| out.put_slice(payload));
         }
     }
 
@@ -194,7 +200,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             }
             self.outgoing.advance(written);
         }
-        // A server holds a thousand of these, most of them at rest.
+        // A server holds a thousand of these, most of them idle.
         self.outgoing = BytesMut::new();
         Poll::Ready(Ok(()))
     }
@@ -215,7 +221,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
             ready!(self.poll_drain(cx))?;
         }
         let taken = length.min(MESSAGE_BYTES);
-        self.queue(Kind::Binary, taken, |out| write(taken, out));
+        self.queue(FrameKind::Binary, taken, |out| write(taken, out));
         Poll::Ready(Ok(taken))
     }
 }
@@ -261,7 +267,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Wire<S> {
 }
 
 impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
-    /// Goes on with what comes. True: the reader has something, or the end.
+    /// Reads the next bytes. True when the reader has got some, or the end.
     fn poll_step(
         &mut self,
         cx: &mut Context<'_>,
@@ -289,7 +295,7 @@ impl<S: AsyncRead + AsyncWrite + Unpin> Wire<S> {
                 if let Some(mask) = mask {
                     mask.apply(payload);
                 }
-                *incoming = self.answer(cx, *kind, payload)?;
+                *incoming = self.reply(cx, *kind, payload)?;
             }
         }
         Poll::Ready(Ok(false))

@@ -1,7 +1,7 @@
 /**
- * What the caller may do, as the server's own authorizer says it, and who could give more.
+ * What the caller may do, according to the server's authorizer, and who can grant more.
  *
- * Pages use it to say early what would be refused; what counts is the server's answer to the request itself.
+ * Pages use it to show early what would be refused; the server decides on the request itself.
  */
 
 import { queryOptions } from "@tanstack/react-query";
@@ -12,7 +12,7 @@ import type { Collection, Principal, RoleBinding } from "./types.ts";
 const GROUP = "management.cattle.io";
 /** Rights change while a page is open. */
 const RIGHT_FRESH_MS = 30_000;
-/** Names shown of those who can give a right. */
+/** Maximum number of displayed users who can grant a right. */
 const GRANTORS_MAX = 3;
 
 interface AccessReview {
@@ -40,7 +40,10 @@ export function mayQuery(verb: string, resource: string, name?: string) {
   });
 }
 
-/** Names of users who can give rights: owners of a cluster, else administrators. As far as the caller may see them. */
+/**
+ * Names of users who can grant rights: owners of a cluster, else administrators. As far as the
+ * caller may see them.
+ */
 export function grantorsQuery(clusterId?: string) {
   const path = clusterId
     ? `/v3/clusterroletemplatebindings?roleTemplateId=cluster-owner&clusterId=${encodeURIComponent(clusterId)}`
@@ -62,10 +65,10 @@ async function nameOf(userId: string): Promise<string | undefined> {
   return (await visible(request<Principal>("GET", path)))?.name;
 }
 
-/** Nothing, when the caller may not see it. */
-async function visible<T>(answer: Promise<T>): Promise<T | undefined> {
+/** The response, or nothing if the caller may not see it. */
+async function visible<T>(response: Promise<T>): Promise<T | undefined> {
   try {
-    return await answer;
+    return await response;
   } catch (error) {
     if (isUnauthenticated(error)) throw error;
     return undefined;

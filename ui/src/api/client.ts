@@ -1,14 +1,17 @@
-/** Requests to the server, as the browser's login. Knows the cross-site check, not the resources. */
+/**
+ * Requests to the server with the browser's login. Handles the cross-site check, knows no
+ * resources.
+ */
 
 import { ApiError } from "./errors.ts";
 
-/** Longest wait for an answer. */
+/** Timeout of a response. */
 const ANSWER_TIME_MAX_MS = 20_000;
 
 /**
- * Sends one request and reads the JSON answer; an empty answer is `undefined`.
+ * Sends one request and parses the JSON response; an empty response is `undefined`.
  *
- * Throws {@link ApiError} for every refusal and when there is no answer in time.
+ * Throws {@link ApiError} for every refusal, and if there is no response in time.
  */
 export async function request<T>(method: string, path: string, body?: unknown): Promise<T> {
   const headers: Record<string, string> = { accept: "application/json" };
@@ -23,9 +26,9 @@ export async function request<T>(method: string, path: string, body?: unknown): 
     signal: AbortSignal.timeout(ANSWER_TIME_MAX_MS),
   });
   const text = await response.text();
-  const answer = parsed(text);
-  if (!response.ok) throw refusal(response.status, answer, text);
-  return answer as T;
+  const content = parsed(text);
+  if (!response.ok) throw refusal(response.status, content, text);
+  return content as T;
 }
 
 async function send(path: string, options: RequestInit): Promise<Response> {
@@ -37,12 +40,15 @@ async function send(path: string, options: RequestInit): Promise<Response> {
     throw new ApiError(
       0,
       "Unreachable",
-      late ? `The server did not answer in ${seconds} s.` : "The server does not answer.",
+      late ? `The server did not respond within ${seconds} s.` : "The server does not respond.",
     );
   }
 }
 
-/** What changing requests must repeat: the value that came with the login. Other hosts cannot set this cookie. */
+/**
+ * The value of the CSRF cookie of the login, which writes must repeat. Other hosts cannot set this
+ * cookie.
+ */
 function crossSiteToken(): string {
   return cookie("__Host-CSRF") ?? "";
 }
@@ -68,12 +74,14 @@ interface Refusal {
   fieldName?: unknown;
 }
 
-function refusal(status: number, answer: unknown, text: string): ApiError {
-  const said: Refusal = typeof answer === "object" && answer !== null ? answer : {};
-  const code = typeof said.code === "string" ? said.code : "";
-  const words = [said.message, said.detail].filter((word) => typeof word === "string" && word);
-  const message = words.join(": ") || text.trim() || `the server answered ${status}`;
-  const field = typeof said.fieldName === "string" ? said.fieldName : undefined;
-  const ended = status === 401 && typeof said.detail === "string" ? said.detail : undefined;
+function refusal(status: number, content: unknown, text: string): ApiError {
+  const refused: Refusal = typeof content === "object" && content !== null ? content : {};
+  const code = typeof refused.code === "string" ? refused.code : "";
+  const words = [refused.message, refused.detail].filter(
+    (word) => typeof word === "string" && word,
+  );
+  const message = words.join(": ") || text.trim() || `the server responded with ${status}`;
+  const field = typeof refused.fieldName === "string" ? refused.fieldName : undefined;
+  const ended = status === 401 && typeof refused.detail === "string" ? refused.detail : undefined;
   return new ApiError(status, code, message, field, ended);
 }

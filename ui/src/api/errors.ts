@@ -1,13 +1,13 @@
-/** What the server answers when it refuses, as one type. */
+/** Errors of requests, as one type. */
 
 export class ApiError extends Error {
   override readonly name = "ApiError";
 
-  /** HTTP status; 0 when there was no answer. */
+  /** HTTP status; 0 if there was no response. */
   readonly status: number;
-  /** The server's word for it, such as `InvalidFormat`. */
+  /** The server's error code, such as `InvalidFormat`. */
   readonly code: string;
-  /** The field it is about, if it is about one. */
+  /** The invalid field, if there is one. */
   readonly field: string | undefined;
   /** Why the login that the request came with has ended, if it has. */
   readonly loginEnd: string | undefined;
@@ -30,7 +30,7 @@ export class ApiError extends Error {
   get isNotFound(): boolean {
     return this.status === 404;
   }
-  /** The server was not reached: the network, or it is starting. */
+  /** The server was not reached: a network problem, or it is starting. */
   get isUnreachable(): boolean {
     return this.status === 0 || this.status === 503;
   }
@@ -40,14 +40,14 @@ export function isUnauthenticated(error: unknown): boolean {
   return error instanceof ApiError && error.isUnauthenticated;
 }
 
-/** Why the login has ended, as the server says it. */
+/** Why the login has ended, from the server. */
 export function loginEnd(error: unknown): string | undefined {
   return error instanceof ApiError ? error.loginEnd : undefined;
 }
 
 /** The sentence to show for an error of any kind. */
 export function sentence(error: unknown): string {
-  if (error instanceof ApiError && error.status === 0) return "The server does not answer.";
+  if (error instanceof ApiError && error.status === 0) return "The server does not respond.";
   if (error instanceof Error) return error.message;
   return String(error);
 }

@@ -13,7 +13,7 @@ const event = (
   resource,
 });
 
-test("frames of changes are taken, pings and nonsense are not", () => {
+test("frames of changes are parsed, pings and invalid frames are ignored", () => {
   const data = { id: "c-1", type: "cluster" };
   expect(readFrame(JSON.stringify({ name: "resource.change", data }))?.resource.id).toBe("c-1");
   for (const frame of [
@@ -27,14 +27,14 @@ test("frames of changes are taken, pings and nonsense are not", () => {
   }
 });
 
-test("a change replaces or adds, a removal removes, others' events leave the list as it is", () => {
+test("a change replaces or adds, a removal removes, events of other lists leave the list unchanged", () => {
   const key = ["list", "node", "c-1"] as const;
   const list = [node("c-1:a", "c-1"), node("c-1:b", "c-1")];
   const events = [
     event("resource.change", node("c-1:a", "c-1", "renamed")),
     event("resource.change", node("c-1:c", "c-1")),
     event("resource.change", node("c-2:d", "c-2")),
-    // What one may no longer see is told by id and type alone.
+    // An object that the caller may no longer see is reported by id and type alone.
     event("resource.remove", { id: "c-1:b", type: "node" }),
   ];
   const names = applied(key, list, events).map(({ name }) => name);
@@ -43,7 +43,7 @@ test("a change replaces or adds, a removal removes, others' events leave the lis
   expect(applied(key, list, foreign)).toBe(list);
 });
 
-test("an answer that was under way does not undo what was heard meanwhile", async () => {
+test("a pending response does not undo events that arrived meanwhile", async () => {
   const feed = feedOf(new QueryClient());
   const key = ["list", "node", "c-1"] as const;
   const read = feed.read(key, async () => {

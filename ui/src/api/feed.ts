@@ -1,17 +1,17 @@
 /**
- * Puts what the change feed says into the lists of the query cache.
+ * Applies events of the change feed to the lists of the query cache.
  *
- * A list's key is `["list", type, cluster?]`. Events are taken in together, a few times per second at most,
- * because a feed that opens tells everything there is. An answer to a list request that was under way
- * while events came gets those events too, so that it cannot undo them.
+ * A list's key is `["list", type, cluster?]`. Events are applied in batches, a few times per second
+ * at most, because a new feed sends all objects. Events that arrive during a list request are also
+ * applied to its response, so that it cannot undo them.
  */
 
 import type { QueryClient, QueryKey } from "@tanstack/react-query";
 import type { ResourceEvent } from "./live.ts";
 
-/** Between two changes of the cache. */
+/** Interval between two changes of the cache. */
 const FLUSH_EVERY_MS = 60;
-/** How long events are kept for answers under way; longer than any answer may take. */
+/** How long events are retained for pending responses; longer than the timeout of a response. */
 const EVENT_AGE_MAX_MS = 30_000;
 
 export type ListKey = readonly ["list", string, string?];
@@ -23,7 +23,7 @@ interface Noted {
 
 const feeds = new WeakMap<QueryClient, CacheFeed>();
 
-/** The feed of a query cache: all sockets put their events into the same one. */
+/** The feed of a query cache: all sockets apply their events to the same cache. */
 export function feedOf(client: QueryClient): CacheFeed {
   const known = feeds.get(client) ?? new CacheFeed(client);
   feeds.set(client, known);
@@ -46,7 +46,7 @@ export class CacheFeed {
     this.#timer ??= window.setTimeout(() => this.flush(), FLUSH_EVERY_MS);
   }
 
-  /** Reads a list and applies what was heard since the request began. */
+  /** Reads a list and applies the events since the start of the request. */
   async read<T extends { id: string; type: string }>(
     key: ListKey,
     fetchList: () => Promise<T[]>,
@@ -76,7 +76,7 @@ export class CacheFeed {
   }
 }
 
-/** The list with the events that concern it. Pure. */
+/** Applies matching events to a list. Pure. */
 export function applied<T extends { id: string; type: string }>(
   key: ListKey,
   list: T[],
@@ -92,7 +92,7 @@ export function applied<T extends { id: string; type: string }>(
   return [...byId.values()];
 }
 
-/** What goes may be told by id and type alone; then the id decides. */
+/** A deleted object may be reported by id and type alone; then the id is compared. */
 function isOf([, type, cluster]: ListKey, { name, resource }: ResourceEvent): boolean {
   if (resource.type !== type) return false;
   if (cluster === undefined || name === "resource.remove") return true;

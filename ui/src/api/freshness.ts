@@ -1,4 +1,4 @@
-/** How fresh what the pages show is, over all open change feeds, for React. */
+/** Freshness of the displayed data over all open change feeds, for React. */
 
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useSyncExternalStore } from "react";
@@ -30,10 +30,12 @@ export function useFreshness(): Freshness {
 }
 
 /**
- * Keeps a change feed open while the component is there, and the query cache in step with it.
+ * Holds a change feed open while the component is mounted, and applies its events to the query
+ * cache.
  *
- * When the feed is open (again) or cannot be opened, all lists are read anew: the first because
- * something may have changed meanwhile, the second so that pages age no more than the next try.
+ * When the feed is open (again) or cannot be opened, all lists are read again: in the first case
+ * because of possible missed changes, in the second so that the data is at most one retry interval
+ * old.
  */
 export function useLiveFeed(path: string, resourceTypes: readonly string[]): void {
   const client = useQueryClient();

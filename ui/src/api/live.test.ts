@@ -64,7 +64,7 @@ test("a broken feed is opened again, later each time, and soon after it was open
   feed.stop();
 });
 
-test("a feed that says nothing any more counts as broken although nobody closed it", () => {
+test("a silent feed counts as broken although it is not closed", () => {
   const feed = started();
   const socket = newest();
   socket.onopen?.();
@@ -78,7 +78,7 @@ test("a feed that says nothing any more counts as broken although nobody closed 
   feed.stop();
 });
 
-test("a stopped feed stays closed, and what its socket still says counts no more", () => {
+test("a stopped feed stays closed, and later frames of its socket are ignored", () => {
   const feed = started();
   const socket = newest();
   feed.stop();

@@ -1,17 +1,19 @@
 /**
- * The change feed: one WebSocket that is opened again whenever it breaks.
+ * The change feed: one WebSocket that is reopened whenever it breaks.
  *
- * Says what came in and how fresh that is. Does not know what the resources mean: `feed.ts` puts them
- * into the query cache.
+ * Reports events and their freshness. Does not interpret resources: `feed.ts` applies them to the
+ * query cache.
  */
 
-/** First wait before opening again; doubles up to {@link RETRY_DELAY_MAX_MS}. */
+/** First delay before reopening; doubles up to {@link RETRY_DELAY_MAX_MS}. */
 const RETRY_DELAY_MIN_MS = 500;
 const RETRY_DELAY_MAX_MS = 15_000;
-/** The server says something at least every 5 s; after this silence the connection counts as dead. */
+/**
+ * The server sends a frame at least every 5 s; after this silence the connection counts as dead.
+ */
 const SILENCE_MAX_MS = 12_000;
-/** How often the silence is looked at. */
-const LOOK_EVERY_MS = 1_000;
+/** Interval of the check for silence. */
+const SILENCE_CHECK_MS = 1_000;
 
 export interface ResourceEvent {
   name: "resource.create" | "resource.change" | "resource.remove";
@@ -19,18 +21,18 @@ export interface ResourceEvent {
 }
 
 export interface Freshness {
-  /** `opening`: never open so far. `lost`: was open, or failed to open, and is tried again. */
+  /** `opening`: never open so far. `lost`: was open, or failed to open, and is retried. */
   state: "opening" | "live" | "lost";
-  /** When the last frame came. */
+  /** Time of the last frame. */
   heardAt: Date | undefined;
 }
 
 export interface LiveFeedOptions {
   url: string;
   onEvent(event: ResourceEvent): void;
-  /** Open, for the first time or again: what was read before may have changed meanwhile. */
+  /** Called when it is open, initially or again: earlier data may be outdated. */
   onOpen(): void;
-  /** Broken, or not to be opened. */
+  /** Called when it is broken or cannot be opened. */
   onLost(): void;
 }
 
@@ -41,13 +43,13 @@ export class LiveFeed {
   #socket: WebSocket | undefined;
   #delay = RETRY_DELAY_MIN_MS;
   #retry: number | undefined;
-  #look: number | undefined;
+  #silenceTimer: number | undefined;
 
   constructor(options: LiveFeedOptions) {
     this.#options = options;
   }
 
-  /** The same object until something changed. */
+  /** The same object until something changes. */
   readonly freshness = (): Freshness => this.#freshness;
 
   readonly subscribe = (listener: () => void): (() => void) => {
@@ -57,12 +59,12 @@ export class LiveFeed {
 
   start(): void {
     this.#open();
-    this.#look = window.setInterval(() => this.#checkSilence(), LOOK_EVERY_MS);
+    this.#silenceTimer = window.setInterval(() => this.#checkSilence(), SILENCE_CHECK_MS);
   }
 
   stop(): void {
     window.clearTimeout(this.#retry);
-    window.clearInterval(this.#look);
+    window.clearInterval(this.#silenceTimer);
     this.#drop();
   }
 
@@ -87,7 +89,7 @@ export class LiveFeed {
     const socket = this.#socket;
     this.#socket = undefined;
     if (!socket) return;
-    // Browsers complain of a socket that is closed before it was open.
+    // Browsers log an error for a socket that is closed before it is open.
     if (socket.readyState === WebSocket.CONNECTING) socket.onopen = () => socket.close();
     else socket.close();
   }
@@ -102,7 +104,7 @@ export class LiveFeed {
     this.#drop();
     this.#set({ state: "lost", heardAt: this.#freshness.heardAt });
     this.#options.onLost();
-    // Jitter: many people lose the same server at once.
+    // Jitter: many users lose the same server at once.
     const wait = this.#delay * (0.75 + Math.random() / 2);
     this.#delay = Math.min(this.#delay * 2, RETRY_DELAY_MAX_MS);
     this.#retry = window.setTimeout(() => this.#open(), wait);
@@ -121,7 +123,7 @@ export class LiveFeed {
   }
 }
 
-/** The event in a frame; `undefined` for pings and whatever else comes. */
+/** The event in a frame; `undefined` for pings and other frames. */
 export function readFrame(data: unknown): ResourceEvent | undefined {
   if (typeof data !== "string") return undefined;
   let frame: { name?: unknown; data?: unknown };

@@ -1,4 +1,4 @@
-/** What can be read and done, as options of the query cache. */
+/** Reads and writes, as options of the query cache. */
 
 import { infiniteQueryOptions, type QueryClient, queryOptions } from "@tanstack/react-query";
 import { request } from "./client.ts";
@@ -17,9 +17,9 @@ import type {
   User,
 } from "./types.ts";
 
-/** Pages a list is read in at most; beyond that it is cut, and the page says so. */
+/** Maximum number of pages of a list; a longer list is cut, and the page shows that. */
 const PAGES_MAX = 10;
-/** A whole list, with what the change feed says while it is read. */
+/** A whole list, with the events of the change feed during the read. */
 function list<T extends { id: string; type: string }>(
   client: QueryClient,
   key: ListKey,
@@ -33,23 +33,29 @@ async function pages<T>(path: string): Promise<T[]> {
   const found: T[] = [];
   let next: string | undefined = path;
   for (let page = 0; next && page < PAGES_MAX; page += 1) {
-    const answer: Collection<T> = await request("GET", next);
-    found.push(...answer.data);
-    next = answer.pagination?.next ? samePath(answer.pagination.next) : undefined;
+    const page: Collection<T> = await request("GET", next);
+    found.push(...page.data);
+    next = page.pagination?.next ? samePath(page.pagination.next) : undefined;
   }
   return found;
 }
 
-/** Links name the host as the server knows it; the browser may know it by another name. */
+/** Links contain the server's own host name, which may differ from that in the browser. */
 function samePath(link: string): string {
   const { pathname, search } = new URL(link, window.location.href);
   return pathname + search;
 }
 
-/** Noted at a login, since scripts do not see its cookie: without it the server need not be asked. */
+/**
+ * Set at a login, because scripts do not see its cookie: without it, no request for the session is
+ * needed.
+ */
 const SIGNED_IN = "drover.signed-in";
 
-/** Whether this browser had a login that nobody has ended here. The server knows whether it holds. */
+/**
+ * Whether this browser has a login that was not ended here. Only the server knows whether it is
+ * valid.
+ */
 export function mayBeSignedIn(): boolean {
   return localStorage.getItem(SIGNED_IN) !== null;
 }
@@ -89,7 +95,7 @@ export function auditQuery(query: string) {
     queryFn: ({ pageParam }) => request<Collection<AuditEvent>>("GET", pageParam),
     initialPageParam: first,
     getNextPageParam: ({ pagination }) => pagination?.next && samePath(pagination.next),
-    // Each reading is an event of the log itself: only when somebody wants it.
+    // Each read is itself an event of the log: only on request of the user.
     staleTime: Number.POSITIVE_INFINITY,
     gcTime: 0,
     retry: false,
@@ -108,10 +114,13 @@ export function registrationTokensQuery(clusterId: string) {
   });
 }
 
-/** How old the answer may be on which entries manage a cluster: one may be removed meanwhile. */
+/** Maximum age of the list of entries that manage a cluster: one may be removed meanwhile. */
 const IMPORT_CHECK_AGE_MAX_MS = 15_000;
 
-/** Which other entries manage the cluster whose agent was refused, as far as the caller may see them. */
+/**
+ * Which other entries manage the cluster whose agent was refused, as far as the caller may see
+ * them.
+ */
 export function importCheckQuery(clusterId: string) {
   return queryOptions({
     queryKey: ["import-check", clusterId],
@@ -149,14 +158,17 @@ export async function login(username: string, password: string): Promise<void> {
   localStorage.setItem(SIGNED_IN, "yes");
 }
 
-/** Ends the login on the server, and forgets all that was read. */
+/** Ends the login on the server, and clears all data. */
 export async function logout(client: QueryClient): Promise<void> {
   await request("POST", "/v3/tokens?action=logout", {});
   localStorage.removeItem(SIGNED_IN);
   client.clear();
 }
 
-/** Sets the signed-in user's own password. `endTokens`: also ends tokens for the API and in kubeconfigs. */
+/**
+ * Sets the signed-in user's own password. `endTokens`: also ends tokens for the API and in
+ * kubeconfigs.
+ */
 export function changePassword(
   currentPassword: string,
   newPassword: string,
@@ -174,15 +186,15 @@ export function createRegistrationToken(clusterId: string): Promise<Registration
   return request("POST", "/v3/clusterregistrationtokens", { clusterId });
 }
 
-/** How a cluster is removed; see `farewells` in the clusters' model. */
+/** How a cluster is removed; see `removalOptions` in the clusters' model. */
 export interface RemovalMarks {
   /** Do not wait for a cluster that does not respond. */
   force: boolean;
-  /** Leave what Drover made of the cluster. */
+  /** Leave the machines that Drover created. */
   detach: boolean;
 }
 
-/** Removes a cluster, or changes how a removal under way goes on. */
+/** Removes a cluster, or changes the options of a removal in progress. */
 export async function removeCluster(cluster: Cluster, marks: RemovalMarks): Promise<void> {
   const path = `/v3/clusters/${encodeURIComponent(cluster.id)}`;
   const { [FORCE_REMOVE]: force, [DETACH]: detach, ...others } = cluster.annotations ?? {};
@@ -200,25 +212,25 @@ export async function removeCluster(cluster: Cluster, marks: RemovalMarks): Prom
 const FORCE_REMOVE = "drover.io/force-remove";
 const DETACH = "drover.io/detach";
 
-/** Keeps new pods from a node, or lets them come again. */
+/** Cordons or uncordons a node. */
 export function cordonNode(node: Node, cordoned: boolean): Promise<unknown> {
   const action = cordoned ? "cordon" : "uncordon";
   return request("POST", `/v3/nodes/${encodeURIComponent(node.id)}?action=${action}`, {});
 }
 
-/** What a drain may do; what is left out is as the server has it. */
+/** Options of a drain; omitted ones have the defaults of the server. */
 export interface DrainOptions {
-  /** Also pods that nothing starts again. */
+  /** Also pods that no controller restarts. */
   force: boolean;
   /** Also pods that lose their data in an emptyDir. */
   deleteLocalData: boolean;
-  /** Seconds that each pod has to end; -1 is its own period. */
+  /** Seconds that each pod has to terminate; -1 is its own grace period. */
   gracePeriod: number;
   /** Seconds after which the drain gives up. */
   timeout: number;
 }
 
-/** Begins to evict the pods of a node. */
+/** Starts to evict the pods of a node. */
 export function drainNode(node: Node, options: DrainOptions): Promise<unknown> {
   return request("POST", `/v3/nodes/${encodeURIComponent(node.id)}?action=drain`, options);
 }
@@ -240,16 +252,16 @@ export async function kubeconfig(id: string): Promise<string> {
 
 export interface Dependants {
   projects: number;
-  /** Roles that people have on the cluster. */
+  /** Roles of users on the cluster. */
   roles: number;
 }
 
-/** What would go along with a cluster, counted by the server. */
+/** The objects that would be removed with a cluster, counted by the server. */
 export function dependantsQuery(clusterId: string) {
   const counted = async (plural: string): Promise<number> => {
     const path = `/v3/${plural}?limit=1&clusterId=${encodeURIComponent(clusterId)}`;
-    const answer: Collection<Resource> = await request("GET", path);
-    return answer.pagination?.total ?? answer.data.length;
+    const page: Collection<Resource> = await request("GET", path);
+    return page.pagination?.total ?? page.data.length;
   };
   return queryOptions({
     queryKey: ["dependants", clusterId],

@@ -17,7 +17,7 @@ export interface Resource {
   type: string;
   created?: string | null;
   state?: string;
-  /** `no`, `yes` while something is under way, `error` when it failed. */
+  /** `no`, `yes` while a change is in progress, `error` if it failed. */
   transitioning?: string;
   transitioningMessage?: string;
   /** An absent link or action is one that the caller may not use. */
@@ -28,7 +28,7 @@ export interface Resource {
 export interface Collection<T> {
   data: T[];
   pagination?: { total?: number; next?: string | null };
-  /** What the caller may create has a link here. */
+  /** Types that the caller may create have a link here. */
   links?: Record<string, string>;
   createTypes?: Record<string, string>;
 }
@@ -88,9 +88,9 @@ export interface RegistrationToken extends Resource {
 /** Which entries manage a cluster already. Not a resource: it has no id. */
 export interface ImportCheck {
   type: "importCheck";
-  /** Those that the caller may see. */
+  /** Entries that the caller may see. */
   clusters: { id: string; name: string }[];
-  /** The number of others. */
+  /** Number of entries that the caller may not see. */
   hiddenClusters: number;
 }
 
@@ -101,21 +101,21 @@ export interface User extends Resource {
   mustChangePassword?: boolean;
 }
 
-/** Who has a role. */
+/** A role of a user or group. */
 export interface RoleBinding extends Resource {
   userId?: string | null;
 }
 
-/** A user as the provider of identities knows them. */
+/** A user of the identity provider. */
 export interface Principal extends Resource {
   name?: string;
 }
 
-/** What a new password ended. */
+/** Result of a change of password. */
 export interface PasswordChange {
   /** Logins and tokens that ended. */
   endedTokens: number;
-  /** Tokens that go on. */
+  /** Tokens that stay valid. */
   remainingTokens: number;
 }
 
@@ -123,9 +123,9 @@ export interface PasswordChange {
 export interface AuditEvent {
   id: string;
   type: "auditEvent";
-  /** When it ended. */
+  /** End of the request. */
   created?: string | null;
-  /** What happened, such as `login-refused`. */
+  /** Kind of the event, such as `login-refused`. */
   event: string;
   clusterId?: string | null;
   verb?: string;

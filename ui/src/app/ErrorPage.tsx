@@ -1,4 +1,4 @@
-/** What shows when a page itself broke, or when there is none at an address. */
+/** The page for a broken page or an unknown address. */
 
 import { type ErrorComponentProps, Link } from "@tanstack/react-router";
 import { sentence } from "../api/errors.ts";
@@ -22,7 +22,7 @@ export function ErrorPage({ error, reset }: ErrorComponentProps) {
           </>
         }
       >
-        It is the interface's fault, not your cluster's. Reading the page anew mostly helps.
+        It is the interface's fault, not your cluster's. Reloading the page usually helps.
       </Blank>
     </Page>
   );

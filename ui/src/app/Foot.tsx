@@ -1,4 +1,4 @@
-/** The foot: how fresh what one sees is, and what runs here. */
+/** The footer: freshness of the displayed data, and the running versions. */
 
 import { useQuery } from "@tanstack/react-query";
 import { useFreshness } from "../api/freshness.ts";
@@ -11,21 +11,21 @@ import { clock, exact, length, moment, point } from "../lib/time.ts";
 import { Shape, State } from "../ui/StateMark.tsx";
 import { useNow } from "../ui/Time.tsx";
 import styles from "./Foot.module.css";
-import type { Place } from "./place.ts";
+import type { RouteScope } from "./routeScope.ts";
 
-/** The server says something every 5 s; more silence than that is worth a word. */
+/** The server sends a frame every 5 s; after a longer silence the footer shows it. */
 const QUIET_MAX_MS = 7_000;
 const TICK_MS = 1_000;
 
-export function Foot({ place }: { place: Place }) {
+export function Foot({ scope }: { scope: RouteScope }) {
   const { dataUpdatedAt } = useQuery(clustersQuery);
   const freshness = useFreshness();
   const now = useNow(TICK_MS);
   return (
     <footer className={styles.foot}>
       <FreshnessWord freshness={freshness} readAt={dataUpdatedAt} now={now} />
-      {/* Without the server nobody knows which agents are there. */}
-      {freshness.state !== "lost" && <Agents place={place} now={now} />}
+      {/* Without the server, the state of agents is unknown. */}
+      {freshness.state !== "lost" && <Agents scope={scope} now={now} />}
       <span className="grow" />
       <span className={styles.version}>Drover {__VERSION__}</span>
     </footer>
@@ -34,7 +34,7 @@ export function Foot({ place }: { place: Place }) {
 
 interface FreshnessWordProps {
   freshness: Freshness;
-  /** When the list of clusters was last right, in milliseconds; 0: never. */
+  /** When the list of clusters was last up to date, in milliseconds; 0: never. */
   readAt: number;
   now: Date;
 }
@@ -72,12 +72,12 @@ function FreshnessWord({ freshness: { state, heardAt }, readAt, now }: Freshness
   );
 }
 
-/** Of the fleet how many agents are there; of one cluster since when. */
-function Agents({ place, now }: { place: Place; now: Date }) {
+/** For the fleet, the number of connected agents; for one cluster, since when. */
+function Agents({ scope, now }: { scope: RouteScope; now: Date }) {
   const { data: clusters } = useQuery(clustersQuery);
   if (!clusters) return null;
-  if (place.cluster) {
-    const cluster = byRef(clusters, place.cluster);
+  if (scope.cluster) {
+    const cluster = byRef(clusters, scope.cluster);
     if (!cluster || cluster.internal) return null;
     const heard = lastHeard(cluster);
     const since = point(conditionOf(cluster, "Connected")?.lastTransitionTime);
@@ -85,7 +85,7 @@ function Agents({ place, now }: { place: Place; now: Date }) {
       return (
         <span className={styles.part}>
           <Shape tone={heard ? "off" : "wait"} />
-          {heard ? `Agent silent since ${moment(heard, now)}` : "Agent never called in"}
+          {heard ? `Agent silent since ${moment(heard, now)}` : "Agent never connected"}
         </span>
       );
     }

@@ -1,4 +1,6 @@
-/** Page-wide while the server does not answer: that it does not, and how old what one sees is. */
+/**
+ * The notice on all pages while the server does not respond, with the age of the displayed data.
+ */
 
 import { useQuery } from "@tanstack/react-query";
 import { clustersQuery } from "../api/queries.ts";
@@ -17,17 +19,17 @@ export function OfflineNotice({ heardAt }: { heardAt: Date | undefined }) {
     <div className={styles.notice}>
       <Shape tone="off" />
       <p>
-        <b>The server does not answer.</b>{" "}
+        <b>The server does not respond.</b>{" "}
         {at ? (
           <>
             What you see is as of{" "}
             <time dateTime={at.toISOString()} title={exact(at)}>
               {moment(at, now)}
             </time>
-            . It is tried again by itself.
+            . The connection is retried automatically.
           </>
         ) : (
-          "It is tried again by itself."
+          "The connection is retried automatically."
         )}
       </p>
     </div>

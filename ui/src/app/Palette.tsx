@@ -1,4 +1,6 @@
-/** Ctrl K: any cluster, page or action, by a few letters. `>` asks for actions alone, `/` for clusters. */
+/**
+ * Ctrl K: any cluster, page or action, by a few letters. `>` limits it to actions, `/` to clusters.
+ */
 
 import { Combobox, useCombobox } from "@mantine/core";
 import {
@@ -28,36 +30,36 @@ import { useModal } from "../ui/Dialog.tsx";
 import { Shape } from "../ui/StateMark.tsx";
 import { Key, Monogram } from "../ui/Tags.tsx";
 import styles from "./Palette.module.css";
-import type { Place } from "./place.ts";
+import type { RouteScope } from "./routeScope.ts";
 import { chooseTheme } from "./theme.ts";
 
-/** Of each group; more are found by typing. */
+/** Maximum of each group; more are found by typing. */
 const SHOWN_MAX = 8;
 
-interface Entry {
+interface PaletteEntry {
   key: string;
   group: "Clusters" | "Pages" | "Do";
   mark: React.ReactNode;
   text: string;
-  /** Found by these words too. */
+  /** Further search words. */
   hint: string;
   aside?: React.ReactNode;
   run(): void;
 }
 
 interface PaletteProps {
-  place: Place;
+  scope: RouteScope;
   onHelp(): void;
   onClose(): void;
 }
 
-export function Palette({ place, onHelp, onClose }: PaletteProps) {
+export function Palette({ scope, onHelp, onClose }: PaletteProps) {
   const dialog = useModal();
   const [text, setText] = useState("");
   const combobox = useCombobox({ opened: true });
-  const entries = useEntries(place, onHelp);
+  const entries = useEntries(scope, onHelp);
   const found = search(entries, text);
-  // biome-ignore lint/correctness/useExhaustiveDependencies: each new text begins at the top again.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each new text starts at the top again.
   useEffect(() => {
     combobox.selectFirstOption();
   }, [text, found.length]);
@@ -115,9 +117,9 @@ export function Palette({ place, onHelp, onClose }: PaletteProps) {
             </Combobox.Group>
           ))}
           {found.length === 0 && (
-            // A list box without an option is none for screen readers.
+            // Screen readers ignore a list box without an option.
             <Combobox.Option value="" disabled className={styles.empty}>
-              Nothing has all of these words. Fewer find more.
+              Nothing matches all of these words. Try fewer.
             </Combobox.Option>
           )}
         </Combobox.Options>
@@ -126,21 +128,26 @@ export function Palette({ place, onHelp, onClose }: PaletteProps) {
   );
 }
 
-function useEntries(place: Place, onHelp: () => void): Entry[] {
+function useEntries(scope: RouteScope, onHelp: () => void): PaletteEntry[] {
   const navigate = useNavigate();
   const { data: clusters = [] } = useQuery(clustersQuery);
   const importDenial = useImportDenial();
   const icon = (Icon: typeof IconHome) => <Icon size={16} stroke={1.5} aria-hidden="true" />;
-  const to = (text: string, Icon: typeof IconHome, run: () => void): Entry => {
+  const to = (text: string, Icon: typeof IconHome, run: () => void): PaletteEntry => {
     return { key: `to ${text}`, group: "Pages", mark: icon(Icon), text, hint: "go to", run };
   };
-  const act = (text: string, Icon: typeof IconHome, hint: string, run: () => void): Entry => {
+  const act = (
+    text: string,
+    Icon: typeof IconHome,
+    hint: string,
+    run: () => void,
+  ): PaletteEntry => {
     return { key: `do ${text}`, group: "Do", mark: icon(Icon), text, hint, run };
   };
-  const { cluster } = place;
+  const { cluster } = scope;
   return [
     ...sorted(clusters, "state", false).map(
-      (one): Entry => ({
+      (one): PaletteEntry => ({
         key: `cluster ${one.id}`,
         group: "Clusters",
         mark: <Monogram letters={monogram(one.name)} />,
@@ -175,14 +182,14 @@ function useEntries(place: Place, onHelp: () => void): Entry[] {
         ]
       : []),
     {
-      // A user without the right finds out there who can grant it.
+      // There a user without the right finds out who can grant it.
       ...act(
         "Import cluster…",
         importDenial ? IconLock : IconPlus,
         "add new",
         () => void navigate(paths.clusters({ import: "new" })),
       ),
-      aside: importDenial && "Not yours to do: opens why",
+      aside: importDenial && "You have no right to it: shows why",
     },
     act("Light theme", IconSun, "colour bright", () => chooseTheme("light")),
     act("Dark theme", IconMoon, "colour night", () => chooseTheme("dark")),
@@ -191,8 +198,8 @@ function useEntries(place: Place, onHelp: () => void): Entry[] {
   ];
 }
 
-/** Entries that have every word, a few of each group. */
-function search(entries: readonly Entry[], text: string): Entry[] {
+/** Entries that match every word, a few of each group. */
+function search(entries: readonly PaletteEntry[], text: string): PaletteEntry[] {
   const only = { ">": "Do", "/": "Clusters" }[text.trim().charAt(0)];
   const words = (only ? text.trim().slice(1) : text).toLowerCase().split(/\s+/);
   const counts = new Map<string, number>();

@@ -1,4 +1,6 @@
-/** The scope path: all clusters, then the cluster, which is a switcher that filters as one types. */
+/**
+ * The scope path: all clusters, then the cluster, which is a switcher that filters as one types.
+ */
 
 import { Combobox, useCombobox } from "@mantine/core";
 import { IconChevronDown } from "@tabler/icons-react";
@@ -19,7 +21,7 @@ import { monogram } from "../lib/names.ts";
 import { paths } from "../paths.ts";
 import { Shape } from "../ui/StateMark.tsx";
 import { Monogram, Tag } from "../ui/Tags.tsx";
-import type { Place } from "./place.ts";
+import type { RouteScope } from "./routeScope.ts";
 import styles from "./ScopePath.module.css";
 
 /** More are found by typing. */
@@ -27,35 +29,35 @@ const OPTIONS_SHOWN = 50;
 
 const EXACTLY = { exact: true, includeSearch: false } as const;
 
-export function ScopePath({ place }: { place: Place }) {
+export function ScopePath({ scope }: { scope: RouteScope }) {
   const { data: clusters = [] } = useQuery(clustersQuery);
-  const cluster = place.cluster ? byRef(clusters, place.cluster) : undefined;
+  const cluster = scope.cluster ? byRef(clusters, scope.cluster) : undefined;
   return (
     <nav
       className={styles.path}
-      data-within={place.cluster ? "cluster" : undefined}
+      data-within={scope.cluster ? "cluster" : undefined}
       aria-label="Where you are"
     >
       <Link className={styles.part} data-home activeOptions={EXACTLY} {...paths.clusters()}>
         All clusters
       </Link>
-      {place.cluster && (
+      {scope.cluster && (
         <span className={styles.separator} aria-hidden="true">
           /
         </span>
       )}
-      <Switcher place={place} cluster={cluster} clusters={clusters} />
+      <Switcher scope={scope} cluster={cluster} clusters={clusters} />
     </nav>
   );
 }
 
 interface SwitcherProps {
-  place: Place;
+  scope: RouteScope;
   cluster: Cluster | undefined;
   clusters: readonly Cluster[];
 }
 
-function Switcher({ place, cluster, clusters }: SwitcherProps) {
+function Switcher({ scope, cluster, clusters }: SwitcherProps) {
   const navigate = useNavigate();
   const [text, setText] = useState("");
   const combobox = useCombobox({
@@ -76,7 +78,7 @@ function Switcher({ place, cluster, clusters }: SwitcherProps) {
       conditions: paths.conditions(name),
       audit: paths.clusterAudit(name),
     };
-    void navigate(to[place.view]);
+    void navigate(to[scope.view]);
   };
   return (
     <Combobox
@@ -93,18 +95,18 @@ function Switcher({ place, cluster, clusters }: SwitcherProps) {
         <button
           type="button"
           className={styles.part}
-          data-bare={!place.cluster || undefined}
+          data-bare={!scope.cluster || undefined}
           title={cluster?.name}
           onClick={() => combobox.toggleDropdown()}
         >
-          {place.cluster && <Monogram letters={monogram(place.cluster)} />}
-          {place.cluster && <b>{cluster?.name ?? place.cluster}</b>}{" "}
+          {scope.cluster && <Monogram letters={monogram(scope.cluster)} />}
+          {scope.cluster && <b>{cluster?.name ?? scope.cluster}</b>}{" "}
           {cluster && isProduction(cluster) && (
             <span className={styles.tag}>
               <Tag inverse>production</Tag>
             </span>
           )}
-          <span className="hidden">{place.cluster ? " – switch cluster" : "Go to a cluster"}</span>
+          <span className="hidden">{scope.cluster ? " – switch cluster" : "Go to a cluster"}</span>
           <IconChevronDown size={12} stroke={2} aria-hidden="true" />
         </button>
       </Combobox.Target>
@@ -136,7 +138,7 @@ function Switcher({ place, cluster, clusters }: SwitcherProps) {
             </Combobox.Option>
           ))}
           {open && found.length === 0 && (
-            // A list box without an option is none for screen readers.
+            // Screen readers ignore a list box without an option.
             <Combobox.Option value="" disabled className={styles.empty}>
               No cluster matches
             </Combobox.Option>

@@ -1,4 +1,4 @@
-/** The frame of every page: top bar, sidebar, foot. Keeps the change feed of the fleet open. */
+/** The frame of every page: top bar, sidebar, foot. Holds the change feed of the fleet open. */
 
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useEffectEvent, useRef, useState } from "react";
@@ -11,7 +11,7 @@ import { Foot } from "./Foot.tsx";
 import { KeyboardMap } from "./KeyboardMap.tsx";
 import { OfflineNotice } from "./OfflineNotice.tsx";
 import { Palette } from "./Palette.tsx";
-import { type Place, usePlace } from "./place.ts";
+import { type RouteScope, useRouteScope } from "./routeScope.ts";
 import styles from "./Shell.module.css";
 import { Sidebar } from "./Sidebar.tsx";
 import { TopBar } from "./TopBar.tsx";
@@ -19,23 +19,23 @@ import { TopBar } from "./TopBar.tsx";
 const FLEET_TYPES = ["cluster", "clusterRegistrationToken"];
 
 export function Shell({ children }: { children: React.ReactNode }) {
-  const place = usePlace();
+  const scope = useRouteScope();
   const main = useRef<HTMLElement>(null);
   const [open, setOpen] = useState<"palette" | "map">();
   const freshness = useFreshness();
   const offline = freshness.state === "lost";
   useLiveFeed("/v3/subscribe", FLEET_TYPES);
-  useGoKeys(place, () => setOpen("map"));
+  useGoKeys(scope, () => setOpen("map"));
   usePaletteKey(() => setOpen("palette"));
-  useFocusAfterMove(place, main);
+  useFocusAfterMove(scope, main);
   return (
     <div className={styles.app}>
       <a className={styles.skip} href="#main">
         Skip to the page
       </a>
       <Past when={offline}>
-        <TopBar place={place} onSearch={() => setOpen("palette")} onHelp={() => setOpen("map")} />
-        <Sidebar place={place} />
+        <TopBar scope={scope} onSearch={() => setOpen("palette")} onHelp={() => setOpen("map")} />
+        <Sidebar scope={scope} />
       </Past>
       <section className={styles.note} aria-label="Connection" role="status">
         {offline && <OfflineNotice heardAt={freshness.heardAt} />}
@@ -45,19 +45,19 @@ export function Shell({ children }: { children: React.ReactNode }) {
           {children}
         </main>
       </Past>
-      <Foot place={place} />
+      <Foot scope={scope} />
       <Toasts />
       {open === "map" && <KeyboardMap onClose={() => setOpen(undefined)} />}
       {open === "palette" && (
         <Past when={offline}>
-          <Palette place={place} onHelp={() => setOpen("map")} onClose={() => setOpen(undefined)} />
+          <Palette scope={scope} onHelp={() => setOpen("map")} onClose={() => setOpen(undefined)} />
         </Past>
       )}
     </div>
   );
 }
 
-function useGoKeys({ cluster }: Place, onHelp: () => void): void {
+function useGoKeys({ cluster }: RouteScope, onHelp: () => void): void {
   const navigate = useNavigate();
   useShortcut("?", onHelp);
   useShortcut("g c", () => void navigate(paths.clusters()));
@@ -65,7 +65,7 @@ function useGoKeys({ cluster }: Place, onHelp: () => void): void {
   useShortcut("g n", () => cluster && void navigate(paths.nodes(cluster)));
 }
 
-/** Works while typing too, as people know it; not on top of a dialog. */
+/** Also works while typing, like in other applications; not on top of a dialog. */
 function usePaletteKey(onOpen: () => void): void {
   const open = useEffectEvent(onOpen);
   useEffect(() => {
@@ -79,10 +79,10 @@ function usePaletteKey(onOpen: () => void): void {
   }, []);
 }
 
-/** A new page is read from its top, by eyes and by screen readers; filters leave the focus alone. */
-function useFocusAfterMove(place: Place, main: React.RefObject<HTMLElement | null>): void {
+/** A new page starts at its top, also for screen readers; filters do not move the focus. */
+function useFocusAfterMove(scope: RouteScope, main: React.RefObject<HTMLElement | null>): void {
   const first = useRef(true);
-  const path = place.path;
+  const path = scope.path;
   useEffect(() => {
     if (first.current) {
       first.current = false;

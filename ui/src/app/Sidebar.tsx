@@ -1,4 +1,4 @@
-/** The sidebar: a flat list for the present scope, always open, with counts. */
+/** The sidebar: a flat list for the current scope, always open, with counts. */
 
 import {
   type Icon,
@@ -18,16 +18,16 @@ import { count } from "../lib/quantity.ts";
 import { paths } from "../paths.ts";
 import { Shape } from "../ui/StateMark.tsx";
 import { Monogram } from "../ui/Tags.tsx";
-import type { Place } from "./place.ts";
+import type { RouteScope } from "./routeScope.ts";
 import styles from "./Sidebar.module.css";
 
-/** An entry is the present one at its own address only; filters do not matter. */
+/** An entry is the current one at its own address only; filters do not matter. */
 const EXACTLY = { exact: true, includeSearch: false } as const;
 
-export function Sidebar({ place }: { place: Place }) {
+export function Sidebar({ scope }: { scope: RouteScope }) {
   const { data: clusters = [] } = useQuery(clustersQuery);
-  return place.cluster ? (
-    <ClusterSide reference={place.cluster} />
+  return scope.cluster ? (
+    <ClusterSide reference={scope.cluster} />
   ) : (
     <nav className={styles.side} aria-label="Fleet">
       <Entry icon={IconHexagons} text="Clusters" number={clusters.length} to={paths.clusters()} />
@@ -67,7 +67,7 @@ interface EntryProps {
   icon: Icon;
   text: string;
   number?: number | undefined;
-  /** What the number counts, for those who do not see where it stands. */
+  /** What the number counts, for screen readers. */
   note?: string | undefined;
   to: LinkProps;
 }
@@ -83,7 +83,7 @@ function Entry({ icon: Icon, text, number, note, to }: EntryProps) {
   );
 }
 
-/** Clusters a person keeps at hand, with a shape for those that need a look. */
+/** Pinned clusters, with a shape for those that need attention. */
 function Pinned() {
   const { data: clusters = [] } = useQuery(clustersQuery);
   const pins = usePins();

@@ -1,4 +1,4 @@
-/** The top bar: home, the scope path, search, help, person. */
+/** The top bar: home, the scope path, search, help, user. */
 
 import { IconHelp, IconSearch } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
@@ -6,25 +6,25 @@ import { paths } from "../paths.ts";
 import { IconButton } from "../ui/Button.tsx";
 import { Logo } from "../ui/Logo.tsx";
 import { Key } from "../ui/Tags.tsx";
-import { PersonMenu } from "./PersonMenu.tsx";
-import type { Place } from "./place.ts";
+import type { RouteScope } from "./routeScope.ts";
 import { ScopePath } from "./ScopePath.tsx";
 import styles from "./TopBar.module.css";
+import { UserMenu } from "./UserMenu.tsx";
 
 interface TopBarProps {
-  place: Place;
+  scope: RouteScope;
   onSearch(): void;
   onHelp(): void;
 }
 
-export function TopBar({ place, onSearch, onHelp }: TopBarProps) {
+export function TopBar({ scope, onSearch, onHelp }: TopBarProps) {
   return (
     <header className={styles.top}>
       <Link className={styles.logo} aria-label="Drover, all clusters" {...paths.clusters()}>
         <Logo size={22} />
         <span>Drover</span>
       </Link>
-      <ScopePath place={place} />
+      <ScopePath scope={scope} />
       <span className="grow" />
       <button type="button" className={styles.find} onClick={onSearch}>
         <IconSearch size={16} stroke={1.5} aria-hidden="true" />
@@ -34,7 +34,7 @@ export function TopBar({ place, onSearch, onHelp }: TopBarProps) {
       <IconButton label="Keyboard map" onClick={onHelp}>
         <IconHelp size={16} stroke={1.5} />
       </IconButton>
-      <PersonMenu />
+      <UserMenu />
     </header>
   );
 }

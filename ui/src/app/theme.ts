@@ -1,4 +1,7 @@
-/** Light, dark, or as the system has it. `public/theme.js` applies the choice before the first paint. */
+/**
+ * Light, dark, or the theme of the system. `public/theme.js` applies the choice before the first
+ * paint.
+ */
 
 import { useSyncExternalStore } from "react";
 

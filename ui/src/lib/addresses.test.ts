@@ -25,7 +25,7 @@ test.each([
   expect(isOwnMachine(url)).toBe(false);
 });
 
-test("the port of a URL is kept as it stands there", () => {
+test("the port of a URL is returned unchanged", () => {
   expect(portOf("https://localhost:8443")).toBe(":8443");
   expect(portOf("https://localhost")).toBe("");
   expect(portOf("no URL")).toBe("");

@@ -1,9 +1,11 @@
-/** Where an address leads. Pure. */
+/** Checks of addresses. Pure. */
 
-/** Names under which every machine reaches itself alone. */
+/** Names that resolve to a loopback address on every machine. */
 const OWN_NAMES = ["localhost", "localhost.localdomain"];
 
-/** Whether a URL leads each machine to itself, so that no other one gets to the same server by it. */
+/**
+ * Whether a URL leads each machine to itself, so that other machines cannot reach the server by it.
+ */
 export function isOwnMachine(url: string): boolean {
   const host = hostOf(url);
   if (host === undefined) return false;
@@ -18,7 +20,7 @@ export function isOwnMachine(url: string): boolean {
   );
 }
 
-/** The port as it stands in a URL, with its colon; empty when it is the usual one. */
+/** The port of a URL, with its colon; empty if it is the default one. */
 export function portOf(url: string): string {
   const port = URL.canParse(url) ? new URL(url).port : "";
   return port && `:${port}`;

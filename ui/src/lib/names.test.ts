@@ -7,7 +7,7 @@ test("a mark has the first letters of two words, else two letters", () => {
   expect(monogram("")).toBe("");
 });
 
-test("a name that the API would refuse gets a near one that it takes", () => {
+test("a name that the API would refuse gets a similar valid one", () => {
   expect(nameProblem("payments-eu", [])).toBeUndefined();
   expect(nameProblem("Payments_EU", [])?.suggestion).toBe("payments-eu");
   expect(nameProblem("-x-", [])?.suggestion).toBe("x");

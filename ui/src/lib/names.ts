@@ -8,17 +8,17 @@ export function monogram(name: string): string {
   return letters.toUpperCase();
 }
 
-/** What the API takes as the name of a cluster. */
+/** The pattern of cluster names in the API. */
 const LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const LABEL_LENGTH_MAX = 63;
 
-/** What is wrong with a name, and a near one that is right, if there is one. */
+/** The problem of a name, and a similar valid one, if there is one. */
 export interface NameProblem {
   text: string;
   suggestion?: string;
 }
 
-/** Judges a cluster's name. `taken`: names that others have. */
+/** Validates a cluster's name. `taken`: names of other clusters. */
 export function nameProblem(name: string, taken: readonly string[]): NameProblem | undefined {
   if (!name) return { text: "A cluster needs a name." };
   if (name.length > LABEL_LENGTH_MAX) {

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { bytes, cores, parse, percent, percentText } from "./quantity.ts";
 
-test("quantities of every suffix become numbers, and what is none becomes nothing", () => {
+test("quantities of every suffix are parsed, and invalid text gives nothing", () => {
   expect(parse("250m")).toBeCloseTo(0.25);
   expect(parse("16Gi")).toBe(16 * 2 ** 30);
   expect(parse("1500")).toBe(1500);
@@ -11,7 +11,7 @@ test("quantities of every suffix become numbers, and what is none becomes nothin
     expect(parse(none)).toBeUndefined();
 });
 
-test("numbers read as people say them", () => {
+test("numbers are formatted with separators and units", () => {
   expect(cores(1)).toBe("1 core");
   expect(cores(0.125)).toBe("0.13 cores");
   expect(cores(4118.4)).toBe("4,118 cores");
@@ -19,7 +19,7 @@ test("numbers read as people say them", () => {
   expect(bytes(512)).toBe("512 B");
 });
 
-test("a little is never nothing, and nearly all never all", () => {
+test("a small share is never 0%, and one below the whole never 100%", () => {
   expect(percentText(percent(1, 1500) ?? 0)).toBe("<1%");
   expect(percentText(99.9)).toBe("99%");
   expect(percentText(100)).toBe("100%");

@@ -1,4 +1,4 @@
-/** Kubernetes quantities (`250m`, `16Gi`) as numbers, and numbers as people read them. */
+/** Kubernetes quantities (`250m`, `16Gi`) as numbers, and numbers as displayed text. */
 
 const FACTORS: Record<string, number> = {
   n: 1e-9,
@@ -20,7 +20,7 @@ const FACTORS: Record<string, number> = {
 };
 const QUANTITY = /^([+-]?[0-9.]+(?:[eE][+-]?[0-9]+)?)([a-zA-Z]{0,2})$/;
 
-/** The number a quantity stands for; `undefined` when it is absent or unreadable. */
+/** The number of a quantity; `undefined` if it is absent or invalid. */
 export function parse(text: string | null | undefined): number | undefined {
   const match = QUANTITY.exec(text ?? "");
   const factor = FACTORS[match?.[2] ?? "?"];
@@ -53,13 +53,13 @@ export function bytes(number: number): string {
   return `${value.toLocaleString("en-GB", { maximumFractionDigits: digits })} ${units[unit]}`;
 }
 
-/** A part of a whole in per cent; `undefined` without a whole. */
+/** A share in per cent; `undefined` without a whole. */
 export function percent(part: number | undefined, whole: number | undefined): number | undefined {
   if (part === undefined || !whole) return undefined;
   return (part / whole) * 100;
 }
 
-/** `62%`; what is more than nothing never reads as nothing, nor what is less than all as all. */
+/** `62%`; a small share is never 0%, and one below the whole never 100%. */
 export function percentText(percent: number): string {
   if (percent > 0 && percent < 1) return "<1%";
   if (percent > 99 && percent < 100) return "99%";

@@ -23,7 +23,7 @@ test("a moment has its day unless that is today", () => {
   expect(moment(new Date(2026, 2, 13, 23, 59, 59), now)).toBe("13 Mar, 23:59:59");
 });
 
-test("a text that is no time is no point", () => {
+test("a text that is not a time is not parsed", () => {
   expect(point("2026-11-21T12:00:00Z")).toEqual(now);
   for (const none of ["", null, undefined, "soon"]) expect(point(none)).toBeUndefined();
 });

@@ -1,4 +1,4 @@
-/** Points and lengths of time as people read them. Pure: the present is always given. */
+/** Times and durations as displayed text. Pure: the current time is a parameter. */
 
 const SECOND = 1000;
 const MINUTE = 60 * SECOND;
@@ -14,7 +14,7 @@ export function length(millis: number): string {
   return `${Math.floor(time / DAY)} d`;
 }
 
-/** A past point seen from `now`: `just now`, `4 min ago`. */
+/** A past time relative to `now`: `just now`, `4 min ago`. */
 export function ago(at: Date, now: Date): string {
   const millis = now.getTime() - at.getTime();
   return millis < 5 * SECOND ? "just now" : `${length(millis)} ago`;
@@ -46,7 +46,7 @@ function zone(at: Date): string {
   return parts.find((part) => part.type === "timeZoneName")?.value ?? "";
 }
 
-/** The point in RFC 3339 text; `undefined` when the text is none. */
+/** Parses an RFC 3339 time; `undefined` if the text is not one. */
 export function point(text: string | null | undefined): Date | undefined {
   if (!text) return undefined;
   const at = new Date(text);

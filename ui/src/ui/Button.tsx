@@ -4,21 +4,24 @@ import { IconLock } from "@tabler/icons-react";
 import styles from "./Button.module.css";
 import { Hint } from "./Hint.tsx";
 
-type Kind = "plain" | "primary" | "danger" | "ghost";
+type ButtonKind = "plain" | "primary" | "danger" | "ghost";
 
 interface ButtonProps extends React.ComponentProps<"button"> {
-  kind?: Kind;
+  kind?: ButtonKind;
   small?: boolean;
   /** Gets the first focus in a dialog. */
   "data-autofocus"?: boolean | undefined;
-  /** Why it may not be pressed now. It stays focusable and says so. */
+  /** Why it is disabled now. It stays focusable and shows the reason. */
   disabledBecause?: string | undefined;
-  /** Why the user has no right to it, and who can grant it. It stays focusable, has a lock and says so. */
+  /**
+   * Why the user has no right to it, and who can grant it. It stays focusable, has a lock and shows
+   * the reason.
+   */
   deniedBecause?: string | undefined;
 }
 
 /** The classes of a button, for links that look like one. */
-export function buttonClass(kind: Kind = "plain", small = false): string {
+export function buttonClass(kind: ButtonKind = "plain", small = false): string {
   return [styles.button, styles[kind], small && styles.small].filter(Boolean).join(" ");
 }
 
@@ -46,7 +49,7 @@ export function Button(props: ButtonProps) {
 }
 
 interface IconButtonProps extends React.ComponentProps<"button"> {
-  /** What it does, since there is no word. */
+  /** Its accessible name, because it has no text. */
   label: string;
 }
 

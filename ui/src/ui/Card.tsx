@@ -5,7 +5,7 @@ import styles from "./Card.module.css";
 
 interface CardProps {
   title: React.ReactNode;
-  /** Beside the title, quieter. */
+  /** Secondary text beside the title. */
   note?: React.ReactNode;
   /** At the right end of the head. */
   aside?: React.ReactNode;

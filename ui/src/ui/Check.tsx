@@ -1,4 +1,4 @@
-/** A choice of yes or no, with what it means behind it. */
+/** A checkbox with its explanation. */
 
 import { useId } from "react";
 import styles from "./Check.module.css";

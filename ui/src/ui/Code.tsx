@@ -1,18 +1,18 @@
-/** A line to run elsewhere, with a button that copies it. */
+/** A command to run in a terminal, with a button that copies it. */
 
 import { IconCheck, IconCopy } from "@tabler/icons-react";
 import { useEffect, useRef, useState } from "react";
 import { Button } from "./Button.tsx";
 import styles from "./Code.module.css";
 
-/** How long the button says that it copied. */
+/** How long the button shows that it copied. */
 const COPIED_SHOWN_MS = 2000;
 
-/** Words with dashes as parts: browsers break lines after a dash, and an option that is torn apart is misread. */
+/** Splits words with dashes: browsers break lines after a dash, and a broken option is misread. */
 function whole(text: string): React.ReactNode[] {
   return text.split(/(\s+)/).map((word, index) =>
     word.includes("-") ? (
-      // biome-ignore lint/suspicious/noArrayIndexKey: words of one text, in their order.
+      // biome-ignore lint/suspicious/noArrayIndexKey: words of one text, in order.
       <span key={index} className={styles.word}>
         {word}
       </span>
@@ -27,7 +27,7 @@ interface CodeProps {
   /** What it is, for the button's name: “Copy the import command”. */
   what: string;
   tone?: "plain" | "onError";
-  /** What the page is there for: its button takes the focus when it appears. */
+  /** The main content of the page: its button takes the focus when it appears. */
   focused?: boolean;
 }
 

@@ -1,4 +1,4 @@
-/** A decision, or something that must end. Never one on top of another. */
+/** A dialog for a decision or a bounded task. Dialogs are never stacked. */
 
 import { IconX } from "@tabler/icons-react";
 import { useEffect, useId, useRef } from "react";
@@ -9,9 +9,9 @@ interface DialogProps {
   title: React.ReactNode;
   /** One line under the title. */
   subtitle?: React.ReactNode;
-  /** Wide ones hold a list that changes; others a question. */
+  /** Wide dialogs have a changing list; others a question. */
   wide?: boolean;
-  /** What the close button is called. */
+  /** The name of the close button. */
   closeLabel?: string;
   onClose(): void;
   footer: React.ReactNode;
@@ -19,10 +19,10 @@ interface DialogProps {
 }
 
 /**
- * Makes a `<dialog>` modal as browsers know it while its component is there: focus stays inside, the page
- * behind is out of reach, and at the end the focus is where it was.
+ * Makes a `<dialog>` modal while its component is mounted: the focus stays inside, the page behind
+ * is inert, and afterwards the focus returns.
  *
- * The first focus goes to the element with `data-autofocus`, else to the first that takes it.
+ * The first focus goes to the element with `data-autofocus`, else to the first focusable one.
  */
 export function useModal(): React.RefObject<HTMLDialogElement | null> {
   const dialog = useRef<HTMLDialogElement>(null);

@@ -1,4 +1,4 @@
-/** One text that people type: label above, help below, the error below on leaving. */
+/** A text field: label above, help below, the error below after leaving it. */
 
 import { useId } from "react";
 import styles from "./Field.module.css";
@@ -9,7 +9,7 @@ interface FieldProps extends Omit<React.ComponentProps<"input">, "id"> {
   label: React.ReactNode;
   help?: React.ReactNode;
   error?: React.ReactNode;
-  /** Stands inside, at the right end. */
+  /** Content inside, at the right end. */
   trailing?: React.ReactNode;
   large?: boolean;
   /** Gets the first focus in a dialog. */

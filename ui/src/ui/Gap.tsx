@@ -1,4 +1,4 @@
-/** In a long table, the place of rows that are not in the document. */
+/** The space of rows of a long table that are not in the document. */
 
 import table from "./Table.module.css";
 

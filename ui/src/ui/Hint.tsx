@@ -1,4 +1,4 @@
-/** A sentence about a control, there while the control has the focus or the pointer. */
+/** A tooltip on a control, visible while the control has the focus or the pointer. */
 
 import { Tooltip } from "@mantine/core";
 import styles from "./Hint.module.css";

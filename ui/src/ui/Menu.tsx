@@ -1,4 +1,7 @@
-/** A menu below a button: arrows move, letters jump, Escape closes. The look is ours, the behaviour Mantine's. */
+/**
+ * A menu below a button: arrows move, letters jump, Escape closes. The style is Drover's, the
+ * behaviour Mantine's.
+ */
 
 import { Menu as Behaviour } from "@mantine/core";
 import { IconCheck, IconLock } from "@tabler/icons-react";
@@ -34,7 +37,7 @@ export function Menu({ label, trigger, children }: MenuProps) {
 interface MenuItemProps {
   icon?: React.ReactNode;
   danger?: boolean;
-  /** Why the user has no right to it, and who can grant it: shown below its words. */
+  /** Why the user has no right to it, and who can grant it: shown below its text. */
   deniedBecause?: string | undefined;
   onSelect(): void;
   children: React.ReactNode;
@@ -51,7 +54,7 @@ export function MenuItem({ icon, danger, deniedBecause, onSelect, children }: Me
       closeMenuOnClick={!denied}
       onClick={(event) => {
         if (denied) return;
-        // What opens now, a dialog, gives the focus back to where it is.
+        // A dialog that opens now returns the focus to the element that has it.
         triggerOf(event.currentTarget)?.focus();
         onSelect();
       }}
@@ -69,7 +72,7 @@ export function MenuItem({ icon, danger, deniedBecause, onSelect, children }: Me
 
 interface MenuLinkProps {
   icon?: React.ReactNode;
-  /** An address that is no page of the interface. */
+  /** An address outside the interface. */
   href: string;
   children: React.ReactNode;
 }
@@ -84,7 +87,7 @@ export function MenuLink({ icon, href, children }: MenuLinkProps) {
   );
 }
 
-/** Not by Mantine's own property: arrow keys then pass it by, and its reason is not read. */
+/** Not with Mantine's own property: then arrow keys skip it, and its reason is not read. */
 function markDisabled(item: HTMLElement | null): void {
   item?.setAttribute("aria-disabled", "true");
 }
@@ -96,7 +99,7 @@ interface MenuChoiceProps {
   children: string;
 }
 
-/** One of several, of which one is on. */
+/** One of several choices, of which one is selected. */
 export function MenuChoice({ icon, checked, onSelect, children }: MenuChoiceProps) {
   return (
     <Behaviour.RadioItem
@@ -114,7 +117,7 @@ export function MenuChoice({ icon, checked, onSelect, children }: MenuChoiceProp
   );
 }
 
-/** The tick stands at the end instead. */
+/** The tick is at the end instead. */
 const NO_INDICATOR = <span hidden />;
 
 function triggerOf(item: HTMLElement): HTMLElement | null {

@@ -1,12 +1,12 @@
-/** How much of a whole is taken, as a figure with a bar. */
+/** The used share of a resource, as a figure with a bar. */
 
 import { percentText } from "../lib/quantity.ts";
 import styles from "./Meter.module.css";
 import { usePast } from "./Past.tsx";
 
-/** From here on it is worth a look. */
+/** Share from which it is a warning. */
 const HOT_PERCENT = 85;
-/** From here on there is no room. */
+/** Share from which it is full. */
 const FULL_PERCENT = 100;
 
 function heat(percent: number): "cool" | "hot" | "full" {
@@ -14,7 +14,7 @@ function heat(percent: number): "cool" | "hot" | "full" {
   return percent >= HOT_PERCENT ? "hot" : "cool";
 }
 
-/** A small one for tables. Absent is “—”, and what is past has no bar. */
+/** A small one for tables. An absent value is “—”, an outdated one has no bar. */
 export function Meter({ percent }: { percent: number | undefined }) {
   const past = usePast();
   if (percent === undefined) return <span className="third">—</span>;

@@ -1,4 +1,4 @@
-/** What a page or a part of it says when there is nothing to list, or something is wrong. */
+/** Messages of a page or a part of it: nothing to list, or a problem. */
 
 import styles from "./Notice.module.css";
 import { Present } from "./Past.tsx";
@@ -9,11 +9,11 @@ interface NoticeProps {
   title: React.ReactNode;
   /** Why, and what helps. */
   children?: React.ReactNode;
-  /** What can be done from here. */
+  /** Possible actions. */
   actions?: React.ReactNode;
 }
 
-/** A framed sentence within a page. */
+/** A framed message within a page. */
 export function Notice({ tone = "wait", title, children, actions }: NoticeProps) {
   return (
     <div className={styles.notice} data-tone={tone}>
@@ -36,7 +36,7 @@ interface BlankProps {
   actions?: React.ReactNode;
 }
 
-/** The middle of an empty place: what this is, and one thing to do. */
+/** The message of an empty page: what it is for, and one action. */
 export function Blank({ icon, title, children, actions }: BlankProps) {
   return (
     <div className={styles.blank}>
@@ -48,12 +48,12 @@ export function Blank({ icon, title, children, actions }: BlankProps) {
   );
 }
 
-/** Grey bars where rows will be. */
+/** Grey placeholder bars for rows. */
 export function Skeleton({ rows, what }: { rows: number; what: string }) {
   return (
     <div className={styles.skeleton} role="status" aria-label={`Reading ${what}`}>
       {Array.from({ length: rows }, (_, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: they are all alike and never move.
+        // biome-ignore lint/suspicious/noArrayIndexKey: they are identical and never move.
         <div key={index} className={styles.bones} aria-hidden="true">
           <span className={styles.dot} />
           <span className={styles.short} />

@@ -1,10 +1,10 @@
-/** Parts of a page that show what was last known: marks, meters and figures in them lose their colour. */
+/** Parts of a page with outdated data: marks, meters and figures in them have no colour. */
 
 import { createContext, use } from "react";
 
 const PastContext = createContext(false);
 
-/** Whether what shows here is only the last that was known. */
+/** Whether the data here is outdated. */
 export function usePast(): boolean {
   return use(PastContext);
 }
@@ -14,18 +14,18 @@ interface PastProps {
   children: React.ReactNode;
 }
 
-/** Everything within is as last known. Whatever is within something past is past, too. */
+/** Marks the content as outdated. Content inside an outdated part is outdated, too. */
 export function Past({ when, children }: PastProps) {
   const outside = usePast();
   return <PastContext value={outside || when}>{children}</PastContext>;
 }
 
-/** What stays true whatever is known of the rest: errors of forms, records of what happened. */
+/** Content that is never outdated: errors of forms, records of events. */
 export function Present({ children }: { children: React.ReactNode }) {
   return <PastContext value={false}>{children}</PastContext>;
 }
 
-/** The word of a state as it was: `Was ready`. */
+/** The word of an outdated state: `Was ready`. */
 export function was(word: string): string {
   return `Was ${word.charAt(0).toLowerCase()}${word.slice(1)}`;
 }

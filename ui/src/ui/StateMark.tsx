@@ -1,9 +1,11 @@
-/** States: a shape, then a word, then a colour, always in this order. Shapes differ without colour. */
+/**
+ * States: a shape, then a word, then a colour, always in this order. Shapes differ without colour.
+ */
 
 import { usePast, was } from "./Past.tsx";
 import styles from "./StateMark.module.css";
 
-/** What a state means for people, whatever word the API has for it. */
+/** The meaning of a state for users, independent of its word in the API. */
 export type Tone = "ok" | "run" | "wait" | "warn" | "err" | "off" | "rem" | "done";
 
 const STROKE = { fill: "none", stroke: "currentColor" } as const;
@@ -75,7 +77,7 @@ const SHAPES: Record<Tone, React.ReactNode> = {
   ),
 };
 
-/** The shape alone; a word must stand beside it. */
+/** The shape alone; a word must be beside it. */
 export function Shape({ tone }: { tone: Tone }) {
   const className = styles[usePast() ? "past" : tone];
   return (
@@ -92,12 +94,12 @@ interface StateProps {
   children: string;
 }
 
-/** Shape and word, as tables have it: a healthy word stays grey. */
+/** Shape and word for tables: a healthy word is grey. */
 export function State(props: StateProps) {
   return <Marked className={styles.state} {...props} />;
 }
 
-/** Shape and word on a ground of their colour, as headers have it. */
+/** Shape and word on a background of their colour, for headers. */
 export function StatePill(props: StateProps) {
   return <Marked className={styles.pill} {...props} />;
 }

@@ -1,8 +1,8 @@
-/** Marks and labels of things. */
+/** Marks and labels of objects. */
 
 import styles from "./Tags.module.css";
 
-/** The two letters of a cluster. The name stands beside it. */
+/** The two letters of a cluster. The name is beside it. */
 export function Monogram({ letters }: { letters: string }) {
   return (
     <span className={styles.monogram} aria-hidden="true">

@@ -1,9 +1,9 @@
-/** Times on pages: relative and moving on, exact on hover. */
+/** Times on pages: relative and updated, exact on hover. */
 
 import { useEffect, useState } from "react";
 import { ago, exact } from "../lib/time.ts";
 
-/** The present, again every `everyMs`. */
+/** The current time, updated every `everyMs`. */
 export function useNow(everyMs: number): Date {
   const [now, setNow] = useState(() => new Date());
   useEffect(() => {

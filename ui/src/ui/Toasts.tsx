@@ -1,4 +1,7 @@
-/** Results of one's own actions, bottom right: good ones go by themselves, failures stay. Never the only trace. */
+/**
+ * Results of the user's actions, bottom right: successes disappear by themselves, failures stay. A
+ * result is never shown only here.
+ */
 
 import { IconX } from "@tabler/icons-react";
 import { useSyncExternalStore } from "react";
@@ -27,8 +30,8 @@ function dismiss(id: number): void {
   set(toasts.filter((toast) => toast.id !== id));
 }
 
-/** Says how an action went. */
-export function tell(tone: "ok" | "err" | "rem", text: string): void {
+/** Shows the result of an action. */
+export function notify(tone: "ok" | "err" | "rem", text: string): void {
   lastId += 1;
   const id = lastId;
   set([...toasts, { id, tone, text }]);

@@ -1,4 +1,4 @@
-/** Hands a text to the person as a file. */
+/** Downloads a text as a file. */
 
 export function download(name: string, text: string, mediaType: string): void {
   const url = URL.createObjectURL(new Blob([text], { type: mediaType }));
@@ -6,6 +6,6 @@ export function download(name: string, text: string, mediaType: string): void {
   link.href = url;
   link.download = name;
   link.click();
-  // The download has its own hold on the text by then.
+  // The download has its own reference to the text by then.
   setTimeout(() => URL.revokeObjectURL(url), 0);
 }

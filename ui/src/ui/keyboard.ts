@@ -1,4 +1,6 @@
-/** Single keys and two-key sequences. Off while typing, while a dialog is open, and when turned off. */
+/**
+ * Single keys and two-key sequences. Off while typing, while a dialog is open, and when turned off.
+ */
 
 import { useEffect, useEffectEvent } from "react";
 
@@ -27,7 +29,9 @@ function listen(event: KeyboardEvent): void {
   found();
 }
 
-/** Runs `action` on a key (`/`) or two in a row (`g c`). The one that came last counts. */
+/**
+ * Runs `action` on a key (`/`) or two in a row (`g c`). The latest registration takes precedence.
+ */
 export function useShortcut(keys: string, action: () => void): void {
   const latest = useEffectEvent(action);
   useEffect(() => {

@@ -1,4 +1,4 @@
-/** The width there is, for what style sheets cannot decide: which columns a table has. */
+/** The available width, for decisions outside style sheets: the columns of a table. */
 
 import { useMediaQuery } from "@mantine/hooks";
 
@@ -8,20 +8,20 @@ const NARROW = "(max-width: 900px)";
 /** Below it the widest columns of a full table do not fit beside the names. */
 const TIGHT = "(max-width: 1020px)";
 
-/** From here on tables have room for what is good to know. */
+/** From here on tables have room for secondary columns. */
 const WIDE = "(min-width: 1600px)";
 
-/** Whether tables have columns of what is only good to know. */
+/** Whether tables have secondary columns. */
 export function useWide(): boolean {
   return useMediaQuery(WIDE, false, { getInitialValueInEffect: false });
 }
 
-/** Whether tables drop the columns that say least. */
+/** Whether tables omit the least important columns. */
 export function useTight(): boolean {
   return useMediaQuery(TIGHT, false, { getInitialValueInEffect: false });
 }
 
-/** Whether tables keep only what never goes: state, name and the one figure that says most. */
+/** Whether tables show only the essential columns: state, name and the most important figure. */
 export function useNarrow(): boolean {
   return useMediaQuery(NARROW, false, { getInitialValueInEffect: false });
 }

@@ -2,7 +2,7 @@
 
 use super::*;
 
-fn rules() -> Rules {
+fn rules() -> DenyRules {
     toml::from_str(
         r#"
         licenses = { allow = ["MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception"] }
@@ -27,7 +27,7 @@ fn package(name: &str, license: Option<&str>, source: Option<&str>) -> Package {
 }
 
 #[test]
-fn a_licence_expression_is_met_by_the_allowed_ones_only() {
+fn a_licence_expression_is_satisfied_by_allowed_licences_only() {
     let allow = rules().licenses.allow;
     for met in [
         "MIT",
@@ -36,7 +36,7 @@ fn a_licence_expression_is_met_by_the_allowed_ones_only() {
         "(GPL-3.0-only OR MIT) AND Apache-2.0",
         "Apache-2.0 WITH LLVM-exception OR Zlib",
     ] {
-        assert!(allowed(met, &allow), "{met}");
+        assert!(is_allowed(met, &allow), "{met}");
     }
     for unmet in [
         "",
@@ -47,22 +47,22 @@ fn a_licence_expression_is_met_by_the_allowed_ones_only() {
         "(MIT",
         "MIT Apache-2.0",
     ] {
-        assert!(!allowed(unmet, &allow), "{unmet}");
+        assert!(!is_allowed(unmet, &allow), "{unmet}");
     }
 }
 
 #[test]
-fn a_banned_crate_a_strange_source_and_a_missing_licence_are_named() {
+fn a_banned_crate_an_unknown_source_and_a_missing_licence_are_reported() {
     let registry = Some("registry+https://github.com/rust-lang/crates.io-index");
-    let seen = |package: &Package| complaints(&rules(), package);
-    assert!(seen(&package("fine", Some("MIT"), registry)).is_empty());
+    let found = |package: &Package| complaints(&rules(), package);
+    assert!(found(&package("fine", Some("MIT"), registry)).is_empty());
     assert_eq!(
-        seen(&package("ring", Some("MIT"), registry)),
+        found(&package("ring", Some("MIT"), registry)),
         ["'ring' 1.0.0 is banned: one provider"]
     );
-    let git = seen(&package("fork", Some("MIT"), Some("git+https://example.org/fork#abc")));
+    let git = found(&package("fork", Some("MIT"), Some("git+https://example.org/fork#abc")));
     assert!(git[0].contains("does not come from the registry"), "{git:?}");
-    let other = seen(&package("other", Some("MIT"), Some("registry+https://example.org")));
+    let other = found(&package("other", Some("MIT"), Some("registry+https://example.org")));
     assert!(other[0].contains("unknown registry"), "{other:?}");
-    assert_eq!(seen(&package("bare", None, registry)), ["'bare' 1.0.0 names no licence"]);
+    assert_eq!(found(&package("bare", None, registry)), ["'bare' 1.0.0 names no licence"]);
 }

@@ -1,7 +1,7 @@
-//! Chromium for the browser tests: Debian's package, and those of its dependencies that this machine lacks,
-//! unpacked below target/deps. Nothing is installed.
+//! Chromium for the browser tests: Debian's package and its missing dependencies, unpacked below
+//! target/deps. Nothing is installed.
 //!
-//! What is unpacked is kept; removing `target/deps/chromium` brings the newest one.
+//! An unpacked version stays; after removing `target/deps/chromium`, the newest one is fetched.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,33 +18,33 @@ use crate::process;
 const PACKAGE: &str = "chromium";
 /// The program within the package.
 const PROGRAM: &str = "usr/lib/chromium/chromium";
-/// What to do when the package cannot be had.
-const OTHERWISE: &str = "the browser tests need Chromium; on Debian run this as root with the package lists \
+/// What to do if the package cannot be downloaded.
+const MISSING_HINT: &str = "the browser tests need Chromium; on Debian run this as root with the package lists \
     in reach, elsewhere install Chromium so that `chromium` is in the PATH";
 
 pub fn provide(deps: &Path) -> Result<()> {
     let folder = deps.join(PACKAGE);
     let starter = folder.join("start");
     if !starter.is_file() {
-        bring(&folder, &starter).context(OTHERWISE)?;
+        install_below(&folder, &starter).context(MISSING_HINT)?;
     }
     link(deps, PACKAGE, &starter)
 }
 
-/// Everything or nothing: the starter is written last.
-fn bring(folder: &Path, starter: &Path) -> Result<()> {
+/// Unpacks Chromium. The starter is written last, so that it exists only after success.
+fn install_below(folder: &Path, starter: &Path) -> Result<()> {
     let _ = fs::remove_dir_all(folder);
     fs::create_dir_all(folder)?;
     let text = if let Some(installed) = in_path(PACKAGE) {
         format!("#!/bin/sh\nexec '{}' \"$@\"\n", installed.display())
     } else {
-        eprintln!("bringing Chromium from the distribution's packages (once; 130 MB)");
+        eprintln!("fetching Chromium from the distribution's packages (once; 130 MB)");
         let root = folder.join("root");
         unpack(&root, download)?;
         ensure!(root.join(PROGRAM).is_file(), "the package has no {PROGRAM}");
         unpacked_starter(&libraries(&root)?)
     };
-    // Written beside it first, so that a starter is always whole.
+    // Written to a temporary file first, so that a starter is always complete.
     let fresh = folder.join(".start");
     fs::write(&fresh, text)?;
     fs::set_permissions(&fresh, fs::Permissions::from_mode(0o755))?;
@@ -70,7 +70,7 @@ fn download(archives: &Path) -> Result<()> {
     let mut apt = Command::new("apt-get");
     apt.args(["-qq", "-y", "--download-only", "--no-install-recommends", "-o", &cache]);
     apt.args(["install", PACKAGE]).stdin(Stdio::null()).stdout(Stdio::null());
-    process::succeed(&mut apt)
+    process::run(&mut apt)
 }
 
 /// Folders with shared libraries, relative to the folder of the starter.
@@ -92,7 +92,7 @@ fn libraries(root: &Path) -> Result<BTreeSet<PathBuf>> {
     Ok(found)
 }
 
-/// Finds its libraries from where it lies, so that a copy of target/deps works too.
+/// Finds its libraries relative to itself, so that a copy of target/deps works too.
 fn unpacked_starter(libraries: &BTreeSet<PathBuf>) -> String {
     let paths: Vec<String> =
         libraries.iter().map(|path| format!("$here/{}", path.display())).collect();

@@ -1,7 +1,8 @@
-//! What a node needs and nobody publishes as a module: Debian's packages, unpacked, not installed.
+//! Programs of a node that are not published as modules: Debian's packages, unpacked, not
+//! installed.
 //!
-//! They are kept under the hash of their names, so nothing is fetched twice. `apt-get` chooses the
-//! versions, those of the Debian release this machine runs.
+//! They are stored under the hash of their names, so nothing is fetched twice. `apt-get` selects
+//! the versions of the Debian release on this machine.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -10,14 +11,14 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::forget_others;
 use super::packages::unpack;
+use super::remove_other_builds;
 use crate::fingerprint;
 
-/// A container runtime, what pods are plugged together with, and a shell to put into images.
+/// A container runtime, the network plugins of pods, and a shell for images.
 const PROGRAMS: [&str; 5] =
     ["busybox-static", "containerd", "containernetworking-plugins", "nftables", "runc"];
-/// What those are linked against, beyond the C library.
+/// Their shared libraries, except the C library.
 const LIBRARIES: [&str; 11] = [
     "libbsd0",
     "libedit2",
@@ -31,7 +32,7 @@ const LIBRARIES: [&str; 11] = [
     "libtinfo6",
     "libxtables12",
 ];
-const NEEDED: &str = "a node of the testbed runs on Debian's packages: this machine needs Debian 12 \
+const MISSING_HINT: &str = "a node of the testbed runs on Debian's packages: this machine needs Debian 12 \
     or newer with `apt-get` and `dpkg-deb`, and a reachable mirror";
 
 /// Makes `target/deps/packages` the root of a file system with all packages in it.
@@ -46,7 +47,7 @@ pub fn provide(deps: &Path) -> Result<()> {
         fs::create_dir_all(&unfinished)?;
         fetch(&packages, &unfinished)?;
         fs::rename(&unfinished, &build).context("cannot put the unpacked packages in place")?;
-        forget_others(&builds, &build)?;
+        remove_other_builds(&builds, &build)?;
     }
     let link = deps.join("packages");
     let target = Path::new("debian").join(key);
@@ -62,19 +63,21 @@ pub fn provide(deps: &Path) -> Result<()> {
 
 fn fetch(packages: &[&str], root: &Path) -> Result<()> {
     eprintln!("fetching {} packages of Debian (once)", packages.len());
-    let unpacked = unpack(root, |archives| download(packages, archives)).context(NEEDED)?;
+    let unpacked = unpack(root, |archives| download(packages, archives)).context(MISSING_HINT)?;
     ensure!(
         unpacked == packages.len(),
-        "{unpacked} of {} packages came; remove the `apt-get` cache and try again",
+        "{unpacked} of {} packages were downloaded; remove the `apt-get` cache and try again",
         packages.len()
     );
     Ok(())
 }
 
-fn download(packages: &[&str], into: &Path) -> Result<()> {
+fn download(packages: &[&str], folder: &Path) -> Result<()> {
     let mut apt = Command::new("apt-get");
-    // Its own unprivileged user could not write into our folder.
-    apt.current_dir(into).args(["download", "-qq", "-o", "APT::Sandbox::User=root"]).args(packages);
+    // The unprivileged user of apt-get cannot write into this folder.
+    apt.current_dir(folder)
+        .args(["download", "-qq", "-o", "APT::Sandbox::User=root"])
+        .args(packages);
     let output = apt.output()?;
     if !output.status.success() {
         bail!("apt-get download says:\n{}", String::from_utf8_lossy(&output.stderr).trim());

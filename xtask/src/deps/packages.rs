@@ -8,14 +8,15 @@ use anyhow::{Context, Result};
 
 use crate::process;
 
-/// Unpacks into `root` all archives that `download` puts into the folder it is given, and counts them.
+/// Unpacks into `root` all archives that `download` writes into the given folder. Returns their
+/// number.
 ///
-/// When `download` fails it is asked once more after `apt-get update`: lists may be missing on a fresh machine, or so
-/// old that their files are gone.
+/// If `download` fails, it runs once more after `apt-get update`: a fresh machine may have no
+/// lists, or old ones whose files are no longer on the mirror.
 pub fn unpack(root: &Path, download: impl Fn(&Path) -> Result<()>) -> Result<usize> {
     let archives = tempfile::tempdir()?;
     if download(archives.path()).is_err() {
-        process::succeed(Command::new("apt-get").args(["update", "-qq"]))
+        process::run(Command::new("apt-get").args(["update", "-qq"]))
             .context("`apt-get update` needs root")?;
         download(archives.path())?;
     }
@@ -23,7 +24,7 @@ pub fn unpack(root: &Path, download: impl Fn(&Path) -> Result<()>) -> Result<usi
     for entry in fs::read_dir(archives.path())? {
         let path = entry?.path();
         if path.extension().is_some_and(|ending| ending == "deb") {
-            process::succeed(Command::new("dpkg-deb").arg("-x").arg(&path).arg(root))?;
+            process::run(Command::new("dpkg-deb").arg("-x").arg(&path).arg(root))?;
             unpacked += 1;
         }
     }

@@ -1,5 +1,6 @@
-//! The published clients for Python of Kubernetes and of the management API, with the programs of ours
-//! that use them, unpacked below target/deps. Nothing is installed, and what comes is fixed by hashes.
+//! The published Python clients of Kubernetes and of the management API, with the programs of this
+//! repository that use them, unpacked below target/deps. Nothing is installed, and hashes pin all
+//! packages.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -9,17 +10,17 @@ use std::time::Instant;
 
 use anyhow::{Context, Result};
 
-use super::{forget_others, link};
+use super::{link, remove_other_builds};
 use crate::{fingerprint, process};
 
 const NAME: &str = "python-client";
-/// Each is a file of that name with the ending `.py`.
+/// Each is a file of that name with the extension `.py`.
 const PROGRAMS: [&str; 2] = [NAME, "rancher-client"];
-/// What to do when it cannot be had.
-const OTHERWISE: &str = "tests with the Python client need Python 3.11 or newer and its pip; on Debian \
+/// What to do if it cannot be fetched.
+const MISSING_HINT: &str = "tests with the Python client need Python 3.11 or newer and its pip; on Debian \
     `apt-get install python3-pip`. Another version may need its hash of PyYAML in \
     testbed/python-client/requirements.txt";
-/// Finds everything from where it lies, so that a copy of target/deps works too.
+/// Finds everything relative to itself, so that a copy of target/deps works too.
 const STARTER: &str = "#!/bin/sh\nprogram=$(readlink -f \"$0\")\n\
     PYTHONPATH=\"$(dirname \"$program\")/packages\" exec python3 \"$program.py\" \"$@\"\n";
 
@@ -29,19 +30,19 @@ pub fn provide(testbed: &Path, deps: &Path) -> Result<()> {
     let builds = deps.join(NAME);
     let build = builds.join(fingerprint::of(&source, &[], STARTER)?);
     if !build.is_dir() {
-        bring(&source, &build).context(OTHERWISE)?;
-        forget_others(&builds, &build)?;
+        fetch(&source, &build).context(MISSING_HINT)?;
+        remove_other_builds(&builds, &build)?;
     }
     PROGRAMS.iter().try_for_each(|program| link(deps, program, &build.join(program)))
 }
 
-fn bring(source: &Path, build: &Path) -> Result<()> {
+fn fetch(source: &Path, build: &Path) -> Result<()> {
     let start = Instant::now();
     let unfinished = build.with_extension("unfinished");
-    // Packages of an attempt that failed would be left as they are.
+    // pip does not replace packages of a failed attempt.
     let _ = fs::remove_dir_all(&unfinished);
     fs::create_dir_all(&unfinished)?;
-    eprintln!("bringing the Python clients (once; 50 MB)");
+    eprintln!("fetching the Python clients (once; 50 MB)");
     let mut pip = Command::new("python3");
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check"])
         .args(["--root-user-action=ignore", "--require-hashes", "--no-deps"])
@@ -49,7 +50,7 @@ fn bring(source: &Path, build: &Path) -> Result<()> {
         .arg(unfinished.join("packages"))
         .arg("--requirement")
         .arg(source.join("requirements.txt"));
-    process::succeed(&mut pip)?;
+    process::run(&mut pip)?;
     for program in PROGRAMS {
         let file = format!("{program}.py");
         fs::copy(source.join(&file), unfinished.join(&file))?;
@@ -58,6 +59,6 @@ fn bring(source: &Path, build: &Path) -> Result<()> {
         fs::set_permissions(&starter, fs::Permissions::from_mode(0o755))?;
     }
     fs::rename(&unfinished, build).context("cannot put the finished folder in place")?;
-    eprintln!("  {NAME}: {}", process::length(start.elapsed()));
+    eprintln!("  {NAME}: {}", process::duration_text(start.elapsed()));
     Ok(())
 }

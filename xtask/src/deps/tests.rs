@@ -1,4 +1,4 @@
-//! What a build reports as its version, and which compiler may make it.
+//! The version that a build reports, and the versions of the compiler.
 
 use super::*;
 
@@ -13,7 +13,7 @@ fn the_linked_version_is_the_required_one() {
 }
 
 #[test]
-fn go_versions_are_told_apart() {
+fn minor_versions_of_go_are_parsed() {
     assert_eq!(minor("go1.26.8"), Some(26));
     assert_eq!(minor("go1.27rc1"), Some(27));
     assert_eq!(minor("devel"), None);

@@ -1,10 +1,12 @@
-//! The bill of materials: every library that server, agent and web interface are made of, in the form of CycloneDX 1.5.
+//! The bill of materials: every library in server, agent and web interface, in the format of
+//! CycloneDX 1.5.
 //!
-//! Crates are those that cargo resolves for the platforms, from the programs down, without what only tests need; npm
-//! packages are those of `ui/package-lock.json` that are not for development. Nothing of the machine or the moment
-//! gets in.
+//! Crates are the dependencies of the programs that cargo resolves for the platforms, without those
+//! of tests. npm packages are those of `ui/package-lock.json` that are not for development. The
+//! output does not depend on the machine or the time.
 //!
-//! Source: <https://cyclonedx.org/docs/1.5/json/>, and the package URLs of <https://github.com/package-url/purl-spec>.
+//! Source: <https://cyclonedx.org/docs/1.5/json/>, and the package URLs of
+//! <https://github.com/package-url/purl-spec>.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -16,8 +18,8 @@ use serde_json::{Value, json};
 use crate::image::{AGENT, SERVER};
 use crate::workspace;
 
-/// What the bill is made of.
-pub struct Input {
+/// The input of the bill.
+pub struct BillInput {
     /// `cargo metadata`, for each platform.
     pub cargo: Vec<CargoMetadata>,
     /// `ui/package-lock.json`.
@@ -42,24 +44,24 @@ struct Crate {
 
 #[derive(Deserialize)]
 struct Resolve {
-    nodes: Vec<Node>,
+    nodes: Vec<PackageNode>,
 }
 
 #[derive(Deserialize)]
-struct Node {
+struct PackageNode {
     id: String,
-    deps: Vec<Edge>,
+    deps: Vec<DependencyEdge>,
 }
 
 #[derive(Deserialize)]
-struct Edge {
+struct DependencyEdge {
     pkg: String,
-    dep_kinds: Vec<EdgeKind>,
+    dep_kinds: Vec<DependencyKind>,
 }
 
 #[derive(Deserialize)]
-struct EdgeKind {
-    /// `dev`, `build`, or nothing for a normal one.
+struct DependencyKind {
+    /// `dev`, `build`, or none for a normal one.
     kind: Option<String>,
 }
 
@@ -77,8 +79,8 @@ struct NpmPackage {
     dev: bool,
 }
 
-impl Input {
-    /// Asks cargo, and reads the lock file of the web interface.
+impl BillInput {
+    /// Runs `cargo metadata`, and reads the lock file of the web interface.
     pub fn read(targets: &[String]) -> Result<Self> {
         let cargo = targets.iter().map(|target| metadata(target)).collect::<Result<_>>()?;
         let lock = workspace::root().join("ui/package-lock.json");
@@ -99,11 +101,11 @@ fn metadata(target: &str) -> Result<CargoMetadata> {
         "cargo metadata failed:\n{}",
         String::from_utf8_lossy(&output.stderr)
     );
-    serde_json::from_slice(&output.stdout).context("cannot read what cargo metadata wrote")
+    serde_json::from_slice(&output.stdout).context("cannot read the output of cargo metadata")
 }
 
 /// The bill as JSON, the same for the same input.
-pub fn bill(input: &Input) -> Result<String> {
+pub fn bill(input: &BillInput) -> Result<String> {
     let mut components = BTreeMap::new();
     let mut edges: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
     for metadata in &input.cargo {
@@ -132,7 +134,7 @@ pub fn bill(input: &Input) -> Result<String> {
     Ok(format!("{}\n", serde_json::to_string_pretty(&bill)?))
 }
 
-/// What the programs are linked of or built by, from them down.
+/// Adds the programs with their normal and build dependencies, transitively.
 fn crates(
     metadata: &CargoMetadata,
     components: &mut BTreeMap<String, Value>,
@@ -140,7 +142,7 @@ fn crates(
 ) {
     let known: BTreeMap<&str, &Crate> =
         metadata.packages.iter().map(|one| (one.id.as_str(), one)).collect();
-    let nodes: BTreeMap<&str, &Node> =
+    let nodes: BTreeMap<&str, &PackageNode> =
         metadata.resolve.nodes.iter().map(|node| (node.id.as_str(), node)).collect();
     let programs = [SERVER.package, AGENT.package];
     let is_program = |one: &&Crate| one.source.is_none() && programs.contains(&one.name.as_str());
@@ -170,7 +172,7 @@ fn crates(
 }
 
 fn packages(lock: &NpmLock, components: &mut BTreeMap<String, Value>) {
-    /// Before the name of a package; a package of a package has it twice.
+    /// Prefix of the name of a package; nested packages have it twice.
     const FOLDER: &str = "node_modules/";
     for (path, package) in &lock.packages {
         let Some((_, name)) = path.rsplit_once(FOLDER).filter(|_| !package.dev) else { continue };
@@ -193,7 +195,7 @@ fn component(url: &str, name: &str, version: &str, license: Option<&str>) -> Val
         "purl": url,
     });
     if let Some(license) = license {
-        // As crates wrote it before there were expressions.
+        // The syntax of old manifests, before SPDX expressions.
         let expression = license.replace('/', " OR ");
         component["licenses"] = json!([{"expression": expression}]);
     }

@@ -1,11 +1,11 @@
-//! Checksums, and a bill of a small workspace.
+//! Checksums, and the bill of a small workspace.
 
 use serde_json::{Value, json};
 
-use super::bill::{Input, bill};
+use super::bill::{BillInput, bill};
 use super::*;
 
-fn input() -> Input {
+fn input() -> BillInput {
     let package = |name: &str, source: Option<&str>, license: &str| json!({"id": name, "name": name, "version": "1.0.0", "source": source, "license": license});
     let edge = |to: &str, kind: Option<&str>| json!({"pkg": to, "dep_kinds": [{"kind": kind}]});
     let registry = Some("registry+x");
@@ -33,14 +33,14 @@ fn input() -> Input {
         "node_modules/@scope/part": {"version": "2.0.0", "license": "MIT"},
         "node_modules/vite": {"version": "7.0.0", "license": "MIT", "dev": true},
     }});
-    Input {
+    BillInput {
         cargo: vec![serde_json::from_value(cargo).unwrap()],
         npm: serde_json::from_value(npm).unwrap(),
     }
 }
 
 #[test]
-fn the_bill_has_what_the_programs_are_made_of_and_nothing_of_the_tests() {
+fn the_bill_has_the_dependencies_of_the_programs_and_none_of_the_tests() {
     let text = bill(&input()).unwrap();
     assert_eq!(text, bill(&input()).unwrap());
     let bill: Value = serde_json::from_str(&text).unwrap();
@@ -68,7 +68,7 @@ fn the_bill_has_what_the_programs_are_made_of_and_nothing_of_the_tests() {
 fn the_bill_of_this_workspace_names_each_component_once_with_its_licence() {
     let target = binary::host_target().unwrap();
     let bill: Value =
-        serde_json::from_str(&bill(&Input::read(&[target]).unwrap()).unwrap()).unwrap();
+        serde_json::from_str(&bill(&BillInput::read(&[target]).unwrap()).unwrap()).unwrap();
     let components = bill["components"].as_array().unwrap();
     let mut urls: Vec<&str> =
         components.iter().map(|component| component["bom-ref"].as_str().unwrap()).collect();
@@ -100,9 +100,9 @@ fn checksums_are_those_of_the_files_by_name() {
 fn a_folder_with_other_files_is_left_alone() {
     let folder = tempfile::tempdir().unwrap();
     fs::write(folder.path().join("precious"), "").unwrap();
-    assert!(empty(folder.path()).unwrap_err().to_string().contains("has other files"));
+    assert!(empty_folder(folder.path()).unwrap_err().to_string().contains("has other files"));
     assert!(folder.path().join("precious").exists());
     fs::write(folder.path().join(SUMS), "").unwrap();
-    empty(folder.path()).unwrap();
+    empty_folder(folder.path()).unwrap();
     assert!(!folder.path().join("precious").exists());
 }

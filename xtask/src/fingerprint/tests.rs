@@ -1,9 +1,9 @@
-//! What decides whether something is built again.
+//! Which inputs change the hash of a build.
 
 use super::*;
 
 #[test]
-fn a_change_of_any_file_or_flag_changes_the_name() {
+fn a_change_of_any_file_or_flag_changes_the_hash() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("cmd/a")).unwrap();
     fs::write(folder.path().join("go.sum"), "one").unwrap();
@@ -16,14 +16,14 @@ fn a_change_of_any_file_or_flag_changes_the_name() {
 }
 
 #[test]
-fn what_a_build_makes_does_not_count() {
+fn outputs_of_a_build_do_not_change_the_hash() {
     let folder = tempfile::tempdir().unwrap();
     fs::create_dir_all(folder.path().join("src/dist")).unwrap();
-    fs::write(folder.path().join("src/dist/kept.ts"), "one").unwrap();
+    fs::write(folder.path().join("src/dist/source.ts"), "one").unwrap();
     let before = of(folder.path(), &["dist"], "").unwrap();
     fs::create_dir_all(folder.path().join("dist")).unwrap();
     fs::write(folder.path().join("dist/made.js"), "made").unwrap();
     assert_eq!(before, of(folder.path(), &["dist"], "").unwrap());
-    fs::write(folder.path().join("src/dist/kept.ts"), "two").unwrap();
+    fs::write(folder.path().join("src/dist/source.ts"), "two").unwrap();
     assert_ne!(before, of(folder.path(), &["dist"], "").unwrap());
 }

@@ -1,8 +1,8 @@
-//! The image around the layer: an OCI image layout in a tar file, which also carries the index that
-//! `docker load` reads.
+//! The image of a layer: an OCI image layout in a tar file, which also contains the index for
+//! `docker load`.
 //!
 //! Source: OCI image specification 1.1 (image-layout, config, manifest, annotations); the name for
-//! containerd is the annotation that `ctr images import` looks for.
+//! containerd is the annotation that `ctr images import` reads.
 
 use anyhow::Result;
 use api_meta::image::ImageReference;
@@ -10,12 +10,12 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use super::Program;
+use super::ImageProgram;
 use super::layer::Layer;
 use super::timeless::TimelessTar;
 
-/// Nobody in particular, as images without users agreed on. A number, so that `runAsNonRoot` can be
-/// checked without a user list.
+/// An unprivileged user, by the convention of images without users. A number, so that
+/// `runAsNonRoot` can be checked without a user list.
 pub const USER_ID: u64 = 65_532;
 const CONFIG_TYPE: &str = "application/vnd.oci.image.config.v1+json";
 const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
@@ -24,11 +24,11 @@ const LAYER_TYPE: &str = "application/vnd.oci.image.layer.v1.tar+gzip";
 const BLOBS: &str = "blobs/sha256/";
 const FILE_MODE: u32 = 0o644;
 
-/// What an image says of itself.
+/// The metadata of an image.
 pub struct Description {
-    /// With a tag, and without a digest, which nobody knows beforehand.
+    /// With a tag, and without a digest, which is unknown before the build.
     pub name: ImageReference,
-    /// As images call it.
+    /// In the names of OCI images.
     pub architecture: &'static str,
     pub time: Timestamp,
     /// The commit.
@@ -38,7 +38,7 @@ pub struct Description {
 /// A whole image.
 pub struct Archive {
     pub bytes: Vec<u8>,
-    /// Of the manifest: what registries and runtimes know the image by.
+    /// Digest of the manifest, by which registries and runtimes identify the image.
     pub digest: String,
 }
 
@@ -70,7 +70,11 @@ fn digest(bytes: &[u8]) -> String {
     format!("sha256:{hex}")
 }
 
-pub fn archive(program: &Program, description: &Description, layer: &Layer) -> Result<Archive> {
+pub fn archive(
+    program: &ImageProgram,
+    description: &Description,
+    layer: &Layer,
+) -> Result<Archive> {
     let labels = labels(program, description);
     let config = Blob::json(&config(program, description, layer, &labels));
     let compressed = Blob::new(layer.compressed.clone());
@@ -104,7 +108,12 @@ pub fn archive(program: &Program, description: &Description, layer: &Layer) -> R
     Ok(Archive { bytes: tar.finish()?, digest: manifest.digest })
 }
 
-fn config(program: &Program, description: &Description, layer: &Layer, labels: &Value) -> Value {
+fn config(
+    program: &ImageProgram,
+    description: &Description,
+    layer: &Layer,
+    labels: &Value,
+) -> Value {
     let created = description.time.to_string();
     let mut run = json!({
         "User": format!("{USER_ID}:{USER_ID}"),
@@ -131,7 +140,7 @@ fn config(program: &Program, description: &Description, layer: &Layer, labels: &
     })
 }
 
-fn labels(program: &Program, description: &Description) -> Value {
+fn labels(program: &ImageProgram, description: &Description) -> Value {
     let mut labels = json!({
         "org.opencontainers.image.title": program.binary,
         "org.opencontainers.image.description": program.description,
@@ -148,7 +157,7 @@ fn labels(program: &Program, description: &Description) -> Value {
 fn index(description: &Description, manifest: &Blob) -> Value {
     let mut entry = manifest.descriptor(MANIFEST_TYPE);
     entry["platform"] = json!({"architecture": description.architecture, "os": "linux"});
-    // Runtimes keep images by their whole name; `io.containerd.image.name` is taken as it is.
+    // Runtimes store images by their full name; `io.containerd.image.name` is used unchanged.
     entry["annotations"] = json!({
         "io.containerd.image.name": description.name.canonical(),
         "org.opencontainers.image.ref.name": description.name.tag(),

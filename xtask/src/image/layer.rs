@@ -1,4 +1,4 @@
-//! The image's file system: one layer, all of it root's and read-only, every time the same.
+//! The file system of an image: one reproducible layer, owned by root and read-only.
 
 use std::io::Write;
 
@@ -8,28 +8,28 @@ use base64::engine::general_purpose::STANDARD;
 use flate2::{Compression, GzBuilder};
 use jiff::Timestamp;
 
-use super::Program;
+use super::ImageProgram;
 use super::archive::USER_ID;
 use super::timeless::TimelessTar;
 
-/// Where the programs look for the system's authorities, which agents need only for a server with a
-/// certificate that everybody trusts: for Drover's own, the manifest names a checksum.
+/// Path of the system's certificate authorities. Agents need them only for a server with a publicly
+/// trusted certificate; for Drover's own authority, the manifest has a checksum.
 const AUTHORITIES: &str = "etc/ssl/certs/ca-certificates.crt";
-/// Which names count: those in `/etc/hosts`, then those of the name servers. Without this file the
-/// C library would look into `/etc/hosts` last, and only if no name server answers.
+/// Order of name resolution: `/etc/hosts`, then DNS. Without this file the C library would read
+/// `/etc/hosts` last, and only if no name server responds.
 const NAMES: &str = "etc/nsswitch.conf";
 const NAMES_ORDER: &[u8] = b"hosts: files dns\n";
 const FOLDERS: [&str; 3] = ["etc/", "etc/ssl/", "etc/ssl/certs/"];
 /// Characters in a line of PEM.
 const PEM_LINE: usize = 64;
 
-/// A file system as registries keep it.
+/// A file system in the format of registries.
 pub struct Layer {
     pub tar: Vec<u8>,
     pub compressed: Vec<u8>,
 }
 
-pub fn layer(program: &Program, binary: &[u8], time: Timestamp) -> Result<Layer> {
+pub fn layer(program: &ImageProgram, binary: &[u8], time: Timestamp) -> Result<Layer> {
     let mut tar = TimelessTar::new(time);
     tar.file(program.binary, 0o555, binary)?;
     if let Some(data) = program.data {
@@ -50,7 +50,7 @@ pub fn layer(program: &Program, binary: &[u8], time: Timestamp) -> Result<Layer>
 }
 
 fn compress(bytes: &[u8]) -> Result<Vec<u8>> {
-    // Without a file name, and with no time at all.
+    // The gzip header has no file name and no time.
     let mut gzip = GzBuilder::new().mtime(0).write(Vec::new(), Compression::best());
     gzip.write_all(bytes)?;
     Ok(gzip.finish()?)

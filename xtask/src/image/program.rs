@@ -1,7 +1,7 @@
-//! The programs that images are made of, and what runtimes are told of them.
+//! The programs of images, and their metadata for runtimes.
 
 /// One program, and its image.
-pub struct Program {
+pub struct ImageProgram {
     /// The crate.
     pub package: &'static str,
     /// Its binary, and the file in the image.
@@ -9,20 +9,21 @@ pub struct Program {
     pub description: &'static str,
     /// Arguments of the entry point, unless others are given.
     pub arguments: &'static [&'static str],
-    /// What it listens on.
+    /// The port that it listens on.
     pub port: Option<u16>,
-    /// Where it keeps data, without a slash at either end: the only folder that the image's user may write.
+    /// Its data folder, without leading or trailing slash: the only folder that the image's user
+    /// may write.
     pub data: Option<&'static str>,
 }
 
-impl Program {
-    /// As the server names the agent's by default.
+impl ImageProgram {
+    /// The default name of the image.
     pub fn image_name(&self) -> String {
         format!("{}:{}", self.binary, env!("CARGO_PKG_VERSION"))
     }
 }
 
-pub const AGENT: Program = Program {
+pub const AGENT: ImageProgram = ImageProgram {
     package: "agent",
     binary: "drover-agent",
     description: "Connects a Kubernetes cluster to a Drover server.",
@@ -31,7 +32,7 @@ pub const AGENT: Program = Program {
     data: None,
 };
 
-pub const SERVER: Program = Program {
+pub const SERVER: ImageProgram = ImageProgram {
     package: "drover",
     binary: "drover",
     description: "Manages Kubernetes clusters.",

@@ -1,4 +1,4 @@
-//! Images of a few bytes, taken apart as runtimes do.
+//! Images of a few bytes, parsed like runtimes do.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -22,19 +22,19 @@ fn description() -> Description {
     }
 }
 
-fn made() -> Archive {
+fn build_archive() -> Archive {
     let description = description();
     pack(&AGENT, &description, BINARY).unwrap()
 }
 
-struct Entry {
+struct TarEntry {
     bytes: Vec<u8>,
     mode: u32,
     owner: (u64, u64),
     time: u64,
 }
 
-fn entries(tar: &[u8]) -> BTreeMap<String, Entry> {
+fn entries(tar: &[u8]) -> BTreeMap<String, TarEntry> {
     let mut archive = tar::Archive::new(tar);
     let read = |entry: std::io::Result<tar::Entry<'_, &[u8]>>| {
         let mut entry = entry.unwrap();
@@ -44,13 +44,13 @@ fn entries(tar: &[u8]) -> BTreeMap<String, Entry> {
         let (mode, time) = (header.mode().unwrap(), header.mtime().unwrap());
         let mut bytes = Vec::new();
         entry.read_to_end(&mut bytes).unwrap();
-        (path, Entry { bytes, mode, owner, time })
+        (path, TarEntry { bytes, mode, owner, time })
     };
     archive.entries().unwrap().map(read).collect()
 }
 
 struct Image {
-    files: BTreeMap<String, Entry>,
+    files: BTreeMap<String, TarEntry>,
 }
 
 impl Image {
@@ -58,7 +58,7 @@ impl Image {
         serde_json::from_slice(&self.files[path].bytes).unwrap()
     }
 
-    /// What a descriptor points to, after its size and digest were found right.
+    /// The blob of a descriptor, after a check of its size and digest.
     fn blob(&self, descriptor: &Value) -> &[u8] {
         let digest = descriptor["digest"].as_str().unwrap();
         let bytes = &self.files[&format!("blobs/{}", digest.replace(':', "/"))].bytes;
@@ -75,14 +75,14 @@ fn sha256(bytes: &[u8]) -> String {
 
 #[test]
 fn the_same_input_gives_the_same_bytes() {
-    let (one, other) = (made(), made());
+    let (one, other) = (build_archive(), build_archive());
     assert_eq!(one.digest, other.digest);
     assert_eq!(one.bytes, other.bytes);
 }
 
 #[test]
-fn every_blob_is_what_its_descriptor_says_and_the_config_is_the_agents() {
-    let archive = made();
+fn every_blob_matches_its_descriptor_and_the_config_is_the_agents() {
+    let archive = build_archive();
     let image = Image { files: entries(&archive.bytes) };
     assert_eq!(image.json("oci-layout"), json!({"imageLayoutVersion": "1.0.0"}));
     let index = image.json("index.json");
@@ -117,7 +117,7 @@ fn every_blob_is_what_its_descriptor_says_and_the_config_is_the_agents() {
 
 #[test]
 fn the_index_for_docker_names_the_same_files() {
-    let image = Image { files: entries(&made().bytes) };
+    let image = Image { files: entries(&build_archive().bytes) };
     let docker = image.json("manifest.json");
     assert_eq!(docker[0]["RepoTags"], json!(["registry.example:5000/team/agent:1.2"]));
     let manifest: Value =
@@ -130,7 +130,7 @@ fn the_index_for_docker_names_the_same_files() {
 }
 
 #[test]
-fn the_file_system_holds_the_agent_and_authorities_and_nothing_that_can_be_changed() {
+fn the_file_system_has_only_the_agent_and_authorities_and_is_read_only() {
     let layer = layer::layer(&AGENT, BINARY, Timestamp::from_second(7).unwrap()).unwrap();
     let files = entries(&layer.tar);
     let certificates = "etc/ssl/certs/ca-certificates.crt";
@@ -172,7 +172,7 @@ fn the_server_s_image_has_a_folder_that_its_user_alone_can_write() {
 }
 
 #[test]
-fn names_that_cannot_be_given_are_refused() {
+fn names_without_a_tag_or_with_a_digest_are_refused() {
     assert_eq!(name(&AGENT, None).unwrap().tag(), Some(env!("CARGO_PKG_VERSION")));
     let digest = "sha256:0123456789abcdef0123456789abcdef";
     for wrong in ["agent", "Agent:1", &format!("agent:1@{digest}")] {
@@ -197,8 +197,8 @@ fn only_static_binaries_of_known_processors_get_into_an_image() {
     for other in ["x86_64-apple-darwin", "riscv64gc-unknown-linux-gnu", "amd64"] {
         assert!(binary::architecture(other).is_err(), "{other}");
     }
-    // This test program asks for the loader and the C library, as programs usually do.
+    // This test program is linked dynamically, with a loader and the C library.
     let dynamic = std::fs::read(std::env::current_exe().unwrap()).unwrap();
-    let refused = binary::needs_no_other_file(&dynamic).unwrap_err();
+    let refused = binary::check_is_static(&dynamic).unwrap_err();
     assert!(refused.to_string().contains("dynamically"), "{refused}");
 }

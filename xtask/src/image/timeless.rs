@@ -1,5 +1,5 @@
-//! A tar file that says nothing of the machine or the moment that made it: all but private folders is root's, all has
-//! one time, and entries stand in the order in which they were added.
+//! A reproducible tar file: entries have one time, the order in which they were added, and root as
+//! owner, except private folders.
 
 use anyhow::{Context, Result};
 use jiff::Timestamp;
@@ -19,7 +19,7 @@ impl TimelessTar {
         self.add(path, EntryType::Directory, 0o755, 0, &[])
     }
 
-    /// For one user alone, who may write it.
+    /// Adds a folder that only `user` may read and write.
     pub fn private_folder(&mut self, path: &str, user: u64) -> Result<()> {
         self.add(path, EntryType::Directory, 0o700, user, &[])
     }

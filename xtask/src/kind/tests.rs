@@ -10,7 +10,7 @@ fn a_kind_and_its_stem_lead_to_the_same_files() {
 }
 
 #[test]
-fn the_listing_names_what_is_there_and_what_is_missing() {
+fn the_listing_names_existing_and_missing_files() {
     let folder = tempfile::tempdir().unwrap();
     for file in [
         "crates/api-management/src/project.rs",

@@ -1,4 +1,4 @@
-//! Which suites there are.
+//! How suites are found.
 
 use super::*;
 

@@ -1,5 +1,5 @@
-//! A test program as a child process: its output goes into a log and past a reader, its processor time
-//! is counted, and it is killed at a deadline.
+//! A test program as a child process. Its output is logged and parsed, its processor time measured,
+//! and it is killed at a deadline.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -16,22 +16,22 @@ use wait4::Wait4;
 use crate::process;
 
 /// How a child ended.
-pub struct Ended {
+pub struct ChildExit {
     pub status: ExitStatus,
-    /// Of it and of the children that it waited for.
+    /// Processor time of it and of the children that it waited for.
     pub processor: Duration,
-    /// How long it ran until its deadline, when that ended it.
+    /// How long it ran, if it was killed at its deadline.
     pub killed_after: Option<Duration>,
 }
 
-/// Runs `command`, whose output goes into the file `log`; `read` is given each line of standard
-/// output. At `deadline` it is killed; what it started ends with it (`testbed::Process`).
+/// Runs `command` with its output in the file `log`; `read` gets each line of standard output. It
+/// is killed at `deadline`, and the processes that it started end with it (`testbed::Process`).
 pub fn run(
     command: &mut Command,
     log: &Path,
     deadline: Instant,
     read: &mut dyn FnMut(&str),
-) -> Result<Ended> {
+) -> Result<ChildExit> {
     let failed = || format!("cannot create '{}'", log.display());
     let mut log = File::create(log).with_context(failed)?;
     let since = Instant::now();
@@ -40,18 +40,18 @@ pub fn run(
         .stdout(Stdio::piped())
         .stderr(log.try_clone()?)
         .spawn()
-        .with_context(|| format!("cannot run `{}`", process::shown(command)))?;
+        .with_context(|| format!("cannot run `{}`", process::command_line(command)))?;
     let output = child.stdout.take().context("a test program has no standard output")?;
     let deadline = Deadline::of(child.id(), deadline.saturating_duration_since(since))?;
     for line in BufReader::new(output).split(b'\n') {
-        let mut line = line.context("cannot read what a test program prints")?;
+        let mut line = line.context("cannot read the output of a test program")?;
         read(&String::from_utf8_lossy(&line));
         line.push(b'\n');
         log.write_all(&line)?;
     }
     let ended = child.wait4().context("cannot wait for a test program")?;
     let killed = deadline.end();
-    Ok(Ended {
+    Ok(ChildExit {
         status: ended.status,
         processor: ended.rusage.utime + ended.rusage.stime,
         killed_after: killed.then(|| since.elapsed()),
@@ -71,7 +71,7 @@ impl Deadline {
         let thread = std::thread::spawn(move || {
             let late = ended.recv_timeout(limit) == Err(RecvTimeoutError::Timeout);
             if late {
-                // One that ended at this very moment is what was desired.
+                // It may have ended just now; then the error is ignored.
                 let _ = kill(process, Signal::SIGKILL);
             }
             late
@@ -90,7 +90,7 @@ impl Deadline {
 mod tests {
     use super::*;
 
-    fn run_shell(line: &str, limit: Duration) -> (Ended, Vec<String>) {
+    fn run_shell(line: &str, limit: Duration) -> (ChildExit, Vec<String>) {
         let log = tempfile::NamedTempFile::new().unwrap();
         let mut lines = Vec::new();
         let mut shell = Command::new("sh");
@@ -110,7 +110,7 @@ mod tests {
     }
 
     #[test]
-    fn a_program_that_ends_in_time_is_read_and_its_processor_time_counted() {
+    fn output_and_processor_time_of_a_program_are_recorded() {
         let line = "n=0; while [ $n -lt 200000 ]; do n=$((n+1)); done; echo one; echo two";
         let (ended, lines) = run_shell(line, Duration::from_secs(60));
         assert!(ended.killed_after.is_none() && ended.status.success());

@@ -1,4 +1,4 @@
-//! How busy the processor cores of the machine are, and a load that keeps some of them busy.
+//! The load of the processor cores, and a generator of load.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ pub struct Cores {
 
 impl Cores {
     pub fn now() -> Self {
-        // Without it every share is none, and nothing depends on it.
+        // Without the file every share is 0; it is only displayed.
         Self::read(&std::fs::read_to_string("/proc/stat").unwrap_or_default())
     }
 
@@ -26,7 +26,7 @@ impl Cores {
         Self { busy: all - idle, all }
     }
 
-    /// Percent of all cores that were busy since then, by whatever process.
+    /// Percent of all cores that were busy since then, with any process.
     pub fn busy_since(before: Self) -> u64 {
         Self::now().busy_share(before)
     }
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_share_is_of_what_passed_in_between() {
+    fn the_share_is_that_of_the_ticks_between_two_reads() {
         let before = Cores::read("cpu  10 0 10 80 0 0 0 0 0 0\ncpu0 …");
         let after = Cores::read("cpu  40 0 30 120 10 0 0 0 0 0\ncpu0 …");
         assert_eq!(after.busy_share(before), 50);

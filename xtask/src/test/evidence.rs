@@ -1,8 +1,8 @@
 //! The folders of failed tests, `target/test-failures/<test>`, and the output of all programs,
 //! `target/test-logs/<program>.log`.
 //!
-//! Programs write into them while the failed test still holds its processes (`testbed::evidence`); here
-//! they are named, completed by the output of the test, and shown at the end.
+//! Programs write into them while the processes of the failed test still run (`testbed::evidence`).
+//! This module names them, adds the output of the test, and prints them at the end.
 
 use std::ffi::OsString;
 use std::fmt::Write;
@@ -11,22 +11,22 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 
-use super::outcome::Failure;
+use super::outcome::TestFailure;
 
-/// Of each log that is shown.
+/// Lines of each log in the summary.
 const LOG_LINES_SHOWN: usize = 30;
 const OUTPUT_FILE: &str = "output.txt";
-/// The end of the name of a folder whose test was run once more.
+/// Suffix of the folder of a test that was run once more.
 const FIRST_TRY: &str = ".first-try";
 
-/// Where a run leaves its evidence.
+/// The folders with the evidence of a run.
 pub struct Evidence {
     failures: PathBuf,
     logs: PathBuf,
 }
 
 impl Evidence {
-    /// Below `target`, without what an earlier run left there.
+    /// Creates the folders below `target`, without the files of an earlier run.
     pub fn begin(target: &Path) -> Result<Self> {
         let begun = Self { failures: target.join("test-failures"), logs: target.join("test-logs") };
         for folder in [&begun.failures, &begun.logs] {
@@ -37,12 +37,12 @@ impl Evidence {
         Ok(begun)
     }
 
-    /// Begins the path of the folder of every test of `program`.
+    /// Prefix of the folders of all tests of `program`.
     pub fn prefix(&self, program: &str) -> OsString {
         self.failures.join(format!("{program}::")).into_os_string()
     }
 
-    /// The file with all that `program` printed when it last ran.
+    /// The file with the output of the last run of `program`.
     pub fn log(&self, program: &str) -> PathBuf {
         self.logs.join(format!("{program}.log"))
     }
@@ -57,21 +57,21 @@ impl Evidence {
     }
 
     /// Adds the output of a failed test to its folder.
-    pub fn keep_output(&self, failure: &Failure) -> Result<()> {
+    pub fn store_output(&self, failure: &TestFailure) -> Result<()> {
         let folder = self.folder(&failure.name);
         fs::create_dir_all(&folder)
             .and_then(|()| fs::write(folder.join(OUTPUT_FILE), &failure.output))
             .with_context(|| format!("cannot write to '{}'", folder.display()))
     }
 
-    /// Makes room for what a second try leaves.
-    pub fn set_first_try_aside(&self, name: &str) -> Result<()> {
+    /// Renames the folder of a test before its second try.
+    pub fn rename_first_try(&self, name: &str) -> Result<()> {
         let (from, to) = (self.folder(name), self.folder(&format!("{name}{FIRST_TRY}")));
         fs::rename(&from, &to).with_context(|| format!("cannot rename '{}'", from.display()))
     }
 
     /// Removes the folders of tests that panicked on purpose: all but those of `failed`.
-    pub fn forget_all_but(&self, failed: &[&str]) -> Result<()> {
+    pub fn remove_all_but(&self, failed: &[&str]) -> Result<()> {
         let folders: Vec<PathBuf> = failed.iter().map(|name| self.folder(name)).collect();
         for entry in fs::read_dir(&self.failures)? {
             let path = entry?.path();
@@ -85,8 +85,8 @@ impl Evidence {
         Ok(())
     }
 
-    /// What failed, where that stands, and the end of each log.
-    pub fn shown(&self, failure: &Failure) -> String {
+    /// The failed assertion, its location, and the last lines of each log.
+    pub fn describe(&self, failure: &TestFailure) -> String {
         let first = self.folder(&format!("{}{FIRST_TRY}", failure.name));
         let folder = if first.is_dir() { first } else { self.folder(&failure.name) };
         let mut text = format!("---- {} ----\n{}", failure.name, failure.assertion());

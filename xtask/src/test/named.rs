@@ -1,4 +1,4 @@
-//! Chosen tests: by parts of their names, and as often as desired.
+//! Runs of selected tests: by parts of their names, and repeatedly.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -6,22 +6,22 @@ use std::time::{Duration, Instant};
 use anyhow::{Result, bail, ensure};
 
 use super::evidence::Evidence;
-use super::outcome::Outcome;
+use super::outcome::TestOutcome;
 use super::program::Selection;
 use super::summary::print_result;
-use super::{Chosen, Planned};
-use crate::process::length;
+use super::{PlannedSuite, SelectedProgram};
+use crate::process::duration_text;
 
-/// Of one program with its chosen tests, once.
+/// Deadline of one program in one round.
 const ROUND_TIME_MAX: Duration = Duration::from_secs(30 * 60);
 
-/// Leaves of a plan the tests whose full names contain one of `names`.
+/// Reduces a plan to the tests whose full names contain one of `names`.
 ///
 /// # Errors
-/// There is none.
-pub fn choose(mut planned: Vec<Planned>, names: &[String]) -> Result<Vec<Planned>> {
+/// No test has such a name.
+pub fn choose(mut planned: Vec<PlannedSuite>, names: &[String]) -> Result<Vec<PlannedSuite>> {
     for suite in &mut planned {
-        for (_, Chosen { program, selection }) in &mut suite.programs {
+        for (_, SelectedProgram { program, selection }) in &mut suite.programs {
             let mut tests = program.tests()?;
             tests.retain(|test| {
                 let full = program.full_name(test);
@@ -44,28 +44,30 @@ pub fn choose(mut planned: Vec<Planned>, names: &[String]) -> Result<Vec<Planned
     Ok(planned)
 }
 
-/// Runs what is planned `rounds` times, one program after the other, without second tries.
+/// Runs a plan `rounds` times, one program after the other, without second tries.
 ///
 /// # Errors
 /// A test failed in any round.
-pub fn repeat(planned: &[Planned], rounds: u32, evidence: &Evidence) -> Result<()> {
+pub fn repeat(planned: &[PlannedSuite], rounds: u32, evidence: &Evidence) -> Result<()> {
     let mut failed: BTreeMap<String, u32> = BTreeMap::new();
-    let mut sum = Outcome::default();
+    let mut sum = TestOutcome::default();
     let begun = Instant::now();
     for round in 1..=rounds {
-        for (_, Chosen { program, selection }) in planned.iter().flat_map(|suite| &suite.programs) {
+        for (_, SelectedProgram { program, selection }) in
+            planned.iter().flat_map(|suite| &suite.programs)
+        {
             let since = Instant::now();
             let outcome = program.run(selection, since + ROUND_TIME_MAX, evidence)?;
             println!(
                 "round {round} of {rounds}: {} {} passed, {} failed in {}",
                 program.name(),
                 outcome.passed,
-                outcome.failed(),
-                length(since.elapsed())
+                outcome.failure_count(),
+                duration_text(since.elapsed())
             );
             for failure in &outcome.failures {
-                evidence.keep_output(failure)?;
-                println!("\n{}", evidence.shown(failure));
+                evidence.store_output(failure)?;
+                println!("\n{}", evidence.describe(failure));
                 *failed.entry(failure.name.clone()).or_default() += 1;
             }
             outcome.broken.iter().for_each(|broken| println!("broken: {broken}"));
@@ -75,7 +77,7 @@ pub fn repeat(planned: &[Planned], rounds: u32, evidence: &Evidence) -> Result<(
     for (name, times) in &failed {
         println!("test {name} ... FAILED {times} of {rounds} times");
     }
-    print_result(sum.failed() == 0, &sum, begun.elapsed());
-    ensure!(sum.failed() == 0, "{} failures in {rounds} rounds", sum.failed());
+    print_result(sum.failure_count() == 0, &sum, begun.elapsed());
+    ensure!(sum.failure_count() == 0, "{} failures in {rounds} rounds", sum.failure_count());
     Ok(())
 }

@@ -1,7 +1,7 @@
-//! What came out of tests, and how it is read from what a test program prints and what Vitest writes.
+//! The outcome of tests, parsed from the output of a test program or the report of Vitest.
 //!
-//! A test is named as in `e2e::subscribe::a_token_that_is_revoked`: package, the file under `tests` if
-//! it is in one, and its path there.
+//! The name of a test is as in `e2e::subscribe::a_token_that_is_revoked`: package, the file under
+//! `tests` if any, and its path in it.
 
 use std::process::ExitStatus;
 use std::sync::LazyLock;
@@ -15,45 +15,45 @@ static FAILED: LazyLock<Regex> = LazyLock::new(|| pattern(r"^test (.+) \.\.\. FA
 static OUTPUT: LazyLock<Regex> = LazyLock::new(|| pattern(r"^---- (.+) stdout ----$"));
 static RESULT: LazyLock<Regex> =
     LazyLock::new(|| pattern(r"^test result: \S+ (\d+) passed; (\d+) failed; (\d+) ignored;"));
-/// What `testbed::no_second_try` prints.
+/// The output of `testbed::no_second_try`.
 static MARK: LazyLock<Regex> =
     LazyLock::new(|| pattern(&format!(r"(?m)^{}(\w+)$", testbed::NO_SECOND_TRY)));
-/// Between the outputs of failed tests and the list of their names.
+/// Separates the outputs of failed tests from the list of their names.
 const LIST_OF_FAILURES: &str = "failures:";
 
 fn pattern(text: &str) -> Regex {
     Regex::new(text).expect("the pattern is a constant and its test has compiled it")
 }
 
-/// What came out of some tests.
+/// The outcome of some tests.
 #[derive(Debug, Default)]
-pub struct Outcome {
+pub struct TestOutcome {
     pub passed: usize,
     pub ignored: usize,
-    pub failures: Vec<Failure>,
-    /// Programs that broke off, each with the reason.
+    pub failures: Vec<TestFailure>,
+    /// Programs that aborted, each with the reason.
     pub broken: Vec<String>,
     /// Names of tests and their seconds.
     pub times: Vec<(String, f64)>,
-    /// Used by the programs and by those of their children that they waited for.
+    /// Processor time of the programs and of the children that they waited for.
     pub processor: Duration,
 }
 
 /// A test that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Failure {
-    /// With program or file.
+pub struct TestFailure {
+    /// Full name, with program or file.
     pub name: String,
-    /// What its program calls it.
+    /// Its name within the program.
     pub test: String,
-    /// All that it printed, with the failed assertion and where that stands.
+    /// Its whole output, with the failed assertion and its location.
     pub output: String,
-    /// What it guards, when one failure is enough.
+    /// The guarantee that it protects; such a test gets no second try.
     pub guarantee: Option<String>,
 }
 
-impl Failure {
-    /// The failed assertion and where it stands: from the message of the panic on, without the
+impl TestFailure {
+    /// The failed assertion and its location: from the message of the panic on, without the
     /// backtrace.
     pub fn assertion(&self) -> String {
         let lines: Vec<&str> = self.output.lines().collect();
@@ -65,14 +65,14 @@ impl Failure {
     }
 }
 
-/// What follows the message of a panic.
+/// Lines that end the message of a panic.
 const BACKTRACES: [&str; 3] = ["stack backtrace:", "Stack backtrace:", "note: run with"];
-/// Enough for any message that somebody reads; the whole is kept in a file.
+/// Enough for a readable message; the whole output is stored in a file.
 const ASSERTION_LINES_MAX: usize = 40;
 
-impl Outcome {
-    /// Failed tests; a program that broke off counts as one.
-    pub fn failed(&self) -> usize {
+impl TestOutcome {
+    /// Number of failed tests; a program that aborted counts as one.
+    pub fn failure_count(&self) -> usize {
         self.failures.len() + self.broken.len()
     }
 
@@ -93,29 +93,29 @@ impl Outcome {
     }
 }
 
-/// A program that did not end by itself.
+/// A program that was killed at its deadline.
 #[derive(Clone, Debug)]
-pub struct Killed {
+pub struct KilledProgram {
     pub after: Duration,
-    /// Tests that had not ended: one of them may be why.
+    /// Tests that had not ended: one of them may be the cause.
     pub unfinished: Vec<String>,
 }
 
-/// Reads the lines of one test program.
-pub struct Reader {
+/// Parses the lines of one test program.
+pub struct OutputReader {
     program: String,
-    outcome: Outcome,
+    outcome: TestOutcome,
     /// The failed test whose output is being read.
     current: Option<usize>,
     complete: bool,
 }
 
-impl Reader {
-    /// `program`: begins the names of its tests.
+impl OutputReader {
+    /// `program`: the prefix of the names of its tests.
     pub fn new(program: &str) -> Self {
         Self {
             program: program.to_owned(),
-            outcome: Outcome::default(),
+            outcome: TestOutcome::default(),
             current: None,
             complete: false,
         }
@@ -151,7 +151,7 @@ impl Reader {
         } else if let Some(test) = FAILED.captures(line) {
             let (name, test) = (self.name(&test[1]), test[1].to_owned());
             let output = String::new();
-            self.outcome.failures.push(Failure { name, test, output, guarantee: None });
+            self.outcome.failures.push(TestFailure { name, test, output, guarantee: None });
         }
     }
 
@@ -159,20 +159,20 @@ impl Reader {
         format!("{}::{test}", self.program)
     }
 
-    /// Names of the tests that have ended, as the program calls them.
-    pub fn ended(&self) -> impl Iterator<Item = &str> {
+    /// Names of the ended tests, within the program.
+    pub fn ended_tests(&self) -> impl Iterator<Item = &str> {
         let begin = self.program.len() + "::".len();
         let passed = self.outcome.times.iter().map(move |(name, _)| &name[begin..]);
         passed.chain(self.outcome.failures.iter().map(|failure| failure.test.as_str()))
     }
 
-    pub fn finish(mut self, status: ExitStatus, killed: Option<Killed>) -> Outcome {
+    pub fn finish(mut self, status: ExitStatus, killed: Option<KilledProgram>) -> TestOutcome {
         for failure in &mut self.outcome.failures {
             failure.guarantee = MARK.captures(&failure.output).map(|mark| mark[1].to_owned());
         }
         let failed = !self.outcome.failures.is_empty();
         if !self.complete {
-            // The line that counts them never came.
+            // The line with the number of passed tests is missing.
             self.outcome.passed = self.outcome.times.len();
         }
         if let Some(killed) = killed {
@@ -184,8 +184,8 @@ impl Reader {
     }
 }
 
-fn over_deadline(program: &str, killed: &Killed) -> String {
-    let after = crate::process::length(killed.after);
+fn over_deadline(program: &str, killed: &KilledProgram) -> String {
+    let after = crate::process::duration_text(killed.after);
     let unfinished = match killed.unfinished.join(", ") {
         tests if tests.is_empty() => tests,
         tests => format!("; not ended: {tests}"),
@@ -193,7 +193,7 @@ fn over_deadline(program: &str, killed: &Killed) -> String {
     format!("{program} was killed after {after}, at the deadline of its suite{unfinished}")
 }
 
-/// The part of Vitest's JSON report that counts.
+/// The part of Vitest's JSON report that is read.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Report {
@@ -235,9 +235,15 @@ pub fn stem(file: &str) -> &str {
     name.split('.').next().unwrap_or(name)
 }
 
-/// What came out of a run of Vitest that wrote `report`; `suite` names it when that cannot be read.
-pub fn of_vitest(suite: &str, report: &str, status: ExitStatus, killed: Option<Killed>) -> Outcome {
-    let mut outcome = Outcome::default();
+/// The outcome of a run of Vitest from its `report`; `suite` is its name in messages if the report
+/// is invalid.
+pub fn of_vitest(
+    suite: &str,
+    report: &str,
+    status: ExitStatus,
+    killed: Option<KilledProgram>,
+) -> TestOutcome {
+    let mut outcome = TestOutcome::default();
     if let Some(killed) = killed {
         outcome.broken.push(over_deadline(suite, &killed));
         return outcome;
@@ -254,13 +260,13 @@ pub fn of_vitest(suite: &str, report: &str, status: ExitStatus, killed: Option<K
             outcome.broken.push(format!("{suite} ({}) {why}", file.name).trim_end().to_owned());
         }
         for test in file.assertion_results {
-            let called = format!("{}::{}", stem(&file.name), test.full_name);
-            let name = format!("ui::{called}");
+            let test_name = format!("{}::{}", stem(&file.name), test.full_name);
+            let name = format!("ui::{test_name}");
             match test.status.as_str() {
                 "passed" => outcome.passed += 1,
-                "failed" => outcome.failures.push(Failure {
+                "failed" => outcome.failures.push(TestFailure {
                     name: name.clone(),
-                    test: called,
+                    test: test_name,
                     output: test.failure_messages.join("\n"),
                     guarantee: test.meta.guarantee,
                 }),
@@ -269,7 +275,7 @@ pub fn of_vitest(suite: &str, report: &str, status: ExitStatus, killed: Option<K
             outcome.times.push((name, test.duration.unwrap_or_default() / 1000.0));
         }
     }
-    if outcome.failed() == 0 && (!status.success() || outcome.passed == 0) {
+    if outcome.failure_count() == 0 && (!status.success() || outcome.passed == 0) {
         outcome.broken.push(format!("{suite} broke off ({status})"));
     }
     outcome

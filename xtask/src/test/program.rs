@@ -1,4 +1,4 @@
-//! What can be run as one: a test program that cargo built, or the tests of one Vitest configuration.
+//! A unit that runs tests: a test program built by cargo, or the tests of one Vitest configuration.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
@@ -11,13 +11,13 @@ use serde::Deserialize;
 
 use super::child;
 use super::evidence::Evidence;
-use super::outcome::{self, Killed, Outcome};
+use super::outcome::{self, KilledProgram, TestOutcome};
 use crate::{ui, workspace};
 
-/// One thing to run.
-pub enum Program {
+/// A test program.
+pub enum TestProgram {
     Cargo(CargoProgram),
-    /// By its configuration in `ui`.
+    /// Vitest with a configuration in `ui`.
     Vitest {
         suite: &'static str,
         configuration: &'static str,
@@ -37,12 +37,12 @@ pub struct CargoProgram {
 /// Which tests of a program to run.
 pub enum Selection {
     All,
-    /// By what the program calls them; those of the interface begin with their file.
+    /// By their names within the program; those of the interface begin with their file.
     Only(Vec<String>),
 }
 
-impl Program {
-    /// Begins the names of its tests, as in `e2e::subscribe`.
+impl TestProgram {
+    /// Prefix of the names of its tests, as in `e2e::subscribe`.
     pub fn name(&self) -> String {
         match self {
             Self::Cargo(program) => program.name(),
@@ -50,13 +50,13 @@ impl Program {
         }
     }
 
-    /// Runs the chosen tests; at `deadline` it is killed.
+    /// Runs the selected tests; the program is killed at `deadline`.
     pub fn run(
         &self,
         selection: &Selection,
         deadline: Instant,
         evidence: &Evidence,
-    ) -> Result<Outcome> {
+    ) -> Result<TestOutcome> {
         match self {
             Self::Cargo(program) => program.run(selection, deadline, evidence),
             Self::Vitest { suite, configuration } => {
@@ -65,7 +65,7 @@ impl Program {
         }
     }
 
-    /// What the program calls its tests.
+    /// The names of its tests within the program.
     pub fn tests(&self) -> Result<Vec<String>> {
         match self {
             Self::Cargo(program) => program.tests(),
@@ -77,7 +77,7 @@ impl Program {
     pub fn full_name(&self, test: &str) -> String {
         match self {
             Self::Cargo(program) => format!("{}::{test}", program.name()),
-            // Begins with its file.
+            // The name begins with its file.
             Self::Vitest { .. } => format!("ui::{test}"),
         }
     }
@@ -87,37 +87,37 @@ impl Program {
 const DENY_WARNINGS: &str = "-Dwarnings__CLIPPY_HACKERY__";
 
 #[derive(Deserialize)]
-struct Message {
+struct CargoMessage {
     reason: String,
     package_id: Option<String>,
     executable: Option<PathBuf>,
-    profile: Option<Profile>,
-    target: Option<Target>,
+    profile: Option<CargoProfile>,
+    target: Option<CargoTarget>,
 }
 
 #[derive(Deserialize)]
-struct Profile {
+struct CargoProfile {
     test: bool,
 }
 
 #[derive(Deserialize)]
-struct Target {
+struct CargoTarget {
     name: String,
     kind: Vec<String>,
 }
 
-/// Whether our own crates are checked by Clippy while they are built.
+/// Whether Clippy checks the workspace's crates during the build.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Lints {
-    /// By the compiler alone.
+    /// Compiler warnings only.
     No,
-    /// Every warning of Clippy is an error. It takes the place of the compiler, so that nothing is
-    /// analysed twice: on a fresh machine that is a fifth of the time of all builds.
+    /// Every warning of Clippy is an error. Clippy runs in place of the compiler, so that nothing
+    /// is analysed twice: this saves a fifth of the build time on a fresh machine.
     Clippy,
 }
 
 /// Builds all tests but those of `excluded` packages, and the binaries that system tests start, and
-/// lists the test programs in the order of their names.
+/// returns the test programs sorted by name.
 pub fn build(root: &Path, excluded: &[&str], lints: Lints) -> Result<Vec<CargoProgram>> {
     let metadata = workspace::metadata(root, &["--no-deps"])?;
     let packages: BTreeMap<&str, _> =
@@ -127,14 +127,15 @@ pub fn build(root: &Path, excluded: &[&str], lints: Lints) -> Result<Vec<CargoPr
     cargo.args(["--message-format", "json-render-diagnostics"]);
     cargo.args(excluded.iter().flat_map(|name| ["--exclude", name]));
     if lints == Lints::Clippy {
-        // As `cargo clippy` runs it, but for the command.
+        // Like `cargo clippy`, but with the command `build`.
         cargo.env("RUSTC_WORKSPACE_WRAPPER", "clippy-driver").env("CLIPPY_ARGS", DENY_WARNINGS);
     }
     let mut child = cargo.stdout(Stdio::piped()).spawn().context("cannot run cargo")?;
     let output = child.stdout.take().context("cargo has no standard output")?;
     let mut programs = Vec::new();
     for line in BufReader::new(output).lines() {
-        let message: Message = serde_json::from_str(&line?).context("cannot read cargo's words")?;
+        let message: CargoMessage =
+            serde_json::from_str(&line?).context("cannot read the output of cargo")?;
         if message.reason != "compiler-artifact" || !message.profile.is_some_and(|one| one.test) {
             continue;
         }
@@ -144,7 +145,7 @@ pub fn build(root: &Path, excluded: &[&str], lints: Lints) -> Result<Vec<CargoPr
         let id = message.package_id.unwrap_or_default();
         let Some(package) = packages.get(id.as_str()) else { continue };
         let inside = !target.kind.iter().any(|kind| kind == "test");
-        // Two programs of a package that hold tests of their own sources need names of their own.
+        // A package may have several programs with unit tests; they need distinct names.
         let main = target.kind.iter().any(|kind| kind == "lib") || target.name == package.name;
         programs.push(CargoProgram {
             package: package.name.clone(),
@@ -170,7 +171,7 @@ impl CargoProgram {
     }
 
     fn command(&self) -> Command {
-        // Ended with this process, also when that is killed: a program holds servers and clusters.
+        // Ends with this process, even if that is killed: a program may run servers and clusters.
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL", "--"])
@@ -179,9 +180,9 @@ impl CargoProgram {
             .env("CARGO_MANIFEST_DIR", &self.folder)
             .env("CARGO_PKG_NAME", &self.package)
             .env("CARGO_PKG_VERSION", &self.version)
-            // A snapshot that differs is a failure, not a new file.
+            // A changed snapshot is a failure, not a new file.
             .env("INSTA_UPDATE", "no")
-            // Only with this variable does a stable test program report its times.
+            // A test program of the stable toolchain reports times only with this variable.
             .env("RUSTC_BOOTSTRAP", "1");
         command
     }
@@ -191,7 +192,7 @@ impl CargoProgram {
         selection: &Selection,
         deadline: Instant,
         evidence: &Evidence,
-    ) -> Result<Outcome> {
+    ) -> Result<TestOutcome> {
         let name = self.name();
         let mut command = self.command();
         command.env(testbed::evidence::EVIDENCE_ENV, evidence.prefix(&name));
@@ -199,11 +200,13 @@ impl CargoProgram {
         if let Selection::Only(tests) = selection {
             command.args(["--exact", "--show-output"]).args(tests);
         }
-        let mut reader = outcome::Reader::new(&name);
+        let mut reader = outcome::OutputReader::new(&name);
         let mut read = |line: &str| reader.line(line);
         let ended = child::run(&mut command, &evidence.log(&name), deadline, &mut read)?;
         let killed = match ended.killed_after {
-            Some(after) => Some(Killed { after, unfinished: self.unfinished(&reader, selection)? }),
+            Some(after) => {
+                Some(KilledProgram { after, unfinished: self.unfinished(&reader, selection)? })
+            }
             None => None,
         };
         let mut outcome = reader.finish(ended.status, killed);
@@ -211,9 +214,13 @@ impl CargoProgram {
         Ok(outcome)
     }
 
-    /// The chosen tests that `reader` has seen no end of.
-    fn unfinished(&self, reader: &outcome::Reader, selection: &Selection) -> Result<Vec<String>> {
-        let ended: Vec<&str> = reader.ended().collect();
+    /// The selected tests that have not ended according to `reader`.
+    fn unfinished(
+        &self,
+        reader: &outcome::OutputReader,
+        selection: &Selection,
+    ) -> Result<Vec<String>> {
+        let ended: Vec<&str> = reader.ended_tests().collect();
         let mut tests = match selection {
             Selection::All => self.tests()?,
             Selection::Only(tests) => tests.clone(),
@@ -230,7 +237,7 @@ impl CargoProgram {
     }
 }
 
-/// `keyboard::signing in …` as Vitest takes it: the begin of a file's name, and a pattern.
+/// `keyboard::signing in …` in Vitest's arguments: the beginning of a file name, and a pattern.
 fn split_vitest(test: &str) -> (&str, &str) {
     test.split_once("::").unwrap_or(("", test))
 }
@@ -241,9 +248,9 @@ fn run_vitest(
     selection: &Selection,
     deadline: Instant,
     evidence: &Evidence,
-) -> Result<Outcome> {
+) -> Result<TestOutcome> {
     let written = workspace::root().join("target/ui").join(format!("{suite}.json"));
-    // What an earlier run wrote must not count for this one.
+    // The report of an earlier run must not be read.
     let _ = std::fs::remove_file(&written);
     let mut vitest = ui::node("vitest/vitest.mjs");
     vitest.args(["run", "--config", configuration, "--reporter", "default", "--reporter", "json"]);
@@ -259,7 +266,7 @@ fn run_vitest(
     }
     let ended = child::run(&mut vitest, &evidence.log(suite), deadline, &mut |_| {})?;
     let report = std::fs::read_to_string(written).unwrap_or_default();
-    let killed = ended.killed_after.map(|after| Killed { after, unfinished: Vec::new() });
+    let killed = ended.killed_after.map(|after| KilledProgram { after, unfinished: Vec::new() });
     let mut outcome = outcome::of_vitest(suite, &report, ended.status, killed);
     outcome.processor = ended.processor;
     Ok(outcome)

@@ -1,7 +1,7 @@
-//! Runs programs side by side while the cores have room for them.
+//! Runs programs in parallel as far as the cores allow.
 //!
-//! Each has a weight: what it needs of the machine while it runs. Most tests compute, and fill all
-//! cores by themselves; those that mostly wait run beside others.
+//! Each has a weight: its share of the machine. Most tests use all cores by themselves; those that
+//! mostly wait run in parallel with others.
 
 use std::collections::VecDeque;
 use std::sync::{Condvar, Mutex, PoisonError};
@@ -12,16 +12,16 @@ use anyhow::Result;
 /// In percent of the machine.
 pub type Weight = u32;
 
-/// All of the machine: what has this weight runs alone.
+/// The whole machine: a program of this weight runs alone.
 pub const WHOLE: Weight = 100;
 
-/// What no program uses now.
-struct Room {
+/// The share of the machine that no program uses.
+struct FreeWeight {
     free: Weight,
 }
 
-/// Calls `run` with every item, in their order as far as their weights allow: the next that fits is
-/// begun. Returns the results in the order of their ends.
+/// Calls `run` with every item, in order as far as their weights allow: the next item that fits
+/// starts. Returns the results in order of completion.
 ///
 /// # Errors
 /// The first error, once all others have ended.
@@ -29,8 +29,8 @@ pub fn run<T: Sync, R: Send>(
     items: &[(Weight, T)],
     run: impl Fn(&T) -> Result<R> + Sync,
 ) -> Result<Vec<R>> {
-    let room = Mutex::new(Room { free: WHOLE });
-    let left = Condvar::new();
+    let room = Mutex::new(FreeWeight { free: WHOLE });
+    let released = Condvar::new();
     let results = Mutex::new(Vec::new());
     let lock = || room.lock().unwrap_or_else(PoisonError::into_inner);
     thread::scope(|scope| {
@@ -39,19 +39,19 @@ pub fn run<T: Sync, R: Send>(
             let mut room = lock();
             let next = waiting.iter().position(|(weight, _)| *weight <= room.free);
             let Some(next) = next else {
-                drop(left.wait(room).unwrap_or_else(PoisonError::into_inner));
+                drop(released.wait(room).unwrap_or_else(PoisonError::into_inner));
                 continue;
             };
             let Some((weight, item)) = waiting.remove(next) else { continue };
             room.free -= weight;
             drop(room);
-            let (run, results, left, lock) = (&run, &results, &left, &lock);
+            let (run, results, released, lock) = (&run, &results, &released, &lock);
             scope.spawn(move || {
                 let result = run(item);
                 results.lock().unwrap_or_else(PoisonError::into_inner).push(result);
                 let mut room = lock();
                 room.free += weight;
-                left.notify_all();
+                released.notify_all();
             });
         }
     });
@@ -66,7 +66,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_weights_of_what_runs_never_exceed_the_machine() {
+    fn the_weights_of_running_items_never_exceed_the_machine() {
         let (now, most) = (AtomicU32::new(0), AtomicU32::new(0));
         let items: Vec<(Weight, Weight)> =
             [60, 50, 40, 100, 30, 30, 30, 20].map(|weight| (weight, weight)).to_vec();
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn what_fits_runs_at_the_same_time() {
+    fn items_that_fit_run_at_the_same_time() {
         // Neither would pass alone.
         let both = Barrier::new(2);
         run(&[(50, ()), (50, ())], |()| Ok(both.wait())).unwrap();

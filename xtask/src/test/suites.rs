@@ -1,26 +1,26 @@
-//! Which tests belong together, what they may use of the processor, and which of them run side by side.
+//! The suites: their tests, their budgets of processor time, and which programs run in parallel.
 
 use std::time::Duration;
 
-use super::program::{CargoProgram, Program};
+use super::program::{CargoProgram, TestProgram};
 use super::schedule::{WHOLE, Weight};
 
 /// Tests that share a budget.
 pub struct Suite {
     pub name: &'static str,
     pub tests: Tests,
-    /// Of the processor. Beyond it the run warns.
+    /// Processor time; the run warns if it is exceeded.
     pub budget: Duration,
-    /// Whether its tests use real programs outside their own process. If so, a test that fails is run
-    /// once more, unless it is marked (`testbed::no_second_try`).
+    /// Whether its tests use real programs outside their own process. If so, a test that fails is
+    /// run once more, unless it is marked (`testbed::no_second_try`).
     pub real_parts: bool,
 }
 
 pub enum Tests {
-    /// All of a package, or one program, as in `storage::etcd`.
+    /// All programs of a package, or one program, as in `storage::etcd`.
     Cargo(&'static [&'static str]),
     AllOther,
-    /// Of the web interface, by their Vitest configuration in `ui`.
+    /// Tests of the web interface, by their Vitest configuration in `ui`.
     Vitest(&'static str),
 }
 
@@ -64,15 +64,15 @@ pub const SUITES: [Suite; 5] = [
     },
 ];
 
-/// The clock may show so many budgets until the programs of a suite are killed.
+/// The programs of a suite are killed after this many budgets of wall-clock time.
 pub const DEADLINE_BUDGETS: u32 = 3;
 
-/// What a program needs of the machine while it runs, when nothing else is said: test programs run two
-/// tests at a time, and rarely both compute all the time.
-const USUAL: Weight = 50;
+/// Default weight of a program: test programs run two tests at a time, which rarely both compute
+/// all the time.
+const DEFAULT_WEIGHT: Weight = 50;
 
-/// What others need, as measured, with room for a slower machine. They begin in this order, those
-/// that take long first; then all others, by name.
+/// Weights of other programs, measured, with a margin for a slower machine. They start in this
+/// order, slow ones first; then all others, by name.
 const WEIGHTS: [(&str, Weight); 9] = [
     ("e2e::controller_manager", 5),
     ("e2e::differential", 20),
@@ -82,27 +82,27 @@ const WEIGHTS: [(&str, Weight); 9] = [
     ("e2e::import_trouble", 15),
     ("storage::etcd", 25),
     ("testbed::node", 25),
-    ("history::embedded", USUAL),
+    ("history::embedded", DEFAULT_WEIGHT),
 ];
 
-/// Programs of which every test guards the same: a mark in each would say nothing.
+/// Programs whose tests all protect the same guarantee, so that they need no mark in each test.
 const GUARANTEES: [(&str, &str); 1] = [("storage::etcd", "durability and consistency")];
 
-/// What all tests of a program guard.
+/// The guarantee of all tests of a program.
 pub fn guarantee(program: &str) -> Option<&'static str> {
     GUARANTEES.iter().find(|(name, _)| *name == program).map(|(_, guarantee)| *guarantee)
 }
 
 impl Suite {
     /// Its programs among `built`, with their weights, in the order in which they begin.
-    pub fn programs(&self, built: &mut Vec<CargoProgram>) -> Vec<(Weight, Program)> {
+    pub fn programs(&self, built: &mut Vec<CargoProgram>) -> Vec<(Weight, TestProgram)> {
         if let Tests::Vitest(configuration) = self.tests {
-            return vec![(WHOLE, Program::Vitest { suite: self.name, configuration })];
+            return vec![(WHOLE, TestProgram::Vitest { suite: self.name, configuration })];
         }
         let own = built.extract_if(.., |program| self.holds(&program.package, &program.name()));
         let mut own: Vec<CargoProgram> = own.collect();
         own.sort_by_key(|program| order(&program.name()));
-        own.into_iter().map(|one| (weight(&one.name()), Program::Cargo(one))).collect()
+        own.into_iter().map(|one| (weight(&one.name()), TestProgram::Cargo(one))).collect()
     }
 
     fn holds(&self, package: &str, program: &str) -> bool {
@@ -116,7 +116,7 @@ impl Suite {
         }
     }
 
-    /// Packages of which it runs everything.
+    /// Packages whose programs all belong to it.
     pub fn packages(&self) -> impl Iterator<Item = &'static str> {
         let names = match self.tests {
             Tests::Cargo(names) => names,
@@ -127,10 +127,10 @@ impl Suite {
 }
 
 fn weight(program: &str) -> Weight {
-    WEIGHTS.iter().find(|(name, _)| *name == program).map_or(USUAL, |(_, weight)| *weight)
+    WEIGHTS.iter().find(|(name, _)| *name == program).map_or(DEFAULT_WEIGHT, |(_, weight)| *weight)
 }
 
-/// Its place in the table of weights, or the one after that.
+/// Its index in the table of weights, or the length of the table.
 fn order(program: &str) -> usize {
     WEIGHTS.iter().position(|(name, _)| *name == program).unwrap_or(WEIGHTS.len())
 }

@@ -1,25 +1,25 @@
-//! What a run says at its end: per suite how long it took and how busy the cores were, what failed with
-//! its evidence, what was flaky, and last the line that counts.
+//! The summary of a run: time and load per suite, failures with their evidence, flaky tests, and
+//! last the result.
 
 use std::time::Duration;
 
 use anyhow::{Result, bail};
 
 use super::evidence::Evidence;
-use super::outcome::Outcome;
+use super::outcome::TestOutcome;
 use super::second_try::{FLAKY_MAX, Flaky};
-use crate::process::length;
+use crate::process::duration_text;
 
 const SLOWEST_SHOWN: usize = 10;
 
 /// A suite that has run.
-pub struct Finished {
+pub struct FinishedSuite {
     pub name: &'static str,
     pub budget: Duration,
     pub took: Duration,
-    /// Percent of all cores, of whatever process.
+    /// Percent of all cores, with any process.
     pub busy: u64,
-    pub outcome: Outcome,
+    pub outcome: TestOutcome,
 }
 
 /// Prints the summary.
@@ -27,25 +27,25 @@ pub struct Finished {
 /// # Errors
 /// Something failed, or more than [`FLAKY_MAX`] tests were flaky.
 pub fn report(
-    finished: Vec<Finished>,
+    finished: Vec<FinishedSuite>,
     flaky: &[Flaky],
     evidence: &Evidence,
     total: Duration,
 ) -> Result<()> {
     println!();
     println!("suite          clock  processor  of budget  cores busy  passed  failed");
-    let mut sum = Outcome::default();
+    let mut sum = TestOutcome::default();
     for suite in finished {
         let outcome = suite.outcome;
         println!(
             "{:<12} {:>9} {:>9} {:>10} {:>9} % {:>7} {:>7}",
             suite.name,
-            length(suite.took),
-            length(outcome.processor),
-            length(suite.budget),
+            duration_text(suite.took),
+            duration_text(outcome.processor),
+            duration_text(suite.budget),
             suite.busy,
             outcome.passed,
-            outcome.failed()
+            outcome.failure_count()
         );
         if outcome.processor > suite.budget {
             println!("warning: suite '{}' used more of the processor than its budget", suite.name);
@@ -58,11 +58,11 @@ pub fn report(
     }
     for one in flaky {
         println!("\nflaky: {}", one.first.name);
-        println!("the first time it failed:\n{}", evidence.shown(&one.first));
+        println!("the first time it failed:\n{}", evidence.describe(&one.first));
         println!("alone it passed:\n{}", one.second);
     }
     for failure in &sum.failures {
-        println!("\n{}", evidence.shown(failure));
+        println!("\n{}", evidence.describe(failure));
     }
     for failure in &sum.failures {
         let why = failure.guarantee.as_ref();
@@ -75,7 +75,7 @@ pub fn report(
     for one in flaky {
         println!("test {} ... flaky: add it to docs/flaky.md", one.first.name);
     }
-    let problem = problem(sum.failed(), flaky.len());
+    let problem = problem(sum.failure_count(), flaky.len());
     sum.passed += flaky.len();
     print_result(problem.is_none(), &sum, total);
     match problem {
@@ -84,19 +84,19 @@ pub fn report(
     }
 }
 
-/// The line that counts, in the form that cargo's own tests end with.
-pub fn print_result(is_ok: bool, sum: &Outcome, total: Duration) {
+/// The result, in the format of cargo's own tests.
+pub fn print_result(is_ok: bool, sum: &TestOutcome, total: Duration) {
     println!(
         "test result: {}. {} passed; {} failed; {} ignored; finished in {:.2}s",
         if is_ok { "ok" } else { "FAILED" },
         sum.passed,
-        sum.failed(),
+        sum.failure_count(),
         sum.ignored,
         total.as_secs_f64()
     );
 }
 
-/// Why a run is red.
+/// Why a run failed.
 fn problem(failed: usize, flaky: usize) -> Option<String> {
     match (failed, flaky) {
         (0, flaky) if flaky <= FLAKY_MAX => None,
@@ -110,7 +110,7 @@ mod tests {
     use super::problem;
 
     #[test]
-    fn two_flaky_tests_are_green_and_three_are_red() {
+    fn a_run_passes_with_two_flaky_tests_and_fails_with_three() {
         assert_eq!(problem(0, 0), None);
         assert_eq!(problem(0, 2), None);
         assert!(problem(0, 3).unwrap().contains("3 tests were flaky"));

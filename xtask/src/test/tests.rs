@@ -1,18 +1,18 @@
-//! What is read from test programs, and what becomes of failures, with programs that fail on purpose.
+//! Parsing of output, second tries and evidence, with programs that fail on purpose.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-use super::outcome::{Failure, Killed, Reader, of_vitest};
+use super::outcome::{KilledProgram, OutputReader, TestFailure, of_vitest};
 use super::*;
 
 fn exit(code: i32) -> ExitStatus {
     ExitStatus::from_raw(code << 8)
 }
 
-fn read(lines: &[&str], code: i32, killed: Option<Killed>) -> Outcome {
-    let mut reader = Reader::new("storage::etcd");
+fn read(lines: &[&str], code: i32, killed: Option<KilledProgram>) -> TestOutcome {
+    let mut reader = OutputReader::new("storage::etcd");
     lines.iter().for_each(|line| reader.line(line));
     reader.finish(exit(code), killed)
 }
@@ -36,7 +36,7 @@ const FAILED: [&str; 13] = [
 #[test]
 fn tests_are_counted_with_their_times_and_failures_with_their_output() {
     let outcome = read(&FAILED, 101, None);
-    assert_eq!((outcome.passed, outcome.failed()), (2, 1));
+    assert_eq!((outcome.passed, outcome.failure_count()), (2, 1));
     assert_eq!(outcome.slowest(1), [&("storage::etcd::a::slow".to_owned(), 2.5)]);
     let failure = &outcome.failures[0];
     assert_eq!(
@@ -51,7 +51,7 @@ fn tests_are_counted_with_their_times_and_failures_with_their_output() {
 }
 
 #[test]
-fn what_a_failed_test_guards_is_read_from_its_output() {
+fn the_guarantee_of_a_failed_test_is_read_from_its_output() {
     let mark = format!("{}{}", testbed::NO_SECOND_TRY, testbed::Guarantee::Secrecy);
     let mut lines = FAILED;
     lines[6] = &mark;
@@ -59,20 +59,21 @@ fn what_a_failed_test_guards_is_read_from_its_output() {
 }
 
 #[test]
-fn a_program_that_breaks_off_is_a_failure() {
+fn a_program_that_aborts_is_a_failure() {
     let outcome = read(&["running 3 tests", "test a ... ok <0.002s>"], 134, None);
-    assert_eq!((outcome.passed, outcome.failed()), (1, 1));
+    assert_eq!((outcome.passed, outcome.failure_count()), (1, 1));
     assert!(outcome.broken[0].contains("broke off"), "{outcome:?}");
 }
 
 #[test]
-fn a_program_beyond_its_deadline_is_a_failure_that_names_what_had_not_ended() {
-    let killed = Killed { after: Duration::from_secs(60), unfinished: vec!["a::stuck".to_owned()] };
+fn a_program_beyond_its_deadline_is_a_failure_that_names_unfinished_tests() {
+    let killed =
+        KilledProgram { after: Duration::from_secs(60), unfinished: vec!["a::stuck".to_owned()] };
     let outcome = read(&["running 1 test"], 0, Some(killed));
     assert!(outcome.broken[0].ends_with("not ended: a::stuck"), "{outcome:?}");
 }
 
-fn vitest(report: &str, code: i32) -> Outcome {
+fn vitest(report: &str, code: i32) -> TestOutcome {
     of_vitest("browser", report, exit(code), None)
 }
 
@@ -84,7 +85,7 @@ fn tests_of_the_interface_are_counted_with_their_times() {
          "meta": {"guarantee": "rights"}},
         {"fullName": "three", "status": "skipped"}]}]}"#;
     let outcome = vitest(report, 1);
-    assert_eq!((outcome.passed, outcome.failed(), outcome.ignored), (1, 1, 1));
+    assert_eq!((outcome.passed, outcome.failure_count(), outcome.ignored), (1, 1, 1));
     assert_eq!(outcome.slowest(1), [&("ui::a::one".to_owned(), 1.5)]);
     let failure = &outcome.failures[0];
     assert_eq!((failure.name.as_str(), failure.test.as_str()), ("ui::a::two", "a::two"));
@@ -95,7 +96,7 @@ fn tests_of_the_interface_are_counted_with_their_times() {
 }
 
 #[test]
-fn a_world_of_the_interface_that_cannot_be_made_is_a_failure() {
+fn a_failed_setup_of_the_interface_tests_is_a_failure() {
     let report = r#"{"testResults": [{"name": "a.e2e.ts", "status": "failed", "message": "no port",
         "assertionResults": [{"fullName": "one", "status": "skipped"}]}]}"#;
     assert_eq!(vitest(report, 1).broken, ["browser (a.e2e.ts) no port"]);
@@ -104,12 +105,12 @@ fn a_world_of_the_interface_that_cannot_be_made_is_a_failure() {
     }
 }
 
-/// Programs built from `xtask/fixtures/test-programs`, once run, and the evidence of that.
+/// Programs built from `xtask/fixtures/test-programs`, run once, and their evidence.
 struct Ran {
     _folder: tempfile::TempDir,
-    programs: Vec<Program>,
+    programs: Vec<TestProgram>,
     evidence: Evidence,
-    outcome: Outcome,
+    outcome: TestOutcome,
 }
 
 impl Ran {
@@ -117,23 +118,23 @@ impl Ran {
         let folder = tempfile::tempdir().unwrap();
         copy(&workspace::root().join("xtask/fixtures/test-programs"), folder.path());
         let built = program::build(folder.path(), &[], Lints::Clippy).unwrap();
-        let programs: Vec<Program> = built.into_iter().map(Program::Cargo).collect();
+        let programs: Vec<TestProgram> = built.into_iter().map(TestProgram::Cargo).collect();
         let evidence = Evidence::begin(&folder.path().join("target")).unwrap();
-        let mut outcome = Outcome::default();
+        let mut outcome = TestOutcome::default();
         for program in &programs {
             outcome.add(program.run(&Selection::All, deadline(), &evidence).unwrap());
         }
-        outcome.failures.iter().for_each(|failure| evidence.keep_output(failure).unwrap());
+        outcome.failures.iter().for_each(|failure| evidence.store_output(failure).unwrap());
         Self { _folder: folder, programs, evidence, outcome }
     }
 
-    fn try_again(&self, tests: &[&str]) -> second_try::Tried {
+    fn try_again(&self, tests: &[&str]) -> second_try::SecondTryResult {
         let failed = |test: &&str| {
             let mut failures = self.outcome.failures.iter();
             failures.find(|failure| failure.test == *test).expect("it has failed").clone()
         };
-        let failed: Vec<Failure> = tests.iter().map(failed).collect();
-        let programs: Vec<&Program> = self.programs.iter().collect();
+        let failed: Vec<TestFailure> = tests.iter().map(failed).collect();
+        let programs: Vec<&TestProgram> = self.programs.iter().collect();
         second_try::run(&programs, failed, &self.evidence).unwrap()
     }
 }
@@ -156,9 +157,9 @@ fn copy(from: &Path, to: &Path) {
 }
 
 #[test]
-fn a_failed_test_is_flaky_when_it_passes_alone_and_red_when_it_fails_twice_or_guards_rights() {
+fn a_failed_test_is_flaky_if_it_passes_alone_and_fails_if_it_fails_twice_or_guards_rights() {
     let ran = Ran::once();
-    assert_eq!((ran.outcome.passed, ran.outcome.failed()), (1, 4), "{:?}", ran.outcome);
+    assert_eq!((ran.outcome.passed, ran.outcome.failure_count()), (1, 4), "{:?}", ran.outcome);
     assert!(ran.outcome.processor > Duration::ZERO);
 
     let tried = ran.try_again(&["fails_first_one", "fails_first_two"]);
@@ -168,7 +169,7 @@ fn a_failed_test_is_flaky_when_it_passes_alone_and_red_when_it_fails_twice_or_gu
     let first = &tried.flaky[0];
     assert!(first.first.output.contains("a race"), "{first:?}");
     assert!(first.second.contains("test fails_first_one ... ok"), "{first:?}");
-    assert!(ran.evidence.shown(&first.first).contains("fails_first_one.first-try"));
+    assert!(ran.evidence.describe(&first.first).contains("fails_first_one.first-try"));
 
     let tried = ran.try_again(&["fails_always", "fails_first_and_guards_rights"]);
     assert!(tried.flaky.is_empty());
@@ -179,14 +180,15 @@ fn a_failed_test_is_flaky_when_it_passes_alone_and_red_when_it_fails_twice_or_gu
         .collect();
     let expected = [("fails_first_and_guards_rights", Some("rights")), ("fails_always", None)];
     assert_eq!(causes, expected);
-    let shown = ran.evidence.shown(&tried.failures[1]);
+    let shown = ran.evidence.describe(&tried.failures[1]);
     assert!(shown.contains("tests/trouble.rs:") && shown.contains("arithmetic"), "{shown}");
 }
 
-fn plan_of(programs: Vec<Program>) -> Vec<Planned> {
-    let programs =
-        programs.into_iter().map(|program| (1, Chosen { program, selection: Selection::All }));
-    vec![Planned { suite: &SUITES[0], programs: programs.collect() }]
+fn plan_of(programs: Vec<TestProgram>) -> Vec<PlannedSuite> {
+    let programs = programs
+        .into_iter()
+        .map(|program| (1, SelectedProgram { program, selection: Selection::All }));
+    vec![PlannedSuite { suite: &SUITES[0], programs: programs.collect() }]
 }
 
 #[test]

@@ -1,15 +1,15 @@
-//! A cluster that stays, and its end.
+//! A cluster that stays after the command, and its removal.
 
 use std::process::Command;
 
 use super::*;
 
 #[test]
-fn a_cluster_stays_after_up_and_is_gone_after_down() {
+fn a_cluster_stays_after_up_and_is_removed_by_down() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("it");
     up(&folder, false, false).unwrap();
-    let records = recorded(&folder).unwrap();
+    let records = recorded_processes(&folder).unwrap();
     assert_eq!(records.len(), 4);
     assert!(records.iter().all(RecordedProcess::is_running), "{records:?}");
     let second = up(&folder, false, false).unwrap_err().to_string();
@@ -22,7 +22,7 @@ fn a_cluster_stays_after_up_and_is_gone_after_down() {
 }
 
 #[test]
-fn a_node_stays_after_up_and_is_gone_after_down() {
+fn a_node_stays_after_up_and_is_removed_by_down() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("it");
     up(&folder, false, true).unwrap();
@@ -31,7 +31,7 @@ fn a_node_stays_after_up_and_is_gone_after_down() {
     let output = kubectl.arg(folder.join("admin.kubeconfig")).output().unwrap();
     let nodes = String::from_utf8_lossy(&output.stdout);
     assert!(nodes.starts_with("node-1") && nodes.contains(" Ready "), "{output:?}");
-    let records = RealNode::recorded(&folder).unwrap();
+    let records = RealNode::recorded_processes(&folder).unwrap();
     assert_eq!(records.len(), 3, "{records:?}");
     assert!(records.iter().all(RecordedProcess::is_running), "{records:?}");
 
@@ -42,7 +42,7 @@ fn a_node_stays_after_up_and_is_gone_after_down() {
 }
 
 #[test]
-fn a_name_that_leads_elsewhere_is_refused() {
+fn a_name_that_is_a_path_is_refused() {
     for name in ["", "../x", "a/b", "-x", "A"] {
         assert!(folder(name).is_err(), "{name}");
     }

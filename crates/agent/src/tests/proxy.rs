@@ -1,4 +1,4 @@
-//! The way to the server through a proxy that speaks `CONNECT` and nothing else.
+//! Connections to the server through a proxy that supports only `CONNECT`.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,21 +18,21 @@ use crate::server_url::ServerUrl;
 use crate::settings::Settings;
 use crate::trust::{client_config, roots_from_pem};
 
-/// The name that only the proxy knows: it stands for the server's real place.
+/// A name that only the proxy resolves, to the server's real address.
 const SERVER_NAME: &str = "drover.corp";
 
-/// A proxy that lets everybody with the right login through to one place.
+/// A proxy that connects every client with the right login to one address.
 struct ConnectProxy {
     port: u16,
-    /// Heads of requests, as they came.
+    /// Heads of the requests, unchanged.
     heads: Arc<Mutex<Vec<String>>>,
     tunnels: Arc<AtomicUsize>,
     task: JoinHandle<()>,
 }
 
 impl ConnectProxy {
-    /// `answer`: the status line for those with the right login.
-    async fn start(to: u16, login: Option<&'static str>, answer: &'static str) -> Self {
+    /// `status_line` is the response to clients with the right login.
+    async fn start(to: u16, login: Option<&'static str>, status_line: &'static str) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (heads, tunnels) =
@@ -50,15 +50,15 @@ impl ConnectProxy {
                         }
                     }
                     seen.lock().push(head.clone());
-                    let wanted = login.map(|login| BASE64_STANDARD.encode(login));
-                    let may = wanted.is_none_or(|wanted| {
-                        let value = format!("basic {wanted}");
+                    let expected = login.map(|login| BASE64_STANDARD.encode(login));
+                    let may = expected.is_none_or(|expected| {
+                        let value = format!("basic {expected}");
                         let line = |line: &&str| line.starts_with("proxy-authorization: ");
                         let found =
                             head.lines().find(line).map(|l| &l["proxy-authorization: ".len()..]);
                         found.is_some_and(|found| found.eq_ignore_ascii_case(&value))
                     });
-                    let line = if may { answer } else { "407 Proxy Authentication Required" };
+                    let line = if may { status_line } else { "407 Proxy Authentication Required" };
                     let reply = format!("HTTP/1.1 {line}\r\ncontent-length: 0\r\n\r\n");
                     let reply = match line.starts_with('2') {
                         true => format!("HTTP/1.1 {line}\r\n\r\n"),
@@ -105,14 +105,14 @@ async fn an_agent_behind_a_proxy_reaches_its_server_and_its_own_api_without_it()
     until("the session", || server.sessions.is_connected("c-1")).await;
     until("the report", || !server.registrar.0.lock().reports.is_empty()).await;
     let heads = proxy.heads.lock().clone();
-    // One to learn the server's authority, one for the tunnel; nothing of the cluster's own API.
+    // One request for the server's CA, one for the tunnel; none for the cluster's own API.
     assert_eq!((heads.len(), proxy.tunnels.load(Ordering::SeqCst)), (2, 2), "{heads:?}");
     let line = format!("CONNECT {SERVER_NAME}:{} HTTP/1.1\r\n", server.port());
     assert!(heads.iter().all(|head| head.starts_with(&line)), "{heads:?}");
 }
 
 #[tokio::test]
-async fn what_no_proxy_names_is_reached_directly() {
+async fn hosts_in_no_proxy_are_reached_directly() {
     let (server, home) = (Server::start().await, HomeApi::start().await);
     server.registrar.add_token("t", "c-1");
     let proxy = ConnectProxy::start(server.port(), None, "200 OK").await;
@@ -124,7 +124,7 @@ async fn what_no_proxy_names_is_reached_directly() {
 }
 
 #[tokio::test]
-async fn a_proxy_that_refuses_is_told_apart_from_the_server() {
+async fn a_refusal_of_a_proxy_is_distinguished_from_one_of_the_server() {
     let server = Server::named(SERVER_NAME).await;
     let tls = Arc::new(client_config(roots_from_pem(&server.ca_pem).unwrap()));
     let name = || SERVER_NAME.try_into().unwrap();
@@ -151,7 +151,7 @@ async fn a_proxy_that_refuses_is_told_apart_from_the_server() {
 }
 
 #[test]
-fn no_proxy_is_read_as_other_programs_read_it() {
+fn no_proxy_is_parsed_like_other_programs_do() {
     let through = |no_proxy: &str, host: &str, port: u16| {
         let proxies = Proxies::of("proxy.corp:3128", no_proxy).unwrap();
         proxies.towards(host, port).is_some()
@@ -187,7 +187,7 @@ fn no_proxy_is_read_as_other_programs_read_it() {
 }
 
 #[test]
-fn a_proxy_that_cannot_be_used_is_refused_without_repeating_its_password() {
+fn an_unusable_proxy_is_refused_without_repeating_its_password() {
     for url in ["https://proxy:3128", "socks5://u:hunter2@proxy:1080", "http://", "http://p/path"] {
         let error = Proxies::of(url, "").unwrap_err().to_string();
         assert!(error.contains("HTTPS_PROXY") && !error.contains("hunter2"), "{error}");

@@ -1,4 +1,4 @@
-//! From the first contact to the stream that carries kubectl.
+//! From registration to the stream that carries kubectl.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,9 +13,9 @@ use tunnel::connect::ConnectError;
 use tunnel::{DialError, Refusal, RefusalReason};
 
 use super::wait::until;
-use super::world::{HomeApi, KUBE_SYSTEM_UID, Running, Server, nowhere};
+use super::world::{HomeApi, KUBE_SYSTEM_UID, Running, Server, unread_status};
 use crate::run::{Agent, AttemptError, Next};
-use crate::standing::Standing;
+use crate::status::StatusReporter;
 use crate::trust::{TrustError, client_config, establish, roots_from_pem};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -52,7 +52,7 @@ async fn the_server_reaches_the_api_server_through_the_agent_with_the_reported_c
 }
 
 #[tokio::test]
-async fn a_restarted_agent_keeps_its_key_and_its_token_to_itself() {
+async fn a_restarted_agent_reuses_its_key_and_does_not_send_its_token() {
     let (server, home) = (Server::start().await, HomeApi::start().await);
     server.registrar.add_token("t", "c-1");
     for run in 1..=3 {
@@ -87,7 +87,7 @@ async fn a_lost_session_is_back_at_once() {
 }
 
 #[tokio::test]
-async fn a_server_that_forgot_the_key_gets_the_token_again() {
+async fn a_server_that_lost_the_key_gets_the_token_again() {
     let (server, home) = (Server::start().await, HomeApi::start().await);
     server.registrar.add_token("t", "c-1");
     let agent = Running::start(server.settings("t"), home.home());
@@ -132,8 +132,8 @@ async fn an_agent_whose_cluster_another_entry_manages_leaves_the_key_to_that_ent
     server.registrar.add_token("other", "c-2");
     server.registrar.0.lock().refuse_with = Some(Refusal::already_managed());
     let log = tempfile::NamedTempFile::new().unwrap();
-    let standing = Standing::at(log.path().to_owned());
-    let _second = Running::start_with(server.settings("other"), home.home(), standing);
+    let status = StatusReporter::at(log.path().to_owned());
+    let _second = Running::start_with(server.settings("other"), home.home(), status);
     until("the reason in the second agent's pod", || {
         std::fs::read_to_string(log.path()).unwrap().contains("already manages this cluster")
     })
@@ -146,7 +146,7 @@ async fn an_agent_whose_cluster_another_entry_manages_leaves_the_key_to_that_ent
 }
 
 #[tokio::test]
-async fn a_used_token_is_not_tried_in_a_hurry() {
+async fn a_used_token_is_retried_slowly() {
     let (server, home) = (Server::start().await, HomeApi::start().await);
     server.registrar.add_token("t", "c-1");
     let first = Running::start(server.settings("t"), home.home());
@@ -163,7 +163,7 @@ async fn a_used_token_is_not_tried_in_a_hurry() {
 }
 
 #[tokio::test]
-async fn a_wrong_checksum_is_told_with_both_and_nothing_is_sent() {
+async fn a_wrong_checksum_is_reported_with_both_values_and_nothing_is_sent() {
     let server = Server::start().await;
     let wrong = "0".repeat(64);
     let settings = server.settings("t");
@@ -178,7 +178,7 @@ async fn a_wrong_checksum_is_told_with_both_and_nothing_is_sent() {
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_tried_again_soon() {
+async fn an_unreachable_server_is_retried_soon() {
     let settings = {
         let server = Server::start().await;
         server.settings("t")
@@ -193,7 +193,7 @@ async fn goodbye_ends_the_agent() {
     let (server, home) = (Server::start().await, HomeApi::start().await);
     server.registrar.add_token("t", "c-1");
     let goodbye = tokio_util::sync::CancellationToken::new();
-    let agent = Agent::new(server.settings("t"), home.home(), nowhere()).run(goodbye.clone());
+    let agent = Agent::new(server.settings("t"), home.home(), unread_status()).run(goodbye.clone());
     let agent = tokio::spawn(agent);
     until("the session", || server.sessions.is_connected("c-1")).await;
     let address = home.address();

@@ -1,4 +1,4 @@
-//! What people and manifests say, right and wrong.
+//! The input of users and manifests, right and wrong.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use tunnel::CredentialReport;
 
 use crate::args::ServerArgs;
 use crate::home::Home;
-use crate::kubeconfig::{Context, KubeconfigError};
+use crate::kubeconfig::{KubeconfigContext, KubeconfigError};
 use crate::proxy::Proxies;
 use crate::server_url::ServerUrl;
 use crate::settings::Settings;
@@ -19,7 +19,7 @@ fn args(server: &str, token: &str, checksum: &str) -> ServerArgs {
 }
 
 #[test]
-fn what_is_not_given_comes_from_the_mounted_credentials() {
+fn missing_flags_come_from_the_mounted_credentials() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("url"), "https://mounted:8443\n").unwrap();
     std::fs::write(directory.path().join("token"), "mounted-token\n").unwrap();
@@ -37,7 +37,7 @@ fn what_is_not_given_comes_from_the_mounted_credentials() {
 }
 
 #[test]
-fn all_problems_are_told_at_once() {
+fn all_problems_are_reported_at_once() {
     let nowhere = Path::new("/nonexistent");
     let error =
         Settings::resolve(&args("http://x", "two words", "12"), nowhere, Ok(Proxies::default()))
@@ -66,10 +66,10 @@ fn server_addresses_are_read_strictly() {
 #[test]
 fn the_checksum_counts_exactly_one_line_end() {
     // printf 'pem\n' | sha256sum
-    let wanted = "70278335ab7cb0d139f9ebcaacbf93ea8ad5f614826f81f1454481f40abfac7a";
-    assert_eq!(ca_checksum("pem"), wanted);
-    assert_eq!(ca_checksum("pem\n"), wanted);
-    assert_ne!(ca_checksum("pem\n\n"), wanted);
+    let expected = "70278335ab7cb0d139f9ebcaacbf93ea8ad5f614826f81f1454481f40abfac7a";
+    assert_eq!(ca_checksum("pem"), expected);
+    assert_eq!(ca_checksum("pem\n"), expected);
+    assert_ne!(ca_checksum("pem\n\n"), expected);
 }
 
 fn kubeconfig(user: &str) -> tempfile::NamedTempFile {
@@ -89,16 +89,16 @@ fn kubeconfig(user: &str) -> tempfile::NamedTempFile {
 
 #[test]
 fn a_kubeconfig_gives_its_current_context() {
-    let context = Context::read(kubeconfig("{token: abc}").path()).unwrap();
+    let context = KubeconfigContext::read(kubeconfig("{token: abc}").path()).unwrap();
     assert_eq!(context.server, "https://127.0.0.1:6443");
     assert_eq!((context.ca_pem.as_str(), context.token.as_deref()), ("the ca", Some("abc")));
     let pem = STANDARD.encode("pem");
     let user = format!("{{client-certificate-data: {pem}, client-key-data: {pem}}}");
-    let context = Context::read(kubeconfig(&user).path()).unwrap();
+    let context = KubeconfigContext::read(kubeconfig(&user).path()).unwrap();
     assert_eq!(context.certificate, Some(("pem".to_owned(), "pem".to_owned())));
-    let error = Context::read(kubeconfig("{exec: {command: aws}}").path()).err().unwrap();
+    let error = KubeconfigContext::read(kubeconfig("{exec: {command: aws}}").path()).err().unwrap();
     assert!(matches!(error, KubeconfigError::Unsupported), "{error}");
-    let error = Context::read(Path::new("/nonexistent")).err().unwrap();
+    let error = KubeconfigContext::read(Path::new("/nonexistent")).err().unwrap();
     assert!(error.to_string().contains("/nonexistent"), "{error}");
 }
 
@@ -123,7 +123,7 @@ async fn a_renewed_mounted_token_is_reported() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_credential_that_cannot_be_had_is_reported_with_the_cause() {
+async fn a_missing_credential_is_reported_with_the_cause() {
     let directory = tempfile::tempdir().unwrap();
     std::fs::write(directory.path().join("ca.crt"), "ca").unwrap();
     let home = Home::mounted("10.43.0.1", "443", directory.path().to_owned()).unwrap();

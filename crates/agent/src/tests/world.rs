@@ -1,4 +1,4 @@
-//! A server's door, and an API server that keeps Secrets: real sockets, real TLS.
+//! The agents' endpoint of a server, and an API server that stores Secrets: real sockets, real TLS.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -31,12 +31,12 @@ use crate::proxy::Proxies;
 use crate::run::{Agent, AttemptError};
 use crate::server_url::ServerUrl;
 use crate::settings::Settings;
-use crate::standing::Standing;
+use crate::status::StatusReporter;
 use crate::trust::{ca_checksum, provider};
 
-/// By which the cluster of [`HomeApi`] is known.
+/// Identifies the cluster of [`HomeApi`].
 pub const KUBE_SYSTEM_UID: &str = "7a4f1c1e-55d3-4f2f-9d1c-1f2e3d4c5b6a";
-/// Where everything here listens.
+/// The address of all listeners.
 const LOOPBACK: &str = "127.0.0.1";
 
 /// A certificate for one name that is its own CA, and how to serve with it.
@@ -60,7 +60,7 @@ impl Certificate {
 }
 
 /// Serves HTTP/1.1 over TLS on a free port until aborted.
-async fn listen<F, A>(tls: TlsAcceptor, answer: F) -> (u16, JoinHandle<()>)
+async fn listen<F, A>(tls: TlsAcceptor, respond: F) -> (u16, JoinHandle<()>)
 where
     F: Fn(Request<Incoming>) -> A + Clone + Send + Sync + 'static,
     A: Future<Output = Response<Full<Bytes>>> + Send + 'static,
@@ -69,12 +69,12 @@ where
     let port = listener.local_addr().unwrap().port();
     let task = tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
-            let (tls, answer) = (tls.clone(), answer.clone());
+            let (tls, respond) = (tls.clone(), respond.clone());
             tokio::spawn(async move {
                 let Ok(stream) = tls.accept(stream).await else { return };
                 let service = hyper::service::service_fn(move |request| {
-                    let answer = answer(request);
-                    async move { Ok::<_, Infallible>(answer.await) }
+                    let respond = respond(request);
+                    async move { Ok::<_, Infallible>(respond.await) }
                 });
                 let http = hyper::server::conn::http1::Builder::new();
                 let _ = http.serve_connection(TokioIo::new(stream), service).with_upgrades().await;
@@ -84,7 +84,7 @@ where
     (port, task)
 }
 
-fn answer(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
+fn respond(status: StatusCode, body: &Value) -> Response<Full<Bytes>> {
     let mut response = Response::new(Full::new(Bytes::from(body.to_string())));
     *response.status_mut() = status;
     response
@@ -102,10 +102,10 @@ impl HomeApi {
     pub async fn start() -> Self {
         let certificate = Certificate::new(LOOPBACK);
         let secrets = Arc::<Mutex<HashMap<String, Value>>>::default();
-        let kept = secrets.clone();
+        let stored = secrets.clone();
         let (port, task) = listen(certificate.acceptor, move |request| {
-            let kept = kept.clone();
-            async move { Self::answer(&kept, request).await }
+            let stored = stored.clone();
+            async move { Self::respond(&stored, request).await }
         })
         .await;
         let directory = tempfile::tempdir().unwrap();
@@ -117,40 +117,40 @@ impl HomeApi {
         Self { secrets, directory, port, task }
     }
 
-    async fn answer(
+    async fn respond(
         secrets: &Mutex<HashMap<String, Value>>,
         request: Request<Incoming>,
     ) -> Response<Full<Bytes>> {
-        let is_ours =
+        let is_agent =
             request.headers().get("authorization").is_some_and(|v| v == "Bearer sa-token");
         let (parts, body) = request.into_parts();
         let path = parts.uri.path().to_owned();
         let body = body.collect().await.unwrap().to_bytes();
         let body: Value = serde_json::from_slice(&body).unwrap_or_default();
-        if !is_ours {
-            return answer(StatusCode::UNAUTHORIZED, &json!({"message": "Unauthorized"}));
+        if !is_agent {
+            return respond(StatusCode::UNAUTHORIZED, &json!({"message": "Unauthorized"}));
         }
         let mut secrets = secrets.lock();
         let prefix = "/api/v1/namespaces/cattle-system/secrets";
         let name = path.strip_prefix(prefix).map(|rest| rest.trim_start_matches('/').to_owned());
         match (parts.method, name) {
             (Method::GET, Some(name)) => match secrets.get(&name) {
-                Some(secret) => answer(StatusCode::OK, secret),
-                None => answer(StatusCode::NOT_FOUND, &json!({"message": "not found"})),
+                Some(secret) => respond(StatusCode::OK, secret),
+                None => respond(StatusCode::NOT_FOUND, &json!({"message": "not found"})),
             },
             (Method::POST, Some(_)) => {
                 let name = body["metadata"]["name"].as_str().unwrap().to_owned();
                 secrets.insert(name, body.clone());
-                answer(StatusCode::CREATED, &body)
+                respond(StatusCode::CREATED, &body)
             }
             (Method::PUT, Some(name)) => {
                 secrets.insert(name, body.clone());
-                answer(StatusCode::OK, &body)
+                respond(StatusCode::OK, &body)
             }
             (Method::GET, None) if path == "/api/v1/namespaces/kube-system" => {
-                answer(StatusCode::OK, &json!({"metadata": {"uid": KUBE_SYSTEM_UID}}))
+                respond(StatusCode::OK, &json!({"metadata": {"uid": KUBE_SYSTEM_UID}}))
             }
-            _ => answer(StatusCode::OK, &json!({"gitVersion": "v1.37.0"})),
+            _ => respond(StatusCode::OK, &json!({"gitVersion": "v1.37.0"})),
         }
     }
 
@@ -181,11 +181,11 @@ pub struct Records {
     pub keys: HashMap<KeyId, KeyRecord>,
     pub reports: Vec<ApiCredential>,
     pub refusals: Vec<Refusal>,
-    /// Refuses everybody with this.
+    /// Refuses all agents with this.
     pub refuse_with: Option<Refusal>,
-    /// What each hello said of the agent's cluster.
+    /// The cluster uid of each hello.
     pub cluster_uids: Vec<Option<String>>,
-    /// Whether each hello that was admitted showed a token.
+    /// Whether each admitted hello had a token.
     pub admitted_with_token: Vec<bool>,
 }
 
@@ -232,17 +232,17 @@ impl Registrar for MemoryRegistrar {
         })
     }
 
-    fn connected(&self, _: &SessionInfo) {}
-    fn disconnected(&self, _: &SessionInfo, _: &str) {}
+    fn on_connect(&self, _: &SessionInfo) {}
+    fn on_disconnect(&self, _: &SessionInfo, _: &str) {}
 
-    fn reported(&self, _: &SessionInfo, credential: ApiCredential) {
+    fn on_credential(&self, _: &SessionInfo, credential: ApiCredential) {
         self.0.lock().reports.push(credential);
     }
 
-    fn troubled(&self, _: &SessionInfo, _: &str) {}
+    fn on_credential_problem(&self, _: &SessionInfo, _: &str) {}
 }
 
-/// A management server's public face, as far as an agent sees it.
+/// The endpoints of a management server that an agent uses.
 pub struct Server {
     pub registrar: Arc<MemoryRegistrar>,
     pub sessions: Arc<Sessions>,
@@ -256,19 +256,19 @@ impl Server {
         Self::named(LOOPBACK).await
     }
 
-    /// One whose certificate is for `name`.
+    /// A server whose certificate is for `name`.
     pub async fn named(name: &str) -> Self {
         let certificate = Certificate::new(name);
         let registrar = Arc::<MemoryRegistrar>::default();
         let sessions = Sessions::new();
         let ca_pem = certificate.pem.clone();
         let acceptor = Acceptor::new(registrar.clone(), sessions.clone(), ca_checksum(&ca_pem));
-        let told = ca_pem.trim_end().to_owned();
+        let value = ca_pem.trim_end().to_owned();
         let (port, task) = listen(certificate.acceptor, move |request| {
-            let (acceptor, told) = (acceptor.clone(), told.clone());
+            let (acceptor, value) = (acceptor.clone(), value.clone());
             async move {
                 match request.uri().path() {
-                    "/v3/settings/cacerts" => answer(StatusCode::OK, &json!({ "value": told })),
+                    "/v3/settings/cacerts" => respond(StatusCode::OK, &json!({ "value": value })),
                     _ => acceptor.handle(request, None, Box::new(drop)).await,
                 }
             }
@@ -301,9 +301,9 @@ impl Drop for Server {
     }
 }
 
-/// The standing of an agent that no kubelet runs.
-pub fn nowhere() -> Standing {
-    Standing::at("/nonexistent".into())
+/// The reporter of an agent that no kubelet runs.
+pub fn unread_status() -> StatusReporter {
+    StatusReporter::at("/nonexistent".into())
 }
 
 /// A running agent.
@@ -313,11 +313,11 @@ pub struct Running {
 
 impl Running {
     pub fn start(settings: Settings, home: Home) -> Self {
-        Self::start_with(settings, home, nowhere())
+        Self::start_with(settings, home, unread_status())
     }
 
-    pub fn start_with(settings: Settings, home: Home, standing: Standing) -> Self {
-        let agent = Agent::new(settings, home, standing);
+    pub fn start_with(settings: Settings, home: Home, status: StatusReporter) -> Self {
+        let agent = Agent::new(settings, home, status);
         Self { task: tokio::spawn(agent.run(CancellationToken::new())) }
     }
 

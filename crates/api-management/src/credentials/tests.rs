@@ -96,7 +96,7 @@ fn a_url_is_a_credential_when_it_names_a_user() {
 }
 
 #[test]
-fn a_value_that_is_sent_again_keeps_its_reference_and_another_gets_a_new_one() {
+fn a_value_that_is_sent_again_retains_its_reference_and_another_gets_a_new_one() {
     let stored: Values = [("c-1".to_owned(), "https://a".to_owned())].into();
     let old = json!({"spec": {"slackConfig": {"url": reference("c-1")}}});
     let mut same = json!({"spec": {"slackConfig": {"url": "https://a"}}});
@@ -113,7 +113,7 @@ fn a_value_that_is_sent_again_keeps_its_reference_and_another_gets_a_new_one() {
 }
 
 #[test]
-fn references_of_others_and_of_passwords_elsewhere_are_refused() {
+fn references_of_other_objects_and_of_passwords_in_other_fields_are_refused() {
     let stored: Values = [("p-1".to_owned(), "x".to_owned())].into();
     let old = json!({"spec": {"smtpConfig": {"password": reference("p-1")}}});
     let refused = |mut object: Value, old: Option<&Value>| {

@@ -1,4 +1,4 @@
-//! What the value of each setting must be. On the wire all of them are text.
+//! The types of setting values. On the wire all of them are text.
 
 use api_meta::image::ImageReference;
 use api_meta::{duration, names};
@@ -9,12 +9,12 @@ use super::{
     PASSWORD_MIN_LENGTH, SERVER_URL, SYSTEM_DEFAULT_REGISTRY, SYSTEM_NAMESPACES,
 };
 
-/// Longest time that a setting may have, in minutes; what Rancher's whole numbers end at.
+/// Longest time of a setting, in minutes; the limit of Rancher's integers.
 const MINUTES_MAX: f64 = u32::MAX as f64;
 /// The longest password that may be required, in characters.
 const PASSWORD_LENGTH_MAX: u32 = 256;
 
-/// The type of a setting's value.
+/// The type of the value of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ValueType {
     /// Any text.
@@ -24,21 +24,21 @@ pub enum ValueType {
         min: u32,
         max: u32,
     },
-    /// A number of minutes, with a fraction or not.
+    /// A number of minutes, with or without a fraction.
     Minutes,
     /// A duration as Go writes it, such as `300s` or `1m30s`.
     Duration,
     HttpsUrl,
-    /// Of a web page or file, `http://` or `https://`.
+    /// `http://` or `https://`.
     Url,
     Image,
     Registry,
-    /// Names of namespaces with commas between them.
+    /// Names of namespaces, separated by commas.
     Namespaces,
     OneOf(&'static [&'static str]),
 }
 
-/// The settings that are more than text, by name.
+/// The settings that are not any text, by name.
 const TYPES: [(&str, ValueType); 16] = [
     (SERVER_URL, ValueType::HttpsUrl),
     (AGENT_IMAGE, ValueType::Image),
@@ -59,15 +59,15 @@ const TYPES: [(&str, ValueType); 16] = [
 ];
 
 impl ValueType {
-    /// The type of a setting; text for those that nobody knows.
+    /// The type of a setting; text for unknown settings.
     pub fn of(name: &str) -> Self {
         TYPES.iter().find(|(known, _)| *known == name).map_or(Self::Text, |(_, kind)| *kind)
     }
 
-    /// Whether a value that is not empty is of this type. Empty ones mean the default.
+    /// Whether a non-empty value has this type. An empty value means the default.
     ///
     /// # Errors
-    /// What it must be, to be said after the name of the field.
+    /// What the value must be; report it after the name of the field.
     pub fn check(self, value: &str) -> Result<(), String> {
         let must = |holds: bool, what: &str| if holds { Ok(()) } else { Err(what.to_owned()) };
         match self {
@@ -113,8 +113,8 @@ impl ValueType {
     }
 }
 
-/// A number of minutes, with a fraction or not, in milliseconds; `None` when it is no such number. More
-/// than nothing is at least one millisecond, since 0 means "for ever".
+/// A number of minutes, with or without a fraction, in milliseconds; `None` when it is no such
+/// number. A value above 0 is at least one millisecond, because 0 means "unlimited".
 pub fn minutes_as_millis(text: &str) -> Option<i64> {
     let is_plain = text.bytes().all(|byte| byte.is_ascii_digit() || byte == b'.');
     let minutes: f64 = text.parse().ok().filter(|_| is_plain)?;

@@ -1,25 +1,26 @@
 //! From tables to the definition of the kind that stores their objects.
 //!
-//! Fields have their types; nested types are open objects. What is inside them the REST view checks,
-//! and whoever writes past the view is kept whole, as clients of this API have always been.
+//! Fields have their types; nested types are open objects. The REST view validates their contents;
+//! what is written through the Kubernetes API is stored whole, as clients of this API expect.
 
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use serde_json::{Map, Value, json};
 
-use super::{Place, Row, Stored, Table};
+use super::{Row, RowLocation, Stored, TypeTable};
 use crate::{GROUP, VERSION, types};
 
-/// The definition of the kind that `tables` store their objects in; all must name the same one.
+/// The definition of the kind in which `tables` store their objects; all must name the same one.
 ///
-/// Defaults are not in it: see [`crate::schema::structural`]. `None` when there is no such kind.
-pub fn crd(tables: &[Table]) -> Option<CustomResourceDefinition> {
+/// Defaults are not part of it: see [`crate::schema::structural`]. `None` when there is no such
+/// kind.
+pub fn crd(tables: &[TypeTable]) -> Option<CustomResourceDefinition> {
     let first = tables.first()?;
     let Stored::Kind { kind, plural } = first.stored else { return None };
     let mut columns = vec![json!({
         "name": "Age", "type": "date", "jsonPath": ".metadata.creationTimestamp",
     })];
     let named = first.fields.iter().find(|row| row.name == "name");
-    if let Some(Place::Path(path)) = named.map(|row| &row.place)
+    if let Some(RowLocation::Path(path)) = named.map(|row| &row.location)
         && first.has_display_name()
     {
         let column =
@@ -54,24 +55,24 @@ pub fn crd(tables: &[Table]) -> Option<CustomResourceDefinition> {
     Some(serde_json::from_value(definition).expect("the fields are those of a definition"))
 }
 
-/// Whether the stored objects live in namespaces.
-pub fn is_namespaced(table: &Table) -> bool {
+/// Whether the stored objects have namespaces.
+pub fn is_namespaced(table: &TypeTable) -> bool {
     table.namespaced || table.namespace.is_some() || matches!(table.stored, Stored::Secret { .. })
 }
 
-fn has_status(tables: &[Table]) -> bool {
-    let in_status = |row: &Row| match &row.place {
-        Place::Path(path) => path == "status" || path.starts_with("status."),
+fn has_status(tables: &[TypeTable]) -> bool {
+    let in_status = |row: &Row| match &row.location {
+        RowLocation::Path(path) => path == "status" || path.starts_with("status."),
         _ => false,
     };
-    tables.iter().any(|table| table.kept || table.fields.iter().any(in_status))
+    tables.iter().any(|table| table.is_unimplemented || table.fields.iter().any(in_status))
 }
 
 /// The structural schema of the objects that `tables` describe.
-pub fn schema(tables: &[Table]) -> Value {
+pub fn schema(tables: &[TypeTable]) -> Value {
     let mut root = object(Map::new());
     for row in tables.iter().flat_map(|table| &table.fields) {
-        if let Place::Path(path) = &row.place
+        if let RowLocation::Path(path) = &row.location
             && !path.starts_with("metadata.")
         {
             put(&mut root, path, of_row(row));
@@ -84,8 +85,8 @@ pub fn schema(tables: &[Table]) -> Value {
     root
 }
 
-/// Adds to the schema of a struct what the tables know beyond it. What the struct says stays, except
-/// that nested types, which it may know in part, are open.
+/// Adds to the schema of a struct what the tables define beyond it. What the struct defines stays,
+/// except that nested types, which it may define in part, are open.
 pub fn complete(kind: &str, structural: Value) -> Value {
     let tables = types::tables_of_kind(kind);
     if tables.is_empty() {
@@ -123,7 +124,7 @@ fn open() -> Value {
     json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true})
 }
 
-/// At most two levels are spelled out; deeper places make their second level an open object.
+/// At most two levels are described; a deeper path makes its second level an open object.
 fn put(root: &mut Value, path: &str, schema: Value) {
     let mut keys = path.split('.');
     let (Some(first), second, third) = (keys.next(), keys.next(), keys.next()) else { return };
@@ -151,7 +152,7 @@ fn nullable(mut schema: Value) -> Value {
 
 fn of_row(row: &Row) -> Value {
     let mut schema = nullable(of_type(row.kind));
-    // Texts with options are for the view alone to check.
+    // Only the view validates texts with options.
     if row.kind == "enum" {
         // Clients clear a choice with the empty text.
         let options = row.options.iter().copied().chain([""]);

@@ -1,17 +1,19 @@
-//! Reads tables. Everything is taken over as it stands in the text, which is part of the program.
+//! Parses tables. Text is taken over unchanged: it is part of the program.
 
 use std::fmt;
 
 use serde_json::Value;
 
-use super::{Access, Mark, Nested, Place, Row, Stored, Table};
+use super::{Access, Mark, Nested, Row, RowLocation, Stored, TypeTable};
 
-/// A line that cannot be understood.
+/// A line that cannot be parsed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TableError {
-    /// From one.
+    /// Counted from one.
     pub line: usize,
+    /// The line.
     pub text: String,
+    /// What is wrong with it.
     pub wrong: &'static str,
 }
 
@@ -23,37 +25,37 @@ impl fmt::Display for TableError {
 
 impl std::error::Error for TableError {}
 
-/// Where the lines being read belong.
-enum Part {
+/// The part of the table that the lines belong to.
+enum TablePart {
     Head,
     Section(&'static str),
     Nested,
 }
 
-/// Reads the table of a type.
+/// Parses the table of a type.
 ///
 /// # Errors
-/// The first line that is not in the form that [`super`] describes.
-pub fn parse(text: &'static str) -> Result<Table, TableError> {
-    let mut table = Table::default();
-    let mut part = Part::Head;
+/// The first line that is not in the format of [`super`].
+pub fn parse(text: &'static str) -> Result<TypeTable, TableError> {
+    let mut table = TypeTable::default();
+    let mut part = TablePart::Head;
     for (number, line) in lines(text) {
         let fail = |wrong| TableError { line: number, text: line.to_owned(), wrong };
         if let Some(section) = line.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
             if !["metadata", "object", "spec", "status"].contains(&section) {
                 return Err(fail("no such section"));
             }
-            part = Part::Section(section);
+            part = TablePart::Section(section);
         } else if let Some(id) = line.strip_prefix("struct ") {
             table.nested.push(Nested { id, fields: Vec::new() });
-            part = Part::Nested;
+            part = TablePart::Nested;
         } else {
             match part {
-                Part::Head => head(&mut table, line).map_err(fail)?,
-                Part::Section(section) => {
+                TablePart::Head => head(&mut table, line).map_err(fail)?,
+                TablePart::Section(section) => {
                     table.fields.push(row(line, Some(section)).map_err(fail)?);
                 }
-                Part::Nested => {
+                TablePart::Nested => {
                     let nested = table.nested.last_mut().ok_or_else(|| fail("no type begun"))?;
                     nested.fields.push(row(line, None).map_err(fail)?);
                 }
@@ -76,7 +78,7 @@ fn lines(text: &'static str) -> impl Iterator<Item = (usize, &'static str)> {
     numbered.filter(|(_, line)| !line.is_empty() && !line.starts_with('#'))
 }
 
-fn head(table: &mut Table, line: &'static str) -> Result<(), &'static str> {
+fn head(table: &mut TypeTable, line: &'static str) -> Result<(), &'static str> {
     let mut words = line.split_whitespace();
     let (Some(key), first, second) = (words.next(), words.next(), words.next()) else {
         return Err("an empty line");
@@ -107,7 +109,7 @@ fn head(table: &mut Table, line: &'static str) -> Result<(), &'static str> {
         }
         ("state", None, None) => table.has_state = true,
         ("parent", Some(field), None) => table.parent = Some(field),
-        ("kept", None, None) => table.kept = true,
+        ("kept", None, None) => table.is_unimplemented = true,
         ("embed", Some(id), Some(path)) => table.embedded = Some((id, path)),
         _ => return Err("unknown line"),
     }
@@ -135,7 +137,7 @@ fn row(line: &'static str, section: Option<&'static str>) -> Result<Row, &'stati
         kind,
         options,
         access,
-        place: place(section.unwrap_or_default(), stored_name(name, kind)),
+        location: location(section.unwrap_or_default(), stored_name(name, kind)),
         default: None,
         min: None,
         max: None,
@@ -143,15 +145,15 @@ fn row(line: &'static str, section: Option<&'static str>) -> Result<Row, &'stati
         max_length: None,
         exists: false,
         holds: false,
-        kept: false,
+        is_unimplemented: false,
         mark: kind.ends_with("password").then_some(Mark::Password),
     };
     for word in words {
         if flag(&mut row, word) {
             continue;
         }
-        if let Some(place) = word.strip_prefix('@') {
-            row.place = stated(section.unwrap_or_default(), place);
+        if let Some(location) = word.strip_prefix('@') {
+            row.location = explicit_location(section.unwrap_or_default(), location);
             continue;
         }
         let (limit, number) = word.split_once('=').ok_or("unknown word")?;
@@ -177,14 +179,14 @@ fn row(line: &'static str, section: Option<&'static str>) -> Result<Row, &'stati
     Ok(row)
 }
 
-/// Takes a word that stands for itself; `false` when it is none.
+/// Parses a word without arguments; `false` when it is none.
 fn flag(row: &mut Row, word: &str) -> bool {
     match word {
         "credential" => row.mark = Some(Mark::Credential),
         "url" => row.mark = Some(Mark::Url),
         "exists" => row.exists = true,
         "holds" => row.holds = true,
-        "kept" => row.kept = true,
+        "kept" => row.is_unimplemented = true,
         _ => return false,
     }
     true
@@ -224,22 +226,22 @@ fn stored_name(name: &str, kind: &str) -> String {
     }
 }
 
-fn place(section: &str, name: String) -> Place {
+fn location(section: &str, name: String) -> RowLocation {
     match section {
-        "" | "object" => Place::Path(name),
-        section => Place::Path(format!("{section}.{name}")),
+        "" | "object" => RowLocation::Path(name),
+        section => RowLocation::Path(format!("{section}.{name}")),
     }
 }
 
-fn stated(section: &str, text: &'static str) -> Place {
+fn explicit_location(section: &str, text: &'static str) -> RowLocation {
     if text == "-" {
-        return Place::Nowhere;
+        return RowLocation::NotStored;
     }
     match text.split_once(':') {
-        Some(("annotation", key)) => Place::Annotation(key),
-        Some(("json", key)) => Place::AnnotationJson(key),
-        _ if text.contains('.') => Place::Path(text.to_owned()),
-        _ => place(section, text.to_owned()),
+        Some(("annotation", key)) => RowLocation::Annotation(key),
+        Some(("json", key)) => RowLocation::AnnotationJson(key),
+        _ if text.contains('.') => RowLocation::Path(text.to_owned()),
+        _ => location(section, text.to_owned()),
     }
 }
 

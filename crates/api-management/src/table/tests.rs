@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::json;
 
-use super::{Place, Row, nested, parse};
+use super::{Row, RowLocation, nested, parse};
 use crate::types;
 
 /// Types of fields that are no nested types.
@@ -77,14 +77,14 @@ fn fields_are_stored_where_the_table_says() {
     );
     let table = table.unwrap();
     let row = |name: &str| table.fields.iter().find(|row| row.name == name).unwrap().clone();
-    let path = |text: &str| Place::Path(text.to_owned());
-    assert_eq!(row("clusterId").place, path("spec.clusterName"));
-    assert_eq!((row("n").place, row("n").default), (path("spec.m"), Some(json!(3))));
+    let path = |text: &str| RowLocation::Path(text.to_owned());
+    assert_eq!(row("clusterId").location, path("spec.clusterName"));
+    assert_eq!((row("n").location, row("n").default), (path("spec.m"), Some(json!(3))));
     assert_eq!((row("b").default, row("c").default), (Some(json!(false)), None));
     assert!(row("c").access.update && !row("d").access.update);
-    assert_eq!(row("fooIds").place, path("spec.fooNames"));
-    assert_eq!(row("key").place, Place::Annotation("x/y"));
-    assert_eq!(row("far").place, path("status.some.where"));
+    assert_eq!(row("fooIds").location, path("spec.fooNames"));
+    assert_eq!(row("key").location, RowLocation::Annotation("x/y"));
+    assert_eq!(row("far").location, path("status.some.where"));
 }
 
 #[test]

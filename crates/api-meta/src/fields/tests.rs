@@ -31,7 +31,7 @@ fn what_is_no_term_is_refused() {
 }
 
 #[test]
-fn the_name_asked_for_is_found() {
+fn the_required_name_is_found() {
     let selector = FieldSelector::parse("metadata.name=x,metadata.namespace!=y").expect("good");
     assert_eq!(selector.required("metadata.name"), Some("x"));
     assert_eq!(selector.required("metadata.namespace"), None);

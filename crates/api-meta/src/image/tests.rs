@@ -1,4 +1,4 @@
-//! References as people and registries write them.
+//! References as users and registries write them.
 
 use super::ImageReference;
 

@@ -9,7 +9,7 @@ use super::{Requirement, SelectorError, Test};
 use crate::names;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Token {
+enum SelectorToken {
     Word,
     Comma,
     Open,
@@ -22,7 +22,7 @@ enum Token {
     End,
 }
 
-type Item<'a> = (Token, &'a str);
+type Item<'a> = (SelectorToken, &'a str);
 
 fn fail<T>(text: String) -> Result<T, SelectorError> {
     Err(SelectorError(text))
@@ -40,31 +40,31 @@ fn scan(text: &str) -> Vec<Item<'_>> {
             continue;
         }
         let token = match bytes[at] {
-            b',' => Token::Comma,
-            b'(' => Token::Open,
-            b')' => Token::Close,
-            b'>' => Token::Greater,
-            b'<' => Token::Less,
-            b'=' => Token::Equals,
-            b'!' => Token::Not,
-            _ => Token::Word,
+            b',' => SelectorToken::Comma,
+            b'(' => SelectorToken::Open,
+            b')' => SelectorToken::Close,
+            b'>' => SelectorToken::Greater,
+            b'<' => SelectorToken::Less,
+            b'=' => SelectorToken::Equals,
+            b'!' => SelectorToken::Not,
+            _ => SelectorToken::Word,
         };
         at += 1;
         let token = match token {
-            Token::Word => {
+            SelectorToken::Word => {
                 while at < bytes.len() && !is_symbol(bytes[at]) && !bytes[at].is_ascii_whitespace()
                 {
                     at += 1;
                 }
-                Token::Word
+                SelectorToken::Word
             }
-            Token::Equals if bytes.get(at) == Some(&b'=') => {
+            SelectorToken::Equals if bytes.get(at) == Some(&b'=') => {
                 at += 1;
-                Token::Equals
+                SelectorToken::Equals
             }
-            Token::Not if bytes.get(at) == Some(&b'=') => {
+            SelectorToken::Not if bytes.get(at) == Some(&b'=') => {
                 at += 1;
-                Token::NotEquals
+                SelectorToken::NotEquals
             }
             other => other,
         };
@@ -73,47 +73,47 @@ fn scan(text: &str) -> Vec<Item<'_>> {
     items
 }
 
-struct Parser<'a> {
+struct SelectorParser<'a> {
     items: Vec<Item<'a>>,
     at: usize,
 }
 
-impl<'a> Parser<'a> {
+impl<'a> SelectorParser<'a> {
     fn peek(&self) -> Item<'a> {
-        self.items.get(self.at).copied().unwrap_or((Token::End, ""))
+        self.items.get(self.at).copied().unwrap_or((SelectorToken::End, ""))
     }
     fn next(&mut self) -> Item<'a> {
         let item = self.peek();
         self.at += 1;
         item
     }
-    fn take(&mut self, token: Token) -> bool {
+    fn take(&mut self, token: SelectorToken) -> bool {
         let found = self.peek().0 == token;
         self.at += usize::from(found);
         found
     }
 
     fn requirement(&mut self) -> Result<Requirement, SelectorError> {
-        let negated = self.take(Token::Not);
+        let negated = self.take(SelectorToken::Not);
         let (token, key) = self.next();
-        if token != Token::Word {
+        if token != SelectorToken::Word {
             return fail(format!("found '{key}', expected: identifier"));
         }
         check_key(key)?;
         if negated {
             return Ok(Requirement { key: key.to_owned(), test: Test::DoesNotExist });
         }
-        if matches!(self.peek().0, Token::End | Token::Comma) {
+        if matches!(self.peek().0, SelectorToken::End | SelectorToken::Comma) {
             return Ok(Requirement { key: key.to_owned(), test: Test::Exists });
         }
         let (operator, text) = self.next();
         let test = match (operator, text) {
-            (Token::Word, "in") => Test::In(self.values()?),
-            (Token::Word, "notin") => Test::NotIn(self.values()?),
-            (Token::Equals, _) => Test::In(BTreeSet::from([self.value()?])),
-            (Token::NotEquals, _) => Test::NotIn(BTreeSet::from([self.value()?])),
-            (Token::Greater, _) => Test::GreaterThan(self.number()?),
-            (Token::Less, _) => Test::LessThan(self.number()?),
+            (SelectorToken::Word, "in") => Test::In(self.values()?),
+            (SelectorToken::Word, "notin") => Test::NotIn(self.values()?),
+            (SelectorToken::Equals, _) => Test::In(BTreeSet::from([self.value()?])),
+            (SelectorToken::NotEquals, _) => Test::NotIn(BTreeSet::from([self.value()?])),
+            (SelectorToken::Greater, _) => Test::GreaterThan(self.number()?),
+            (SelectorToken::Less, _) => Test::LessThan(self.number()?),
             _ => return fail(format!("found '{text}', expected: in, notin, =, ==, !=, gt, lt")),
         };
         checked(key, test)
@@ -122,8 +122,8 @@ impl<'a> Parser<'a> {
     /// One value after `=`; nothing there is the empty value.
     fn value(&mut self) -> Result<String, SelectorError> {
         match self.peek() {
-            (Token::End | Token::Comma, _) => Ok(String::new()),
-            (Token::Word, word) => {
+            (SelectorToken::End | SelectorToken::Comma, _) => Ok(String::new()),
+            (SelectorToken::Word, word) => {
                 self.at += 1;
                 Ok(word.to_owned())
             }
@@ -142,27 +142,27 @@ impl<'a> Parser<'a> {
         })
     }
 
-    /// `(a,b)`; an empty place between commas is the empty value, and so is nothing at all.
+    /// `(a,b)`. Nothing between commas, and nothing at all, is the empty value.
     fn values(&mut self) -> Result<BTreeSet<String>, SelectorError> {
         let (open, text) = self.next();
-        if open != Token::Open {
+        if open != SelectorToken::Open {
             return fail(format!("found '{text}', expected: '('"));
         }
         let mut values = BTreeSet::new();
         loop {
             values.insert(match self.peek() {
-                (Token::Word, word) => {
+                (SelectorToken::Word, word) => {
                     self.at += 1;
                     word.to_owned()
                 }
-                (Token::Comma | Token::Close, _) => String::new(),
+                (SelectorToken::Comma | SelectorToken::Close, _) => String::new(),
                 (_, other) => {
                     return fail(format!("found '{other}', expected: ',', or identifier"));
                 }
             });
             match self.next() {
-                (Token::Comma, _) => {}
-                (Token::Close, _) => return Ok(values),
+                (SelectorToken::Comma, _) => {}
+                (SelectorToken::Close, _) => return Ok(values),
                 (_, other) => return fail(format!("found '{other}', expected: ',' or ')'")),
             }
         }
@@ -170,17 +170,17 @@ impl<'a> Parser<'a> {
 }
 
 pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, SelectorError> {
-    let mut parser = Parser { items: scan(text), at: 0 };
+    let mut parser = SelectorParser { items: scan(text), at: 0 };
     let mut requirements = Vec::new();
     loop {
         match parser.peek() {
-            (Token::Word | Token::Not, _) => {
+            (SelectorToken::Word | SelectorToken::Not, _) => {
                 let requirement = parser.requirement().map_err(|error| {
                     SelectorError(format!("unable to parse requirement: {error}"))
                 })?;
                 requirements.push(requirement);
             }
-            (Token::End, _) if requirements.is_empty() => return Ok(requirements),
+            (SelectorToken::End, _) if requirements.is_empty() => return Ok(requirements),
             (_, other) if requirements.is_empty() => {
                 return fail(format!(
                     "found '{other}', expected: !, identifier, or 'end of string'"
@@ -189,8 +189,8 @@ pub(super) fn parse(text: &str) -> Result<Vec<Requirement>, SelectorError> {
             (_, other) => return fail(format!("found '{other}', expected: identifier after ','")),
         }
         match parser.next() {
-            (Token::End, _) => return Ok(requirements),
-            (Token::Comma, _) => {}
+            (SelectorToken::End, _) => return Ok(requirements),
+            (SelectorToken::Comma, _) => {}
             (_, other) => {
                 return fail(format!("found '{other}', expected: ',' or 'end of string'"));
             }

@@ -30,7 +30,7 @@ fn an_object_needs_a_name_and_a_namespace() {
 }
 
 #[test]
-fn a_bad_prefix_is_told_before_the_name_made_of_it() {
+fn an_invalid_prefix_is_reported_before_the_generated_name() {
     let causes = create(json!({"generateName": "Bad_", "name": "Bad_n44w8"}));
     let fields: Vec<&str> = causes.iter().map(|c| c.field.as_str()).collect();
     assert_eq!(fields, ["metadata.generateName", "metadata.name"]);
@@ -107,7 +107,7 @@ fn identity_does_not_change() {
 }
 
 #[test]
-fn mistyped_metadata_is_told_like_a_decoding_failure() {
+fn metadata_of_the_wrong_type_is_reported_like_a_decoding_failure() {
     let problem = type_problem(&json!({"metadata": {"labels": {"a": 1}}})).expect("mistyped");
     assert_eq!(
         problem,

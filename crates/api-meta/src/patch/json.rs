@@ -1,11 +1,11 @@
-//! JSON patch (RFC 6902), with the ways of upstream's library beyond it:
+//! JSON patch (RFC 6902), with the behaviour of kube-apiserver's library beyond it:
 //!
-//! - `replace` of an absent map key adds it, and a `value` that is not there is `null`;
+//! - `replace` of an absent map key adds it, and an absent `value` is `null`;
 //! - `copy` of an absent map key copies `null`, and such a key passes a `test` for `null`;
-//! - numbers before a list's beginning count from its end, `-1` being the last element, or the place
-//!   after it where one is added;
+//! - numbers before the beginning of a list count from its end: `-1` is the last element, or the
+//!   position after it where an element is added;
 //! - the whole document, whose path is empty, can be tested and replaced, and nothing else;
-//! - what stands before the first `/` of a path means nothing.
+//! - text before the first `/` of a path is ignored.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -17,11 +17,12 @@ use crate::decode;
 pub const OPERATIONS_MAX: usize = 10_000;
 /// Levels of nesting that an object may have between operations.
 const PATCHED_DEPTH_MAX: usize = decode::DEPTH_MAX + decode::OWNERS_DEPTH;
-/// How often one patch may come so near to the limit that the whole object is walked to know.
+/// How often one patch may come so near to the limit that the depth of the whole object is
+/// measured.
 const WALKS_MAX: usize = 100;
 
 #[derive(Clone, Debug, Default, Deserialize)]
-struct Operation {
+struct JsonOperation {
     op: Option<String>,
     path: Option<String>,
     from: Option<String>,
@@ -29,7 +30,7 @@ struct Operation {
     value: Value,
 }
 
-fn decode_operations(document: &Value) -> Result<Vec<Operation>, PatchError> {
+fn decode_operations(document: &Value) -> Result<Vec<JsonOperation>, PatchError> {
     let malformed = |text: String| PatchError::Malformed(format!("error decoding patch: {text}"));
     let items = match document {
         Value::Array(items) => items.as_slice(),
@@ -44,12 +45,13 @@ fn decode_operations(document: &Value) -> Result<Vec<Operation>, PatchError> {
     if items.len() > OPERATIONS_MAX {
         return Err(PatchError::TooManyOperations(items.len()));
     }
-    let operation = |item| Option::<Operation>::deserialize(item).map(Option::unwrap_or_default);
+    let operation =
+        |item| Option::<JsonOperation>::deserialize(item).map(Option::unwrap_or_default);
     let operations: Result<_, _> = items.iter().map(operation).collect();
     operations.map_err(|error| malformed(format!("json: cannot unmarshal patch: {error}")))
 }
 
-/// Whether a document is a JSON patch at all; it may still not fit an object.
+/// Checks that a document is a JSON patch. Its operations may still not apply to an object.
 ///
 /// # Errors
 /// `Malformed` when it is no list of operations, `TooManyOperations`.
@@ -57,10 +59,10 @@ pub fn check_json_patch(document: &Value) -> Result<(), PatchError> {
     decode_operations(document).map(drop)
 }
 
-/// Why an operation does not fit an object, in the words of upstream's library.
+/// Why an operation does not apply to an object, in the messages of kube-apiserver's library.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unfit {
-    /// A test found another value.
+    /// A test compared with another value.
     #[error("testing value {0} failed: test failed")]
     Test(String),
     #[error("{0}")]
@@ -70,24 +72,24 @@ pub enum Unfit {
 /// Applies all operations in order.
 ///
 /// # Errors
-/// As [`check_json_patch`], and `Rejected` when an operation does not fit; the object is then
-/// partly changed.
+/// Those of [`check_json_patch`], and `Rejected` when an operation does not apply; the object is
+/// then partly changed.
 pub fn json_patch(object: &mut Value, document: &Value) -> Result<(), PatchError> {
     let operations = decode_operations(document)?;
     apply_all(object, &operations).map_err(|_| PatchError::Rejected)
 }
 
-/// As [`json_patch`], and says which operation does not fit and why.
+/// Like [`json_patch`], with the operation that does not apply and the reason.
 ///
 /// # Errors
-/// The document is no patch, or an operation does not fit.
+/// The document is no patch, or an operation does not apply.
 pub fn json_patch_explained(object: &mut Value, document: &Value) -> Result<(), Unfit> {
     let operations =
         decode_operations(document).map_err(|error| Unfit::Operation(error.to_string()))?;
     apply_all(object, &operations)
 }
 
-fn apply_all(object: &mut Value, operations: &[Operation]) -> Result<(), Unfit> {
+fn apply_all(object: &mut Value, operations: &[JsonOperation]) -> Result<(), Unfit> {
     let mut copied = 0;
     let mut depth = Depth { bound: decode::depth(object), walks: 0 };
     for operation in operations {
@@ -98,7 +100,7 @@ fn apply_all(object: &mut Value, operations: &[Operation]) -> Result<(), Unfit> 
     depth.check(object)
 }
 
-/// How deep the object may be by now.
+/// An upper bound of the depth of the object.
 struct Depth {
     /// Invariant: the object is not deeper.
     bound: usize,
@@ -106,7 +108,7 @@ struct Depth {
 }
 
 impl Depth {
-    /// Refuses an object that is too deep, before anything can be put into its depths.
+    /// Refuses an object that is too deep, before deeper values can be added.
     fn check(&mut self, object: &Value) -> Result<(), Unfit> {
         if self.bound <= PATCHED_DEPTH_MAX {
             return Ok(());
@@ -121,7 +123,7 @@ impl Depth {
         Ok(())
     }
 
-    fn grow(&mut self, operation: &Operation) {
+    fn grow(&mut self, operation: &JsonOperation) {
         let steps = |path: &Option<String>| {
             path.as_ref().map_or(0, |path| path.bytes().filter(|byte| *byte == b'/').count())
         };
@@ -134,10 +136,10 @@ impl Depth {
     }
 }
 
-fn apply(object: &mut Value, operation: &Operation, copied: &mut usize) -> Result<(), Unfit> {
+fn apply(object: &mut Value, operation: &JsonOperation, copied: &mut usize) -> Result<(), Unfit> {
     let op = operation.op.as_deref().unwrap_or_default();
-    let told = operation.path.as_deref().unwrap_or_default();
-    let told_from = operation.from.as_deref().unwrap_or_default();
+    let sent_path = operation.path.as_deref().unwrap_or_default();
+    let sent_from = operation.from.as_deref().unwrap_or_default();
     let missing = |what: &str, path: &str| {
         let text = format!("doc is missing {what}: {path}: missing value");
         Unfit::Operation(format!("{op} operation does not apply: {text}"))
@@ -147,39 +149,39 @@ fn apply(object: &mut Value, operation: &Operation, copied: &mut usize) -> Resul
     };
     let unfit = |misfit, missing_path: Unfit| match misfit {
         Misfit::Parent => missing_path,
-        Misfit::Place(problem) => failed(told, &problem),
+        Misfit::Value(problem) => failed(sent_path, &problem),
     };
     let path = operation.path.as_deref().and_then(pointer);
-    let path = path.ok_or_else(|| missing("path", &format!("\"{told}\"")))?;
+    let path = path.ok_or_else(|| missing("path", &format!("\"{sent_path}\"")))?;
     let from = || {
         let from = operation.from.as_deref().and_then(pointer);
-        from.ok_or_else(|| missing("from path", told_from))
+        from.ok_or_else(|| missing("from path", sent_from))
     };
     let value = || operation.value.clone();
     match op {
         "add" => add(object, &path, value())
-            .map_err(|misfit| unfit(misfit, missing("path", &format!("\"{told}\"")))),
+            .map_err(|misfit| unfit(misfit, missing("path", &format!("\"{sent_path}\"")))),
         "remove" => remove(object, &path)
             .map(drop)
-            .map_err(|misfit| unfit(misfit, missing("path", &format!("\"{told}\"")))),
+            .map_err(|misfit| unfit(misfit, missing("path", &format!("\"{sent_path}\"")))),
         "replace" => replace(object, &path, value()).map_err(|misfit| match misfit {
-            Misfit::Parent => missing("path", told),
-            Misfit::Place(_) => missing("key", told),
+            Misfit::Parent => missing("path", sent_path),
+            Misfit::Value(_) => missing("key", sent_path),
         }),
         "move" => {
             let from = from()?;
             let moved = remove(object, &from).map_err(|misfit| match misfit {
-                Misfit::Parent => missing("from path", told_from),
-                Misfit::Place(problem) => failed(from.last().map_or("", String::as_str), &problem),
+                Misfit::Parent => missing("from path", sent_from),
+                Misfit::Value(problem) => failed(from.last().map_or("", String::as_str), &problem),
             })?;
             add(object, &path, moved)
-                .map_err(|misfit| unfit(misfit, missing("destination path", told)))
+                .map_err(|misfit| unfit(misfit, missing("destination path", sent_path)))
         }
         "copy" => {
             let from = from()?;
             let found = from.split_last().ok_or(Misfit::Parent);
             let source = found.and_then(|(key, parent)| get(find(object, parent)?, key));
-            let source = source.map_err(|_| missing("from path", told_from))?;
+            let source = source.map_err(|_| missing("from path", sent_from))?;
             *copied += size(source);
             if *copied > COPY_SIZE_MAX {
                 return Err(Unfit::Operation(format!(
@@ -189,8 +191,8 @@ fn apply(object: &mut Value, operation: &Operation, copied: &mut usize) -> Resul
             }
             let copy = source.clone();
             add(object, &path, copy).map_err(|misfit| match misfit {
-                Misfit::Parent => missing("destination path", told),
-                Misfit::Place(problem) => {
+                Misfit::Parent => missing("destination path", sent_path),
+                Misfit::Value(problem) => {
                     Unfit::Operation(format!("error while adding value during copy: {problem}"))
                 }
             })
@@ -200,8 +202,8 @@ fn apply(object: &mut Value, operation: &Operation, copied: &mut usize) -> Resul
                 None => Ok(&*object),
                 Some((key, parent)) => find(object, parent).and_then(|found| get(found, key)),
             };
-            let found = found.map_err(|_| missing("path", told))?;
-            if *found == operation.value { Ok(()) } else { Err(Unfit::Test(told.to_owned())) }
+            let found = found.map_err(|_| missing("path", sent_path))?;
+            if *found == operation.value { Ok(()) } else { Err(Unfit::Test(sent_path.to_owned())) }
         }
         other => Err(Unfit::Operation(format!("Unexpected kind: {other}"))),
     }
@@ -216,29 +218,29 @@ fn pointer(text: &str) -> Option<Vec<String>> {
     Some(rest.split('/').map(|step| step.replace("~1", "/").replace("~0", "~")).collect())
 }
 
-/// Why there is no place for a value.
+/// Why a value cannot be stored or found at a path.
 enum Misfit {
-    /// There is nothing that it could be in.
+    /// The parent of the path does not exist or cannot have children.
     Parent,
-    /// What it would be in does not take it.
-    Place(String),
+    /// The parent does not accept the key or index.
+    Value(String),
 }
 
-/// The place in a list of `places` that a step names.
-fn index(step: &str, places: usize) -> Result<usize, Misfit> {
+/// The index in a list with `positions` positions that a step names.
+fn index(step: &str, positions: usize) -> Result<usize, Misfit> {
     let Ok(number) = step.parse::<isize>() else {
-        return Err(Misfit::Place(format!("strconv.Atoi: parsing \"{step}\": invalid syntax")));
+        return Err(Misfit::Value(format!("strconv.Atoi: parsing \"{step}\": invalid syntax")));
     };
     let index = match number {
         0.. => Some(number.unsigned_abs()),
-        _ => places.checked_sub(number.unsigned_abs()),
+        _ => positions.checked_sub(number.unsigned_abs()),
     };
-    index.filter(|index| *index < places).ok_or_else(|| {
-        Misfit::Place(format!("Unable to access invalid index: {step}: invalid index referenced"))
+    index.filter(|index| *index < positions).ok_or_else(|| {
+        Misfit::Value(format!("Unable to access invalid index: {step}: invalid index referenced"))
     })
 }
 
-/// What a container holds; of a map also what it does not, which is `null`.
+/// The value at a step of a container; an absent key of a map is `null`.
 fn get<'a>(container: &'a Value, step: &str) -> Result<&'a Value, Misfit> {
     match container {
         Value::Object(map) => Ok(map.get(step).unwrap_or(&Value::Null)),
@@ -272,7 +274,7 @@ fn add(object: &mut Value, path: &[String], value: Value) -> Result<(), Misfit> 
         Value::Array(list) if last == "-" => list.push(value),
         Value::Array(list) => {
             let index = index(last, list.len() + 1).map_err(|misfit| match misfit {
-                Misfit::Place(problem) if problem.starts_with("strconv") => Misfit::Place(format!(
+                Misfit::Value(problem) if problem.starts_with("strconv") => Misfit::Value(format!(
                     "value was not a proper array index: '{last}': {problem}"
                 )),
                 other => other,
@@ -288,7 +290,7 @@ fn remove(object: &mut Value, path: &[String]) -> Result<Value, Misfit> {
     let (last, parent) = path.split_last().ok_or(Misfit::Parent)?;
     match find_mut(object, parent)? {
         Value::Object(map) => map.remove(last).ok_or_else(|| {
-            Misfit::Place(format!("Unable to remove nonexistent key: {last}: missing value"))
+            Misfit::Value(format!("Unable to remove nonexistent key: {last}: missing value"))
         }),
         Value::Array(list) => {
             let index = index(last, list.len())?;
@@ -319,7 +321,7 @@ fn replace(object: &mut Value, path: &[String], value: Value) -> Result<(), Misf
     Ok(())
 }
 
-/// About the encoded size.
+/// The approximate encoded size in bytes.
 fn size(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,

@@ -14,7 +14,7 @@ const RETAIN_KEYS: &str = "$retainKeys";
 const DELETE_PREFIX: &str = "$deleteFromPrimitiveList/";
 const ORDER_PREFIX: &str = "$setElementOrder/";
 
-/// How two lists in one place become one.
+/// How a list of the patch is merged into the list of the object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ListStrategy {
     /// The patch's list replaces the object's.
@@ -25,7 +25,7 @@ pub enum ListStrategy {
     MergeBy(&'static str),
 }
 
-/// What is known of a kind's lists.
+/// The lists of a kind and how they are merged.
 pub trait MergeKeys {
     /// `path` is the fields from the root to the list, without positions: `["spec", "containers",
     /// "ports"]`.

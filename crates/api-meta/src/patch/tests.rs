@@ -118,7 +118,7 @@ fn json_patch_that_does_not_fit_is_rejected_as_a_whole() {
 #[test]
 fn an_operation_that_does_not_fit_is_explained() {
     let object = json!({"data": {"k": "1"}, "list": []});
-    for (operation, wanted) in [
+    for (operation, expected) in [
         (json!({"op": "zap", "path": "/x"}), "Unexpected kind: zap"),
         (
             json!({"op": "remove", "path": "/data/no"}),
@@ -144,7 +144,7 @@ fn an_operation_that_does_not_fit_is_explained() {
         ),
     ] {
         let patched = json_patch_explained(&mut object.clone(), &json!([operation]));
-        assert_eq!(patched, Err(Unfit::Operation(wanted.to_owned())), "{operation}");
+        assert_eq!(patched, Err(Unfit::Operation(expected.to_owned())), "{operation}");
     }
     let test = json!([{"op": "test", "path": "/data/k", "value": 2}]);
     let patched = json_patch_explained(&mut object.clone(), &test);

@@ -1,8 +1,8 @@
-//! The admission plugins of kube-apiserver that need no configuration, in its order: what writes of a
-//! kind are completed by, and what they are refused for. Texts are those of Kubernetes.
+//! The admission plugins of kube-apiserver that need no configuration, in its order. They set
+//! fields on writes of certain kinds and refuse others. Messages follow kube-apiserver.
 //!
-//! Each module is one plugin, or two that share a kind. [`preset`] is what the mutating plugins do,
-//! before any webhook is asked; [`check`] what the validating ones do, on the object as it will be
+//! Each module is one plugin, or two that share a kind. [`preset`] runs the mutating plugins,
+//! before any webhook is called. [`validate`] runs the validating ones, on the object as it will be
 //! stored.
 
 pub mod accounts;
@@ -22,17 +22,17 @@ use api_meta::status::Status;
 use serde_json::Value;
 
 use crate::built_in_plugins::Switchable;
-use crate::registry::admission::{Operation, Request};
-use crate::registry::{ListQuery, Registry, Version};
+use crate::registry::admission::{AdmissionOperation, AdmissionRequest};
+use crate::registry::{ListQuery, ReadVersion, Registry};
 
-/// Group and plural of what is written; absent for subresources.
-fn kind<'a>(request: &Request<'a>) -> Option<(&'a str, &'a str)> {
+/// The group and plural of the written resource; `None` for subresources.
+fn kind<'a>(request: &AdmissionRequest<'a>) -> Option<(&'a str, &'a str)> {
     let resource = request.resource;
     request.subresource.is_empty().then_some((resource.group.as_str(), resource.plural.as_str()))
 }
 
-/// Whether a create may be completed.
-pub(super) fn may_preset(request: &Request<'_>) -> bool {
+/// Whether a mutating plugin may set fields of the object.
+pub(super) fn may_preset(request: &AdmissionRequest<'_>) -> bool {
     matches!(
         kind(request),
         Some(
@@ -43,23 +43,25 @@ pub(super) fn may_preset(request: &Request<'_>) -> bool {
     )
 }
 
-/// Completes what is written. The caches must hold what was committed before the write began.
+/// Runs the mutating plugins on an object. The caches must already hold everything that was
+/// committed before the write began.
 ///
 /// # Errors
-/// 403 when what it names is not there or contradicts it.
+/// 403 when the object names something that does not exist or that contradicts it; the status of a
+/// failed read.
 pub(super) async fn preset(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     object: &mut Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {
-    let create = request.operation == Operation::Create;
+    let create = request.operation == AdmissionOperation::Create;
     let protects = registry.has(Switchable::StorageObjectInUseProtection);
     match kind(request) {
         Some(("", "pods")) => preset_pod(registry, request, object, old).await?,
         Some(("", "persistentvolumeclaims")) if create => {
             if registry.has(Switchable::DefaultStorageClass) {
-                classes::of_claim(registry, object).await?;
+                classes::set_for_claim(registry, object).await?;
             }
             if protects {
                 volumes::protect(object, volumes::CLAIM);
@@ -77,7 +79,7 @@ pub(super) async fn preset(
         Some(("networking.k8s.io", "ingresses"))
             if create && registry.has(Switchable::DefaultIngressClass) =>
         {
-            classes::of_ingress(registry, object).await?;
+            classes::set_for_ingress(registry, object).await?;
         }
         _ => {}
     }
@@ -86,18 +88,18 @@ pub(super) async fn preset(
 
 async fn preset_pod(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     pod: &mut Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {
-    let create = request.operation == Operation::Create;
+    let create = request.operation == AdmissionOperation::Create;
     if create && registry.has(Switchable::ServiceAccount) {
-        accounts::mount(registry, request, pod).await?;
+        accounts::set_account(registry, request, pod).await?;
     }
     if registry.has(Switchable::Priority) {
         match old {
-            _ if create => priority::resolve(registry, request, pod).await?,
-            Some(old) => priority::keep(pod, old),
+            _ if create => priority::set_from_class(registry, request, pod).await?,
+            Some(old) => priority::retain_unstated(pod, old),
             None => {}
         }
     }
@@ -113,13 +115,14 @@ async fn preset_pod(
     Ok(())
 }
 
-/// Refuses what may not be written so. Deletes are nobody's here.
+/// Runs the validating plugins. A delete, which has no object, always passes.
 ///
 /// # Errors
-/// 403, or 422 for labels of a namespace that say nothing.
-pub(super) async fn check(
+/// 403 with the reason of the plugin, or 422 for PodSecurity labels of a namespace that cannot be
+/// parsed.
+pub(super) async fn validate(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     object: Option<&Value>,
     old: Option<&Value>,
 ) -> Result<(), Status> {
@@ -137,7 +140,8 @@ pub(super) async fn check(
             volumes::check_size(registry, request, object, old).await?;
         }
         Some(("", "pods"))
-            if request.operation == Operation::Create && registry.has(Switchable::RuntimeClass) =>
+            if request.operation == AdmissionOperation::Create
+                && registry.has(Switchable::RuntimeClass) =>
         {
             runtime_class::check(registry, request, object).await?;
         }
@@ -147,7 +151,7 @@ pub(super) async fn check(
     certificates::check(registry, request, object, old)
 }
 
-/// An object as the caches have it, if it is there and its kind is served.
+/// Reads an object from the caches. `None` when it does not exist or its kind is not served.
 async fn find(
     registry: &Registry,
     (group, plural): (&str, &str),
@@ -155,17 +159,17 @@ async fn find(
     name: &str,
 ) -> Result<Option<Value>, Status> {
     let Some(resource) = registry.find(group, plural) else { return Ok(None) };
-    match registry.get_at(&resource, namespace, name, Version::Any).await {
+    match registry.get_at(&resource, namespace, name, ReadVersion::Any).await {
         Ok(found) => Ok(Some(found.value())),
         Err(status) if status.code == 404 => Ok(None),
         Err(status) => Err(status),
     }
 }
 
-/// All objects of a kind in all namespaces, as the caches have them.
+/// Reads all objects of a kind in all namespaces from the caches.
 async fn all(registry: &Registry, group: &str, plural: &str) -> Result<Vec<Value>, Status> {
     let Some(resource) = registry.find(group, plural) else { return Ok(Vec::new()) };
-    let query = ListQuery { version: Version::Any, ..ListQuery::all("") };
+    let query = ListQuery { version: ReadVersion::Any, ..ListQuery::all("") };
     let list = registry.list(&resource, &query).await?;
     Ok(list.items.iter().map(|found| found.value()).collect())
 }

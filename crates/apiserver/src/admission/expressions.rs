@@ -1,64 +1,69 @@
-//! Expressions of admission: which names they know, what these stand for in one write, and how
-//! several are evaluated within one budget.
+//! CEL expressions of admission: the variables that they may use, the values of these in one write,
+//! and the evaluation of several within one budget.
 //!
-//! Conditions of webhooks and policies are made of them. Texts are those of Kubernetes.
+//! Webhooks and policies are built on them. Messages follow kube-apiserver.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::{Arc, LazyLock};
 
-use cel::authorization::{Asker, Authority, Question, ResourceCheck, Verdict};
+use cel::authorization::{AccessDecision, AccessQuery, AccessSubject, Authority, ResourceCheck};
 use cel::compose::{Composed, VARIABLES, Variable};
-use cel::declared::{Field, ListIdentity, Object};
+use cel::declared::{DeclaredField, ListIdentity, Object};
 use cel::message::Vocabulary;
 use cel::types::Library;
 use cel::{CompileError, Declared, DeclaredKind, Given, Input, Program, Type};
 use serde_json::Value;
 
 use crate::attributes::{Attributes, Authorizer, Decision, UserInfo};
-use crate::registry::admission::Request;
+use crate::registry::admission::AdmissionRequest;
 
-/// Nodes one below the other of an expression and the variables that it stands on, together: what
-/// the stack of a worker is sure to hold. Upstream bounds each expression alone.
+/// The depth of an expression's syntax tree together with that of the variables that it uses. It is
+/// bounded by what the stack of a worker surely holds. Kubernetes bounds each expression alone.
 const HEIGHT_MAX: usize = 150;
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// An expression as it is written, and made ready; or why it could not be.
+/// An expression in source and compiled form, or the compile error.
 pub struct Expression {
     source: String,
     program: Result<Program, String>,
 }
 
-/// What came of an expression.
-pub type Outcome<'a> = Result<cel::Value<'a>, String>;
+/// The value of an expression, or the error of its evaluation.
+pub type EvaluationResult<'a> = Result<cel::Value<'a>, String>;
 
-/// The names that the expressions of one policy or webhook know, and the variables that they share.
+/// The environment of the expressions of one policy or webhook: the names that they may use and the
+/// variables that they share.
 #[derive(Default)]
 pub struct Composition {
-    /// Whether there are parameters.
+    /// Whether `params` is a name.
     params: bool,
     variables: Vec<Variable>,
-    /// Of each variable, with those it stands on.
+    /// The tree depth of each variable, including the variables that it uses.
     heights: Vec<usize>,
-    /// The types of `object`, `oldObject` and `params`, where they are known.
+    /// The types of `object` and `oldObject`, and of `params`; `None` when they are checked at run
+    /// time.
     types: Option<[Arc<Declared>; 2]>,
 }
 
 impl Composition {
+    /// Creates an environment without variables, in which objects are checked at run time. `params`
+    /// says whether expressions may use `params`.
     pub fn new(params: bool) -> Self {
         Self { params, ..Self::default() }
     }
 
-    /// As [`Composition::new`], where the types of the objects and the parameters are known.
-    pub fn typed(params: bool, object: Arc<Declared>, parameters: Arc<Declared>) -> Self {
+    /// Like [`Composition::new`], with declared types of the objects and the parameters.
+    pub fn with_types(params: bool, object: Arc<Declared>, parameters: Arc<Declared>) -> Self {
         Self { params, types: Some([object, parameters]), ..Self::default() }
     }
 
-    /// Adds a variable, which later expressions may use whether it could be compiled or not.
+    /// Adds a variable. Later expressions may use it even if it does not compile; they then fail at
+    /// run time.
     ///
     /// # Errors
-    /// Why it could not be.
+    /// The compile error. The variable is added all the same.
     pub fn add_variable(&mut self, name: &str, source: &str) -> Result<(), String> {
         let program = self.compile(source, &[], true);
         let height = program.as_ref().map_or(0, |program| self.height(program));
@@ -68,40 +73,45 @@ impl Composition {
         problem.map_or(Ok(()), Err)
     }
 
+    /// Compiles an expression whose result must have one of the types `results`, or any if there
+    /// are none. `authorizer` says whether it may use `authorizer`. A compile error is returned by
+    /// each evaluation.
     pub fn expression(&self, source: &str, results: &[Type], authorizer: bool) -> Expression {
         let program = self.compile(source, results, authorizer);
         Expression { source: source.to_owned(), program }
     }
 
-    /// An expression that makes what an object is changed by: it knows messages.
+    /// Compiles the expression of a mutation, which may build messages. A compile error is returned
+    /// by each evaluation.
     pub fn mutation(&self, source: &str, result: &Type) -> Expression {
         let program = self.compile_mutation(source, result);
         Expression { source: source.to_owned(), program }
     }
 
-    /// Compiles an expression that makes what an object is changed by.
+    /// Compiles the expression of a mutation. `result` is its type.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The compile error, in the words of Kubernetes.
     pub fn compile_mutation(&self, source: &str, result: &Type) -> Result<Program, String> {
         let program = Program::compile_with(source, &self.inputs(true), Vocabulary::Mutations);
-        self.checked(program, std::slice::from_ref(result))
+        self.check_result(program, std::slice::from_ref(result))
     }
 
-    /// Compiles an expression whose result must be of one of these types; of any if there are none.
+    /// Compiles an expression whose result must have one of the types `results`, or any if there
+    /// are none.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The compile error, in the words of Kubernetes.
     pub fn compile(
         &self,
         source: &str,
         results: &[Type],
         authorizer: bool,
     ) -> Result<Program, String> {
-        self.checked(Program::compile(source, &self.inputs(authorizer)), results)
+        self.check_result(Program::compile(source, &self.inputs(authorizer)), results)
     }
 
-    fn checked(
+    fn check_result(
         &self,
         program: Result<Program, CompileError>,
         results: &[Type],
@@ -109,12 +119,12 @@ impl Composition {
         let program = program.map_err(|error| error.to_string())?;
         let found = program.result_type();
         if !results.is_empty() && !results.contains(found) {
-            let wanted: Vec<String> = results.iter().map(told).collect();
-            let found = told(found);
-            return Err(match wanted.as_slice() {
-                [wanted] => format!("must evaluate to {wanted} but got {found}"),
-                wanted => {
-                    format!("must evaluate to one of [{}] but got {found}", wanted.join(" "))
+            let expected: Vec<String> = results.iter().map(type_name).collect();
+            let found = type_name(found);
+            return Err(match expected.as_slice() {
+                [expected] => format!("must evaluate to {expected} but got {found}"),
+                expected => {
+                    format!("must evaluate to one of [{}] but got {found}", expected.join(" "))
                 }
             });
         }
@@ -147,28 +157,29 @@ impl Composition {
             inputs.push(input("params", params));
         }
         if authorizer {
-            inputs.push(input("authorizer", typed(Type::Library(Library::Authorizer))));
-            let resource = typed(Type::Library(Library::ResourceCheck));
+            inputs.push(input("authorizer", typed_declaration(Type::Library(Library::Authorizer))));
+            let resource = typed_declaration(Type::Library(Library::ResourceCheck));
             inputs.push(input("authorizer.requestResource", resource));
         }
         if !self.variables.is_empty() {
             let fields = self.variables.iter().map(|variable| {
-                let kind = variable.program.as_ref().map(|program| plain(program.result_type()));
-                (variable.name.as_str(), typed(kind.unwrap_or(Type::Dyn)))
+                let kind =
+                    variable.program.as_ref().map(|program| variable_type(program.result_type()));
+                (variable.name.as_str(), typed_declaration(kind.unwrap_or(Type::Dyn)))
             });
             inputs.push(input(VARIABLES, structure("kubernetes.variables", fields)));
         }
         inputs
     }
 
-    /// The expressions of this composition over the values of one write.
+    /// Binds the variables to the values of one write. Each variable is evaluated at most once.
     pub fn over<'a>(&'a self, facts: Facts<'a>) -> Rc<Composed<'a>> {
-        Composed::new(&self.variables, move |name| facts.given(name))
+        Composed::new(&self.variables, move |name| facts.input_value(name))
     }
 }
 
-/// A type by the name that declares it.
-fn told(kind: &Type) -> String {
+/// The CEL name of a type.
+fn type_name(kind: &Type) -> String {
     match kind {
         Type::Null => "null_type".to_owned(),
         Type::Timestamp => "google.protobuf.Timestamp".to_owned(),
@@ -177,8 +188,8 @@ fn told(kind: &Type) -> String {
     }
 }
 
-/// The types that variables keep; others are found out as they are used.
-fn plain(kind: &Type) -> Type {
+/// The type that a variable is declared with. Composite library types are checked at run time.
+fn variable_type(kind: &Type) -> Type {
     match kind {
         Type::Object(_)
         | Type::Library(_)
@@ -189,20 +200,25 @@ fn plain(kind: &Type) -> Type {
     }
 }
 
-/// The values of one write. JSON null where there is none.
+/// The values of one write. Absent ones are JSON null.
 #[derive(Clone, Copy)]
 pub struct Facts<'a> {
+    /// The object as it will be written; null in a delete.
     pub object: &'a Value,
+    /// The stored object; null in a create.
     pub old_object: &'a Value,
-    /// See [`request_value`].
+    /// The request as an AdmissionReview has it, without the objects. See [`Request::attributes`].
     pub request: &'a Value,
+    /// The Namespace object of the write; null for cluster-scoped resources.
     pub namespace: &'a Value,
+    /// The parameter object of the binding; null if there is none.
     pub params: &'a Value,
+    /// Evaluates authorization checks of the expression.
     pub authority: &'a RequestAuthority<'a>,
 }
 
 impl<'a> Facts<'a> {
-    fn given(&self, name: &str) -> Option<Given<'a>> {
+    fn input_value(&self, name: &str) -> Option<Given<'a>> {
         let dynamic = |json: &'a Value| Given::Value(cel::Value::dynamic(json));
         Some(match name {
             "object" => dynamic(self.object),
@@ -220,50 +236,51 @@ impl<'a> Facts<'a> {
     }
 }
 
-/// Evaluates expressions one after the other, all within `budget`; absent ones are passed over. The
-/// results come with what is left of the budget.
+/// Evaluates expressions in order, all within `budget` cost units. An absent expression has an
+/// absent result. Returns the results and the remaining budget.
 ///
 /// # Errors
-/// The budget is used up, which leaves no result at all.
+/// The budget is exhausted. Then there are no results.
 pub fn evaluate_all<'a>(
     composed: &Composed<'a>,
     expressions: impl IntoIterator<Item = Option<&'a Expression>>,
     mut budget: u64,
-) -> Result<(Vec<Option<Outcome<'a>>>, u64), String> {
-    let mut outcomes = Vec::new();
+) -> Result<(Vec<Option<EvaluationResult<'a>>>, u64), String> {
+    let mut results = Vec::new();
     for expression in expressions {
         let Some(expression) = expression else {
-            outcomes.push(None);
+            results.push(None);
             continue;
         };
         let program = match &expression.program {
             Ok(program) => program,
             Err(problem) => {
-                outcomes.push(Some(Err(format!("compilation error: {problem}"))));
+                results.push(Some(Err(format!("compilation error: {problem}"))));
                 continue;
             }
         };
-        let (result, cost) = composed.evaluate(program);
+        let (value, cost) = composed.evaluate(program);
         budget = budget.checked_sub(cost).ok_or(OUT_OF_BUDGET)?;
         let source = &expression.source;
-        outcomes.push(Some(
-            result.map_err(|error| format!("expression '{source}' resulted in error: {error}")),
+        results.push(Some(
+            value.map_err(|error| format!("expression '{source}' resulted in error: {error}")),
         ));
     }
-    Ok((outcomes, budget))
+    Ok((results, budget))
 }
 
-/// Asks the server's authorizer on behalf of who sent the write.
+/// Evaluates authorization checks of expressions with the server's authorizer, for the user who
+/// sent the write.
 pub struct RequestAuthority<'a> {
     authorizer: Option<&'a dyn Authorizer>,
     user: &'a UserInfo,
-    /// What the write is about.
+    /// The resource of the write, for `authorizer.requestResource`.
     resource: ResourceCheck,
 }
 
 impl<'a> RequestAuthority<'a> {
-    /// Without an authorizer every question ends in an error.
-    pub fn new(authorizer: Option<&'a dyn Authorizer>, request: &Request<'a>) -> Self {
+    /// Creates the authority of one request. Without an authorizer every check returns an error.
+    pub fn new(authorizer: Option<&'a dyn Authorizer>, request: &AdmissionRequest<'a>) -> Self {
         let resource = ResourceCheck {
             group: request.resource.group.clone(),
             resource: request.resource.plural.clone(),
@@ -277,24 +294,24 @@ impl<'a> RequestAuthority<'a> {
 }
 
 impl Authority for RequestAuthority<'_> {
-    fn decide(&self, asker: &Asker, question: &Question) -> Verdict {
+    fn decide(&self, asker: &AccessSubject, question: &AccessQuery) -> AccessDecision {
         let Some(authorizer) = self.authorizer else {
             let error = Some("this server has no authorizer".to_owned());
-            return Verdict { error, ..Verdict::default() };
+            return AccessDecision { error, ..AccessDecision::default() };
         };
         let user = match asker {
-            Asker::Requester => self.user.clone(),
-            Asker::ServiceAccount { namespace, name } => UserInfo::new(
+            AccessSubject::Requester => self.user.clone(),
+            AccessSubject::ServiceAccount { namespace, name } => UserInfo::new(
                 &format!("system:serviceaccount:{namespace}:{name}"),
                 &["system:serviceaccounts", &format!("system:serviceaccounts:{namespace}")],
             ),
         };
-        // Rules know nothing of selectors yet: to them a selected part is the whole.
+        // Rules have no selectors yet, so a check with a selector is a check of all objects.
         let attributes = match question.clone() {
-            Question::Path { path, verb } => {
+            AccessQuery::Path { path, verb } => {
                 Attributes { user, verb, path, ..Attributes::default() }
             }
-            Question::Resource { resource, verb } => Attributes {
+            AccessQuery::Resource { resource, verb } => Attributes {
                 user,
                 verb,
                 is_resource: true,
@@ -311,7 +328,7 @@ impl Authority for RequestAuthority<'_> {
             Decision::Allow { reason } => (true, reason),
             Decision::Deny { reason } | Decision::NoOpinion { reason } => (false, reason),
         };
-        Verdict { allowed, reason, error: None }
+        AccessDecision { allowed, reason, error: None }
     }
 }
 
@@ -319,11 +336,11 @@ fn anything() -> Arc<Declared> {
     Arc::new(Declared { nullable: true, ..Declared::dynamic() })
 }
 
-fn typed(kind: Type) -> Arc<Declared> {
-    declared(DeclaredKind::Typed(kind))
+fn typed_declaration(kind: Type) -> Arc<Declared> {
+    declaration(DeclaredKind::Typed(kind))
 }
 
-/// The request as AdmissionReview has it, without the objects.
+/// The declared type of `request`: the request of an AdmissionReview without the objects.
 static REQUEST: LazyLock<Arc<Declared>> = LazyLock::new(|| {
     let kind = || texts_of("kubernetes.GroupVersionKind", &["group", "version", "kind"]);
     let resource =
@@ -332,7 +349,7 @@ static REQUEST: LazyLock<Arc<Declared>> = LazyLock::new(|| {
         ("username", text()),
         ("uid", text()),
         ("groups", list(text())),
-        ("extra", declared(DeclaredKind::Map(list(text())))),
+        ("extra", declaration(DeclaredKind::Map(list(text())))),
     ];
     let fields = [
         ("kind", kind()),
@@ -345,17 +362,16 @@ static REQUEST: LazyLock<Arc<Declared>> = LazyLock::new(|| {
         ("namespace", text()),
         ("operation", text()),
         ("userInfo", structure("kubernetes.UserInfo", user)),
-        ("dryRun", declared(DeclaredKind::Bool)),
+        ("dryRun", declaration(DeclaredKind::Bool)),
         ("options", Arc::new(Declared::dynamic())),
     ];
     structure("kubernetes.AdmissionRequest", fields)
 });
 
-/// The namespace of what is written: what expressions may know of it. Its name for `uid` is
-/// upstream's.
+/// The declared type of `namespaceObject`. Kubernetes declares `UID` in capitals here.
 static NAMESPACE: LazyLock<Arc<Declared>> = LazyLock::new(|| {
-    let time = || declared(DeclaredKind::DateTime);
-    let texts = || declared(DeclaredKind::Map(text()));
+    let time = || declaration(DeclaredKind::DateTime);
+    let texts = || declaration(DeclaredKind::Map(text()));
     let metadata = [
         ("name", text()),
         ("generateName", text()),
@@ -364,9 +380,9 @@ static NAMESPACE: LazyLock<Arc<Declared>> = LazyLock::new(|| {
         ("annotations", texts()),
         ("UID", text()),
         ("creationTimestamp", time()),
-        ("deletionGracePeriodSeconds", declared(DeclaredKind::Int)),
+        ("deletionGracePeriodSeconds", declaration(DeclaredKind::Int)),
         ("deletionTimestamp", time()),
-        ("generation", declared(DeclaredKind::Int)),
+        ("generation", declaration(DeclaredKind::Int)),
         ("resourceVersion", text()),
         ("finalizers", list(text())),
     ];
@@ -392,16 +408,16 @@ static NAMESPACE: LazyLock<Arc<Declared>> = LazyLock::new(|| {
     structure("kubernetes.Namespace", fields)
 });
 
-fn declared(kind: DeclaredKind) -> Arc<Declared> {
+fn declaration(kind: DeclaredKind) -> Arc<Declared> {
     Arc::new(Declared::new(kind, u64::MAX, 1))
 }
 
 fn text() -> Arc<Declared> {
-    declared(DeclaredKind::Text)
+    declaration(DeclaredKind::Text)
 }
 
 fn list(item: Arc<Declared>) -> Arc<Declared> {
-    declared(DeclaredKind::List(item, ListIdentity::Place))
+    declaration(DeclaredKind::List(item, ListIdentity::Position))
 }
 
 fn texts_of(name: &str, fields: &[&'static str]) -> Arc<Declared> {
@@ -415,9 +431,9 @@ fn structure<'f>(
     // Unlike those of objects, these names are not escaped: it is `request.namespace`.
     let fields = fields
         .into_iter()
-        .map(|(name, declared)| (name.into(), Field { name: name.into(), declared }));
-    let fields: BTreeMap<Box<str>, Field> = fields.collect();
-    declared(DeclaredKind::Object(Arc::new(Object { name: name.to_owned(), fields })))
+        .map(|(name, declared)| (name.into(), DeclaredField { name: name.into(), declared }));
+    let fields: BTreeMap<Box<str>, DeclaredField> = fields.collect();
+    declaration(DeclaredKind::Object(Arc::new(Object { name: name.to_owned(), fields })))
 }
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Admission by LimitRanges: containers get the resources that their namespace presets, and pods and
-//! claims outside of its bounds are refused. Texts are those of Kubernetes.
+//! LimitRanger: containers get the default resources of their namespace's LimitRanges, and pods and
+//! claims that exceed a limit are refused. Messages follow kube-apiserver.
 
 use api_meta::object::ObjectExt;
 use api_meta::quantity::Quantity;
@@ -10,40 +10,44 @@ use crate::built_in_plugins::Switchable;
 use crate::fields::{each, ensure, items, map, str_of};
 use crate::quota::amounts::{self, Amounts};
 use crate::quota::pod::all_containers;
-use crate::registry::admission::{Operation, Request};
+use crate::registry::admission::{AdmissionOperation, AdmissionRequest};
 use crate::registry::{ListQuery, Registry};
 
-/// Tells what of a pod was preset.
+/// The annotation that records the defaults that were set in a pod.
 const ANNOTATION: &str = "kubernetes.io/limit-ranger";
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Bounded {
+enum LimitedKind {
     Pod,
     Claim,
 }
 
-/// What of the write is bounded. Pods cannot change what they ask for, but by a subresource.
-fn bounded(request: &Request<'_>) -> Option<Bounded> {
+/// The kind of limits that apply to the write. The resources of a pod only change through a
+/// subresource, so its updates are not limited.
+fn limited_kind(request: &AdmissionRequest<'_>) -> Option<LimitedKind> {
     if !request.resource.group.is_empty() || !request.subresource.is_empty() {
         return None;
     }
     match (request.resource.plural.as_str(), request.operation) {
-        ("pods", Operation::Create) => Some(Bounded::Pod),
-        ("persistentvolumeclaims", Operation::Create | Operation::Update) => Some(Bounded::Claim),
+        ("pods", AdmissionOperation::Create) => Some(LimitedKind::Pod),
+        ("persistentvolumeclaims", AdmissionOperation::Create | AdmissionOperation::Update) => {
+            Some(LimitedKind::Claim)
+        }
         _ => None,
     }
 }
 
-/// Presets what the limits of the namespace say. The caches are brought up to date.
+/// Sets the default resources of the namespace's LimitRanges in a new pod. Brings the caches up to
+/// date.
 ///
 /// # Errors
-/// The limits cannot be read.
+/// The LimitRanges cannot be read.
 pub(super) async fn preset(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     object: &mut Value,
 ) -> Result<(), Status> {
-    if registry.has(Switchable::LimitRanger) && bounded(request) == Some(Bounded::Pod) {
+    if registry.has(Switchable::LimitRanger) && limited_kind(request) == Some(LimitedKind::Pod) {
         for range in ranges(registry, request.namespace).await? {
             preset_pod(&range, object);
         }
@@ -51,17 +55,17 @@ pub(super) async fn preset(
     Ok(())
 }
 
-/// Refuses what is outside of the bounds of its namespace.
+/// Refuses an object that exceeds the limits of its namespace.
 ///
 /// # Errors
-/// 403 with each bound that it breaks, or the limits cannot be read.
-pub(super) async fn check(
+/// 403 with each limit that the object exceeds, or the status of a failed read of the LimitRanges.
+pub(super) async fn validate(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     object: Option<&Value>,
     old: Option<&Value>,
 ) -> Result<(), Status> {
-    let (Some(bounded), Some(object)) = (bounded(request), object) else { return Ok(()) };
+    let (Some(limited_kind), Some(object)) = (limited_kind(request), object) else { return Ok(()) };
     let is_bounded = registry.has(Switchable::LimitRanger);
     if !is_bounded || old.is_some_and(|old| old.is_terminating()) {
         return Ok(());
@@ -69,14 +73,14 @@ pub(super) async fn check(
     for range in ranges(registry, request.namespace).await? {
         let mut problems: Vec<String> = Vec::new();
         for limit in items(&range["spec"]["limits"]) {
-            let found = match (bounded, str_of(&limit["type"])) {
-                (Bounded::Pod, "Container") => containers(limit, &object["spec"]),
-                (Bounded::Pod, "Pod") => {
+            let found = match (limited_kind, str_of(&limit["type"])) {
+                (LimitedKind::Pod, "Container") => container_problems(limit, &object["spec"]),
+                (LimitedKind::Pod, "Pod") => {
                     let spec = &object["spec"];
                     let requests = all_containers(spec, "requests");
-                    broken(limit, &requests, &all_containers(spec, "limits"))
+                    exceeded_limits(limit, &requests, &all_containers(spec, "limits"))
                 }
-                (Bounded::Claim, "PersistentVolumeClaim") => claim(limit, object),
+                (LimitedKind::Claim, "PersistentVolumeClaim") => claim_problems(limit, object),
                 _ => Vec::new(),
             };
             for problem in found {
@@ -110,7 +114,7 @@ fn preset_pod(range: &Value, pod: &mut Value) {
         requests.extend(entries("defaultRequest"));
         limits.extend(entries("default"));
     }
-    let mut told = Vec::new();
+    let mut details = Vec::new();
     let Some(spec) = pod.get_mut("spec").and_then(map) else { return };
     for (field, what) in [("containers", "container"), ("initContainers", "init container")] {
         each(spec, field, |container| {
@@ -124,17 +128,17 @@ fn preset_pod(range: &Value, pod: &mut Value) {
                     set.push(format!("{} {kind} for {what} {name}", names.join(", ")));
                 }
             }
-            // Requests are told of first.
-            told.extend(set.into_iter().rev());
+            // Requests are reported first.
+            details.extend(set.into_iter().rev());
         });
     }
-    if !told.is_empty() {
-        let text = format!("LimitRanger plugin set: {}", told.join("; "));
+    if !details.is_empty() {
+        let text = format!("LimitRanger plugin set: {}", details.join("; "));
         pod["metadata"]["annotations"][ANNOTATION] = text.into();
     }
 }
 
-/// Fills what is absent; the names of what was filled.
+/// Sets the absent amounts; returns the names of those that were set.
 fn fill(
     resources: &mut Map<String, Value>,
     field: &str,
@@ -153,19 +157,19 @@ fn fill(
     names
 }
 
-fn containers(limit: &Value, spec: &Value) -> Vec<String> {
+fn container_problems(limit: &Value, spec: &Value) -> Vec<String> {
     let all = ["containers", "initContainers"].into_iter().flat_map(|field| items(&spec[field]));
     let problems = all.flat_map(|container| {
         let resources = &container["resources"];
         let (requests, limits) =
             (amounts::of(&resources["requests"]), amounts::of(&resources["limits"]));
-        broken(limit, &requests, &limits)
+        exceeded_limits(limit, &requests, &limits)
     });
     problems.collect()
 }
 
-/// The bounds that these requests and limits break.
-fn broken(limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
+/// The limits that these requests and limits exceed.
+fn exceeded_limits(limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     let kind = str_of(&limit["type"]);
     let mut problems = Vec::new();
     for (name, bound) in &amounts::of(&limit["min"]) {
@@ -207,8 +211,8 @@ fn broken(limit: &Value, requests: &Amounts, limits: &Amounts) -> Vec<String> {
     problems
 }
 
-/// Of claims only requests are bounded.
-fn claim(limit: &Value, object: &Value) -> Vec<String> {
+/// The limits that a claim exceeds. Only requests of claims are limited.
+fn claim_problems(limit: &Value, object: &Value) -> Vec<String> {
     let kind = str_of(&limit["type"]);
     let requests = amounts::of(&object["spec"]["resources"]["requests"]);
     let mut problems = Vec::new();

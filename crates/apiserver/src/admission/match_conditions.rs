@@ -1,5 +1,5 @@
-//! `matchConditions`: expressions that decide whether a webhook or policy is asked about a write at
-//! all.
+//! `matchConditions`: expressions that decide whether a webhook is called, or a policy evaluated,
+//! for a write at all.
 
 use std::collections::BTreeSet;
 
@@ -12,12 +12,13 @@ use serde_json::Value;
 use super::expressions::{Composition, Expression, evaluate_all};
 use crate::fields::{items, str_of};
 
-/// Conditions of one webhook or policy.
+/// The number of conditions of one webhook or policy.
 const CONDITIONS_MAX: usize = 64;
 /// Cost units that all conditions of one webhook or policy may use for one write.
 const COST_MAX: u64 = 2_500_000;
 
-/// Everything that is wrong with the conditions at `path`. Pure.
+/// Validates the conditions at `path` and returns every problem. `params` says whether they may use
+/// `params`. Pure.
 pub fn validate(conditions: &Value, path: &str, params: bool) -> Vec<Cause> {
     let list = items(conditions);
     let mut causes: Vec<Cause> =
@@ -51,7 +52,8 @@ pub fn validate(conditions: &Value, path: &str, params: bool) -> Vec<Cause> {
 pub struct MatchConditions(Vec<Expression>);
 
 impl MatchConditions {
-    /// With the names that `scope` knows.
+    /// Compiles conditions in the environment `scope`. A condition that does not compile fails when
+    /// it is evaluated.
     pub fn new(conditions: &Value, scope: &Composition) -> Self {
         let compiled = |condition: &Value| {
             scope.expression(str_of(&condition["expression"]), &[Type::Bool], true)
@@ -59,19 +61,21 @@ impl MatchConditions {
         Self(items(conditions).iter().map(compiled).collect())
     }
 
+    /// Whether there are no conditions, so that every write matches.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether all hold. One that does not decides, whatever the others do.
+    /// Whether all conditions are true. A false one decides, even if others fail.
     ///
     /// # Errors
-    /// Why it cannot be told; the failure policy says what becomes of the write.
-    pub fn hold<'a>(&'a self, composed: &Composed<'a>) -> Result<bool, String> {
-        let (outcomes, _) = evaluate_all(composed, self.0.iter().map(Some), COST_MAX)?;
+    /// The errors of the failed conditions, when no other is false. The caller applies the failure
+    /// policy.
+    pub fn all_match<'a>(&'a self, composed: &Composed<'a>) -> Result<bool, String> {
+        let (results, _) = evaluate_all(composed, self.0.iter().map(Some), COST_MAX)?;
         let mut problems: Vec<String> = Vec::new();
-        for outcome in outcomes.into_iter().flatten() {
-            match outcome {
+        for result in results.into_iter().flatten() {
+            match result {
                 Ok(cel::Value::Bool(true)) => {}
                 Ok(_) => return Ok(false),
                 Err(problem) if problems.contains(&problem) => {}

@@ -1,12 +1,12 @@
-//! Admission by expressions: policies, and the bindings that put them in force.
+//! Admission by expressions: policies, and the bindings that activate them.
 //!
-//! [`follow`] keeps the table of bound policies. [`policy`] is what all of them say; [`dispatch`] finds
-//! those that a write concerns, and [`params`] the parameters that a binding names. [`validating`]
-//! policies judge an object, [`mutating`] ones change it. [`kinds`] are the four kinds as served, whose
-//! writers must be able to read what they refer to ([`guard`]); [`type_check`] tells authors what their
-//! expressions get wrong about the kinds that they name.
+//! [`follow`] maintains the table of bound policies. [`policy`] is what both kinds of policies have
+//! in common. [`dispatch`] finds the policies that a write matches, and [`params`] the parameters
+//! that a binding names. [`validating`] policies evaluate an object, [`mutating`] ones change it.
+//! [`kinds`] are the four served kinds. Their writers must be able to read what they refer to
+//! ([`guard`]). [`type_check`] reports to authors the type errors of their expressions.
 //!
-//! A write fails closed: what cannot be found out refuses it unless the policy says `Ignore`.
+//! A write fails closed: an error refuses it unless the policy says `Ignore`.
 
 mod dispatch;
 pub mod follow;
@@ -19,20 +19,24 @@ pub mod type_check;
 mod validate;
 mod validating;
 
-use policy::Policy;
+use policy::BoundPolicy;
 
+/// The plural of ValidatingAdmissionPolicy.
 pub const POLICIES: &str = "validatingadmissionpolicies";
+/// The plural of ValidatingAdmissionPolicyBinding.
 pub const BINDINGS: &str = "validatingadmissionpolicybindings";
+/// The plural of MutatingAdmissionPolicy.
 pub const MUTATING_POLICIES: &str = "mutatingadmissionpolicies";
+/// The plural of MutatingAdmissionPolicyBinding.
 pub const MUTATING_BINDINGS: &str = "mutatingadmissionpolicybindings";
 
-/// The policies in force, by name, each with its bindings.
-pub struct Table {
-    validating: Vec<Policy<validating::Rules>>,
-    mutating: Vec<Policy<mutating::Rules>>,
+/// The bound policies in the order of their names, each with its bindings.
+pub struct PolicyTable {
+    validating: Vec<BoundPolicy<validating::ValidatingPolicy>>,
+    mutating: Vec<BoundPolicy<mutating::MutatingPolicy>>,
 }
 
-impl Table {
+impl PolicyTable {
     /// Whether any policy may change an object.
     pub(crate) fn mutates(&self) -> bool {
         !self.mutating.is_empty()

@@ -1,59 +1,60 @@
-//! Who is asked a second time, when an object changed after they had seen it.
+//! Which webhooks and policies are called a second time, when the object changed after their call.
 //!
-//! Admission changes an object in one round, or in two: when anything changed it in the first, those
-//! who want that are asked again, and what came of the object since is shown to them. Policies and
-//! webhooks each keep their own account of it.
+//! Admission changes an object in one round or in two. When anything changed it in the first round,
+//! those with `reinvocationPolicy: IfNeeded` are called again with the changed object. Policies and
+//! webhooks are tracked separately.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// The account of one write. `K` names who is asked.
+/// Tracks the calls of one write. `K` identifies the callee.
 pub struct Reinvocation<K> {
-    /// Those who want to be asked again and have been asked, since the last change.
-    asked: BTreeSet<K>,
-    /// Those who have reason to.
-    again: BTreeSet<K>,
+    /// The reinvocable callees that were called since the last change.
+    called: BTreeSet<K>,
+    /// The callees that are due for a second call.
+    due: BTreeSet<K>,
     is_second: bool,
     /// The object as the first round left it.
-    left: Option<Value>,
+    last_object: Option<Value>,
 }
 
 impl<K> Default for Reinvocation<K> {
     fn default() -> Self {
-        Self { asked: BTreeSet::new(), again: BTreeSet::new(), is_second: false, left: None }
+        Self { called: BTreeSet::new(), due: BTreeSet::new(), is_second: false, last_object: None }
     }
 }
 
 impl<K: Ord> Reinvocation<K> {
-    /// Begins the second round, with the object as others left it.
+    /// Begins the second round with the current object. If others changed it since the first round,
+    /// all reinvocable callees are due.
     pub fn begin_second(&mut self, object: Option<&Value>) {
         self.is_second = true;
-        if self.left.as_ref() != object {
-            self.changed();
+        if self.last_object.as_ref() != object {
+            self.mark_changed();
         }
     }
 
-    /// Ends a round.
+    /// Ends a round. The first one remembers the object.
     pub fn end(&mut self, object: Option<&Value>) {
-        if !self.is_second && !self.asked.is_empty() {
-            self.left = object.cloned();
+        if !self.is_second && !self.called.is_empty() {
+            self.last_object = object.cloned();
         }
     }
 
-    /// Whether to ask at all in this round.
-    pub fn wants(&self, who: &K) -> bool {
-        !self.is_second || self.again.contains(who)
+    /// Whether to call `callee` in this round.
+    pub fn should_invoke(&self, callee: &K) -> bool {
+        !self.is_second || self.due.contains(callee)
     }
 
-    /// The object is not any more what those asked so far have seen.
-    pub fn changed(&mut self) {
-        self.again.append(&mut self.asked);
+    /// Records that the object changed: the callees that were called before are due again.
+    pub fn mark_changed(&mut self) {
+        self.due.append(&mut self.called);
     }
 
-    /// Somebody was asked who wants to be asked again when the object changes.
-    pub fn asked(&mut self, who: K) {
-        self.asked.insert(who);
+    /// Records the call of a reinvocable callee.
+    pub fn record(&mut self, callee: K) {
+        self.called.insert(callee);
     }
 }
 
@@ -64,17 +65,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_has_seen_another_object_is_asked_again() {
+    fn callees_that_saw_an_older_object_are_called_again() {
         let (first, last) = (json!({"round": 1}), json!({"round": 2}));
-        for (object, wanted) in [(&first, [true, false, false]), (&last, [true, true, false])] {
+        for (object, expected) in [(&first, [true, false, false]), (&last, [true, true, false])] {
             let mut rounds = Reinvocation::default();
-            assert!(["before", "after", "never"].iter().all(|who| rounds.wants(who)));
-            rounds.asked("before");
-            rounds.changed();
-            rounds.asked("after");
+            assert!(["before", "after", "never"].iter().all(|callee| rounds.should_invoke(callee)));
+            rounds.record("before");
+            rounds.mark_changed();
+            rounds.record("after");
             rounds.end(Some(&first));
             rounds.begin_second(Some(object));
-            assert_eq!(["before", "after", "never"].map(|who| rounds.wants(&who)), wanted);
+            assert_eq!(
+                ["before", "after", "never"].map(|callee| rounds.should_invoke(&callee)),
+                expected
+            );
         }
     }
 }

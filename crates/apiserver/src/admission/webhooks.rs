@@ -1,9 +1,9 @@
-//! Dynamic admission: the webhooks that MutatingWebhookConfigurations and
-//! ValidatingWebhookConfigurations name are asked about writes.
+//! Dynamic admission: writes are sent to the webhooks of MutatingWebhookConfigurations and
+//! ValidatingWebhookConfigurations.
 //!
-//! [`follow`] keeps the table of configurations that is in effect; [`dispatch`] decides who is asked
-//! and what becomes of the answers; [`review`] is the AdmissionReview on the wire. A write fails
-//! closed: a webhook that cannot be asked refuses it unless its configuration says `Ignore`. With no
+//! [`follow`] maintains the table of configurations in effect. [`dispatch`] decides which webhooks
+//! are called and enforces their responses. [`review`] is the AdmissionReview on the wire. A write
+//! fails closed: a failed call refuses it unless the configuration says `Ignore`. With no
 //! configuration there is no table, and a write costs one load of a pointer.
 
 mod dispatch;
@@ -16,12 +16,15 @@ use hook::Hook;
 use super::policies;
 use crate::resource::Resource;
 
-/// The group of the kinds that configure admission.
+/// The API group of the kinds that configure admission.
 pub const GROUP: &str = "admissionregistration.k8s.io";
+/// The plural of MutatingWebhookConfiguration.
 pub const MUTATING: &str = "mutatingwebhookconfigurations";
+/// The plural of ValidatingWebhookConfiguration.
 pub const VALIDATING: &str = "validatingwebhookconfigurations";
 
-/// Kinds of [`GROUP`] that neither webhooks nor policies are asked about, lest one locks itself in.
+/// Kinds of [`GROUP`] that neither webhooks nor policies see, so that none of them can prevent its
+/// own repair.
 const EXEMPT: [&str; 6] = [
     MUTATING,
     VALIDATING,
@@ -31,14 +34,15 @@ const EXEMPT: [&str; 6] = [
     policies::MUTATING_BINDINGS,
 ];
 
+/// Whether writes of the resource bypass webhooks and policies.
 pub(super) fn is_exempt(resource: &Resource) -> bool {
     resource.group == GROUP && EXEMPT.contains(&resource.plural.as_str())
 }
 
-/// The webhooks in effect, in the order in which they are asked: by name of their configuration,
-/// then as they stand there.
+/// The webhooks in effect, in the order of their calls: by name of their configuration, then by
+/// position in it.
 #[derive(Default)]
-pub struct Table {
+pub struct WebhookTable {
     mutating: Vec<Hook>,
     validating: Vec<Hook>,
 }

@@ -1,44 +1,48 @@
-//! How other servers come to believe whom this one serves: a certificate of an authority of its
-//! own, and the objects from which they learn of it.
+//! How aggregated servers come to trust the user headers of this server: a certificate from its own
+//! CA, and the objects that publish this CA.
 
 use std::sync::Arc;
 
 use api_meta::status::Status;
 use serde_json::{Value, json};
 
-use crate::registry::{Registry, Target, WriteOptions};
+use crate::registry::{Registry, WriteOptions, WriteTarget};
 use crate::strategy::Operation;
 
 const NAMESPACE: &str = "kube-system";
-/// ConfigMap with the authorities.
+/// The ConfigMap with the CA certificates.
 const CONFIG_MAP: &str = "extension-apiserver-authentication";
-/// Role that lets it be read.
+/// The Role that allows reading the ConfigMap.
 const READER: &str = "extension-apiserver-authentication-reader";
-/// Common name of the certificate.
+/// The common name of the client certificate.
 pub const COMMON_NAME: &str = "front-proxy-client";
 
-/// The identity by which another server believes the headers that tell it a user.
+/// The identity of this server towards aggregated servers, which trust its user headers because of
+/// it.
 #[derive(Clone)]
 pub struct FrontProxy {
-    /// PEM of the authority. It must vouch for nobody else: whoever has a certificate of it can be
-    /// anybody.
+    /// The CA certificate in PEM. This CA must sign no other certificates: whoever has one can
+    /// impersonate any user.
     pub authority_pem: Arc<str>,
-    /// PEM of a client certificate of that authority for [`COMMON_NAME`], and its key.
+    /// The client certificate for [`COMMON_NAME`] from that CA, in PEM.
     pub certificate_pem: Arc<str>,
+    /// The private key of the certificate, in PEM.
     pub key_pem: Arc<str>,
 }
 
 impl FrontProxy {
+    /// The client certificate and its key, in PEM.
     pub(super) fn identity(&self) -> (Arc<str>, Arc<str>) {
         (self.certificate_pem.clone(), self.key_pem.clone())
     }
 }
 
-/// Writes what aggregated servers read: authorities and header names, and the right to read them.
-/// Authorities that other replicas of this server have written stay.
+/// Writes the ConfigMap that aggregated servers read, with CA certificates and header names, and
+/// the Role that allows reading it. CA certificates of other replicas are retained.
+/// `client_authorities_pem` is the CA of client certificates, in PEM.
 ///
 /// # Errors
-/// The storage's.
+/// The status of a failed write.
 pub async fn publish(
     registry: &Registry,
     front_proxy: &FrontProxy,
@@ -57,7 +61,8 @@ pub async fn publish(
         data["client-ca-file"] = pem.into();
     }
     let map = json!({"metadata": {"name": CONFIG_MAP}, "data": data});
-    put(registry, "", "configmaps", CONFIG_MAP, map, &|old| merged(old, &data)).await?;
+    create_or_update(registry, "", "configmaps", CONFIG_MAP, map, &|old| merge_data(old, &data))
+        .await?;
     let rules = json!([{
         "apiGroups": [""], "resources": ["configmaps"], "resourceNames": [CONFIG_MAP],
         "verbs": ["get", "list", "watch"],
@@ -70,11 +75,14 @@ pub async fn publish(
         },
         "rules": rules,
     });
-    put(registry, "rbac.authorization.k8s.io", "roles", READER, role, &|old| old.clone()).await
+    create_or_update(registry, "rbac.authorization.k8s.io", "roles", READER, role, &|old| {
+        old.clone()
+    })
+    .await
 }
 
-/// The stored map with these entries; authorities are added to those that are there.
-fn merged(old: &Value, data: &Value) -> Value {
+/// The stored ConfigMap with these entries. CA certificates are appended to the stored ones.
+fn merge_data(old: &Value, data: &Value) -> Value {
     let mut new = old.clone();
     for (key, value) in data.as_object().into_iter().flatten() {
         let before = old["data"][key].as_str().unwrap_or_default();
@@ -89,8 +97,8 @@ fn merged(old: &Value, data: &Value) -> Value {
     new
 }
 
-/// Creates an object, or changes the one that is there.
-async fn put(
+/// Creates an object, or updates the stored one.
+async fn create_or_update(
     registry: &Registry,
     group: &str,
     plural: &str,
@@ -102,9 +110,9 @@ async fn put(
     let options = WriteOptions::system();
     match registry.create(&resource, NAMESPACE, object, &options).await {
         Err(status) if status.reason == "AlreadyExists" => {}
-        outcome => return outcome.map(drop),
+        result => return result.map(drop),
     }
-    let target = Target { resource: &resource, namespace: NAMESPACE, name };
+    let target = WriteTarget { resource: &resource, namespace: NAMESPACE, name };
     let change = |old: &Value| Ok(change(old));
     registry.modify(&target, Operation::Update, &options, &change).await.map(drop)
 }

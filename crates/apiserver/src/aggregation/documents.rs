@@ -1,4 +1,4 @@
-//! What another server says that it serves: discovery and schemas of one version.
+//! Fetches discovery and schemas of one version from another server.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,11 @@ use crate::registry::Registry;
 
 const REFERENCE: &str = "#/definitions/";
 
-/// Asks for everything. Schemas may be missing; without discovery nothing is known.
+/// Fetches discovery and schemas. Schemas may be missing; without discovery the fetch fails.
+/// `before` is the last result, whose OpenAPI v2 document is reused while it is unchanged.
 ///
 /// # Errors
-/// Why there is no discovery.
+/// Why discovery failed.
 pub(super) async fn fetch(
     registry: &Registry,
     api: &Api,
@@ -46,11 +47,11 @@ async fn resources(registry: &Registry, api: &Api, remote: &Remote) -> Result<Ve
         }
     }
     let (_, list) = get(registry, remote, &api.path(), "application/json").await?;
-    Ok(from_legacy(&list))
+    Ok(resources_from_list(&list))
 }
 
-/// The resources of an APIResourceList as aggregated discovery has them.
-fn from_legacy(list: &Value) -> Vec<Value> {
+/// Converts an APIResourceList to the resources of aggregated discovery.
+fn resources_from_list(list: &Value) -> Vec<Value> {
     let kind = |entry: &Value| {
         let field = |name: &str| str_of(&entry[name]);
         json!({"group": field("group"), "version": field("version"), "kind": field("kind")})
@@ -88,7 +89,7 @@ fn from_legacy(list: &Value) -> Vec<Value> {
     resources
 }
 
-/// From the address that its index gives: `/openapi/v3/apis/…?hash=…`.
+/// The hash in the URL that the OpenAPI index lists: `/openapi/v3/apis/…?hash=…`.
 async fn v3_hash(registry: &Registry, api: &Api, remote: &Remote) -> Option<String> {
     let (_, index) = get(registry, remote, "/openapi/v3", "application/json").await.ok()?;
     let address = index["paths"][api.path().trim_start_matches('/')]["serverRelativeURL"].as_str();
@@ -97,7 +98,7 @@ async fn v3_hash(registry: &Registry, api: &Api, remote: &Remote) -> Option<Stri
 
 enum Schemas {
     Same,
-    /// The part of this version, and the tag of the whole.
+    /// The part of this version, and the `ETag` of the whole document.
     New(Bytes, String),
     None,
 }
@@ -105,26 +106,28 @@ enum Schemas {
 async fn v2(registry: &Registry, api: &Api, remote: &Remote, tag: &str) -> Schemas {
     let headers = [(ACCEPT, "application/json"), (IF_NONE_MATCH, tag)];
     let headers = if tag.is_empty() { &headers[..1] } else { &headers[..] };
-    let Ok(answer) = remote.ask(registry, Method::GET, "/openapi/v2", headers).await else {
+    let Ok(response) = remote.request(registry, Method::GET, "/openapi/v2", headers).await else {
         return Schemas::None;
     };
-    if answer.status() == StatusCode::NOT_MODIFIED {
+    if response.status() == StatusCode::NOT_MODIFIED {
         return Schemas::Same;
     }
-    let Ok(document) = serde_json::from_slice::<Value>(answer.body()) else { return Schemas::None };
-    let tag = text(answer.headers(), &ETAG);
-    Schemas::New(part_of(&document, &api.path()).to_string().into(), tag.to_owned())
+    let Ok(document) = serde_json::from_slice::<Value>(response.body()) else {
+        return Schemas::None;
+    };
+    let tag = text(response.headers(), &ETAG);
+    Schemas::New(extract_version(&document, &api.path()).to_string().into(), tag.to_owned())
 }
 
-/// `paths` below `path` and the `definitions` that they lead to.
-fn part_of(document: &Value, path: &str) -> Value {
-    let below = |place: &str| place.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
+/// Extracts the `paths` below `path` and the `definitions` that they refer to.
+fn extract_version(document: &Value, path: &str) -> Value {
+    let below = |key: &str| key.strip_prefix(path).is_some_and(|rest| rest.starts_with('/'));
     let all = document["paths"].as_object();
     let paths: Map<String, Value> = all
         .into_iter()
         .flatten()
-        .filter(|(place, _)| below(place))
-        .map(|(place, entry)| (place.clone(), entry.clone()))
+        .filter(|(key, _)| below(key))
+        .map(|(key, entry)| (key.clone(), entry.clone()))
         .collect();
     let paths = Value::Object(paths);
     let mut definitions = Map::new();
@@ -141,7 +144,7 @@ fn part_of(document: &Value, path: &str) -> Value {
     json!({"paths": paths, "definitions": definitions})
 }
 
-/// Names of the definitions that a part of a document refers to.
+/// Collects the names of the definitions that a part of a document refers to.
 fn references(value: &Value, names: &mut BTreeSet<String>) {
     match value {
         Value::Object(map) => {
@@ -154,22 +157,22 @@ fn references(value: &Value, names: &mut BTreeSet<String>) {
     }
 }
 
-/// Adds the part of another server's document to one of this server's. A definition that is there
-/// under the same name and differs comes under another.
+/// Merges the part of another server's document into this server's. A different definition of an
+/// existing name gets a new name.
 pub(crate) fn merge_v2(document: &mut Value, part: &Value) {
     let mut part = part.clone();
-    let theirs = part["definitions"].take();
+    let definitions = part["definitions"].take();
     let mut renamed = Vec::new();
-    for (name, definition) in theirs.as_object().into_iter().flatten() {
-        let ours = &document["definitions"][name];
-        if !ours.is_null() && ours != definition {
+    for (name, definition) in definitions.as_object().into_iter().flatten() {
+        let existing = &document["definitions"][name];
+        if !existing.is_null() && existing != definition {
             let free = (2..).map(|number| format!("{name}_v{number}"));
             let new = free.into_iter().find(|new| document["definitions"][new].is_null());
             renamed.extend(new.map(|new| (name.clone(), new)));
         }
     }
     let rename = |value: &mut Value| rename_references(value, &renamed);
-    for (name, definition) in theirs.as_object().into_iter().flatten() {
+    for (name, definition) in definitions.as_object().into_iter().flatten() {
         let mut definition = definition.clone();
         rename(&mut definition);
         let new = renamed.iter().find(|(old, _)| old == name).map_or(name, |(_, new)| new);
@@ -203,10 +206,10 @@ async fn get(
     path: &str,
     accept: &str,
 ) -> Result<(HeaderMap, Value), String> {
-    let answer = remote.ask(registry, Method::GET, path, &[(ACCEPT, accept)]).await;
-    let (parts, body) = answer.map_err(|error| error.to_string())?.into_parts();
+    let response = remote.request(registry, Method::GET, path, &[(ACCEPT, accept)]).await;
+    let (parts, body) = response.map_err(|error| error.to_string())?.into_parts();
     if !parts.status.is_success() {
-        return Err(format!("{path} answers {}", parts.status));
+        return Err(format!("{path} returned {}", parts.status));
     }
     let value = serde_json::from_slice(&body).map_err(|error| format!("{path}: {error}"))?;
     Ok((parts.headers, value))

@@ -1,14 +1,14 @@
-//! The priorities of the groups of Kubernetes itself, and of all others.
+//! The priorities of the built-in groups of Kubernetes, and of all others.
 
 use super::Priority;
 
-/// Of groups that come from definitions.
+/// The priority of groups from CustomResourceDefinitions.
 const CUSTOM: Priority = Priority { group: 1000, version: 100 };
 
 /// Group, version, and their priorities, as kube-apiserver 1.36 registers them.
 const BUILT_IN: [(&str, &str, i64, i64); 22] = [
     ("", "v1", 18_000, 1),
-    // Has no APIService, and comes before all that have one.
+    // Has no APIService, and precedes all groups that have one.
     ("apiregistration.k8s.io", "v1", 20_001, 1),
     ("apps", "v1", 17_800, 15),
     ("events.k8s.io", "v1", 17_750, 15),

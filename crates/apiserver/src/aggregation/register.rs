@@ -1,8 +1,8 @@
-//! Keeps true: every version that this server serves has an APIService.
+//! Invariant: every version that this server serves has an APIService.
 //!
-//! Those of built-in groups are written at the start and left to the administrator then; those of
-//! custom resources come, stay and go with their definitions. An APIService without the label was
-//! made by somebody, and is left alone.
+//! The APIServices of built-in groups are written at the start, and later left to the
+//! administrator. Those of custom resources are created, corrected and deleted with their
+//! definitions. An APIService without the label was created by a user and is not touched.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use super::{GROUP, PLURAL, priorities};
 use crate::backoff::pause_after;
 use crate::catalog::Catalog;
-use crate::registry::{DeleteOptions, Registry, Target, Update, WriteOptions};
+use crate::registry::{DeleteOptions, Registry, Update, WriteOptions, WriteTarget};
 use crate::resource::Resource;
 use crate::strategy::Operation;
 
@@ -22,15 +22,15 @@ const LABEL: &str = "kube-aggregator.kubernetes.io/automanaged";
 const ON_START: &str = "onstart";
 const ALWAYS: &str = "true";
 
-/// Runs until APIServices are served no more.
+/// Reconciles until APIServices are no longer served. Failures are logged and retried with backoff.
 pub async fn run(registry: Arc<Registry>) {
     let Some(resource) = registry.find(GROUP, PLURAL) else { return };
     let mut updates = registry.subscribe(&resource);
     let mut generation = registry.generation();
     let mut stored: BTreeMap<String, Value> = BTreeMap::new();
     let Some(first) = updates.next().await else { return };
-    learn(&mut stored, first);
-    // Until the first round has succeeded, built-in groups are held to what they should be.
+    apply_update(&mut stored, first);
+    // Until the first round has succeeded, APIServices of built-in groups are corrected, too.
     let mut starting = true;
     let mut failures = 0;
     loop {
@@ -44,7 +44,7 @@ pub async fn run(registry: Arc<Registry>) {
         }
         tokio::select! {
             update = updates.next() => match update {
-                Some(update) => learn(&mut stored, update),
+                Some(update) => apply_update(&mut stored, update),
                 None => return,
             },
             changed = generation.changed() => if changed.is_err() { return },
@@ -53,7 +53,7 @@ pub async fn run(registry: Arc<Registry>) {
     }
 }
 
-fn learn(stored: &mut BTreeMap<String, Value>, update: Update) {
+fn apply_update(stored: &mut BTreeMap<String, Value>, update: Update) {
     match update {
         Update::Reset(objects) => {
             *stored = objects.iter().map(|one| (one.name.to_string(), one.value())).collect();
@@ -71,10 +71,10 @@ fn learn(stored: &mut BTreeMap<String, Value>, update: Update) {
     }
 }
 
-/// The objects of all that is served, by name.
+/// The desired APIServices, by name.
 fn desired(catalog: &Catalog) -> BTreeMap<String, Value> {
     let mut desired = BTreeMap::new();
-    // Their own group has none.
+    // The group of APIServices has none itself.
     for group in catalog.groups().filter(|group| *group != GROUP) {
         for version in catalog.versions(group) {
             let custom = catalog.resources(group, version).all(|resource| resource.custom);
@@ -105,43 +105,48 @@ async fn reconcile(
     starting: bool,
 ) -> Result<(), Status> {
     let desired = desired(&registry.catalog());
-    let managed = |object: &Value| match object["metadata"]["labels"][LABEL].as_str() {
+    let is_managed = |object: &Value| match object["metadata"]["labels"][LABEL].as_str() {
         Some(ALWAYS) => true,
         Some(ON_START) => starting,
         _ => false,
     };
-    let put = desired.iter().map(|(name, wanted)| async move {
-        let target = Target { resource, namespace: "", name };
+    let writes = desired.iter().map(|(name, object)| async move {
+        let target = WriteTarget { resource, namespace: "", name };
         match stored.get(name) {
-            None if managed(wanted) => create(registry, resource, wanted).await,
-            Some(found) if managed(found) && found["spec"] != wanted["spec"] => {
-                correct(registry, &target, wanted).await
+            None if is_managed(object) => create(registry, resource, object).await,
+            Some(found) if is_managed(found) && found["spec"] != object["spec"] => {
+                correct(registry, &target, object).await
             }
             _ => Ok(()),
         }
     });
-    let gone = stored.iter().filter(|(name, found)| !desired.contains_key(*name) && managed(found));
-    let remove = gone.map(|(name, found)| async move {
-        let target = Target { resource, namespace: "", name };
+    let obsolete =
+        stored.iter().filter(|(name, found)| !desired.contains_key(*name) && is_managed(found));
+    let deletes = obsolete.map(|(name, found)| async move {
+        let target = WriteTarget { resource, namespace: "", name };
         delete(registry, &target, found).await
     });
-    // Together, so that the storage commits them together.
-    let (put, removed) =
-        tokio::join!(futures::future::join_all(put), futures::future::join_all(remove));
-    put.into_iter().chain(removed).collect()
+    // Concurrently, so that the storage commits them in one batch.
+    let (writes, deletions) =
+        tokio::join!(futures::future::join_all(writes), futures::future::join_all(deletes));
+    writes.into_iter().chain(deletions).collect()
 }
 
-async fn create(registry: &Registry, resource: &Resource, wanted: &Value) -> Result<(), Status> {
-    match registry.create(resource, "", wanted.clone(), &WriteOptions::system()).await {
+async fn create(registry: &Registry, resource: &Resource, object: &Value) -> Result<(), Status> {
+    match registry.create(resource, "", object.clone(), &WriteOptions::system()).await {
         Err(status) if status.reason != "AlreadyExists" => Err(status),
         _ => Ok(()),
     }
 }
 
-async fn correct(registry: &Registry, target: &Target<'_>, wanted: &Value) -> Result<(), Status> {
+async fn correct(
+    registry: &Registry,
+    target: &WriteTarget<'_>,
+    object: &Value,
+) -> Result<(), Status> {
     let change = |old: &Value| {
         let mut new = old.clone();
-        new["spec"] = wanted["spec"].clone();
+        new["spec"] = object["spec"].clone();
         Ok(new)
     };
     let options = WriteOptions::system();
@@ -151,8 +156,12 @@ async fn correct(registry: &Registry, target: &Target<'_>, wanted: &Value) -> Re
     }
 }
 
-/// Another object that came under this name meanwhile stays.
-async fn delete(registry: &Registry, target: &Target<'_>, found: &Value) -> Result<(), Status> {
+/// Deletes an APIService, unless another object has its name by now.
+async fn delete(
+    registry: &Registry,
+    target: &WriteTarget<'_>,
+    found: &Value,
+) -> Result<(), Status> {
     let options = DeleteOptions { uid: Some(found.uid().to_owned()), ..DeleteOptions::default() };
     match registry.delete(target, &options, &WriteOptions::system()).await {
         Err(status) if !matches!(status.code, 404 | 409) => Err(status),

@@ -1,4 +1,4 @@
-//! One other server: where it is, how it is believed, the connections to it.
+//! One aggregated server: its location, how it is trusted, and the connections to it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,51 +18,52 @@ use serde_json::Value;
 use tokio::sync::Notify;
 
 use super::FrontProxy;
-use super::proxy::tell_user;
+use super::proxy::set_user_headers;
 use crate::attributes::{GROUP_MASTERS, UserInfo};
 use crate::body::BoxError;
 use crate::fields::str_of;
 use crate::registry::Registry;
 use crate::webhook::{Connector, Trust, reason};
 
-/// Who this server is when it asks on its own account.
+/// The user name of this server's own requests.
 const OWN_NAME: &str = "system:kube-aggregator";
-/// An answer to such a question must be there within this, and not be larger.
-const ANSWER_TIME_MAX: Duration = Duration::from_secs(5);
-const ANSWER_SIZE_MAX: usize = 16 * 1024 * 1024;
-/// Endpoints of one server whose connections are kept.
+/// The deadline of the response to such a request.
+const RESPONSE_TIME_MAX: Duration = Duration::from_secs(5);
+/// The size of such a response, in bytes.
+const RESPONSE_SIZE_MAX: usize = 16 * 1024 * 1024;
+/// The number of endpoints of one server with pooled connections.
 const TARGETS_MAX: usize = 8;
-/// How long a connection without a request is kept.
+/// How long an idle connection is pooled.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// The body of a request on its way to another server.
+/// The body of a request to another server.
 pub(crate) type RequestBody = UnsyncBoxBody<Bytes, BoxError>;
 type HttpClient = Client<Connector, RequestBody>;
 
-/// Why there is no answer. Text in the words of Go's `net/http`.
+/// Why there is no response, in the words of Go's `net/http`.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
 pub(crate) struct SendError(pub String);
 
-/// See the module. Another spec of the APIService is another value.
+/// An aggregated server. When the spec of the APIService changes, a new value is created.
 pub(crate) struct Remote {
     pub namespace: String,
     pub service: String,
     pub port: u16,
     trust: Trust,
     clients: Mutex<BTreeMap<(String, u16), HttpClient>>,
-    /// Told when it should be looked at again, before it is time.
-    pub(super) doubted: Notify,
+    /// Notified when the server should be checked before the interval ends.
+    pub(super) recheck: Notify,
 }
 
 impl Remote {
-    /// From a validated `spec` that names a Service.
+    /// Creates the server from a validated `spec` that names a Service.
     pub(super) fn of(spec: &Value, front_proxy: Option<&FrontProxy>) -> Self {
         let service = &spec["service"];
         let bundle = str_of(&spec["caBundle"]);
         let port = service["port"].as_u64().and_then(|port| port.try_into().ok());
         let trust = Trust {
-            // What does not decode is no reason to believe the machine's authorities.
+            // An undecodable bundle is passed on, so that the system CAs are not trusted instead.
             ca_bundle: STANDARD.decode(bundle).unwrap_or_else(|_| bundle.into()),
             unverified: spec["insecureSkipTLSVerify"] == true,
             identity: front_proxy.map(FrontProxy::identity),
@@ -73,40 +74,42 @@ impl Remote {
             port: port.unwrap_or(443),
             trust,
             clients: Mutex::default(),
-            doubted: Notify::new(),
+            recheck: Notify::new(),
         }
     }
 
-    /// Where it is at the moment.
+    /// The current host and port.
     ///
     /// # Errors
-    /// The Service leads nowhere.
+    /// The Service has no address.
     pub(super) async fn target(&self, registry: &Registry) -> Result<(String, u16), SendError> {
         registry.service_target(&self.namespace, &self.service, self.port).await.map_err(SendError)
     }
 
-    /// Sends a request whose URI is a path, over HTTP/1.1. The body of the answer has no deadline.
+    /// Sends a request whose URI is a path, over HTTP/1.1. The body of the response has no
+    /// deadline.
     ///
     /// # Errors
-    /// The server cannot be reached or is not believed; it is then looked at again soon.
+    /// The server cannot be reached or is not trusted; it is then rechecked soon.
     pub(crate) async fn send(
         &self,
         registry: &Registry,
         request: Request<RequestBody>,
     ) -> Result<Response<Incoming>, SendError> {
-        let sent = self.try_send(registry, request).await;
-        if sent.is_err() {
-            self.doubted.notify_one();
+        let result = self.try_send(registry, request).await;
+        if result.is_err() {
+            self.recheck.notify_one();
         }
-        sent
+        result
     }
 
-    /// Asks on this server's own account, with every right, and reads the whole answer.
+    /// Sends a request of this server itself, as a member of the masters group, and reads the whole
+    /// response.
     ///
     /// # Errors
-    /// As [`Remote::send`], also when it takes longer than [`ANSWER_TIME_MAX`] or is larger than
-    /// [`ANSWER_SIZE_MAX`].
-    pub(crate) async fn ask(
+    /// As [`Remote::send`], and when the response takes longer than [`RESPONSE_TIME_MAX`] or is
+    /// larger than [`RESPONSE_SIZE_MAX`].
+    pub(crate) async fn request(
         &self,
         registry: &Registry,
         method: Method,
@@ -121,15 +124,15 @@ impl Remote {
             let value = HeaderValue::from_str(value).map_err(|error| failed(&error))?;
             request.headers_mut().insert(name, value);
         }
-        tell_user(request.headers_mut(), &UserInfo::new(OWN_NAME, &[GROUP_MASTERS]));
-        let answer = async {
+        set_user_headers(request.headers_mut(), &UserInfo::new(OWN_NAME, &[GROUP_MASTERS]));
+        let response = async {
             let (parts, body) = self.try_send(registry, request).await?.into_parts();
-            let body = Limited::new(body, ANSWER_SIZE_MAX).collect().await;
+            let body = Limited::new(body, RESPONSE_SIZE_MAX).collect().await;
             let body = body.map_err(|error| SendError(reason(&*error)))?.to_bytes();
             Ok(Response::from_parts(parts, body))
         };
-        let answered = tokio::time::timeout(ANSWER_TIME_MAX, answer).await;
-        answered.unwrap_or_else(|_| Err(failed(&"context deadline exceeded")))
+        let result = tokio::time::timeout(RESPONSE_TIME_MAX, response).await;
+        result.unwrap_or_else(|_| Err(failed(&"context deadline exceeded")))
     }
 
     async fn try_send(
@@ -169,7 +172,7 @@ impl Remote {
     }
 }
 
-/// `host:port`, brackets around an IPv6 address.
+/// Formats `host:port`, with brackets around an IPv6 address.
 pub(super) fn authority((host, port): &(String, u16)) -> String {
     if host.contains(':') { format!("[{host}]:{port}") } else { format!("{host}:{port}") }
 }

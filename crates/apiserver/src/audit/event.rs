@@ -1,4 +1,5 @@
-//! One line of the audit log: an Event of `audit.k8s.io/v1`, fields in upstream's order.
+//! One line of the audit log: an Event of `audit.k8s.io/v1`, with its fields in the order of
+//! kube-apiserver.
 
 use std::collections::BTreeMap;
 
@@ -6,49 +7,60 @@ use api_meta::status::Status;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::policy::{Level, Stage};
+use super::policy::{AuditLevel, Stage};
 use crate::attributes::UserInfo;
 use crate::request::RequestInfo;
 
-/// Bytes of one event. Above it goes without bodies, and says so.
+/// The size of one event, in bytes. A larger event is written without bodies and with an
+/// annotation.
 pub const EVENT_SIZE_MAX: usize = 100 * 1024;
-/// What an event without its bodies says.
+/// The annotation of an event without its bodies.
 const TRUNCATED: &str = "audit.k8s.io/truncated";
 
+/// An audit event. See the Kubernetes API reference for its fields.
 #[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Event {
     kind: &'static str,
     api_version: &'static str,
+    /// The name of an [`AuditLevel`].
     pub level: &'static str,
     #[serde(rename = "auditID")]
     pub audit_id: String,
+    /// The name of a [`Stage`].
     pub stage: &'static str,
+    /// Path and query.
     #[serde(rename = "requestURI")]
     pub request_uri: String,
     pub verb: &'static str,
     pub user: User,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub impersonated_user: Option<User>,
+    /// The addresses of the client and of proxies, the client first.
     #[serde(rename = "sourceIPs", skip_serializing_if = "Vec::is_empty")]
     pub source_ips: Vec<String>,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub user_agent: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub object_ref: Option<ObjectRef>,
+    /// The fields of a `Status`, and the HTTP status as `code`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_status: Option<Value>,
+    /// The request body at the levels that include it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub request_object: Option<Value>,
+    /// The response body at the level that includes it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response_object: Option<Value>,
+    /// RFC 3339, to the microsecond.
     pub request_received_timestamp: String,
+    /// RFC 3339, to the microsecond.
     pub stage_timestamp: String,
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Who asked, or whom that one stood in for.
+/// The caller, or the user whom the caller impersonates.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct User {
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -72,7 +84,7 @@ impl From<&UserInfo> for User {
     }
 }
 
-/// What was asked for.
+/// The object or resource of a request.
 #[derive(Clone, Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectRef {
@@ -93,6 +105,7 @@ pub struct ObjectRef {
 }
 
 impl ObjectRef {
+    /// The reference in the path of a request; `None` for a path that is no resource.
     pub fn of(info: &RequestInfo) -> Option<Self> {
         info.is_resource.then(|| Self {
             resource: info.resource.clone(),
@@ -105,7 +118,7 @@ impl ObjectRef {
         })
     }
 
-    /// Takes over what the object of the request says and the path does not.
+    /// Adds what the metadata of the request's object says and the path does not.
     pub fn complete(&mut self, object: &Value) {
         for (field, name) in [
             (&mut self.namespace, "namespace"),
@@ -120,19 +133,19 @@ impl ObjectRef {
     }
 }
 
-/// Now, to the microsecond.
+/// The current time in RFC 3339, to the microsecond.
 pub fn now() -> String {
     time(jiff::Timestamp::now())
 }
 
-/// A time, to the microsecond.
+/// Formats a time in RFC 3339, to the microsecond.
 pub fn time(at: jiff::Timestamp) -> String {
     at.strftime("%Y-%m-%dT%H:%M:%S.%6fZ").to_string()
 }
 
 impl Event {
-    /// Of a request that has just come in.
-    pub fn new(level: Level, audit_id: &str, request_uri: &str, info: &RequestInfo) -> Self {
+    /// Creates the event of a request that has just arrived. Both times are now.
+    pub fn new(level: AuditLevel, audit_id: &str, request_uri: &str, info: &RequestInfo) -> Self {
         let now = now();
         Self {
             kind: "Event",
@@ -156,7 +169,8 @@ impl Event {
         }
     }
 
-    /// The line, its end included. Bodies that make it too long are left out.
+    /// Encodes the event as a line, including its newline. Removes bodies that exceed
+    /// [`EVENT_SIZE_MAX`].
     pub fn line(&mut self) -> Vec<u8> {
         let encode = |event: &Self| {
             let mut line = serde_json::to_vec(event).expect("texts and trees serialise");
@@ -173,24 +187,24 @@ impl Event {
     }
 }
 
-/// The part of a `Status` that is told at every level.
+/// The fields of a `Status` that are recorded at every level, with the HTTP status `code`.
 pub fn status_of(status: &Value, code: u16) -> Value {
-    let mut told = json!({"metadata": {}});
+    let mut recorded = json!({"metadata": {}});
     for field in ["status", "message", "reason", "details"] {
         if !status[field].is_null() {
-            told[field] = status[field].clone();
+            recorded[field] = status[field].clone();
         }
     }
-    told["code"] = code.into();
-    told
+    recorded["code"] = code.into();
+    recorded
 }
 
-/// The same of a refusal.
+/// Like [`status_of`], for a `Status` with its own code.
 pub fn refusal(status: &Status) -> Value {
     status_of(&status.to_json(), status.code)
 }
 
-/// Takes `managedFields` out of an object, and of the items of a list.
+/// Removes `managedFields` from an object, and from the items of a list.
 pub fn drop_managed_fields(object: &mut Value) {
     let drop = |object: &mut Value| {
         if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {

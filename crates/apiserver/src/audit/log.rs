@@ -1,8 +1,10 @@
-//! The file that events go to: JSON lines, written by a thread of its own, rotated by size and age.
+//! The audit log file: JSON lines, written by its own thread, rotated by size and age.
 //!
-//! A request never waits for the disk, nor has it to wake the writer, which looks every few milliseconds while there is
-//! something to write. What the writer does not keep up with waits in memory, up to [`QUEUED_BYTES_MAX`]; what comes above that, and what cannot be written because the disk is full
-//! or broken, is lost, counted and told in the server's log. A line is written whole or not at all.
+//! A request never waits for the disk and does not wake the writer, which polls every few
+//! milliseconds while there are lines to write. Lines are queued in memory, up to
+//! [`QUEUED_BYTES_MAX`]. Lines above that, and lines that cannot be written because the disk is
+//! full or broken, are lost; they are counted, and an error is logged. A line is written completely
+//! or not at all.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -17,38 +19,41 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use parking_lot::Mutex;
 use prometheus::IntCounterVec;
 
-/// Bytes of events that wait for the disk.
+/// The size of the queued events, in bytes.
 pub const QUEUED_BYTES_MAX: usize = 16 * 1024 * 1024;
-/// Events that wait for the disk.
+/// The number of queued events.
 const QUEUED_MAX: usize = 65_536;
-/// Bytes that are written at once.
+/// The size of one write, in bytes.
 const BATCH_BYTES: usize = 1024 * 1024;
-/// Pause after each batch: handing a line to a writer that waits for it costs a request more than all else of its event.
+/// The pause after each batch. Without it, waking the writer costs a request more than all other
+/// work for its event.
 const BATCH_PAUSE: Duration = Duration::from_millis(5);
-/// Longest time between two checks of the files' ages.
-const AGE_CHECK_EVERY: Duration = Duration::from_secs(60 * 60);
-/// Age at which a file is closed when earlier ones are limited by age alone.
+/// The interval between two checks of the files' ages.
+const AGE_CHECK_INTERVAL: Duration = Duration::from_secs(60 * 60);
+/// The age at which a file is rotated when rotated files are limited by age alone.
 const FILE_AGE: Duration = Duration::from_secs(24 * 60 * 60);
-/// Pause between two complaints in the server's log.
-const COMPLAIN_EVERY: Duration = Duration::from_secs(60);
-/// The names of earlier files tell time as exactly as this.
+/// The minimum interval between two errors in the server's log.
+const ERROR_INTERVAL: Duration = Duration::from_secs(60);
+/// The precision of times in the names of rotated files.
 const MILLISECOND: jiff::SignedDuration = jiff::SignedDuration::from_millis(1);
 
-/// Where the log is and how much of it is kept.
+/// The path of the log and its rotation.
 #[derive(Clone, Debug)]
 pub struct LogSettings {
+    /// The current file. Rotated files are beside it.
     pub path: PathBuf,
-    /// Bytes of one file; at this size a new one is begun.
+    /// The size at which a file is rotated, in bytes.
     pub size_max: u64,
-    /// Older files that are kept; 0 is all.
+    /// The number of rotated files that are retained; 0 for all.
     pub backups_max: usize,
-    /// Age at which older files go; zero is never. No event gets older than this and the time that one file is
-    /// written for, which is this by the number of files, or a day.
+    /// The age at which rotated files are deleted; zero for never. An event gets at most as old as
+    /// this plus the time for which one file is written: this age divided by the number of files,
+    /// or a day.
     pub age_max: Duration,
 }
 
 impl LogSettings {
-    /// Age at which a new file is begun.
+    /// The age at which the current file is rotated.
     fn file_age_max(&self) -> Option<Duration> {
         let files = u32::try_from(self.backups_max).unwrap_or(u32::MAX).saturating_add(1);
         match (self.age_max, self.backups_max) {
@@ -59,22 +64,23 @@ impl LogSettings {
     }
 }
 
-/// See the module.
+/// The open log. Dropping it writes the queued lines.
 pub struct Log {
     sender: Option<SyncSender<Vec<u8>>>,
     queued: Arc<AtomicUsize>,
     lost: IntCounterVec,
-    complained: Mutex<Option<Instant>>,
+    logged_at: Mutex<Option<Instant>>,
     writer: Option<JoinHandle<()>>,
 }
 
 impl Log {
-    /// Opens the file, which is made when it is not there, for its owner alone.
+    /// Opens the file, which is created with mode 0600 if it does not exist, and starts the writer
+    /// thread. Counts lost lines in `lost`, by the label `queue` or `log`.
     ///
     /// # Errors
-    /// It cannot be opened for writing.
+    /// The file cannot be opened for writing, or the thread cannot be started.
     pub fn open(settings: LogSettings, lost: IntCounterVec) -> io::Result<Self> {
-        let mut writer = Writer::open(settings)?;
+        let mut writer = LogWriter::open(settings)?;
         let (sender, receiver) = mpsc::sync_channel(QUEUED_MAX);
         let queued = Arc::new(AtomicUsize::new(0));
         let (of_writer, failed) = (queued.clone(), lost.clone());
@@ -82,10 +88,10 @@ impl Log {
             .name("audit-log".to_owned())
             .spawn(move || writer.run(&receiver, &of_writer, &failed))?;
         let (sender, writer) = (Some(sender), Some(writer));
-        Ok(Self { sender, queued, lost, complained: Mutex::default(), writer })
+        Ok(Self { sender, queued, lost, logged_at: Mutex::default(), writer })
     }
 
-    /// Hands one line to the writer. Never waits.
+    /// Queues one line for the writer. Never waits; a line that exceeds the queue's limits is lost.
     pub fn write(&self, line: Vec<u8>) {
         let size = line.len();
         let queued = self.queued.fetch_add(size, Ordering::AcqRel) + size;
@@ -95,14 +101,14 @@ impl Log {
         }
         self.queued.fetch_sub(size, Ordering::AcqRel);
         self.lost.with_label_values(&["queue"]).inc();
-        if complains(&mut self.complained.lock()) {
-            tracing::error!("the disk does not keep up with the audit log, events are lost");
+        if should_log(&mut self.logged_at.lock()) {
+            tracing::error!("the disk is too slow for the audit log, events are lost");
         }
     }
 }
 
 impl Drop for Log {
-    /// Ends when everything that was handed over has been written, or failed to be.
+    /// Blocks until every queued line was written or failed to be written.
     fn drop(&mut self) {
         drop(self.sender.take());
         if let Some(writer) = self.writer.take() {
@@ -111,30 +117,30 @@ impl Drop for Log {
     }
 }
 
-/// Whether it is time to complain again.
-fn complains(last: &mut Option<Instant>) -> bool {
-    let due = last.is_none_or(|last| last.elapsed() >= COMPLAIN_EVERY);
+/// Whether another error may be logged now.
+fn should_log(last: &mut Option<Instant>) -> bool {
+    let due = last.is_none_or(|last| last.elapsed() >= ERROR_INTERVAL);
     if due {
         *last = Some(Instant::now());
     }
     due
 }
 
-struct Writer {
+struct LogWriter {
     settings: LogSettings,
     file: File,
-    /// Bytes in the file, all of them whole lines.
+    /// The size of the file in bytes, all of them whole lines.
     size: u64,
-    /// Not later than its first line.
+    /// A time not later than the first line of the file.
     begun_at: SystemTime,
-    /// When ages were checked last.
+    /// The time of the last check of ages.
     checked_at: SystemTime,
-    /// By which the newest earlier file is named.
+    /// The time in the name of the newest rotated file.
     rotated_at: jiff::Timestamp,
-    complained: Option<Instant>,
+    logged_at: Option<Instant>,
 }
 
-impl Writer {
+impl LogWriter {
     fn open(settings: LogSettings) -> io::Result<Self> {
         let (file, size) = open(&settings.path)?;
         let begun_at = begun_at(&file, size)?;
@@ -146,15 +152,15 @@ impl Writer {
             begun_at,
             checked_at: UNIX_EPOCH,
             rotated_at,
-            complained: None,
+            logged_at: None,
         })
     }
 
     fn run(&mut self, lines: &Receiver<Vec<u8>>, queued: &AtomicUsize, lost: &IntCounterVec) {
         loop {
-            let first = lines.recv_timeout(AGE_CHECK_EVERY);
+            let first = lines.recv_timeout(AGE_CHECK_INTERVAL);
             if let Err(error) = self.check_age(SystemTime::now()) {
-                self.complain(&error);
+                self.log_error(&error);
             }
             let (mut batch, mut count) = match first {
                 Ok(first) => (first, 1),
@@ -169,7 +175,7 @@ impl Writer {
             }
             if let Err(error) = self.append(&batch) {
                 lost.with_label_values(&["log"]).inc_by(count);
-                self.complain(&error);
+                self.log_error(&error);
             }
             queued.fetch_sub(batch.len(), Ordering::AcqRel);
             #[expect(clippy::disallowed_methods, reason = "the pause lets lines gather")]
@@ -177,16 +183,16 @@ impl Writer {
         }
     }
 
-    fn complain(&mut self, error: &io::Error) {
-        if complains(&mut self.complained) {
+    fn log_error(&mut self, error: &io::Error) {
+        if should_log(&mut self.logged_at) {
             let path = self.settings.path.display();
             tracing::error!(%error, %path, "cannot write the audit log, events are lost");
         }
     }
 
-    /// Begins a new file when this one is old, and removes old ones, at most once an hour.
+    /// Rotates the file if it is old, and removes outdated files, at most once per interval.
     fn check_age(&mut self, now: SystemTime) -> io::Result<()> {
-        if now.duration_since(self.checked_at).is_ok_and(|since| since < AGE_CHECK_EVERY) {
+        if now.duration_since(self.checked_at).is_ok_and(|since| since < AGE_CHECK_INTERVAL) {
             return Ok(());
         }
         self.checked_at = now;
@@ -207,7 +213,7 @@ impl Writer {
                 Ok(())
             }
             Err(error) => {
-                // A part of a line would spoil the next one.
+                // A partial line would corrupt the next one.
                 self.file.set_len(self.size)?;
                 Err(error)
             }
@@ -215,17 +221,18 @@ impl Writer {
     }
 
     fn rotate(&mut self, now: SystemTime) -> io::Result<()> {
-        // Each is named a millisecond later than the one before, so that names sort by age.
+        // Each is named at least a millisecond later than the one before, so that names sort by
+        // age.
         let named_at = jiff::Timestamp::now().max(self.rotated_at + MILLISECOND);
         self.rotated_at = named_at;
-        std::fs::rename(&self.settings.path, backup(&self.settings.path, named_at))?;
+        std::fs::rename(&self.settings.path, backup_path(&self.settings.path, named_at))?;
         (self.file, self.size) = open(&self.settings.path)?;
         self.begun_at = now;
         self.remove_outdated(now)
     }
 
     fn remove_outdated(&self, now: SystemTime) -> io::Result<()> {
-        for old in outdated(&self.settings, now)? {
+        for old in outdated_files(&self.settings, now)? {
             std::fs::remove_file(old)?;
         }
         Ok(())
@@ -238,7 +245,7 @@ fn open(path: &Path) -> io::Result<(File, u64)> {
     Ok((file, size))
 }
 
-/// When the file was made, where its system knows that.
+/// When the file was created, or modified if the file system does not record that.
 fn begun_at(file: &File, size: u64) -> io::Result<SystemTime> {
     if size == 0 {
         return Ok(SystemTime::now());
@@ -248,7 +255,7 @@ fn begun_at(file: &File, size: u64) -> io::Result<SystemTime> {
 }
 
 /// `audit-2026-01-02T03-04-05.678.log` beside `audit.log`.
-fn backup(path: &Path, now: jiff::Timestamp) -> PathBuf {
+fn backup_path(path: &Path, now: jiff::Timestamp) -> PathBuf {
     let (stem, ending) = parts(path);
     let time = now.strftime("%Y-%m-%dT%H-%M-%S.%3f");
     path.with_file_name(format!("{stem}-{time}{ending}"))
@@ -262,7 +269,7 @@ fn parts(path: &Path) -> (String, String) {
     (path.file_stem().map(text).unwrap_or_default(), ending.unwrap_or_default())
 }
 
-/// An earlier file of a log.
+/// A rotated file of a log.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Backup {
     name: String,
@@ -270,7 +277,10 @@ pub(super) struct Backup {
     modified: SystemTime,
 }
 
-/// The earlier files of a log, oldest first.
+/// The rotated files of a log, oldest first.
+///
+/// # Errors
+/// The folder cannot be listed.
 pub(super) fn backups(log: &Path) -> io::Result<Vec<Backup>> {
     let (stem, ending) = parts(log);
     let folder = log.parent().filter(|folder| !folder.as_os_str().is_empty());
@@ -294,8 +304,8 @@ pub(super) fn backups(log: &Path) -> io::Result<Vec<Backup>> {
     Ok(backups)
 }
 
-/// Earlier files that go: those above the number, oldest first, and those above the age.
-fn outdated(settings: &LogSettings, now: SystemTime) -> io::Result<Vec<PathBuf>> {
+/// The rotated files to delete: those above the number, oldest first, and those above the age.
+fn outdated_files(settings: &LogSettings, now: SystemTime) -> io::Result<Vec<PathBuf>> {
     let backups = backups(&settings.path)?;
     let extra = match settings.backups_max {
         0 => 0,
@@ -329,36 +339,37 @@ mod tests {
     }
 
     #[test]
-    fn every_line_is_in_one_of_the_files_and_old_files_go() {
+    fn every_line_is_in_one_of_the_files_and_old_files_are_deleted() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
-        let mut writer = Writer::open(settings(path.clone(), 100)).unwrap();
+        let mut writer = LogWriter::open(settings(path.clone(), 100)).unwrap();
         for number in 0..45 {
             writer.append(&line(number)).unwrap();
         }
         let mut files: Vec<PathBuf> =
             std::fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).collect();
         files.sort();
-        // 9 lines of 11 bytes fit into a file: of five files two old ones and the newest stay.
+        // 9 lines of 11 bytes fit into a file: of five files two rotated ones and the newest
+        // remain.
         assert_eq!(files.len(), 3, "{files:?}");
         let mut text = String::new();
         for file in files {
             assert!(std::fs::metadata(&file).unwrap().len() <= 100);
             text += &std::fs::read_to_string(file).unwrap();
         }
-        let kept: Vec<&str> = text.lines().collect();
-        assert_eq!(kept.first(), Some(&"{\"n\":0018}"));
-        assert_eq!(kept.last(), Some(&"{\"n\":0044}"));
-        assert_eq!(kept.len(), 27);
+        let retained: Vec<&str> = text.lines().collect();
+        assert_eq!(retained.first(), Some(&"{\"n\":0018}"));
+        assert_eq!(retained.last(), Some(&"{\"n\":0044}"));
+        assert_eq!(retained.len(), 27);
     }
 
     #[test]
-    fn events_of_a_quiet_server_grow_no_older_than_they_may() {
+    fn events_of_an_idle_server_are_deleted_at_their_maximum_age() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         let day = Duration::from_secs(24 * 60 * 60);
         let settings = LogSettings { age_max: 30 * day, ..settings(path.clone(), u64::MAX) };
-        let mut writer = Writer::open(settings).unwrap();
+        let mut writer = LogWriter::open(settings).unwrap();
         let files = || std::fs::read_dir(folder.path()).unwrap().count();
         writer.append(&line(1)).unwrap();
         let begun = SystemTime::now();
@@ -374,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn a_disk_that_takes_nothing_loses_events_and_says_so() {
+    fn a_full_disk_counts_lost_events() {
         let lost = lost();
         let log = Log::open(settings("/dev/full".into(), u64::MAX), lost.clone()).unwrap();
         for number in 0..20 {
@@ -389,7 +400,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let fifo = folder.path().join("slow");
         nix::unistd::mkfifo(&fifo, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        // A pipe that nobody reads from takes 64 KiB, and then nothing.
+        // A pipe without a reader takes 64 KiB, and then nothing.
         let reader = OpenOptions::new().read(true).write(true).open(&fifo).unwrap();
         let lost = lost();
         let log = Log::open(settings(fifo, u64::MAX), lost.clone()).unwrap();
@@ -398,8 +409,8 @@ mod tests {
             log.write(line.clone());
         }
         let dropped = lost.with_label_values(&["queue"]).get();
-        let held = (QUEUED_BYTES_MAX / line.len()) as u64;
-        assert!(dropped >= 400 - held - 2, "{dropped} of 400 were dropped");
+        let queued_lines = (QUEUED_BYTES_MAX / line.len()) as u64;
+        assert!(dropped >= 400 - queued_lines - 2, "{dropped} of 400 were dropped");
         let mut drain = reader;
         let reading = std::thread::spawn(move || {
             let mut left = (400 - dropped) as usize * 64 * 1024;
@@ -413,7 +424,7 @@ mod tests {
     }
 
     #[test]
-    fn a_log_that_is_there_is_continued() {
+    fn an_existing_log_is_appended_to() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         for number in 0..2 {

@@ -1,23 +1,25 @@
-//! Which requests are recorded, and how much of them: a Policy of `audit.k8s.io/v1`. Pure.
+//! Which requests are recorded, and in which detail: a Policy of `audit.k8s.io/v1`. Pure.
 
 use serde::Deserialize;
 
 use crate::attributes::UserInfo;
 use crate::request::RequestInfo;
 
-/// How much of a request is recorded. Each holds what those before hold.
+/// The detail in which a request is recorded. Each level includes those before it.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Level {
+pub enum AuditLevel {
+    /// Nothing.
     None,
-    /// Who asked for what, and the answer's status.
+    /// The caller, the request, and the status of the response.
     Metadata,
-    /// Also the body of the request.
+    /// Also the request body.
     Request,
-    /// Also the body of the answer.
+    /// Also the response body.
     RequestResponse,
 }
 
-impl Level {
+impl AuditLevel {
+    /// The name in policies and events.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::None => "None",
@@ -28,17 +30,21 @@ impl Level {
     }
 }
 
-/// When in the life of a request an event is written.
+/// The stage of a request at which an event is written.
 #[derive(Clone, Copy, Debug, Deserialize, PartialEq, Eq)]
 pub enum Stage {
+    /// The request has arrived.
     RequestReceived,
-    /// Of watches only: the head of the answer was sent.
+    /// The response headers were sent. Only of long-running requests.
     ResponseStarted,
+    /// The response was sent.
     ResponseComplete,
+    /// The handler panicked.
     Panic,
 }
 
 impl Stage {
+    /// The name in policies and events.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::RequestReceived => "RequestReceived",
@@ -49,9 +55,10 @@ impl Stage {
     }
 }
 
+/// An audit policy: the first matching rule decides about a request.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
-pub struct Policy {
+pub struct AuditPolicy {
     api_version: String,
     kind: String,
     #[serde(default)]
@@ -68,7 +75,7 @@ pub struct Policy {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "camelCase")]
 struct Rule {
-    level: Level,
+    level: AuditLevel,
     #[serde(default)]
     users: Vec<String>,
     #[serde(default)]
@@ -97,18 +104,22 @@ struct GroupResources {
     resource_names: Vec<String>,
 }
 
-/// What the policy says of one request.
+/// The decision of the policy about one request.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    pub level: Level,
+pub struct AuditDecision {
+    /// [`AuditLevel::None`] excludes the request.
+    pub level: AuditLevel,
+    /// The stages at which no event is written.
     pub omit_stages: Vec<Stage>,
+    /// Whether `managedFields` are removed from recorded bodies.
     pub omit_managed_fields: bool,
 }
 
-/// Resources that are not recorded above [`Level::Metadata`] unless a rule names them.
+/// The group and the resource, with its subresource, of objects that are not recorded above
+/// [`AuditLevel::Metadata`] unless a rule names them.
 pub type Sensitive = (&'static str, &'static str);
 
-/// Those of Kubernetes: what they hold opens doors.
+/// The sensitive resources of Kubernetes, which contain credentials.
 pub const SENSITIVE: &[Sensitive] = &[
     ("", "configmaps"),
     ("", "secrets"),
@@ -116,8 +127,8 @@ pub const SENSITIVE: &[Sensitive] = &[
     ("authentication.k8s.io", "tokenreviews"),
 ];
 
-impl Default for Policy {
-    /// Metadata of everything but health checks, without the stage that says nothing yet.
+impl Default for AuditPolicy {
+    /// Records metadata of everything except health checks, without the stage `RequestReceived`.
     fn default() -> Self {
         let text = "{apiVersion: audit.k8s.io/v1, kind: Policy, omitStages: [RequestReceived], rules: [\
                     {level: None, nonResourceURLs: [/healthz*, /livez*, /readyz*]}, {level: Metadata}]}";
@@ -125,21 +136,21 @@ impl Default for Policy {
     }
 }
 
-impl Policy {
-    /// Reads YAML or JSON.
+impl AuditPolicy {
+    /// Parses a policy in YAML or JSON.
     ///
     /// # Errors
-    /// What is wrong with it, with the rule in which it is.
+    /// The problem, with the index of the rule; the caller does not start.
     pub fn parse(text: &str) -> Result<Self, String> {
         let policy: Self = serde_saphyr::from_str(text).map_err(|error| error.to_string())?;
         if (policy.api_version.as_str(), policy.kind.as_str()) != ("audit.k8s.io/v1", "Policy") {
             return Err(format!(
-                "a Policy of audit.k8s.io/v1 is expected, and this is a {} of {}",
+                "a Policy of audit.k8s.io/v1 is expected, got a {} of {}",
                 policy.kind, policy.api_version
             ));
         }
         if policy.rules.is_empty() {
-            return Err("it has no rules, so nothing would be recorded".to_owned());
+            return Err("the policy has no rules, so nothing would be recorded".to_owned());
         }
         for (index, rule) in policy.rules.iter().enumerate() {
             rule.check().map_err(|problem| format!("rules[{index}]: {problem}"))?;
@@ -147,30 +158,31 @@ impl Policy {
         Ok(policy)
     }
 
-    /// What is recorded of a request; `user` is absent when it is not known. Never more than
-    /// metadata of the `sensitive`, unless the rule that decides names them.
-    pub fn verdict(
+    /// Decides what is recorded of a request; `user` is `None` when it is unknown. Resources in
+    /// `sensitive` are recorded at most at the level of metadata, unless the matching rule names
+    /// them.
+    pub fn decide(
         &self,
         user: Option<&UserInfo>,
         info: &RequestInfo,
         sensitive: &[Sensitive],
-    ) -> Verdict {
+    ) -> AuditDecision {
         let Some(rule) = self.rules.iter().find(|rule| rule.matches(user, info)) else {
             let (omit_stages, omit_managed_fields) = (Vec::new(), false);
-            return Verdict { level: Level::None, omit_stages, omit_managed_fields };
+            return AuditDecision { level: AuditLevel::None, omit_stages, omit_managed_fields };
         };
         let mut level = rule.level;
-        if level > Level::Metadata && is_sensitive(info, sensitive) && !rule.names(info) {
-            level = Level::Metadata;
+        if level > AuditLevel::Metadata && is_sensitive(info, sensitive) && !rule.names(info) {
+            level = AuditLevel::Metadata;
         }
         let mut omit_stages = self.omit_stages.clone();
         omit_stages.extend(&rule.omit_stages);
         let omit_managed_fields = rule.omit_managed_fields.unwrap_or(self.omit_managed_fields);
-        Verdict { level, omit_stages, omit_managed_fields }
+        AuditDecision { level, omit_stages, omit_managed_fields }
     }
 }
 
-fn combined(info: &RequestInfo) -> String {
+fn resource_path(info: &RequestInfo) -> String {
     match info.subresource.as_str() {
         "" => info.resource.clone(),
         subresource => format!("{}/{subresource}", info.resource),
@@ -178,14 +190,14 @@ fn combined(info: &RequestInfo) -> String {
 }
 
 fn is_sensitive(info: &RequestInfo, sensitive: &[Sensitive]) -> bool {
-    let combined = combined(info);
+    let resource_path = resource_path(info);
     info.is_resource
         && sensitive.iter().any(|(group, resource)| {
-            *group == info.group && (*resource == combined || *resource == info.resource)
+            *group == info.group && (*resource == resource_path || *resource == info.resource)
         })
 }
 
-fn holds(list: &[String], text: &str) -> bool {
+fn contains(list: &[String], text: &str) -> bool {
     list.iter().any(|item| item == text)
 }
 
@@ -218,15 +230,16 @@ impl Rule {
     }
 
     fn matches(&self, user: Option<&UserInfo>, info: &RequestInfo) -> bool {
-        let named = |user: &UserInfo| holds(&self.users, &user.name);
-        if !self.users.is_empty() && !user.is_some_and(named) {
+        let has_name = |user: &UserInfo| contains(&self.users, &user.name);
+        if !self.users.is_empty() && !user.is_some_and(has_name) {
             return false;
         }
-        let grouped = |user: &UserInfo| user.groups.iter().any(|g| holds(&self.user_groups, g));
-        if !self.user_groups.is_empty() && !user.is_some_and(grouped) {
+        let has_group =
+            |user: &UserInfo| user.groups.iter().any(|g| contains(&self.user_groups, g));
+        if !self.user_groups.is_empty() && !user.is_some_and(has_group) {
             return false;
         }
-        if !self.verbs.is_empty() && !holds(&self.verbs, info.verb) {
+        if !self.verbs.is_empty() && !contains(&self.verbs, info.verb) {
             return false;
         }
         if !self.namespaces.is_empty() || !self.resources.is_empty() {
@@ -246,17 +259,18 @@ impl Rule {
     }
 
     fn matches_resource(&self, info: &RequestInfo) -> bool {
-        if !self.namespaces.is_empty() && !holds(&self.namespaces, &info.namespace) {
+        if !self.namespaces.is_empty() && !contains(&self.namespaces, &info.namespace) {
             return false;
         }
         self.resources.is_empty() || self.resources.iter().any(|of| of.matches(info))
     }
 
-    /// Whether the request's resource stands in the rule by its name.
+    /// Whether the rule names the request's resource, without a wildcard.
     fn names(&self, info: &RequestInfo) -> bool {
-        let combined = combined(info);
-        let named = |of: &GroupResources| of.group == info.group && holds(&of.resources, &combined);
-        self.resources.iter().any(named)
+        let resource_path = resource_path(info);
+        let has_name =
+            |of: &GroupResources| of.group == info.group && contains(&of.resources, &resource_path);
+        self.resources.iter().any(has_name)
     }
 }
 
@@ -268,15 +282,15 @@ impl GroupResources {
         if self.resources.is_empty() {
             return true;
         }
-        if !self.resource_names.is_empty() && !holds(&self.resource_names, &info.name) {
+        if !self.resource_names.is_empty() && !contains(&self.resource_names, &info.name) {
             return false;
         }
-        let combined = combined(info);
+        let resource_path = resource_path(info);
         self.resources.iter().any(|pattern| {
             let of_any = pattern.strip_prefix("*/").is_some_and(|sub| sub == info.subresource);
             let any_of = pattern.strip_suffix("/*").is_some_and(|of| of == info.resource);
             pattern == "*"
-                || *pattern == combined
+                || *pattern == resource_path
                 || (of_any && !info.subresource.is_empty())
                 || any_of
         })
@@ -316,59 +330,61 @@ rules:
 - level: RequestResponse
 "#;
 
-    fn level(user: &UserInfo, method: &Method, path: &str) -> Level {
+    fn level(user: &UserInfo, method: &Method, path: &str) -> AuditLevel {
         let (path, query) = path.split_once('?').unwrap_or((path, ""));
         let info = RequestInfo::parse(method, path, &Query::parse(Some(query)));
-        Policy::parse(POLICY).unwrap().verdict(Some(user), &info, SENSITIVE).level
+        AuditPolicy::parse(POLICY).unwrap().decide(Some(user), &info, SENSITIVE).level
     }
 
     #[test]
-    fn the_first_rule_that_fits_decides() {
+    fn the_first_matching_rule_decides() {
         let alice = UserInfo::new("alice", &["dev"]);
         let quiet = UserInfo::new("bob", &["dev", "quiet"]);
         let scheduler = UserInfo::new("system:kube-scheduler", &[]);
         let pods = "/api/v1/namespaces/x/pods";
         for (user, path, expected) in [
-            (&scheduler, "/api/v1/pods?watch=1", Level::None),
-            (&scheduler, "/api/v1/pods", Level::RequestResponse),
-            (&quiet, pods, Level::None),
-            (&alice, "/apis/apps/v1/deployments", Level::RequestResponse),
-            (&alice, "/healthz/ping", Level::None),
-            (&alice, "/version", Level::None),
-            (&alice, "/versions", Level::RequestResponse),
-            (&alice, "/api/v1/namespaces/open/secrets/a", Level::Request),
-            // Only by the rule for everything, and that is not enough for a Secret.
-            (&alice, "/api/v1/namespaces/x/secrets/a", Level::Metadata),
-            (&alice, "/api/v1/namespaces/x/configmaps", Level::Metadata),
-            (&alice, "/api/v1/namespaces/x/services/one", Level::RequestResponse),
+            (&scheduler, "/api/v1/pods?watch=1", AuditLevel::None),
+            (&scheduler, "/api/v1/pods", AuditLevel::RequestResponse),
+            (&quiet, pods, AuditLevel::None),
+            (&alice, "/apis/apps/v1/deployments", AuditLevel::RequestResponse),
+            (&alice, "/healthz/ping", AuditLevel::None),
+            (&alice, "/version", AuditLevel::None),
+            (&alice, "/versions", AuditLevel::RequestResponse),
+            (&alice, "/api/v1/namespaces/open/secrets/a", AuditLevel::Request),
+            // Only matched by the catch-all rule, which is not enough for a Secret.
+            (&alice, "/api/v1/namespaces/x/secrets/a", AuditLevel::Metadata),
+            (&alice, "/api/v1/namespaces/x/configmaps", AuditLevel::Metadata),
+            (&alice, "/api/v1/namespaces/x/services/one", AuditLevel::RequestResponse),
         ] {
             assert_eq!(level(user, &Method::GET, path), expected, "{} {path}", user.name);
         }
         let token = "/api/v1/namespaces/x/serviceaccounts/a/token";
-        assert_eq!(level(&alice, &Method::POST, token), Level::Metadata);
+        assert_eq!(level(&alice, &Method::POST, token), AuditLevel::Metadata);
         let review = "/apis/authentication.k8s.io/v1/tokenreviews";
-        assert_eq!(level(&alice, &Method::POST, review), Level::Metadata);
+        assert_eq!(level(&alice, &Method::POST, review), AuditLevel::Metadata);
     }
 
     #[test]
     fn stages_add_up_and_managed_fields_follow_the_rule() {
-        let policy = Policy::parse(POLICY).unwrap();
-        let verdict = |path: &str| {
+        let policy = AuditPolicy::parse(POLICY).unwrap();
+        let decide = |path: &str| {
             let info = RequestInfo::parse(&Method::GET, path, &Query::default());
-            policy.verdict(Some(&UserInfo::new("alice", &[])), &info, &[])
+            policy.decide(Some(&UserInfo::new("alice", &[])), &info, &[])
         };
-        let apps = verdict("/apis/apps/v1/deployments");
+        let apps = decide("/apis/apps/v1/deployments");
         assert_eq!(apps.omit_stages, [Stage::RequestReceived, Stage::ResponseStarted]);
         assert!(!apps.omit_managed_fields);
-        let other = verdict("/api/v1/nodes");
+        let other = decide("/api/v1/nodes");
         assert_eq!(other.omit_stages, [Stage::RequestReceived]);
         assert!(other.omit_managed_fields);
     }
 
     #[test]
-    fn a_policy_that_cannot_be_meant_is_refused_with_its_reason() {
+    fn a_contradictory_policy_is_refused_with_the_reason() {
         let policy = |rules: &str| {
-            Policy::parse(&format!("apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: {rules}"))
+            AuditPolicy::parse(&format!(
+                "apiVersion: audit.k8s.io/v1\nkind: Policy\nrules: {rules}"
+            ))
         };
         for (rules, expected) in [
             ("[]", "no rules"),
@@ -385,9 +401,9 @@ rules:
             assert!(problem.contains(expected), "{rules}: {problem}");
         }
         let other = "apiVersion: audit.k8s.io/v1beta1\nkind: Policy\nrules: [{level: None}]";
-        assert!(Policy::parse(other).unwrap_err().contains("audit.k8s.io/v1 is expected"));
+        assert!(AuditPolicy::parse(other).unwrap_err().contains("audit.k8s.io/v1 is expected"));
         let info = RequestInfo::parse(&Method::GET, "/api/v1/nodes", &Query::default());
-        let verdict = Policy::default().verdict(None, &info, SENSITIVE);
-        assert_eq!(verdict.level, Level::Metadata);
+        let decision = AuditPolicy::default().decide(None, &info, SENSITIVE);
+        assert_eq!(decision.level, AuditLevel::Metadata);
     }
 }

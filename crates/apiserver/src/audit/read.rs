@@ -1,7 +1,8 @@
-//! Reads the log back: newest first, from the end of the files, in chunks. Knows nothing of what events mean.
+//! Reads the log: newest events first, from the end of the files, in chunks. It does not interpret
+//! events.
 //!
-//! An event has a [`Position`], which is valid while its file exists, rotated or not. A search ends at its limits and
-//! returns where the next one continues.
+//! An event has a [`Position`], which is valid while its file exists, rotated or not. A search ends
+//! at its limits and returns where the next one continues.
 
 use std::fs::File;
 use std::io;
@@ -13,14 +14,15 @@ use serde_json::Value;
 
 use super::log::backups;
 
-/// Bytes that are read at once.
+/// The size of one read, in bytes.
 const CHUNK_BYTES: usize = 256 * 1024;
-/// A longer line was not written by this server, and is skipped.
+/// The size of a line, in bytes. A longer line was not written by this server, and is skipped.
 const LINE_BYTES_MAX: usize = 1024 * 1024;
-/// Bytes of events in one result.
+/// The size of the events in one result, in bytes.
 const FOUND_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Where an event is: its file, and where its line begins there. Text `<file>-<offset>`.
+/// The position of an event: the inode of its file, and the offset of its line in bytes. As text it
+/// is `<file>-<offset>`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     file: u64,
@@ -43,55 +45,61 @@ impl std::str::FromStr for Position {
     }
 }
 
-/// What is searched.
+/// The query of a search.
 pub struct Search<'a> {
-    /// Only events before this one.
+    /// Return only events before this one.
     pub before: Option<Position>,
-    /// Events at most.
+    /// The maximum number of events.
     pub limit: usize,
-    /// The search ends at this point in time, whatever it has found.
+    /// The time at which the search ends, whatever it has found.
     pub deadline: Instant,
-    /// Texts that the line of every matching event contains, as JSON has them: other lines are not decoded.
+    /// Texts in JSON that the line of every matching event contains. Other lines are not decoded.
     pub texts: Vec<String>,
+    /// Decides about each decoded event.
     pub accept: &'a dyn Fn(&Value) -> Accept,
 }
 
-/// Whether an event is returned.
+/// Whether an event is returned, and the search continues.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Accept {
+    /// The event is returned.
     Yes,
+    /// The event is skipped.
     No,
-    /// No, and no earlier one either: the search ends.
+    /// Neither this event nor an earlier one matches: the search ends.
     End,
 }
 
-/// What was found, newest first.
+/// The result of a search.
 #[derive(Debug, Default)]
-pub struct Found {
+pub struct SearchResult {
+    /// The matching events, newest first.
     pub events: Vec<(Position, Value)>,
-    /// [`Search::before`] of the search that continues this one; absent: the log has no more.
+    /// [`Search::before`] of the search that continues this one; `None` when the log has no more
+    /// events.
     pub next: Option<Position>,
 }
 
-/// Why a search failed.
+/// The error of a search.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
-    /// [`Search::before`] is in a file that was removed since. Search again without it.
+    /// [`Search::before`] is in a file that was deleted. Search again without it.
     #[error("the event that the page begins with is no longer in the log; start at the first page")]
     Removed,
+    /// A file of the log cannot be read.
     #[error("cannot read the audit log: {0}")]
     Io(#[from] io::Error),
 }
 
-/// Searches the log at `path` and its earlier files. Blocks.
+/// Searches the log at `path` and its rotated files. Blocks.
 ///
 /// # Errors
 /// See [`SearchError`].
-pub fn search(path: &Path, search: &Search<'_>) -> Result<Found, SearchError> {
-    // Opened before the earlier files are listed: it may become one of them in between.
+pub fn search(path: &Path, search: &Search<'_>) -> Result<SearchResult, SearchError> {
+    // Opened before the rotated files are listed: it may be rotated in between.
     let newest = open(path)?;
     let earlier = backups(path)?.into_iter().rev().map(|backup| open(&backup.path));
-    let mut found = Found::default();
+    let mut found = SearchResult::default();
     let mut bytes = 0;
     let mut begun = search.before.is_none();
     let mut seen = Vec::new();
@@ -112,8 +120,8 @@ pub fn search(path: &Path, search: &Search<'_>) -> Result<Found, SearchError> {
         let mut last = Position { file: metadata.ino(), offset: lines.end };
         while let Some((offset, line)) = lines.next()? {
             last.offset = offset;
-            let full = found.events.len() >= search.limit || bytes >= FOUND_BYTES_MAX;
-            if full || Instant::now() >= search.deadline {
+            let is_full = found.events.len() >= search.limit || bytes >= FOUND_BYTES_MAX;
+            if is_full || Instant::now() >= search.deadline {
                 found.next = Some(Position { offset: offset + line.len() as u64 + 1, ..last });
                 return Ok(found);
             }
@@ -134,7 +142,7 @@ pub fn search(path: &Path, search: &Search<'_>) -> Result<Found, SearchError> {
     if begun { Ok(found) } else { Err(SearchError::Removed) }
 }
 
-/// `None`: rotated or removed in between.
+/// `None` when the file was rotated or deleted in between.
 fn open(path: &Path) -> io::Result<Option<File>> {
     match File::open(path) {
         Ok(file) => Ok(Some(file)),
@@ -143,40 +151,41 @@ fn open(path: &Path) -> io::Result<Option<File>> {
     }
 }
 
-/// The lines of a file from its end.
+/// Iterates over the lines of a file from its end.
 struct Backwards<'a> {
     file: &'a File,
-    /// Offset in the file at which `held` begins.
+    /// The offset in the file at which `buffer` begins.
     end: u64,
-    /// Bytes that were read and not returned.
-    held: Vec<u8>,
+    /// The bytes that were read and not yet returned.
+    buffer: Vec<u8>,
 }
 
 impl<'a> Backwards<'a> {
     fn new(file: &'a File, end: u64) -> Self {
-        Self { file, end, held: Vec::new() }
+        Self { file, end, buffer: Vec::new() }
     }
 
-    /// A line without its line end, and its offset. Bytes behind the last line end are no line yet.
+    /// Returns a line without its newline, and its offset. Bytes after the last newline are no line
+    /// yet.
     fn next(&mut self) -> io::Result<Option<(u64, Vec<u8>)>> {
         loop {
-            let body = self.held.strip_suffix(b"\n");
+            let body = self.buffer.strip_suffix(b"\n");
             let start = body.and_then(|body| body.iter().rposition(|byte| *byte == b'\n'));
             match (body, start) {
                 (Some(body), Some(start)) => {
                     let line = body[start + 1..].to_vec();
-                    self.held.truncate(start + 1);
+                    self.buffer.truncate(start + 1);
                     return Ok(Some((self.end + start as u64 + 1, line)));
                 }
                 (Some(body), None) if self.end == 0 => {
                     let line = body.to_vec();
-                    self.held.clear();
+                    self.buffer.clear();
                     return Ok(Some((0, line)));
                 }
                 (None, _) if self.end == 0 => {
-                    return match self.held.iter().rposition(|byte| *byte == b'\n') {
+                    return match self.buffer.iter().rposition(|byte| *byte == b'\n') {
                         Some(at) => {
-                            self.held.truncate(at + 1);
+                            self.buffer.truncate(at + 1);
                             continue;
                         }
                         None => Ok(None),
@@ -185,21 +194,21 @@ impl<'a> Backwards<'a> {
                 _ => {}
             }
             if body.is_none()
-                && let Some(at) = self.held.iter().rposition(|byte| *byte == b'\n')
+                && let Some(at) = self.buffer.iter().rposition(|byte| *byte == b'\n')
             {
-                self.held.truncate(at + 1);
+                self.buffer.truncate(at + 1);
                 continue;
             }
-            if self.held.len() > LINE_BYTES_MAX {
-                // The rest of this line is dropped as bytes behind the last line end are.
-                self.held.clear();
+            if self.buffer.len() > LINE_BYTES_MAX {
+                // The rest of this line is dropped, like bytes after the last newline.
+                self.buffer.clear();
             }
             let size = usize::try_from(self.end).unwrap_or(usize::MAX).min(CHUNK_BYTES);
             let mut chunk = vec![0; size];
             self.end -= size as u64;
             self.file.read_exact_at(&mut chunk, self.end)?;
-            chunk.append(&mut self.held);
-            self.held = chunk;
+            chunk.append(&mut self.buffer);
+            self.buffer = chunk;
         }
     }
 }
@@ -212,19 +221,19 @@ mod tests {
 
     use super::*;
 
-    fn all(path: &Path, before: Option<Position>, limit: usize) -> Found {
+    fn all(path: &Path, before: Option<Position>, limit: usize) -> SearchResult {
         let accept = |event: &Value| if event["n"] == -1 { Accept::End } else { Accept::Yes };
         let deadline = Instant::now() + Duration::from_secs(60);
         let texts = vec!["\"n\"".to_owned()];
         search(path, &Search { before, limit, deadline, texts, accept: &accept }).unwrap()
     }
 
-    fn numbers(found: &Found) -> Vec<i64> {
+    fn numbers(found: &SearchResult) -> Vec<i64> {
         found.events.iter().map(|(_, event)| event["n"].as_i64().unwrap()).collect()
     }
 
     #[test]
-    fn every_event_is_found_once_over_files_and_pages_newest_first() {
+    fn pages_over_rotated_files_return_every_event_once_newest_first() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         let line = |n: i64| json!({"n": n, "pad": "x".repeat(700)}).to_string() + "\n";
@@ -253,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn a_search_ends_in_time_and_goes_on_where_it_was() {
+    fn a_search_ends_at_its_deadline_and_continues_there() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         std::fs::write(&path, "{\"n\":1}\n{\"n\":2}\n").unwrap();
@@ -273,7 +282,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_neither_fills_memory_nor_hides_those_before() {
+    fn an_overlong_line_neither_fills_memory_nor_hides_earlier_lines() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("audit.log");
         let huge = "x".repeat(3 * LINE_BYTES_MAX);

@@ -1,8 +1,9 @@
-//! Bounds what callers without credentials write into the log: anybody can be many of them, and what they write pushes
-//! out what others did.
+//! Limits the events of callers without credentials: anybody can send many requests, and their
+//! events would displace those of others.
 //!
-//! Each address (IPv6: each /64) has a budget for a minute, and so have all together. Failed logins have one of their
-//! own, so that no flood of other requests hides them. What comes above is counted, and one event says how much it was.
+//! Each address (IPv6: each /64) has a budget per minute, and so have all together. Failed logins
+//! have a separate budget, so that no flood of other requests hides them. Events above the budget
+//! are counted, and one event reports their number.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -11,34 +12,39 @@ use std::time::{Duration, Instant};
 use api_meta::audit::AuditEvent;
 use api_meta::network;
 
-/// Time for which a budget is.
+/// The time to which a budget applies.
 pub const WINDOW: Duration = Duration::from_secs(60);
-/// Events of one address and minute, of logins and of all else.
+/// The number of events per address and window, for logins and for all others each.
 pub const PER_ADDRESS_MAX: u32 = 30;
-/// Events of all addresses and a minute, of logins and of all else: about 120 MB a day, and never more than 300.
+/// The number of events of all addresses per window, for logins and for all others each: about 120
+/// MB a day, and never more than 300.
 pub const IN_ALL_MAX: u32 = 60;
-/// Bytes that are recorded of a path with its query, and of a client's name for itself.
+/// The size of a recorded path with its query, and of a user agent, in bytes.
 pub const TEXT_BYTES_MAX: usize = 512;
-/// Addresses that the summary names, those with most.
+/// The number of addresses in the summary, those with most events first.
 const NAMED_MAX: usize = 16;
-/// Addresses whose events are counted one by one above the budget.
+/// The number of addresses whose suppressed events are counted separately.
 const COUNTED_MAX: usize = 1024;
 
-/// What was counted and not written, of one window.
+/// The suppressed events of one window.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Summary {
+    /// The number of suppressed events.
     pub total: u64,
+    /// The number of suppressed events by kind.
     pub by_event: BTreeMap<AuditEvent, u64>,
-    /// Those with most first.
+    /// The addresses with most suppressed events, in descending order.
     pub addresses: Vec<IpAddr>,
+    /// When the window began.
     pub since: jiff::Timestamp,
 }
 
-/// The budget.
+/// The budgets of the current window.
 #[derive(Debug)]
 pub struct Strangers {
     since: (Instant, jiff::Timestamp),
-    /// By network and whether they are logins. Never more than [`IN_ALL_MAX`] of each.
+    /// The number of written events by network, and whether they are logins. Never more than
+    /// [`IN_ALL_MAX`] of each.
     written: HashMap<(Option<IpAddr>, bool), u32>,
     in_all: [u32; 2],
     suppressed: BTreeMap<AuditEvent, u64>,
@@ -46,7 +52,7 @@ pub struct Strangers {
 }
 
 impl Strangers {
-    /// Whole budgets, from `now`.
+    /// Begins a window with full budgets at `now`.
     pub fn new(now: Instant) -> Self {
         Self {
             since: (now, jiff::Timestamp::now()),
@@ -57,7 +63,7 @@ impl Strangers {
         }
     }
 
-    /// Whether an event may be written. Otherwise it is counted.
+    /// Whether the budgets allow an event, which then uses them. Otherwise the event is counted.
     pub fn admit(&mut self, address: Option<IpAddr>, event: AuditEvent) -> bool {
         let is_login = matches!(event, AuditEvent::LoginRefused | AuditEvent::LoginSlowed);
         let in_all = &mut self.in_all[usize::from(is_login)];
@@ -77,23 +83,24 @@ impl Strangers {
         false
     }
 
-    /// Begins the next window when this one is over, or in any case at the `end`. Gives back what was suppressed in it.
-    pub fn turn(&mut self, now: Instant, end: bool) -> Option<Summary> {
+    /// Begins the next window if the current one is over, or in any case if `end`. Returns the
+    /// summary of the ended window if events were suppressed in it.
+    pub fn begin_window(&mut self, now: Instant, end: bool) -> Option<Summary> {
         if !end && now.duration_since(self.since.0) < WINDOW {
             return None;
         }
-        let over = std::mem::replace(self, Self::new(now));
-        if over.suppressed.is_empty() {
+        let ended = std::mem::replace(self, Self::new(now));
+        if ended.suppressed.is_empty() {
             return None;
         }
-        let mut addresses: Vec<(IpAddr, u64)> = over.by_address.into_iter().collect();
+        let mut addresses: Vec<(IpAddr, u64)> = ended.by_address.into_iter().collect();
         addresses.sort_by_key(|(address, count)| (std::cmp::Reverse(*count), *address));
         addresses.truncate(NAMED_MAX);
         Some(Summary {
-            total: over.suppressed.values().sum(),
-            by_event: over.suppressed,
+            total: ended.suppressed.values().sum(),
+            by_event: ended.suppressed,
             addresses: addresses.into_iter().map(|(address, _)| address).collect(),
-            since: over.since.1,
+            since: ended.since.1,
         })
     }
 }
@@ -103,7 +110,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_flood_of_one_address_leaves_a_bounded_trace_and_hides_nobody_else() {
+    fn a_flood_from_one_address_writes_few_events_and_hides_no_other_address() {
         let begun = Instant::now();
         let mut strangers = Strangers::new(begun);
         let attacker: IpAddr = "203.0.113.9".parse().unwrap();
@@ -112,13 +119,13 @@ mod tests {
         assert_eq!(written, PER_ADDRESS_MAX as usize);
         assert!(strangers.admit(Some("198.51.100.1".parse().unwrap()), refused));
         assert!(strangers.admit(Some(attacker), AuditEvent::LoginRefused));
-        assert_eq!(strangers.turn(begun + WINDOW / 2, false), None);
-        let summary = strangers.turn(begun + WINDOW, false).unwrap();
+        assert_eq!(strangers.begin_window(begun + WINDOW / 2, false), None);
+        let summary = strangers.begin_window(begun + WINDOW, false).unwrap();
         assert_eq!(summary.total, 10_000 - u64::from(PER_ADDRESS_MAX));
         assert_eq!(summary.by_event[&refused], summary.total);
         assert_eq!(summary.addresses, [attacker]);
         assert!(strangers.admit(Some(attacker), refused), "the next minute has a budget again");
-        assert_eq!(strangers.turn(begun + WINDOW, true), None);
+        assert_eq!(strangers.begin_window(begun + WINDOW, true), None);
     }
 
     #[test]
@@ -131,7 +138,7 @@ mod tests {
         assert_eq!(written, IN_ALL_MAX as usize);
         assert!(strangers.by_address.len() <= COUNTED_MAX);
         assert!(strangers.written.len() <= IN_ALL_MAX as usize);
-        let summary = strangers.turn(begun, true).unwrap();
+        let summary = strangers.begin_window(begun, true).unwrap();
         assert_eq!(summary.total, 100_000 - u64::from(IN_ALL_MAX));
         assert_eq!(summary.addresses.len(), NAMED_MAX);
     }

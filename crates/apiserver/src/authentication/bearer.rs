@@ -1,4 +1,5 @@
-//! Bearer tokens, from the `Authorization` header or, for browsers' WebSockets, from a subprotocol.
+//! Bearer tokens, from the `Authorization` header or, for WebSockets of browsers, from a
+//! subprotocol.
 
 use std::sync::Arc;
 
@@ -8,27 +9,31 @@ use futures::future::BoxFuture;
 use http::header::{AUTHORIZATION, CONNECTION, SEC_WEBSOCKET_PROTOCOL, UPGRADE};
 use http::{HeaderMap, HeaderValue, request};
 
-use super::authenticated;
+use super::add_authenticated_group;
 use crate::attributes::{Authenticator, InvalidCredential, UserInfo};
 
-/// Longest token that is looked at.
+/// The size of a token, in bytes. Longer ones are invalid.
 pub const TOKEN_SIZE_MAX: usize = 16 * 1024;
 
-/// A WebSocket subprotocol of this prefix carries a token, in base64url without padding.
+/// A WebSocket subprotocol with this prefix contains a token, in base64url without padding.
 const PROTOCOL_PREFIX: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// Whose a token is.
+/// The identity of a token.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TokenUser {
+    /// The authenticated identity.
     pub user: UserInfo,
-    /// Those of the wanted audiences that the token is meant for.
+    /// The requested audiences for which the token is valid.
     pub audiences: Vec<String>,
 }
 
-/// Knows one kind of bearer token.
+/// Authenticates one kind of bearer token.
 pub trait TokenAuthenticator: Send + Sync + 'static {
-    /// `Ok(None)`: not a token of this kind. `Err`: of this kind, and does not hold. A token meant
-    /// for none of `audiences` does not hold.
+    /// Authenticates a token for any of `audiences`. `Ok(None)` means that the token is not of this
+    /// kind.
+    ///
+    /// # Errors
+    /// The token is of this kind and invalid, or is valid for none of `audiences`.
     fn authenticate_token<'a>(
         &'a self,
         token: &'a str,
@@ -36,10 +41,12 @@ pub trait TokenAuthenticator: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Option<TokenUser>, InvalidCredential>>;
 }
 
-/// Kinds of tokens, asked in order.
+/// Several kinds of tokens, tried in order.
 pub struct TokenChain(Vec<Arc<dyn TokenAuthenticator>>);
 
 impl TokenChain {
+    /// Creates the chain. The first kind that accepts a token decides; a token that one kind finds
+    /// invalid may be accepted by another.
     pub fn new(kinds: Vec<Arc<dyn TokenAuthenticator>>) -> Self {
         Self(kinds)
     }
@@ -53,7 +60,7 @@ impl TokenChain {
         for kind in &self.0 {
             match kind.authenticate_token(token, audiences).await {
                 Ok(Some(mut found)) => {
-                    found.user = authenticated(found.user);
+                    found.user = add_authenticated_group(found.user);
                     return Ok(Some(found));
                 }
                 Ok(None) => {}
@@ -74,14 +81,15 @@ impl TokenAuthenticator for TokenChain {
     }
 }
 
-/// Authenticates requests by their token.
+/// Authenticates requests by their bearer token. An unknown token is invalid.
 pub struct BearerAuthenticator {
     tokens: Arc<dyn TokenAuthenticator>,
     audiences: Vec<String>,
 }
 
 impl BearerAuthenticator {
-    /// `audiences`: what a token for this server is meant for.
+    /// Creates the authenticator. `audiences` are those of this server, of which a token must have
+    /// one.
     pub fn new(tokens: Arc<dyn TokenAuthenticator>, audiences: Vec<String>) -> Self {
         Self { tokens, audiences }
     }
@@ -90,7 +98,7 @@ impl BearerAuthenticator {
         let Some(token) = bearer_token(headers)? else { return Ok(None) };
         match self.tokens.authenticate_token(&token, &self.audiences).await? {
             Some(found) => Ok(Some(found.user)),
-            // Nobody knows this token, which is as bad as a wrong one.
+            // An unknown token is treated like an invalid one.
             None => Err(InvalidCredential),
         }
     }
@@ -108,7 +116,7 @@ impl Authenticator for BearerAuthenticator {
 /// The bearer token of a request; `None` when it has none.
 ///
 /// # Errors
-/// When it is not clear what the token is: several headers, several tokens, a list, no ASCII, too
+/// The token is ambiguous or malformed: several headers, several tokens, a list, no ASCII, or too
 /// long.
 pub fn bearer_token(headers: &HeaderMap) -> Result<Option<String>, InvalidCredential> {
     let of_header = header_token(headers)?;
@@ -131,10 +139,10 @@ fn header_token(headers: &HeaderMap) -> Result<Option<String>, InvalidCredential
     if !scheme.eq_ignore_ascii_case("bearer") || token.is_empty() {
         return Ok(None);
     }
-    checked(token).map(Some)
+    validate_token(token).map(Some)
 }
 
-fn checked(token: &str) -> Result<String, InvalidCredential> {
+fn validate_token(token: &str) -> Result<String, InvalidCredential> {
     let bad = |c: char| c == ',' || c.is_whitespace() || c.is_control();
     if token.is_empty() || token.len() > TOKEN_SIZE_MAX || token.contains(bad) {
         return Err(InvalidCredential);
@@ -156,24 +164,24 @@ fn protocol_token(headers: &HeaderMap) -> Result<Option<String>, InvalidCredenti
     }
     match tokens.as_slice() {
         [] => Ok(None),
-        // The token is not a protocol to answer with, so there must be another one.
+        // The server must not select the token as protocol, so there must be another one.
         [token] if others > 0 => {
             let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| InvalidCredential)?;
             let text = String::from_utf8(bytes).map_err(|_| InvalidCredential)?;
-            checked(&text).map(Some)
+            validate_token(&text).map(Some)
         }
         _ => Err(InvalidCredential),
     }
 }
 
 fn is_websocket(headers: &HeaderMap) -> bool {
-    let lists = |name, wanted: &str| {
+    let lists = |name, expected: &str| {
         headers
             .get_all(name)
             .iter()
             .filter_map(|value| value.to_str().ok())
             .flat_map(|text| text.split(','))
-            .any(|token| token.trim().eq_ignore_ascii_case(wanted))
+            .any(|token| token.trim().eq_ignore_ascii_case(expected))
     };
     lists(UPGRADE, "websocket") && lists(CONNECTION, "upgrade")
 }
@@ -188,16 +196,17 @@ fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
         .filter(|protocol| !protocol.is_empty())
 }
 
-/// Takes tokens out of the offered subprotocols.
+/// Removes tokens from the offered subprotocols.
 pub(super) fn strip_protocol(headers: &mut HeaderMap) {
     if !protocols(headers).any(|protocol| protocol.starts_with(PROTOCOL_PREFIX)) {
         return;
     }
-    let kept: Vec<&str> =
+    let remaining: Vec<&str> =
         protocols(headers).filter(|protocol| !protocol.starts_with(PROTOCOL_PREFIX)).collect();
-    let kept = HeaderValue::from_str(&kept.join(", ")).ok().filter(|value| !value.is_empty());
+    let remaining =
+        HeaderValue::from_str(&remaining.join(", ")).ok().filter(|value| !value.is_empty());
     headers.remove(SEC_WEBSOCKET_PROTOCOL);
-    if let Some(kept) = kept {
-        headers.insert(SEC_WEBSOCKET_PROTOCOL, kept);
+    if let Some(remaining) = remaining {
+        headers.insert(SEC_WEBSOCKET_PROTOCOL, remaining);
     }
 }

@@ -1,7 +1,8 @@
-//! Bootstrap tokens: Secrets in `kube-system` that let a machine ask for its own credential.
+//! Bootstrap tokens: Secrets in `kube-system` with which a machine requests its own credential.
 //!
-//! `ID.SECRET` is the Secret `bootstrap-token-ID` of the type `bootstrap.kubernetes.io/token`. It
-//! holds while the Secret is there, is not expired, and allows authentication.
+//! The token `ID.SECRET` belongs to the Secret `bootstrap-token-ID` of the type
+//! `bootstrap.kubernetes.io/token`. It is valid while the Secret exists, is not expired, and allows
+//! authentication.
 
 use std::sync::Arc;
 
@@ -20,23 +21,24 @@ const NAMESPACE: &str = "kube-system";
 const NAME_PREFIX: &str = "bootstrap-token-";
 const TYPE: &str = "bootstrap.kubernetes.io/token";
 const USER_PREFIX: &str = "system:bootstrap:";
-/// Every bootstrap token is in this group; further ones must begin so, with a colon behind.
+/// The group of every bootstrap token. Further groups must begin with it and a colon.
 const GROUP: &str = "system:bootstrappers";
 const GROUP_LENGTH_MAX: usize = 256;
 const ID_LENGTH: usize = 6;
 const SECRET_LENGTH: usize = 16;
 
-/// Knows the tokens in such Secrets.
+/// Authenticates bootstrap tokens.
 pub struct BootstrapTokens {
     objects: Arc<dyn CoreObjects>,
 }
 
 impl BootstrapTokens {
+    /// Creates the authenticator, which reads Secrets through `objects`.
     pub fn new(objects: Arc<dyn CoreObjects>) -> Self {
         Self { objects }
     }
 
-    /// Whose a token is at `now` (unix seconds).
+    /// The identity of a token at `now`, in Unix seconds.
     async fn identify(
         &self,
         token: &str,
@@ -48,13 +50,13 @@ impl BootstrapTokens {
         let Some(object) = self.objects.get("secrets", NAMESPACE, &name).await else {
             return Ok(None);
         };
-        // A token that does not hold is treated as one that nobody knows.
+        // An invalid token is treated as an unknown one.
         let user = user(&object, id, secret, now);
         Ok(user.map(|user| TokenUser { user, audiences: audiences.to_vec() }))
     }
 }
 
-/// Id and secret of what has the form of a bootstrap token.
+/// Splits a token with the format of a bootstrap token into ID and secret.
 fn split(token: &str) -> Option<(&str, &str)> {
     let plain = |text: &str, length: usize| {
         text.len() == length && text.bytes().all(|b| b.is_ascii_lowercase() || b.is_ascii_digit())
@@ -76,7 +78,7 @@ fn user(object: &Value, id: &str, secret: &str, now: i64) -> Option<UserInfo> {
     if !same || text("token-id")? != id {
         return None;
     }
-    // A time that cannot be read has passed.
+    // An expiration that cannot be parsed counts as expired.
     let expires: Option<Option<jiff::Timestamp>> =
         text("expiration").filter(|text| !text.is_empty()).map(|text| text.parse().ok());
     if expires.is_some_and(|at| at.is_none_or(|at| at.as_second() <= now)) {
@@ -98,7 +100,8 @@ fn user(object: &Value, id: &str, secret: &str, now: i64) -> Option<UserInfo> {
     Some(UserInfo { name: format!("{USER_PREFIX}{id}"), groups, ..UserInfo::default() })
 }
 
-/// `system:bootstrappers:` and lower-case letters, digits, `:` and `-`, the last one no mark.
+/// Whether a group is `system:bootstrappers:` followed by lower-case letters, digits, `:` and `-`,
+/// with a letter or digit at the end.
 fn is_group(group: &str) -> bool {
     let rest = group.strip_prefix(GROUP).and_then(|rest| rest.strip_prefix(':'));
     let plain = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit();

@@ -1,7 +1,7 @@
 //! Client certificates: the common name is the user, the organizations are the groups.
 //!
-//! The chain is verified here, against authorities of its own, whatever the TLS layer did: one
-//! listener may take certificates of several authorities that mean different things.
+//! The chain is verified here, against its own CAs, whatever the TLS layer did: one listener may
+//! accept certificates of several CAs with different meanings.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,27 +22,28 @@ use x509_parser::prelude::{FromDer, X509Certificate};
 
 use crate::attributes::{Authenticator, ClientCertificates, InvalidCredential, UserInfo};
 
-/// Verified certificates remembered, so that each request of a connection does not verify again.
-const REMEMBERED_MAX: usize = 4096;
+/// The number of cached verifications. Without the cache each request of a connection would verify
+/// again.
+const CACHED_MAX: usize = 4096;
 
-/// A verification holds this long at most: intermediate certificates expire too.
-const REMEMBERED_FOR: Duration = Duration::from_secs(300);
+/// The maximum age of a cached verification: intermediate certificates expire, too.
+const CACHE_AGE_MAX: Duration = Duration::from_secs(300);
 
-/// Attribute of a subject that carries a user's uid.
+/// The subject attribute with a user's UID.
 const OID_UID: &str = "1.3.6.1.4.1.57683.2";
 
-/// Where an identity's credential is named in its extra values.
+/// The key in the extra values of an identity that identifies its credential.
 pub(crate) const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 
-/// The authorities do not make a verifier.
+/// No verifier can be created from the CA certificates.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use the client certificate authorities: {0}")]
 pub struct AuthoritiesError(String);
 
-/// Verifies chains against one set of authorities.
+/// Verifies certificate chains against one set of CAs. Caches verifications for a short time.
 pub struct CertificateVerifier {
     verifier: ArcSwap<Arc<dyn ClientCertVerifier>>,
-    remembered: Mutex<HashMap<[u8; 32], Verified>>,
+    cache: Mutex<HashMap<[u8; 32], Verified>>,
 }
 
 #[derive(Clone)]
@@ -53,32 +54,35 @@ struct Verified {
 }
 
 impl CertificateVerifier {
-    /// Trusts the certificates of this PEM text.
+    /// Creates a verifier that trusts the CA certificates in a PEM text.
     ///
     /// # Errors
-    /// When there is none in it, or one does not decode.
+    /// The text contains no certificate, or one that does not decode.
     pub fn new(authorities_pem: &str) -> Result<Self, AuthoritiesError> {
         Ok(Self {
             verifier: ArcSwap::from_pointee(verifier(authorities_pem)?),
-            remembered: Mutex::default(),
+            cache: Mutex::default(),
         })
     }
 
-    /// Trusts these from now on, and no others.
+    /// Replaces the trusted CA certificates and clears the cache. Later verifications use only
+    /// these.
     ///
     /// # Errors
-    /// As [`CertificateVerifier::new`]; those trusted before stay.
+    /// As [`CertificateVerifier::new`]; the trusted certificates then remain unchanged.
     pub fn replace(&self, authorities_pem: &str) -> Result<(), AuthoritiesError> {
         let verifier = verifier(authorities_pem)?;
         self.verifier.store(Arc::new(verifier));
-        self.remembered.lock().clear();
+        self.cache.lock().clear();
         Ok(())
     }
 
-    /// Whose certificate the chain begins with.
+    /// Verifies a chain at the time `now` and returns the identity in the subject of its leaf. The
+    /// name is empty when there is no common name.
     ///
     /// # Errors
-    /// When no authority vouches for it at this time, or its subject cannot be read.
+    /// No trusted CA has issued the chain, it is not valid at this time or not for clients, or its
+    /// subject cannot be decoded.
     pub fn verify(
         &self,
         chain: &ClientCertificates,
@@ -86,21 +90,21 @@ impl CertificateVerifier {
     ) -> Result<UserInfo, InvalidCredential> {
         let (leaf, rest) = chain.0.split_first().ok_or(InvalidCredential)?;
         let hash: [u8; 32] = Sha256::digest(leaf).into();
-        if let Some(known) = self.remembered.lock().get(&hash)
-            && known.from <= now
-            && now <= known.until
+        if let Some(cached) = self.cache.lock().get(&hash)
+            && cached.from <= now
+            && now <= cached.until
         {
-            return Ok(known.subject.clone());
+            return Ok(cached.subject.clone());
         }
         let verifier = self.verifier.load_full();
         let verified = verify(&**verifier, leaf, rest, &hash, now)?;
-        let mut remembered = self.remembered.lock();
-        // An authority that was replaced meanwhile must not be remembered.
+        let mut cache = self.cache.lock();
+        // A verification against replaced CAs must not be cached.
         if Arc::ptr_eq(&verifier, &self.verifier.load_full()) {
-            if remembered.len() >= REMEMBERED_MAX {
-                remembered.clear();
+            if cache.len() >= CACHED_MAX {
+                cache.clear();
             }
-            remembered.insert(hash, verified.clone());
+            cache.insert(hash, verified.clone());
         }
         Ok(verified.subject)
     }
@@ -146,7 +150,7 @@ fn verify(
     Ok(Verified {
         subject: subject(&certificate, hash)?,
         from: now,
-        until: expires.min(now + REMEMBERED_FOR),
+        until: expires.min(now + CACHE_AGE_MAX),
     })
 }
 
@@ -167,12 +171,13 @@ fn subject(
     Ok(UserInfo { name, uid, groups, extra: extra.into() })
 }
 
-/// Authenticates by a client certificate.
+/// Authenticates requests by their client certificate.
 pub struct X509Authenticator {
     verifier: Arc<CertificateVerifier>,
 }
 
 impl X509Authenticator {
+    /// Creates the authenticator with its trusted CAs.
     pub fn new(verifier: Arc<CertificateVerifier>) -> Self {
         Self { verifier }
     }
@@ -183,14 +188,14 @@ impl Authenticator for X509Authenticator {
         &'a self,
         parts: &'a request::Parts,
     ) -> BoxFuture<'a, Result<Option<UserInfo>, InvalidCredential>> {
-        let verdict = match parts.extensions.get::<ClientCertificates>() {
+        let result = match parts.extensions.get::<ClientCertificates>() {
             None => Ok(None),
             Some(chain) => self
                 .verifier
                 .verify(chain, SystemTime::now())
-                // A certificate without a common name is of somebody, but of no user.
+                // A valid certificate without a common name identifies no user.
                 .map(|user| (!user.name.is_empty()).then_some(user)),
         };
-        Box::pin(std::future::ready(verdict))
+        Box::pin(std::future::ready(result))
     }
 }

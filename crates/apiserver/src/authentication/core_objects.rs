@@ -1,11 +1,12 @@
-//! Objects that tokens are checked against.
+//! Access to the objects that tokens are checked against.
 
 use futures::future::BoxFuture;
 use serde_json::Value;
 
 /// Reads objects of the core group.
 pub trait CoreObjects: Send + Sync + 'static {
-    /// The object as it is now; `None` when there is none. `namespace` is empty for nodes.
+    /// Reads the current object; `None` when it does not exist. `plural` names the resource;
+    /// `namespace` is empty for nodes.
     fn get<'a>(
         &'a self,
         plural: &'a str,

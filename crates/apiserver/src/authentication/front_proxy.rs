@@ -1,4 +1,4 @@
-//! Identities that a trusted proxy has established and tells in headers.
+//! Identities that a trusted proxy has authenticated and passes in headers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use super::certificates::CertificateVerifier;
 use crate::attributes::{Authenticator, ClientCertificates, InvalidCredential, UserInfo};
 use crate::request::decode;
 
-/// All headers that tell an identity begin so.
+/// Prefix of all identity headers.
 pub(super) const PREFIX: &str = "x-remote-";
 
 const USER: &str = "x-remote-user";
@@ -19,22 +19,23 @@ const UID: &str = "x-remote-uid";
 const GROUP: &str = "x-remote-group";
 const EXTRA: &str = "x-remote-extra-";
 
-/// Believes `X-Remote-User`, `-Uid`, `-Group` and `-Extra-…` of who presents a certificate of the
-/// proxies' own authority.
+/// Trusts `X-Remote-User`, `-Uid`, `-Group` and `-Extra-…` of a client with a certificate from the
+/// proxies' own CA.
 pub struct FrontProxyAuthenticator {
     verifier: Arc<CertificateVerifier>,
     names: Vec<String>,
 }
 
 impl FrontProxyAuthenticator {
-    /// `names`: common names of the proxies; empty for any that the authority vouches for.
+    /// Creates the authenticator. `names` are the common names of the proxies; empty accepts any
+    /// certificate of the CA.
     pub fn new(verifier: Arc<CertificateVerifier>, names: Vec<String>) -> Self {
         Self { verifier, names }
     }
 
     fn identify(&self, parts: &request::Parts) -> Result<Option<UserInfo>, InvalidCredential> {
         let headers = &parts.headers;
-        // Without a certificate the headers are nobody's word: they count for nothing.
+        // Without a certificate the headers are ignored.
         let (true, Some(chain)) =
             (headers.contains_key(USER), parts.extensions.get::<ClientCertificates>())
         else {
@@ -70,7 +71,7 @@ fn text(value: &HeaderValue) -> Result<String, InvalidCredential> {
     String::from_utf8(value.as_bytes().to_vec()).map_err(|_| InvalidCredential)
 }
 
-/// The value of a header that may stand once, or empty.
+/// The value of a header that may occur once; empty if it does not.
 fn only(headers: &HeaderMap, name: &str) -> Result<String, InvalidCredential> {
     let mut values = headers.get_all(name).iter();
     let first = values.next().map(text).transpose()?.unwrap_or_default();

@@ -1,8 +1,8 @@
 //! Identity tokens of an OpenID Connect provider.
 //!
-//! [`OidcConfig`] says whose tokens are believed and what their claims become. A token is verified
-//! with the provider's keys (`keys`), which are fetched when the first token of the provider comes
-//! and again when one names a key that is not known.
+//! [`OidcConfig`] says which tokens are accepted and how their claims are mapped. A token is
+//! verified with the provider's keys (`keys`). They are fetched with the first token of the
+//! provider, and again when a token names an unknown key.
 
 mod keys;
 
@@ -23,38 +23,40 @@ use crate::attributes::{InvalidCredential, UserInfo};
 pub use keys::Algorithm;
 use keys::KeySet;
 
-/// Shortest time between two fetches of the provider's keys, failed ones too: tokens with made-up
-/// key ids must not turn into requests to the provider.
+/// The minimum interval between two fetches of the provider's keys, failed ones included: tokens
+/// with invented key IDs must not cause requests to the provider.
 pub const KEY_FETCH_PAUSE: Duration = Duration::from_secs(10);
-/// Where a provider describes itself, behind its issuer URL.
+/// The path of the provider's discovery document, after its issuer URL.
 const DISCOVERY_PATH: &str = "/.well-known/openid-configuration";
 
-/// Which tokens are believed, and who they are. The names are those of kube-apiserver's flags.
+/// Which tokens are accepted, and how their claims are mapped. The names are those of
+/// kube-apiserver's flags.
 #[derive(Clone, Debug)]
 pub struct OidcConfig {
-    /// `--oidc-issuer-url`
+    /// `--oidc-issuer-url`: the `iss` claim of accepted tokens, an HTTPS URL.
     pub issuer_url: String,
-    /// `--oidc-client-id`: what a token must be meant for.
+    /// `--oidc-client-id`: the audience that a token must have.
     pub client_id: String,
-    /// `--oidc-username-claim`
+    /// `--oidc-username-claim`: the claim with the user name.
     pub username_claim: String,
-    /// `--oidc-username-prefix`: `-` is none; absent is the issuer and `#`, or none for `email`.
+    /// `--oidc-username-prefix`: `-` is no prefix; `None` is the issuer and `#`, or no prefix for
+    /// the claim `email`.
     pub username_prefix: Option<String>,
-    /// `--oidc-groups-claim`
+    /// `--oidc-groups-claim`: the claim with the groups; `None` for no groups.
     pub groups_claim: Option<String>,
-    /// `--oidc-groups-prefix`
+    /// `--oidc-groups-prefix`: the prefix of every group.
     pub groups_prefix: String,
-    /// `--oidc-required-claim`
+    /// `--oidc-required-claim`: claims that a token must have, with their values.
     pub required_claims: BTreeMap<String, String>,
-    /// `--oidc-signing-algs`
+    /// `--oidc-signing-algs`: the allowed algorithms, at least one.
     pub algorithms: Vec<Algorithm>,
-    /// Shortest time between two fetches of the keys; [`KEY_FETCH_PAUSE`] suits.
+    /// The minimum interval between two fetches of the keys; usually [`KEY_FETCH_PAUSE`].
     pub key_fetch_pause: Duration,
-    /// Content of `--oidc-ca-file`; empty for the authorities of the machine.
+    /// The content of `--oidc-ca-file` in PEM; empty trusts the system's CAs.
     pub ca_pem: Vec<u8>,
 }
 
-/// Knows the tokens of one provider.
+/// Authenticates the tokens of one provider.
 pub struct OidcTokens {
     config: OidcConfig,
     username_prefix: String,
@@ -66,35 +68,40 @@ pub struct OidcTokens {
 #[derive(Default)]
 struct Fetching {
     last: Option<Instant>,
-    /// Where the keys are, once the provider has said so.
+    /// The location of the keys, once the provider has published it.
     keys: Option<Remote>,
 }
 
-/// Settings that cannot be used.
+/// An invalid setting; the text names the flag.
 #[derive(Debug, thiserror::Error)]
 pub enum OidcConfigError {
+    /// The issuer URL is no HTTPS URL, or the CA file cannot be used.
     #[error("oidc-issuer-url: {0}")]
     Issuer(#[from] RemoteError),
+    /// The issuer URL has a query or a fragment.
     #[error("oidc-issuer-url: \"{0}\" must have no query and no fragment")]
     IssuerParts(String),
+    /// The client ID is empty.
     #[error("oidc-client-id: must not be empty")]
     ClientId,
+    /// The user name claim is empty.
     #[error("oidc-username-claim: must not be empty")]
     UsernameClaim,
+    /// No algorithm is allowed.
     #[error("oidc-signing-algs: name at least one")]
     Algorithms,
 }
 
-/// Why a token of the provider does not hold, for the log.
+/// Why a token of the provider is invalid, for the log.
 #[derive(Debug, thiserror::Error)]
 enum TokenError {
-    #[error("its signature does not hold, or its algorithm is not allowed")]
+    #[error("its signature is invalid, or its algorithm is not allowed")]
     Signature,
     #[error("it is expired or not yet valid")]
     Time,
-    #[error("it is meant for somebody else")]
+    #[error("its audience is another client")]
     Audience,
-    #[error("its claim \"{0}\" is missing or not usable")]
+    #[error("its claim \"{0}\" is missing or invalid")]
     Claim(String),
     #[error("its e-mail address is not verified")]
     EmailNotVerified,
@@ -103,10 +110,10 @@ enum TokenError {
 }
 
 impl OidcTokens {
-    /// Does not ask the provider yet.
+    /// Creates the authenticator. Sends no request to the provider yet.
     ///
     /// # Errors
-    /// [`OidcConfigError`], which names the flag.
+    /// An invalid setting. The error names the flag; the caller does not start.
     pub fn new(config: OidcConfig) -> Result<Self, OidcConfigError> {
         let issuer = &config.issuer_url;
         if issuer.contains(['?', '#']) {
@@ -159,24 +166,25 @@ impl OidcTokens {
     }
 
     async fn verify(&self, parts: &Parts<'_>, now: f64) -> Result<UserInfo, TokenError> {
-        let algorithm = Algorithm::named(&parts.head.alg)
+        let algorithm = Algorithm::from_name(&parts.header.alg)
             .filter(|algorithm| self.config.algorithms.contains(algorithm))
             .ok_or(TokenError::Signature)?;
         self.check_audience_and_time(&parts.claims, now)?;
-        let holds = |keys: &KeySet| {
-            keys.verify(algorithm, &parts.head.kid, parts.signed.as_bytes(), &parts.signature)
+        let is_signed = |keys: &KeySet| {
+            keys.verify(algorithm, &parts.header.kid, parts.signed.as_bytes(), &parts.signature)
         };
         let known = self.keys.load_full();
-        if !known.as_deref().is_some_and(holds) {
+        if !known.as_deref().is_some_and(is_signed) {
             let fetched = self.fetch(known.as_ref()).await?;
-            if !fetched.as_deref().is_some_and(holds) {
+            if !fetched.as_deref().is_some_and(is_signed) {
                 return Err(TokenError::Signature);
             }
         }
         self.user(&parts.claims)
     }
 
-    /// Newer keys than `known`, where they can be had.
+    /// Fetches newer keys than `known`, unless another task has or the minimum interval has not
+    /// passed.
     async fn fetch(&self, known: Option<&Arc<KeySet>>) -> Result<Option<Arc<KeySet>>, RemoteError> {
         let mut fetching = self.fetching.lock().await;
         let current = self.keys.load_full();
@@ -205,9 +213,9 @@ impl OidcTokens {
             issuer: String,
             jwks_uri: String,
         }
-        let answer = self.discovery.get().await?;
+        let response = self.discovery.get().await?;
         let found: Discovery =
-            serde_json::from_slice(&answer).map_err(|error| self.discovery.unusable(error))?;
+            serde_json::from_slice(&response).map_err(|error| self.discovery.unusable(error))?;
         if found.issuer != self.config.issuer_url {
             let reason = format!("it is of the issuer \"{}\"", found.issuer);
             return Err(self.discovery.unusable(reason));
@@ -220,24 +228,24 @@ impl OidcTokens {
         claims: &Map<String, Value>,
         now: f64,
     ) -> Result<(), TokenError> {
-        let meant = strings(claims.get("aud")).unwrap_or_default();
-        if !meant.contains(&self.config.client_id) {
+        let token_audiences = strings(claims.get("aud")).unwrap_or_default();
+        if !token_audiences.contains(&self.config.client_id) {
             return Err(TokenError::Audience);
         }
         let expires = claims.get("exp").and_then(Value::as_f64).ok_or(TokenError::Time)?;
-        let early = claims
+        let is_early = claims
             .get("nbf")
             .is_some_and(|begins| begins.as_f64().is_none_or(|begins| now < begins));
-        if expires < now || early { Err(TokenError::Time) } else { Ok(()) }
+        if expires < now || is_early { Err(TokenError::Time) } else { Ok(()) }
     }
 
-    /// Who the verified claims speak of.
+    /// Maps verified claims to an identity.
     fn user(&self, claims: &Map<String, Value>) -> Result<UserInfo, TokenError> {
         let unusable = |claim: &str| TokenError::Claim(claim.to_owned());
         let username = &self.config.username_claim;
         let name = claims.get(username).and_then(Value::as_str).filter(|name| !name.is_empty());
         let name = name.ok_or_else(|| unusable(username))?;
-        // Where the provider does not say, the address is taken for verified.
+        // Without the claim the address counts as verified.
         if username == "email"
             && claims.get("email_verified").is_some_and(|verified| *verified != true)
         {
@@ -249,8 +257,8 @@ impl OidcTokens {
             }
             _ => Vec::new(),
         };
-        for (claim, wanted) in &self.config.required_claims {
-            if claims.get(claim).and_then(Value::as_str) != Some(wanted.as_str()) {
+        for (claim, expected) in &self.config.required_claims {
+            if claims.get(claim).and_then(Value::as_str) != Some(expected.as_str()) {
                 return Err(unusable(claim));
             }
         }
@@ -267,7 +275,7 @@ impl OidcTokens {
     }
 }
 
-/// One text or a list of texts.
+/// Parses a claim with one text or a list of texts.
 fn strings(claim: Option<&Value>) -> Option<Vec<String>> {
     match claim? {
         Value::String(one) => Some(vec![one.clone()]),
@@ -277,28 +285,28 @@ fn strings(claim: Option<&Value>) -> Option<Vec<String>> {
 }
 
 #[derive(Deserialize)]
-struct Head {
+struct TokenHeader {
     alg: String,
     #[serde(default)]
     kid: String,
 }
 
-/// A token taken apart; nothing of it is verified.
+/// A decoded token; nothing of it is verified.
 struct Parts<'t> {
-    head: Head,
+    header: TokenHeader,
     claims: Map<String, Value>,
     signed: &'t str,
     signature: Vec<u8>,
 }
 
 impl<'t> Parts<'t> {
-    /// None for what is no signed token.
+    /// Decodes a token. `None` for other texts than signed tokens.
     fn split(token: &'t str) -> Option<Self> {
         let (signed, signature) = token.rsplit_once('.')?;
-        let (head, claims) = signed.split_once('.')?;
+        let (header, claims) = signed.split_once('.')?;
         let decoded = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
         Some(Self {
-            head: serde_json::from_slice(&decoded(head)?).ok()?,
+            header: serde_json::from_slice(&decoded(header)?).ok()?,
             claims: serde_json::from_slice(&decoded(claims)?).ok()?,
             signed,
             signature: decoded(signature)?,

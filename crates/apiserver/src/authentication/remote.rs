@@ -1,4 +1,4 @@
-//! Requests to a service outside that tells identities, over HTTPS, within limits.
+//! Requests to an external identity service over HTTPS, with limits.
 
 use std::time::Duration;
 
@@ -11,31 +11,36 @@ use hyper_util::rt::{TokioExecutor, TokioTimer};
 
 use crate::webhook::{Connector, Trust};
 
-/// Largest answer that is read, in bytes.
-const ANSWER_SIZE_MAX: usize = 4 * 1024 * 1024;
-/// A client of ours waits for its answer meanwhile.
-const ANSWER_WAIT_MAX: Duration = Duration::from_secs(10);
-/// How long a connection without a request is kept.
+/// The size of a response, in bytes.
+const RESPONSE_SIZE_MAX: usize = 4 * 1024 * 1024;
+/// The deadline of a response, during which a client of this server waits.
+const RESPONSE_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How long an idle connection is pooled.
 const IDLE_MAX: Duration = Duration::from_secs(30);
 
-/// Why there is no answer, for the log.
+/// Why there is no usable response, for the log.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
+    /// The URL is no HTTPS URL.
     #[error("\"{url}\" is not https://HOST[:PORT][/PATH]")]
     Url { url: String },
+    /// The CA certificates cannot be used.
     #[error("cannot connect to \"{url}\": {reason}")]
     Unusable { url: String, reason: String },
-    #[error("no answer of \"{url}\": {reason}")]
+    /// The request failed or exceeded a limit.
+    #[error("no response from \"{url}\": {reason}")]
     Failed { url: String, reason: String },
-    #[error("\"{url}\" answered {code}")]
+    /// The service responded with an error status.
+    #[error("\"{url}\" returned {code}")]
     Refused { url: String, code: StatusCode },
-    #[error("the answer of \"{url}\" is not usable: {reason}")]
-    Answer { url: String, reason: String },
+    /// The response does not parse.
+    #[error("the response of \"{url}\" is invalid: {reason}")]
+    InvalidResponse { url: String, reason: String },
 }
 
 impl RemoteError {
-    /// Whether the same request may have an answer a moment later.
-    pub(super) fn is_passing(&self) -> bool {
+    /// Whether a retry of the same request may succeed.
+    pub(super) fn is_transient(&self) -> bool {
         match self {
             Self::Failed { .. } => true,
             Self::Refused { code, .. } => {
@@ -46,14 +51,17 @@ impl RemoteError {
     }
 }
 
-/// One URL. It does not follow redirects.
+/// A service at one URL. Redirects are not followed.
 pub(super) struct Remote {
     url: Uri,
     client: Client<Connector, Full<Bytes>>,
 }
 
 impl Remote {
-    /// Believes the authorities of `ca_pem`; those of the machine when it is empty.
+    /// Creates the client. It trusts the CAs of `ca_pem`, or those of the system when that is
+    /// empty.
+    /// # Errors
+    /// The URL is no HTTPS URL, or `ca_pem` cannot be used.
     pub(super) fn new(url: &str, ca_pem: &[u8]) -> Result<Self, RemoteError> {
         let bad = || RemoteError::Url { url: url.to_owned() };
         let parsed: Uri = url.parse().map_err(|_| bad())?;
@@ -70,11 +78,18 @@ impl Remote {
         Ok(Self { url: parsed, client })
     }
 
+    /// Requests the URL.
+    ///
+    /// # Errors
+    /// The service is not reachable, responds with an error status, or exceeds a limit.
     pub(super) async fn get(&self) -> Result<Bytes, RemoteError> {
         self.send(Method::GET, None, Bytes::new()).await
     }
 
-    /// Posts JSON; `authorization` goes into the header of that name.
+    /// Posts JSON. `authorization` is the header of that name.
+    ///
+    /// # Errors
+    /// The service is not reachable, responds with an error status, or exceeds a limit.
     pub(super) async fn post(
         &self,
         authorization: Option<&HeaderValue>,
@@ -101,25 +116,27 @@ impl Remote {
         }
         let request = request.body(Full::new(body)).map_err(|error| failed(error.to_string()))?;
         let exchange = async {
-            let answer = self.client.request(request).await;
-            let (parts, body) = answer.map_err(|error| failed(innermost(&error)))?.into_parts();
+            let response = self.client.request(request).await;
+            let (parts, body) = response.map_err(|error| failed(innermost(&error)))?.into_parts();
             if !parts.status.is_success() {
                 return Err(RemoteError::Refused { url: url.clone(), code: parts.status });
             }
-            let bytes = Limited::new(body, ANSWER_SIZE_MAX).collect().await;
+            let bytes = Limited::new(body, RESPONSE_SIZE_MAX).collect().await;
             Ok(bytes.map_err(|error| failed(innermost(&*error)))?.to_bytes())
         };
-        let answered = tokio::time::timeout(ANSWER_WAIT_MAX, exchange).await;
-        answered
-            .unwrap_or_else(|_| Err(failed(format!("none within {} s", ANSWER_WAIT_MAX.as_secs()))))
+        let result = tokio::time::timeout(RESPONSE_WAIT_MAX, exchange).await;
+        result.unwrap_or_else(|_| {
+            Err(failed(format!("none within {} s", RESPONSE_WAIT_MAX.as_secs())))
+        })
     }
 
+    /// The error of a response that does not parse.
     pub(super) fn unusable(&self, reason: impl ToString) -> RemoteError {
-        RemoteError::Answer { url: self.url.to_string(), reason: reason.to_string() }
+        RemoteError::InvalidResponse { url: self.url.to_string(), reason: reason.to_string() }
     }
 }
 
-/// The innermost error says what happened; those around it that something did.
+/// The innermost error, which says what happened.
 fn innermost(error: &(dyn std::error::Error + 'static)) -> String {
     let mut at = error;
     while let Some(source) = at.source() {

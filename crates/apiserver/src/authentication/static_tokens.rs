@@ -1,4 +1,4 @@
-//! Tokens from a file that was read at the start.
+//! Bearer tokens from a file that is read at the start.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,14 @@ use sha2::{Digest, Sha256};
 use super::bearer::{TokenAuthenticator, TokenUser};
 use crate::attributes::{InvalidCredential, UserInfo};
 
-/// A fixed set of tokens. Kept by hash, so that neither a memory dump nor the time of a look-up
-/// tells a token.
+/// A fixed set of tokens. Only their hashes are stored, so that neither a memory dump nor the time
+/// of a lookup reveals a token.
 #[derive(Default)]
 pub struct StaticTokens {
     users: HashMap<[u8; 32], UserInfo>,
 }
 
-/// A line of a token file that cannot be used.
+/// An invalid line of a token file. The text does not contain the line.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line} of the token file {problem}")]
 pub struct TokenFileError {
@@ -24,20 +24,22 @@ pub struct TokenFileError {
 }
 
 impl StaticTokens {
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
+    /// Adds a token of a user. Replaces the user of a known token.
     pub fn insert(&mut self, token: &str, user: UserInfo) {
         self.users.insert(hash(token), user);
     }
 
-    /// Reads lines `token,user,uid[,"group1,group2"]`. Empty lines and those that begin with `#`
-    /// are skipped.
+    /// Parses lines `token,user,uid[,"group1,group2"]`. Skips empty lines and those that begin with
+    /// `#`.
     ///
     /// # Errors
-    /// The first line that does not have this form, or repeats a token. The text of the line is not
-    /// told.
+    /// The first line that has another format or repeats a token. The error contains the line's
+    /// number, not its text.
     pub fn parse(file: &str) -> Result<Self, TokenFileError> {
         let mut tokens = Self::new();
         for (at, line) in file.lines().enumerate() {
@@ -72,7 +74,8 @@ impl StaticTokens {
     }
 }
 
-/// Comma-separated fields, which may stand in double quotes; a quote inside is doubled.
+/// Splits comma-separated fields, which may be in double quotes; a quote inside is doubled. `None`
+/// for an open quote.
 fn fields(line: &str) -> Option<Vec<String>> {
     let mut fields = vec![String::new()];
     let mut quoted = false;

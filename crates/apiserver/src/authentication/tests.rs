@@ -1,4 +1,4 @@
-//! Tokens in headers and subprotocols, the order of authenticators, what does not go further.
+//! Tokens in headers and subprotocols, the order of authenticators, and the removal of credentials.
 
 mod certificates;
 
@@ -30,7 +30,7 @@ fn parts(lines: &[(&str, &str)]) -> request::Parts {
 }
 
 fn static_tokens() -> StaticTokens {
-    StaticTokens::parse("# people\n\nt-ann,ann,1,\"ops, dev\"\nt-bob,bob,2\n").unwrap()
+    StaticTokens::parse("# users\n\nt-ann,ann,1,\"ops, dev\"\nt-bob,bob,2\n").unwrap()
 }
 
 fn union(anonymous: bool) -> UnionAuthenticator {
@@ -39,11 +39,11 @@ fn union(anonymous: bool) -> UnionAuthenticator {
     UnionAuthenticator::new(vec![Arc::new(bearer)], anonymous)
 }
 
-/// The name that the credentials prove, or `401`.
-fn who(union: &UnionAuthenticator, lines: &[(&str, &str)]) -> String {
+/// Authenticates header lines: the name of the user, `nobody` or `401`.
+fn authenticate_name(union: &UnionAuthenticator, lines: &[(&str, &str)]) -> String {
     let parts = parts(lines);
-    let verdict = union.authenticate(&parts).now_or_never().expect("nothing to wait for");
-    match verdict {
+    let result = union.authenticate(&parts).now_or_never().expect("authentication does not wait");
+    match result {
         Ok(Some(user)) => user.name,
         Ok(None) => "nobody".to_owned(),
         Err(InvalidCredential) => "401".to_owned(),
@@ -51,7 +51,7 @@ fn who(union: &UnionAuthenticator, lines: &[(&str, &str)]) -> String {
 }
 
 #[test]
-fn a_bearer_token_is_read_strictly() {
+fn a_bearer_token_is_parsed_strictly() {
     let long = format!("Bearer {}", "x".repeat(bearer::TOKEN_SIZE_MAX + 1));
     let cases: &[(&[(&str, &str)], &str)] = &[
         (&[], USER_ANONYMOUS),
@@ -74,17 +74,17 @@ fn a_bearer_token_is_read_strictly() {
         (&[("Authorization", "Basic dDphbm4=")], USER_ANONYMOUS),
     ];
     let union = union(true);
-    for (lines, wanted) in cases {
-        assert_eq!(who(&union, lines), *wanted, "{lines:?}");
+    for (lines, expected) in cases {
+        assert_eq!(authenticate_name(&union, lines), *expected, "{lines:?}");
     }
 }
 
 #[test]
-fn strangers_are_nobody_where_they_are_not_let_in() {
+fn requests_without_credentials_have_no_identity_where_anonymous_is_off() {
     let union = union(false);
-    assert_eq!(who(&union, &[]), "nobody");
-    assert_eq!(who(&union, &[("Authorization", "Bearer wrong")]), "401");
-    assert_eq!(who(&union, &[("Authorization", "Bearer t-bob")]), "bob");
+    assert_eq!(authenticate_name(&union, &[]), "nobody");
+    assert_eq!(authenticate_name(&union, &[("Authorization", "Bearer wrong")]), "401");
+    assert_eq!(authenticate_name(&union, &[("Authorization", "Bearer t-bob")]), "bob");
 }
 
 #[test]
@@ -99,29 +99,29 @@ fn a_websocket_may_carry_its_token_in_a_subprotocol() {
             ("Upgrade", "WebSocket"),
             ("Sec-WebSocket-Protocol", protocols),
         ];
-        who(&union(true), &lines)
+        authenticate_name(&union(true), &lines)
     };
     assert_eq!(with(&format!("v4.channel.k8s.io, {ann}")), "ann");
     assert_eq!(with(&format!("{ann},v4.channel.k8s.io")), "ann");
-    assert_eq!(with(&ann), "401", "no protocol to answer with");
+    assert_eq!(with(&ann), "401", "no protocol to select");
     assert_eq!(with(&format!("v4, {ann}, {bob}")), "401");
     assert_eq!(with("v4, base64url.bearer.authorization.k8s.io.!"), "401");
     assert_eq!(with(&format!("v4, {}", token("wrong"))), "401");
     assert_eq!(with("v4"), USER_ANONYMOUS);
 
     let plain = [("Sec-WebSocket-Protocol", ann.as_str())];
-    assert_eq!(who(&union(true), &plain), USER_ANONYMOUS, "no upgrade");
+    assert_eq!(authenticate_name(&union(true), &plain), USER_ANONYMOUS, "no upgrade");
     let both = [
         ("Authorization", "Bearer t-ann"),
         ("Connection", "Upgrade"),
         ("Upgrade", "websocket"),
         ("Sec-WebSocket-Protocol", &format!("v4, {ann}")),
     ];
-    assert_eq!(who(&union(true), &both), "401");
+    assert_eq!(authenticate_name(&union(true), &both), "401");
 }
 
 #[test]
-fn everybody_known_is_authenticated() {
+fn every_identified_user_is_in_the_authenticated_group() {
     let union = union(true);
     let groups = |lines: &[(&str, &str)]| {
         let parts = parts(lines);
@@ -144,7 +144,7 @@ impl Authenticator for Fixed {
 }
 
 #[test]
-fn the_first_identity_wins_and_errors_count_only_without_one() {
+fn the_first_identity_wins_over_invalid_credentials() {
     let user = |name: &str| Ok(Some(UserInfo::new(name, &[])));
     let cases = [
         (vec![user("a"), user("b")], "a"),
@@ -153,12 +153,12 @@ fn the_first_identity_wins_and_errors_count_only_without_one() {
         (vec![Err(InvalidCredential), Ok(None)], "401"),
         (vec![Ok(None), Ok(None)], USER_ANONYMOUS),
     ];
-    for (verdicts, wanted) in cases {
-        let members = verdicts
+    for (results, expected) in cases {
+        let members = results
             .into_iter()
-            .map(|verdict| Arc::new(Fixed(verdict)) as Arc<dyn Authenticator>)
+            .map(|result| Arc::new(Fixed(result)) as Arc<dyn Authenticator>)
             .collect();
-        assert_eq!(who(&UnionAuthenticator::new(members, true), &[]), wanted);
+        assert_eq!(authenticate_name(&UnionAuthenticator::new(members, true), &[]), expected);
     }
 }
 
@@ -170,15 +170,15 @@ fn a_token_file_is_refused_with_the_line_but_not_its_text() {
         ("secret,\"ann,1", "line 1 of the token file has an open quote"),
         ("secret,a,1\nsecret,b,2", "line 2 of the token file repeats a token"),
     ];
-    for (file, wanted) in cases {
+    for (file, expected) in cases {
         let error = StaticTokens::parse(file).err().unwrap().to_string();
-        assert_eq!(error, wanted);
+        assert_eq!(error, expected);
         assert!(!error.contains("secret"));
     }
 }
 
 #[test]
-fn credentials_do_not_go_further() {
+fn credentials_are_stripped_from_headers() {
     let token = format!("base64url.bearer.authorization.k8s.io.{}", URL_SAFE_NO_PAD.encode("t"));
     let mut headers = headers(&[
         ("Authorization", "Bearer a"),

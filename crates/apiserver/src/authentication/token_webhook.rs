@@ -1,4 +1,4 @@
-//! Tokens that another service knows: it is sent a TokenReview, and its answer holds for a while.
+//! Tokens of another service: it receives a TokenReview, and its response is cached for a while.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -16,13 +16,14 @@ use super::bearer::{TokenAuthenticator, TokenUser};
 use super::remote::{Remote, RemoteError};
 use crate::attributes::{InvalidCredential, UserInfo};
 
-/// Answers that are remembered.
-const REMEMBERED_MAX: usize = 4096;
-/// Tries of one question, and the pause before the second; each next one is half as long again.
-const TRIES: u32 = 4;
-const PAUSE: Duration = Duration::from_millis(500);
+/// The number of cached responses.
+const CACHED_MAX: usize = 4096;
+/// The number of attempts of one review.
+const ATTEMPTS: u32 = 4;
+/// The pause before the second attempt. Each further pause is half as long again.
+const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// How the service is asked.
+/// The API version of the reviews that are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ReviewVersion {
     V1,
@@ -38,51 +39,51 @@ impl ReviewVersion {
     }
 }
 
-/// Asks one service about tokens. Only hashes of tokens are kept.
+/// Authenticates tokens with one service. Only hashes of tokens are stored.
 pub struct TokenWebhook {
     remote: Remote,
     authorization: Option<HeaderValue>,
     version: ReviewVersion,
-    keep: Duration,
-    remembered: Mutex<HashMap<[u8; 32], Remembered>>,
+    cache_ttl: Duration,
+    cache: Mutex<HashMap<[u8; 32], CachedResponse>>,
 }
 
-/// When it was answered, and whose token it is.
-type Remembered = (Instant, Option<TokenUser>);
+/// When a cached response expires, and the identity of the token, if valid.
+type CachedResponse = (Instant, Option<TokenUser>);
 
-/// A file that does not say how the service is reached.
+/// An invalid kubeconfig of the service.
 #[derive(Debug, thiserror::Error)]
 #[error("the kubeconfig of the token webhook {0}")]
 pub struct WebhookFileError(String);
 
 impl TokenWebhook {
-    /// `kubeconfig` names the service as Kubernetes' own file for this does: the current context's
-    /// cluster, and its user's token if it has one. Paths in it are taken from `folder`. An answer
-    /// is remembered for `keep`.
+    /// Creates the authenticator. `kubeconfig` has the format of kube-apiserver's file: it uses the
+    /// cluster of the current context, and its user's token if there is one. Relative paths in it
+    /// start at `folder`. A response is cached for `cache_ttl`.
     ///
     /// # Errors
-    /// A file that names no service, or asks for something that is not offered, such as client
-    /// certificates.
+    /// The file names no service, or requires an unsupported feature such as client certificates.
+    /// The caller does not start.
     pub fn new(
         kubeconfig: &str,
         folder: &std::path::Path,
         version: ReviewVersion,
-        keep: Duration,
+        cache_ttl: Duration,
     ) -> Result<Self, WebhookFileError> {
         let failed = WebhookFileError;
         let file: Value = serde_saphyr::from_str(kubeconfig)
             .map_err(|error| failed(format!("cannot be read: {error}")))?;
-        let named = |list: &str, name: &Value, of: &str| {
+        let find_entry = |list: &str, name: &Value, of: &str| {
             let items = file[list].as_array().map(Vec::as_slice).unwrap_or_default();
             let found = items.iter().find(|item| item["name"] == *name).map(|item| &item[of]);
             found.ok_or_else(|| failed(format!("has no entry {name} in \"{list}\"")))
         };
-        let context = named("contexts", &file["current-context"], "context")?;
-        let cluster = named("clusters", &context["cluster"], "cluster")?;
+        let context = find_entry("contexts", &file["current-context"], "context")?;
+        let cluster = find_entry("clusters", &context["cluster"], "cluster")?;
         let user = match &context["user"] {
             Value::Null => &Value::Null,
             name if name == "" => &Value::Null,
-            name => named("users", name, "user")?,
+            name => find_entry("users", name, "user")?,
         };
         let read = |path: &str| {
             let path = folder.join(path);
@@ -90,8 +91,8 @@ impl TokenWebhook {
             read.map_err(|error| failed(format!("names \"{}\": {error}", path.display())))
         };
         let offered = ["server", "certificate-authority", "certificate-authority-data"];
-        only(cluster, "cluster", &offered).map_err(failed)?;
-        only(user, "user", &["token", "tokenFile"]).map_err(failed)?;
+        check_fields(cluster, "cluster", &offered).map_err(failed)?;
+        check_fields(user, "user", &["token", "tokenFile"]).map_err(failed)?;
         let ca_pem =
             match (&cluster["certificate-authority-data"], &cluster["certificate-authority"]) {
                 (Value::String(data), _) => STANDARD.decode(data).map_err(|_| {
@@ -109,13 +110,13 @@ impl TokenWebhook {
             _ => None,
         };
         let authorization = token.map(|token| HeaderValue::from_str(&format!("Bearer {token}")));
-        let mut authorization = authorization
-            .transpose()
-            .map_err(|_| failed("has a token that cannot stand in a header".to_owned()))?;
+        let mut authorization = authorization.transpose().map_err(|_| {
+            failed("has a token with characters that a header cannot contain".to_owned())
+        })?;
         if let Some(value) = &mut authorization {
             value.set_sensitive(true);
         }
-        Ok(Self { remote, authorization, version, keep, remembered: Mutex::default() })
+        Ok(Self { remote, authorization, version, cache_ttl, cache: Mutex::default() })
     }
 
     async fn identify(
@@ -130,27 +131,27 @@ impl TokenWebhook {
             hash.update(audience);
         }
         let hash: [u8; 32] = hash.finalize().into();
-        if let Some((until, known)) = self.remembered.lock().get(&hash)
+        if let Some((until, known)) = self.cache.lock().get(&hash)
             && Instant::now() < *until
         {
             return Ok(known.clone());
         }
-        let found = self.ask(token, audiences).await.map_err(|error| {
-            tracing::warn!(%error, "cannot ask the token webhook");
+        let found = self.review(token, audiences).await.map_err(|error| {
+            tracing::warn!(%error, "cannot call the token webhook");
             InvalidCredential
         })?;
-        let mut remembered = self.remembered.lock();
+        let mut cache = self.cache.lock();
         let now = Instant::now();
-        if remembered.len() >= REMEMBERED_MAX {
-            remembered.retain(|_, (until, _)| now < *until);
+        if cache.len() >= CACHED_MAX {
+            cache.retain(|_, (until, _)| now < *until);
         }
-        if remembered.len() < REMEMBERED_MAX {
-            remembered.insert(hash, (now + self.keep, found.clone()));
+        if cache.len() < CACHED_MAX {
+            cache.insert(hash, (now + self.cache_ttl, found.clone()));
         }
         Ok(found)
     }
 
-    async fn ask(
+    async fn review(
         &self,
         token: &str,
         audiences: &[String],
@@ -163,21 +164,21 @@ impl TokenWebhook {
             "status": {"user": {}},
         });
         let body = bytes::Bytes::from(review.to_string());
-        let mut pause = PAUSE;
-        let mut tries = 1;
-        let answer = loop {
+        let mut pause = RETRY_PAUSE;
+        let mut attempts = 1;
+        let response = loop {
             match self.remote.post(self.authorization.as_ref(), body.clone()).await {
-                Err(error) if error.is_passing() && tries < TRIES => {
-                    tracing::debug!(%error, "asking the token webhook again");
+                Err(error) if error.is_transient() && attempts < ATTEMPTS => {
+                    tracing::debug!(%error, "retrying the token webhook");
                     tokio::time::sleep(pause).await;
                     pause += pause / 2;
-                    tries += 1;
+                    attempts += 1;
                 }
-                answered => break answered?,
+                result => break result?,
             }
         };
         let review: Review =
-            serde_json::from_slice(&answer).map_err(|error| self.remote.unusable(error))?;
+            serde_json::from_slice(&response).map_err(|error| self.remote.unusable(error))?;
         if !review.status.error.is_empty() {
             tracing::debug!(error = review.status.error, "the token webhook refused a token");
         }
@@ -185,8 +186,8 @@ impl TokenWebhook {
     }
 }
 
-/// Refuses what would be ignored.
-fn only(section: &Value, name: &str, offered: &[&str]) -> Result<(), String> {
+/// Refuses fields that would be ignored.
+fn check_fields(section: &Value, name: &str, offered: &[&str]) -> Result<(), String> {
     let given = section.as_object().into_iter().flatten().map(|(key, _)| key.as_str());
     match given.into_iter().find(|key| !offered.contains(key)) {
         None => Ok(()),
@@ -222,20 +223,21 @@ struct ReviewUser {
 }
 
 impl ReviewStatus {
-    /// A service that does not know of audiences speaks for all of them.
-    fn user_for(self, wanted: &[String]) -> Option<TokenUser> {
-        let meant: Vec<String> = wanted
+    /// The identity, if the token is valid for one of `requested`. A service without audiences
+    /// accepts all of them.
+    fn user_for(self, requested: &[String]) -> Option<TokenUser> {
+        let audiences: Vec<String> = requested
             .iter()
-            .filter(|wanted| self.audiences.is_empty() || self.audiences.contains(wanted))
+            .filter(|requested| self.audiences.is_empty() || self.audiences.contains(requested))
             .cloned()
             .collect();
-        let named = self.authenticated && !self.user.username.is_empty();
-        if !named || (meant.is_empty() && !wanted.is_empty()) {
+        let is_valid = self.authenticated && !self.user.username.is_empty();
+        if !is_valid || (audiences.is_empty() && !requested.is_empty()) {
             return None;
         }
         let ReviewUser { username, uid, groups, extra } = self.user;
         let user = UserInfo { name: username, uid, groups, extra };
-        Some(TokenUser { user, audiences: meant })
+        Some(TokenUser { user, audiences })
     }
 }
 

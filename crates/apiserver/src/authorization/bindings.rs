@@ -1,5 +1,4 @@
-//! Roles and bindings as the authorizer needs them: parsed once, bindings found by who they speak
-//! of.
+//! Roles and bindings for the authorizer: parsed once, bindings indexed by subject.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,21 +11,23 @@ use serde_json::Value;
 use super::rbac::RoleRef;
 use crate::attributes::UserInfo;
 
-/// Name prefix of the users that service accounts are.
+/// Prefix of the user names of service accounts.
 pub(super) const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 
-pub(super) type Rules = Arc<[PolicyRule]>;
+/// The rules of one role.
+pub(super) type RoleRules = Arc<[PolicyRule]>;
 
+/// A parsed binding.
 pub(super) struct Binding {
     /// Empty for a ClusterRoleBinding.
     pub namespace: String,
     pub name: String,
     pub role: RoleRef,
-    subjects: Vec<Subject>,
+    subjects: Vec<BindingSubject>,
 }
 
-struct Subject {
-    /// As in reasons: `User "u"`, `ServiceAccount "name/namespace"`.
+struct BindingSubject {
+    /// The subject in reasons: `User "u"`, `ServiceAccount "name/namespace"`.
     text: String,
     key: SubjectKey,
 }
@@ -36,7 +37,7 @@ enum SubjectKey {
     Group(String),
 }
 
-/// A binding through one of its subjects.
+/// A binding with one of its subjects.
 #[derive(Clone)]
 pub(super) struct Grant {
     pub binding: Arc<Binding>,
@@ -49,33 +50,36 @@ struct BySubject {
     groups: HashMap<String, Vec<Grant>>,
 }
 
-/// Namespace → name → value. The namespace of cluster-scoped objects is empty.
-type Named<T> = HashMap<String, HashMap<String, T>>;
+/// Values by namespace and name. The namespace of cluster-scoped objects is empty.
+type ByName<T> = HashMap<String, HashMap<String, T>>;
 
 /// All roles and bindings.
 ///
 /// Invariant: `by_subject` holds exactly one grant for each subject of each binding in `bindings`.
 #[derive(Default)]
-pub(super) struct Policy {
-    roles: Named<Rules>,
-    bindings: Named<Arc<Binding>>,
+pub(super) struct RbacPolicy {
+    roles: ByName<RoleRules>,
+    bindings: ByName<Arc<Binding>>,
     by_subject: HashMap<String, BySubject>,
 }
 
-impl Policy {
+impl RbacPolicy {
+    /// Adds or replaces a role. Rules that do not decode count as none.
     pub fn put_role(&mut self, object: &Value) {
-        let rules = rules_of_object(object).unwrap_or_else(|error| {
+        let rules = parse_rules(object).unwrap_or_else(|error| {
             tracing::warn!(role = object.name(), %error, "stored role does not decode");
             Vec::new()
         });
-        let named = self.roles.entry(object.namespace().to_owned()).or_default();
-        named.insert(object.name().to_owned(), rules.into());
+        let by_name = self.roles.entry(object.namespace().to_owned()).or_default();
+        by_name.insert(object.name().to_owned(), rules.into());
     }
 
+    /// Removes a role; `namespace` is empty for a ClusterRole.
     pub fn remove_role(&mut self, namespace: &str, name: &str) {
         remove(&mut self.roles, namespace, name);
     }
 
+    /// Adds or replaces a binding.
     pub fn put_binding(&mut self, object: &Value) {
         let binding = Arc::new(Binding::parse(object));
         self.remove_binding(&binding.namespace, &binding.name);
@@ -88,20 +92,21 @@ impl Policy {
             };
             grants.or_default().push(grant);
         }
-        let named = self.bindings.entry(binding.namespace.clone()).or_default();
-        named.insert(binding.name.clone(), binding);
+        let by_name = self.bindings.entry(binding.namespace.clone()).or_default();
+        by_name.insert(binding.name.clone(), binding);
     }
 
+    /// Removes a binding; `namespace` is empty for a ClusterRoleBinding.
     pub fn remove_binding(&mut self, namespace: &str, name: &str) {
-        let Some(gone) = remove(&mut self.bindings, namespace, name) else { return };
+        let Some(removed) = remove(&mut self.bindings, namespace, name) else { return };
         let Some(index) = self.by_subject.get_mut(namespace) else { return };
-        for subject in &gone.subjects {
+        for subject in &removed.subjects {
             let (grants, key) = match &subject.key {
                 SubjectKey::User(key) => (&mut index.users, key),
                 SubjectKey::Group(key) => (&mut index.groups, key),
             };
             if let Some(list) = grants.get_mut(key) {
-                list.retain(|grant| !Arc::ptr_eq(&grant.binding, &gone));
+                list.retain(|grant| !Arc::ptr_eq(&grant.binding, &removed));
                 if list.is_empty() {
                     grants.remove(key);
                 }
@@ -112,24 +117,24 @@ impl Policy {
         }
     }
 
-    /// Drops roles for which `of` holds of their namespace.
+    /// Removes the roles in namespaces for which `of` returns true.
     pub fn clear_roles(&mut self, of: impl Fn(&str) -> bool) {
         self.roles.retain(|namespace, _| !of(namespace));
     }
 
-    /// As [`Policy::clear_roles`], for bindings.
+    /// Removes the bindings in namespaces for which `of` returns true.
     pub fn clear_bindings(&mut self, of: impl Fn(&str) -> bool) {
         self.bindings.retain(|namespace, _| !of(namespace));
         self.by_subject.retain(|namespace, _| !of(namespace));
     }
 
-    pub fn role(&self, role: &RoleRef, namespace: &str) -> Option<&Rules> {
+    /// The rules of a role that a binding in `namespace` refers to; `None` when it does not exist.
+    pub fn role(&self, role: &RoleRef, namespace: &str) -> Option<&RoleRules> {
         let scope = if role.is_cluster() { "" } else { namespace };
         self.roles.get(scope)?.get(&role.name)
     }
 
-    /// The bindings that speak of this user: cluster-wide ones, then those of the namespace if
-    /// there is one.
+    /// The bindings of this user: cluster-wide ones, then those of the namespace, if there is one.
     pub fn grants<'s>(
         &'s self,
         user: &'s UserInfo,
@@ -150,18 +155,21 @@ impl Binding {
         Self {
             name: object.name().to_owned(),
             role: RoleRef::of_binding(object),
-            subjects: subjects.iter().filter_map(|s| Subject::parse(s, &namespace)).collect(),
+            subjects: subjects
+                .iter()
+                .filter_map(|s| BindingSubject::parse(s, &namespace))
+                .collect(),
             namespace,
         }
     }
 }
 
-impl Subject {
-    /// `None` for kinds of subjects that speak of nobody here.
+impl BindingSubject {
+    /// Parses a subject; `None` for unknown kinds.
     fn parse(subject: &Value, binding_namespace: &str) -> Option<Self> {
         let name = subject["name"].as_str()?;
         let kind = subject["kind"].as_str()?;
-        let (key, shown) = match kind {
+        let (key, display_name) = match kind {
             "User" => (SubjectKey::User(name.to_owned()), name.to_owned()),
             "Group" => (SubjectKey::Group(name.to_owned()), name.to_owned()),
             "ServiceAccount" => {
@@ -175,22 +183,22 @@ impl Subject {
             }
             _ => return None,
         };
-        Some(Self { text: format!("{kind} {}", quoted(&shown)), key })
+        Some(Self { text: format!("{kind} {}", quoted(&display_name)), key })
     }
 }
 
 impl Grant {
-    /// `RBAC: allowed by RoleBinding "b/ns" of Role "r" to User "u"`.
+    /// The reason of a decision: `RBAC: allowed by RoleBinding "b/ns" of Role "r" to User "u"`.
     pub fn reason(&self) -> String {
         let binding = &self.binding;
-        let (kind, shown) = if binding.namespace.is_empty() {
+        let (kind, display_name) = if binding.namespace.is_empty() {
             ("ClusterRoleBinding", binding.name.clone())
         } else {
             ("RoleBinding", format!("{}/{}", binding.name, binding.namespace))
         };
         format!(
             "RBAC: allowed by {kind} {} of {} {} to {}",
-            quoted(&shown),
+            quoted(&display_name),
             binding.role.kind,
             quoted(&binding.role.name),
             binding.subjects[self.subject].text,
@@ -201,19 +209,19 @@ impl Grant {
 /// The rules of a Role or ClusterRole.
 ///
 /// # Errors
-/// What does not decode.
-pub(super) fn rules_of_object(object: &Value) -> Result<Vec<PolicyRule>, serde_json::Error> {
+/// The rules do not decode.
+pub(super) fn parse_rules(object: &Value) -> Result<Vec<PolicyRule>, serde_json::Error> {
     match &object["rules"] {
         Value::Null => Ok(Vec::new()),
         rules => serde::Deserialize::deserialize(rules),
     }
 }
 
-fn remove<T>(named: &mut Named<T>, namespace: &str, name: &str) -> Option<T> {
-    let inner = named.get_mut(namespace)?;
-    let gone = inner.remove(name);
+fn remove<T>(by_name: &mut ByName<T>, namespace: &str, name: &str) -> Option<T> {
+    let inner = by_name.get_mut(namespace)?;
+    let removed = inner.remove(name);
     if inner.is_empty() {
-        named.remove(namespace);
+        by_name.remove(namespace);
     }
-    gone
+    removed
 }

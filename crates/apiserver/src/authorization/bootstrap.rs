@@ -1,10 +1,9 @@
-//! The roles and bindings that a server has from the start, and how they are kept.
+//! The initial roles and bindings of a server, and their reconciliation.
 //!
-//! They are data: [`management_policy`] of a management plane, [`cluster_policy`] of a whole cluster.
-//! At each start
-//! they are held against what is stored ([`reconciled`]): what is missing is added, what an
-//! administrator added stays, and an object whose annotation
-//! `rbac.authorization.kubernetes.io/autoupdate` is `false` is left alone.
+//! They are data: [`management_policy`] of a management plane, [`cluster_policy`] of a whole
+//! cluster. At each start they are compared with the stored objects ([`compare_with_stored`]).
+//! Missing rules and subjects are added, additions by an administrator are retained, and an object
+//! with the annotation `rbac.authorization.kubernetes.io/autoupdate: "false"` is not touched.
 
 use api_meta::object::ObjectExt;
 use authz::PolicyRule;
@@ -12,7 +11,7 @@ use authz::cover::covers;
 use serde_json::{Value, json};
 
 use super::RBAC_GROUP;
-use super::bindings::rules_of_object;
+use super::bindings::parse_rules;
 use crate::attributes::{GROUP_AUTHENTICATED, GROUP_MASTERS, GROUP_UNAUTHENTICATED};
 
 mod policy;
@@ -23,7 +22,7 @@ pub use table::cluster_policy;
 
 const AUTOUPDATE: &str = "rbac.authorization.kubernetes.io/autoupdate";
 
-/// Roles and bindings of a server that offers the management kinds alone.
+/// The roles and bindings of a server that only serves the management kinds.
 pub fn management_policy() -> Vec<Value> {
     let mut objects = bootstrap_cluster_roles();
     objects.extend(bootstrap_cluster_role_bindings());
@@ -67,63 +66,67 @@ fn metadata(name: &str, labels: &[&str]) -> Value {
     metadata
 }
 
-/// What to do with a stored object so that it holds what the server needs.
+/// The action that reconciles a stored role or binding with the desired one.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Reconciled {
-    /// It holds already, or its owner opted out.
-    Keep,
+pub enum PolicyAction {
+    /// Nothing: the stored object is up to date, or its owner opted out.
+    Retain,
+    /// Create this object.
     Create(Value),
+    /// Replace the stored object by this one.
     Update(Value),
-    /// A binding whose role changed, which no update can do: delete it, then create this.
+    /// Delete the binding, then create this one: the role of a binding cannot be updated.
     Recreate(Value),
 }
 
-/// Compares a wanted role or binding with the stored one.
-pub fn reconciled(stored: Option<&Value>, wanted: &Value) -> Reconciled {
-    let Some(stored) = stored else { return Reconciled::Create(wanted.clone()) };
+/// Compares a desired role or binding with the stored one, if there is one. The result retains
+/// additional rules, subjects, labels and annotations of the stored object.
+pub fn compare_with_stored(stored: Option<&Value>, desired: &Value) -> PolicyAction {
+    let Some(stored) = stored else { return PolicyAction::Create(desired.clone()) };
     if stored.annotation(AUTOUPDATE) == Some("false") {
-        return Reconciled::Keep;
+        return PolicyAction::Retain;
     }
-    if wanted["roleRef"] != stored["roleRef"] {
-        return Reconciled::Recreate(wanted.clone());
+    if desired["roleRef"] != stored["roleRef"] {
+        return PolicyAction::Recreate(desired.clone());
     }
     let mut merged = stored.clone();
     for field in ["labels", "annotations"] {
-        for (key, value) in wanted["metadata"][field].as_object().into_iter().flatten() {
+        for (key, value) in desired["metadata"][field].as_object().into_iter().flatten() {
             merged["metadata"][field][key] = value.clone();
         }
     }
     let aggregation = ["aggregationRule", "clusterRoleSelectors"];
-    if wanted[aggregation[0]].is_object() {
-        let wanted = &wanted[aggregation[0]][aggregation[1]];
-        add_missing(&mut merged[aggregation[0]][aggregation[1]], wanted);
-    } else if wanted["rules"].is_array() {
-        add_missing_rules(&mut merged, wanted);
+    if desired[aggregation[0]].is_object() {
+        let desired = &desired[aggregation[0]][aggregation[1]];
+        add_missing(&mut merged[aggregation[0]][aggregation[1]], desired);
+    } else if desired["rules"].is_array() {
+        add_missing_rules(&mut merged, desired);
     }
-    if wanted["subjects"].is_array() {
-        add_missing(&mut merged["subjects"], &wanted["subjects"]);
+    if desired["subjects"].is_array() {
+        add_missing(&mut merged["subjects"], &desired["subjects"]);
     }
-    if merged == *stored { Reconciled::Keep } else { Reconciled::Update(merged) }
+    if merged == *stored { PolicyAction::Retain } else { PolicyAction::Update(merged) }
 }
 
-fn add_missing(list: &mut Value, wanted: &Value) {
+fn add_missing(list: &mut Value, desired: &Value) {
     if !list.is_array() {
         *list = json!([]);
     }
     let list = list.as_array_mut().expect("made a list above");
-    for item in wanted.as_array().into_iter().flatten() {
+    for item in desired.as_array().into_iter().flatten() {
         if !list.contains(item) {
             list.push(item.clone());
         }
     }
 }
 
-/// Adds what the stored rules do not cover. Stored rules that do not decode count as none.
-fn add_missing_rules(merged: &mut Value, wanted: &Value) {
-    let held: Vec<PolicyRule> = rules_of_object(merged).unwrap_or_default();
-    let wanted = rules_of_object(wanted).expect("the policy is written in this crate");
-    let Err(_) = covers(&held, &wanted) else { return };
-    let absent = wanted.iter().filter(|rule| covers(&held, std::slice::from_ref(rule)).is_err());
+/// Adds the rules that the stored rules do not cover. Stored rules that do not decode count as
+/// none.
+fn add_missing_rules(merged: &mut Value, desired: &Value) {
+    let held: Vec<PolicyRule> = parse_rules(merged).unwrap_or_default();
+    let desired = parse_rules(desired).expect("the policy is written in this crate");
+    let Err(_) = covers(&held, &desired) else { return };
+    let absent = desired.iter().filter(|rule| covers(&held, std::slice::from_ref(rule)).is_err());
     let absent: Vec<Value> = absent.map(rule_json).collect();
     add_missing(&mut merged["rules"], &Value::Array(absent));
 }

@@ -1,4 +1,5 @@
-//! Nobody grants what he does not hold: the checks on writes of roles and bindings.
+//! Privilege escalation: users grant only permissions that they hold. Checks writes of roles and
+//! bindings.
 
 use std::sync::Arc;
 
@@ -10,28 +11,29 @@ use authz::text::{quoted, quoted_list};
 use serde_json::Value;
 
 use super::RBAC_GROUP;
-use super::bindings::rules_of_object;
+use super::bindings::parse_rules;
 use super::rbac::{RbacKind, RoleRef, RuleResolver};
 use crate::attributes::{Attributes, Authorizer, Decision, GROUP_MASTERS, UserInfo};
 use crate::strategy::Write;
 
-/// Decides whether a writer may grant what an object grants.
+/// Decides whether a writer may grant the permissions of an object.
 pub struct EscalationGuard {
     authorizer: Arc<dyn Authorizer>,
     rules: Arc<dyn RuleResolver>,
 }
 
 impl EscalationGuard {
-    /// `authorizer` is asked for the verbs `escalate` and `bind`, `rules` for what the writer
-    /// holds.
+    /// Creates the guard. `authorizer` decides about the verbs `escalate` and `bind`; `rules`
+    /// resolves the permissions of the writer.
     pub fn new(authorizer: Arc<dyn Authorizer>, rules: Arc<dyn RuleResolver>) -> Self {
         Self { authorizer, rules }
     }
 
-    /// Whether a role may be written: the writer holds all its rules, or may `escalate` it.
+    /// Checks that the writer of a role holds all its rules, or may `escalate` it. Updates that
+    /// grant nothing new pass.
     ///
     /// # Errors
-    /// The 403 answer, which lists what the writer lacks.
+    /// 403 with the permissions that the writer lacks; 400 for rules that do not decode.
     pub fn admit_role(
         &self,
         kind: RbacKind,
@@ -44,29 +46,29 @@ impl EscalationGuard {
         }
         let user = write.user;
         let name = object.name();
-        if user.in_group(GROUP_MASTERS) || self.allowed(user, "escalate", kind, write, name) {
+        if user.in_group(GROUP_MASTERS) || self.is_allowed(user, "escalate", kind, write, name) {
             return Ok(());
         }
         let refuse = |text: &str| Status::forbidden(RBAC_GROUP, kind.plural(), name, text);
-        let rules = rules_of_object(object)
+        let rules = parse_rules(object)
             .map_err(|error| Status::bad_request(format!("rules do not decode: {error}")))?;
-        self.holds(user, write.namespace, &rules).map_err(|text| refuse(&text))?;
+        self.check_held(user, write.namespace, &rules).map_err(|text| refuse(&text))?;
         let aggregates = |object: &Value| !object["aggregationRule"].is_null();
         if aggregates(object) || old.is_some_and(aggregates) {
             let everything =
                 [PolicyRule::resources(&["*"], &["*"], &["*"]), PolicyRule::paths(&["*"], &["*"])];
-            self.holds(user, write.namespace, &everything).map_err(|_| {
+            self.check_held(user, write.namespace, &everything).map_err(|_| {
                 refuse("must have cluster-admin privileges to use the aggregationRule")
             })?;
         }
         Ok(())
     }
 
-    /// Whether a binding may be written: the writer holds all rules of its role, or may `bind` that
-    /// role.
+    /// Checks that the writer of a binding holds all rules of its role, or may `bind` that role.
+    /// Updates that grant nothing new pass.
     ///
     /// # Errors
-    /// The 403 answer, or 404 when there is no such role.
+    /// 403 with the permissions that the writer lacks, or 404 when the role does not exist.
     pub fn admit_binding(
         &self,
         kind: RbacKind,
@@ -80,18 +82,19 @@ impl EscalationGuard {
         let user = write.user;
         let role = RoleRef::of_binding(object);
         let role_kind = if role.is_cluster() { RbacKind::ClusterRole } else { RbacKind::Role };
-        if user.in_group(GROUP_MASTERS) || self.allowed(user, "bind", role_kind, write, &role.name)
+        if user.in_group(GROUP_MASTERS)
+            || self.is_allowed(user, "bind", role_kind, write, &role.name)
         {
             return Ok(());
         }
         let Some(rules) = self.rules.rules_of(&role, write.namespace) else {
             return Err(Status::not_found(RBAC_GROUP, kind.plural(), &role.name));
         };
-        self.holds(user, write.namespace, &rules)
+        self.check_held(user, write.namespace, &rules)
             .map_err(|text| Status::forbidden(RBAC_GROUP, kind.plural(), object.name(), &text))
     }
 
-    fn allowed(
+    fn is_allowed(
         &self,
         user: &UserInfo,
         verb: &str,
@@ -113,9 +116,14 @@ impl EscalationGuard {
         matches!(self.authorizer.authorize(&attributes), Decision::Allow { .. })
     }
 
-    fn holds(&self, user: &UserInfo, namespace: &str, wanted: &[PolicyRule]) -> Result<(), String> {
+    fn check_held(
+        &self,
+        user: &UserInfo,
+        namespace: &str,
+        granted: &[PolicyRule],
+    ) -> Result<(), String> {
         let held = self.rules.rules_for(user, namespace);
-        let Err(missing) = covers(&held.rules, wanted) else { return Ok(()) };
+        let Err(missing) = covers(&held.rules, granted) else { return Ok(()) };
         let mut text = format!(
             "user {} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
             quoted(&user.name),
@@ -129,8 +137,8 @@ impl EscalationGuard {
     }
 }
 
-/// Whether an update changes nothing, or only what garbage collection writes. A changed label
-/// counts as a change: labels make roles part of others.
+/// Whether an update changes nothing, or only what the garbage collector writes. A changed label is
+/// a change: labels add roles to aggregated ones.
 fn grants_nothing_new(old: &Value, new: &Value) -> bool {
     fn substance(object: &Value) -> Value {
         let mut object = object.clone();

@@ -1,4 +1,4 @@
-//! Keeping the authorizer, the initial policy and the aggregated roles in step with what is stored.
+//! Updates the authorizer, the initial policy and the aggregated roles from the storage.
 
 use std::sync::Arc;
 
@@ -8,33 +8,33 @@ use serde_json::Value;
 
 use super::RBAC_GROUP;
 use super::aggregation::aggregate_all;
-use super::bootstrap::{Reconciled, reconciled};
+use super::bootstrap::{PolicyAction, compare_with_stored};
 use super::rbac::{RbacAuthorizer, RbacKind};
 use crate::registry::{
-    DeleteOptions, ListQuery, Registry, Subscription, Target, Update, WriteOptions,
+    DeleteOptions, ListQuery, Registry, Subscription, Update, WriteOptions, WriteTarget,
 };
 use crate::resource::Resource;
 use crate::strategy::Operation;
 use crate::tasks::{Tasks, WatchedTasks};
 
-/// Follows the four kinds and gathers aggregated roles, until dropped.
+/// Follows the four RBAC kinds and reconciles aggregated roles, until dropped.
 pub struct RbacFollower {
     tasks: Tasks,
 }
 
 impl RbacFollower {
-    /// What it does in tasks of its own.
+    /// The tasks of the follower, for their supervision.
     pub fn tasks(&self) -> WatchedTasks {
         self.tasks.watched()
     }
 }
 
-/// Adds what the stored roles and bindings lack of `policy`, loads all into `rbac`, then follows
-/// changes in tasks of its own. When this returns, decisions are right. The four RBAC resources
-/// must be installed.
+/// Adds to the stored roles and bindings what they lack of `policy`, loads all of them into `rbac`,
+/// then follows their changes in tasks. When this returns, decisions are based on the stored
+/// objects. The four RBAC resources must be installed.
 ///
 /// # Errors
-/// When one of them is not served, or the policy cannot be written.
+/// A kind is not served, or the policy cannot be written. The caller does not serve requests.
 pub async fn start(
     registry: &Arc<Registry>,
     rbac: &Arc<RbacAuthorizer>,
@@ -46,21 +46,21 @@ pub async fn start(
     for kind in RbacKind::ALL {
         let mut subscription = registry.subscribe(&resource(registry, kind)?);
         let first = subscription.next().await.ok_or_else(Status::unknown_resource)?;
-        take(rbac, kind, first);
+        apply_update(rbac, kind, first);
         tasks.spawn(follow(rbac.clone(), kind, subscription));
     }
-    tasks.spawn(aggregate(registry.clone()));
+    tasks.spawn(reconcile_aggregated_roles(registry.clone()));
     Ok(RbacFollower { tasks })
 }
 
 async fn follow(rbac: Arc<RbacAuthorizer>, kind: RbacKind, mut subscription: Subscription) {
     while let Some(update) = subscription.next().await {
-        take(&rbac, kind, update);
+        apply_update(&rbac, kind, update);
     }
     tracing::debug!(kind = kind.kind(), "no longer served, no longer followed");
 }
 
-fn take(rbac: &RbacAuthorizer, kind: RbacKind, update: Update) {
+fn apply_update(rbac: &RbacAuthorizer, kind: RbacKind, update: Update) {
     match update {
         Update::Reset(objects) => {
             let values: Vec<Value> = objects.iter().map(|object| object.value()).collect();
@@ -79,40 +79,44 @@ fn take(rbac: &RbacAuthorizer, kind: RbacKind, update: Update) {
     }
 }
 
-/// Writes what the stored roles and bindings lack of `policy`, aggregated rules included.
+/// Writes what the stored roles and bindings lack of `policy`, then updates aggregated roles.
 ///
 /// # Errors
-/// The first write that fails.
+/// The status of the first write that fails.
 pub async fn apply_policy(registry: &Registry, policy: Vec<Value>) -> Result<(), Status> {
     for kind in RbacKind::ALL {
         let resource = resource(registry, kind)?;
-        let wanted = policy.iter().filter(|object| object["kind"] == kind.kind());
-        // Together, so that the storage commits them together.
-        let writes = wanted.map(|object| apply(registry, &resource, object.clone()));
+        let desired = policy.iter().filter(|object| object["kind"] == kind.kind());
+        // Concurrently, so that the storage commits them in one batch.
+        let writes = desired.map(|object| apply_object(registry, &resource, object.clone()));
         futures::future::try_join_all(writes).await?;
     }
-    gather(registry).await
+    update_aggregated_roles(registry).await
 }
 
-async fn apply(registry: &Registry, resource: &Resource, wanted: Value) -> Result<(), Status> {
+async fn apply_object(
+    registry: &Registry,
+    resource: &Resource,
+    desired: Value,
+) -> Result<(), Status> {
     let options = WriteOptions::system();
-    let name = wanted.name().to_owned();
-    let namespace = wanted.namespace().to_owned();
-    let target = Target { resource, namespace: &namespace, name: &name };
+    let name = desired.name().to_owned();
+    let namespace = desired.namespace().to_owned();
+    let target = WriteTarget { resource, namespace: &namespace, name: &name };
     let stored = match registry.get(resource, &namespace, &name).await {
         Ok(stored) => Some(stored.value()),
         Err(status) if status.code == 404 => None,
         Err(status) => return Err(status),
     };
-    match reconciled(stored.as_ref(), &wanted) {
-        Reconciled::Keep => {}
-        Reconciled::Create(object) => {
+    match compare_with_stored(stored.as_ref(), &desired) {
+        PolicyAction::Retain => {}
+        PolicyAction::Create(object) => {
             registry.create(resource, &namespace, object, &options).await?;
         }
-        Reconciled::Update(object) => {
+        PolicyAction::Update(object) => {
             registry.replace(&target, Operation::Update, object, &options).await?;
         }
-        Reconciled::Recreate(object) => {
+        PolicyAction::Recreate(object) => {
             registry.delete(&target, &DeleteOptions::default(), &options).await?;
             registry.create(resource, &namespace, object, &options).await?;
         }
@@ -120,25 +124,25 @@ async fn apply(registry: &Registry, resource: &Resource, wanted: Value) -> Resul
     Ok(())
 }
 
-/// Gathers again whenever a ClusterRole changed.
-async fn aggregate(registry: Arc<Registry>) {
+/// Updates aggregated roles whenever a ClusterRole changed.
+async fn reconcile_aggregated_roles(registry: Arc<Registry>) {
     let Ok(resource) = resource(&registry, RbacKind::ClusterRole) else { return };
     let mut subscription = registry.subscribe(&resource);
     while subscription.next().await.is_some() {
-        if let Err(status) = gather(&registry).await {
-            // The next change tries again; a conflict means that there is one.
+        if let Err(status) = update_aggregated_roles(&registry).await {
+            // Retried on the next change; a conflict means that there is one.
             tracing::warn!(%status, "aggregated roles were not brought up to date");
         }
     }
 }
 
-/// Brings the rules of all aggregating roles up to date.
-async fn gather(registry: &Registry) -> Result<(), Status> {
+/// Updates the rules of all aggregating roles.
+async fn update_aggregated_roles(registry: &Registry) -> Result<(), Status> {
     let resource = resource(registry, RbacKind::ClusterRole)?;
     let list = registry.list(&resource, &ListQuery::all("")).await?;
     let mut roles: Vec<Value> = list.items.iter().map(|object| object.value()).collect();
     for role in aggregate_all(&mut roles) {
-        let target = Target { resource: &resource, namespace: "", name: role.name() };
+        let target = WriteTarget { resource: &resource, namespace: "", name: role.name() };
         let set = |current: &Value| {
             let mut changed = current.clone();
             changed["rules"] = role["rules"].clone();

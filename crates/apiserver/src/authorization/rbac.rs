@@ -1,23 +1,23 @@
-//! The authorizer: roles and bindings in memory, one decision at a time.
+//! The RBAC authorizer: decides from roles and bindings in memory.
 //!
-//! It is told of objects by whoever watches them ([`RbacAuthorizer::replace_all`],
-//! [`RbacAuthorizer::put`], [`RbacAuthorizer::remove`]); a change holds from the next decision on.
-//! A decision looks up the bindings of the asker's name and groups, so its cost does not grow with
-//! the number of bindings of others.
+//! [`crate::authorization::follow`] passes it the stored objects ([`RbacAuthorizer::replace_all`],
+//! [`RbacAuthorizer::put`], [`RbacAuthorizer::remove`]). A change takes effect with the next
+//! decision. A decision looks up the bindings of the user's name and groups, so its cost does not
+//! grow with the bindings of others.
 
 use std::sync::Arc;
 
 use api_meta::object::ObjectExt;
-use authz::{Action, PolicyRule, rules_allow};
+use authz::{PolicyRule, RequestedAction, rules_allow};
 use parking_lot::RwLock;
 use serde_json::Value;
 use tokio::sync::watch;
 
 use super::RBAC_GROUP;
-use super::bindings::Policy;
+use super::bindings::RbacPolicy;
 use crate::attributes::{Attributes, Authorizer, Decision, GROUP_MASTERS, UserInfo};
 
-/// The kinds of objects that decisions rest on.
+/// The kinds of objects that decisions depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum RbacKind {
     Role,
@@ -27,9 +27,11 @@ pub enum RbacKind {
 }
 
 impl RbacKind {
+    /// All kinds, roles before bindings.
     pub const ALL: [Self; 4] =
         [Self::ClusterRole, Self::Role, Self::ClusterRoleBinding, Self::RoleBinding];
 
+    /// The plural, as in paths.
     pub fn plural(self) -> &'static str {
         match self {
             Self::Role => "roles",
@@ -38,6 +40,7 @@ impl RbacKind {
             Self::ClusterRoleBinding => "clusterrolebindings",
         }
     }
+    /// The kind, as in objects.
     pub fn kind(self) -> &'static str {
         match self {
             Self::Role => "Role",
@@ -46,27 +49,32 @@ impl RbacKind {
             Self::ClusterRoleBinding => "ClusterRoleBinding",
         }
     }
+    /// Whether objects of the kind have a namespace.
     pub fn is_namespaced(self) -> bool {
         matches!(self, Self::Role | Self::RoleBinding)
     }
+    /// Whether it is a kind of roles, not of bindings.
     pub fn is_role(self) -> bool {
         matches!(self, Self::Role | Self::ClusterRole)
     }
 }
 
-/// The role that a binding binds.
+/// The reference of a binding to its role.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleRef {
     /// `Role` or `ClusterRole`.
     pub kind: String,
+    /// The name of the role.
     pub name: String,
 }
 
 impl RoleRef {
+    /// The role of a binding. Absent fields are empty.
     pub fn of_binding(binding: &Value) -> Self {
         let text = |field: &str| binding["roleRef"][field].as_str().unwrap_or_default().to_owned();
         Self { kind: text("kind"), name: text("name") }
     }
+    /// Whether the role is a ClusterRole.
     pub fn is_cluster(&self) -> bool {
         self.kind == "ClusterRole"
     }
@@ -76,34 +84,35 @@ impl RoleRef {
     }
 }
 
-/// What somebody holds, as far as it could be found out.
+/// The rules of a user, as far as they can be resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResolvedRules {
+    /// The rules of all resolved bindings, in the order of the bindings.
     pub rules: Vec<PolicyRule>,
-    /// Bindings that point nowhere.
+    /// The errors of bindings whose role does not exist.
     pub errors: Vec<String>,
 }
 
-/// Answers what somebody holds.
+/// Resolves the rules of users and roles.
 pub trait RuleResolver: Send + Sync + 'static {
-    /// All rules that hold for the user in the namespace, cluster-wide ones included; only those
-    /// when the namespace is empty.
+    /// All rules of the user in the namespace, including cluster-wide ones; only the latter when
+    /// the namespace is empty.
     fn rules_for(&self, user: &UserInfo, namespace: &str) -> ResolvedRules;
 
-    /// The rules of one role; `None` when there is no such role.
+    /// The rules of a role that a binding in `namespace` refers to; `None` when it does not exist.
     fn rules_of(&self, role: &RoleRef, namespace: &str) -> Option<Vec<PolicyRule>>;
 }
 
-/// Decides by roles and bindings. Share it in an `Arc`.
+/// Decides by roles and bindings. Share it in an `Arc`. Without objects it only allows masters.
 #[derive(Default)]
 pub struct RbacAuthorizer {
-    policy: RwLock<Policy>,
+    policy: RwLock<RbacPolicy>,
     /// Counts the changes of `policy`.
     changes: watch::Sender<u64>,
 }
 
 impl RbacAuthorizer {
-    /// Replaces all objects of a kind: the state after a list.
+    /// Replaces all objects of a kind by the result of a list.
     pub fn replace_all<'v>(&self, kind: RbacKind, objects: impl IntoIterator<Item = &'v Value>) {
         let mut policy = self.policy.write();
         let of_kind = |namespace: &str| namespace.is_empty() != kind.is_namespaced();
@@ -115,16 +124,16 @@ impl RbacAuthorizer {
         for object in objects {
             put(&mut policy, kind, object);
         }
-        self.changed();
+        self.increment_generation();
     }
 
-    /// Takes in a new or changed object.
+    /// Adds or replaces an object. Ignores an object of the wrong scope.
     pub fn put(&self, kind: RbacKind, object: &Value) {
         put(&mut self.policy.write(), kind, object);
-        self.changed();
+        self.increment_generation();
     }
 
-    /// Forgets an object. `namespace` is empty for cluster-scoped kinds.
+    /// Removes an object. `namespace` is empty for cluster-scoped kinds.
     pub fn remove(&self, kind: RbacKind, namespace: &str, name: &str) {
         let mut policy = self.policy.write();
         if kind.is_role() {
@@ -132,17 +141,17 @@ impl RbacAuthorizer {
         } else {
             policy.remove_binding(namespace, name);
         }
-        self.changed();
+        self.increment_generation();
     }
 
-    fn changed(&self) {
+    fn increment_generation(&self) {
         self.changes.send_modify(|count| *count += 1);
     }
 }
 
-/// An object of a namespaced kind without a namespace would read as cluster-wide, so it is not
-/// taken; and conversely.
-fn put(policy: &mut Policy, kind: RbacKind, object: &Value) {
+/// Adds an object. An object of a namespaced kind without a namespace would be taken as
+/// cluster-wide, so it is ignored; and conversely.
+fn put(policy: &mut RbacPolicy, kind: RbacKind, object: &Value) {
     if object.namespace().is_empty() == kind.is_namespaced() {
         tracing::warn!(
             kind = kind.kind(),
@@ -173,7 +182,7 @@ impl Authorizer for RbacAuthorizer {
                     return Decision::Allow { reason: grant.reason() };
                 }
                 Some(_) => {}
-                None => note(&mut missing, grant.binding.role.not_found()),
+                None => add_distinct(&mut missing, grant.binding.role.not_found()),
             }
         }
         let reason = match missing.as_slice() {
@@ -199,7 +208,7 @@ impl RuleResolver for RbacAuthorizer {
         for grant in grants {
             match policy.role(&grant.binding.role, &grant.binding.namespace) {
                 Some(rules) => resolved.rules.extend(rules.iter().cloned()),
-                None => note(&mut resolved.errors, grant.binding.role.not_found()),
+                None => add_distinct(&mut resolved.errors, grant.binding.role.not_found()),
             }
         }
         resolved
@@ -210,15 +219,15 @@ impl RuleResolver for RbacAuthorizer {
     }
 }
 
-fn note(list: &mut Vec<String>, text: String) {
+fn add_distinct(list: &mut Vec<String>, text: String) {
     if !list.contains(&text) {
         list.push(text);
     }
 }
 
-fn action(attributes: &Attributes) -> Action<'_> {
+fn action(attributes: &Attributes) -> RequestedAction<'_> {
     if attributes.is_resource {
-        Action::Resource {
+        RequestedAction::Resource {
             verb: &attributes.verb,
             group: &attributes.group,
             resource: &attributes.resource,
@@ -226,6 +235,6 @@ fn action(attributes: &Attributes) -> Action<'_> {
             name: &attributes.name,
         }
     } else {
-        Action::Path { verb: &attributes.verb, path: &attributes.path }
+        RequestedAction::Path { verb: &attributes.verb, path: &attributes.path }
     }
 }

@@ -1,12 +1,12 @@
-//! The 403 answer, in the words of Kubernetes: user interfaces and tests parse them.
+//! The 403 response, in the words of Kubernetes: user interfaces and tests parse them.
 
 use api_meta::status::{Status, StatusDetails};
 use authz::text::quoted;
 
 use crate::attributes::Attributes;
 
-/// The answer to a request that no authorizer allowed. `reason` is what the authorizer said, often
-/// nothing.
+/// The response to a request that no authorizer allowed. `reason` is that of the authorizer, often
+/// empty.
 pub fn forbidden(attributes: &Attributes, reason: &str) -> Status {
     let user = quoted(&attributes.user.name);
     let verb = &attributes.verb;
@@ -23,13 +23,13 @@ pub fn forbidden(attributes: &Attributes, reason: &str) -> Status {
     } else {
         format!("{}/{}", attributes.resource, attributes.subresource)
     };
-    let place = if attributes.namespace.is_empty() {
+    let scope = if attributes.namespace.is_empty() {
         "at the cluster scope".to_owned()
     } else {
         format!("in the namespace {}", quoted(&attributes.namespace))
     };
     let text = format!(
-        "User {user} cannot {verb} resource {} in API group {} {place}{tail}",
+        "User {user} cannot {verb} resource {} in API group {} {scope}{tail}",
         quoted(&resource),
         quoted(&attributes.group),
     );

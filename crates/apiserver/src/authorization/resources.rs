@@ -14,11 +14,12 @@ use super::escalation::EscalationGuard;
 use super::rbac::RbacKind;
 use super::validation::{validate_binding, validate_role};
 use crate::kind::{merge_keys, normal::normalize};
-use crate::resource::{Backend, Column, NameRule, Resource, Rules};
+use crate::resource::{Backend, NameRule, Resource, ResourceRules, TableColumn};
 use crate::schemas::builtin_schema;
 use crate::strategy::{Operation, Strategy, Write};
 
-/// The resource values of roles, clusterroles, rolebindings and clusterrolebindings.
+/// The resources `roles`, `clusterroles`, `rolebindings` and `clusterrolebindings`. `guard` checks
+/// their writers.
 pub fn rbac_resources(guard: &Arc<EscalationGuard>) -> Vec<Resource> {
     RbacKind::ALL.into_iter().map(|kind| rbac_resource(kind, Arc::clone(guard))).collect()
 }
@@ -49,7 +50,7 @@ fn rbac_resource(kind: RbacKind, guard: Arc<EscalationGuard>) -> Resource {
         backend: Backend::Stored { prefix: format!("/registry/{plural}/") },
         strategy: Arc::new(RbacStrategy { kind, guard }),
         columns: columns(kind),
-        rules: Rules {
+        rules: ResourceRules {
             generation: false,
             create_on_update: true,
             unconditional_update: true,
@@ -62,9 +63,9 @@ fn rbac_resource(kind: RbacKind, guard: Arc<EscalationGuard>) -> Resource {
     }
 }
 
-/// The table columns of a kind. The cells of [`RbacStrategy`] follow them.
-pub fn columns(kind: RbacKind) -> Vec<Column> {
-    let column = |name: &str, format: &str, priority: i32, description: &str| Column {
+/// The table columns of a kind. The cells of [`RbacStrategy`] match them.
+pub fn columns(kind: RbacKind) -> Vec<TableColumn> {
+    let column = |name: &str, format: &str, priority: i32, description: &str| TableColumn {
         name: name.to_owned(),
         kind: "string".to_owned(),
         format: format.to_owned(),
@@ -87,13 +88,14 @@ pub fn columns(kind: RbacKind) -> Vec<Column> {
     ]
 }
 
-/// The rules of one RBAC kind.
+/// The strategy of one RBAC kind.
 pub struct RbacStrategy {
     kind: RbacKind,
     guard: Arc<EscalationGuard>,
 }
 
 impl RbacStrategy {
+    /// Creates the strategy of a kind.
     pub fn new(kind: RbacKind, guard: Arc<EscalationGuard>) -> Self {
         Self { kind, guard }
     }
@@ -118,9 +120,9 @@ impl Strategy for RbacStrategy {
     }
 
     fn prepare(&self, _write: &Write<'_>, object: &mut Value, _old: Option<&Value>) {
-        // Not before: an empty list has an owner, null has none.
+        // Not earlier: in server-side apply an empty list has an owner, null has none.
         if self.kind.is_role() {
-            show_no_rules(object);
+            set_null_rules(object);
         }
     }
 
@@ -156,14 +158,14 @@ impl Strategy for RbacStrategy {
         object: Option<&'a mut Value>,
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>> {
-        let verdict = match (write.operation, object) {
+        let result = match (write.operation, object) {
             (Operation::Delete, _) | (_, None) => Ok(()),
             (_, Some(object)) if self.kind.is_role() => {
                 self.guard.admit_role(self.kind, write, object, old)
             }
             (_, Some(object)) => self.guard.admit_binding(self.kind, write, object, old),
         };
-        Box::pin(std::future::ready(verdict))
+        Box::pin(std::future::ready(result))
     }
 
     fn cells(&self, object: &Value, now: i64) -> Vec<Value> {
@@ -197,17 +199,17 @@ impl Strategy for RbacStrategy {
     }
 }
 
-/// A role always shows its rules; none at all are `null`.
-fn show_no_rules(object: &mut Value) {
+/// A role always has the field `rules`; without any it is `null`.
+fn set_null_rules(object: &mut Value) {
     if object["rules"].as_array().is_none_or(Vec::is_empty) {
         object["rules"] = Value::Null;
     }
 }
 
 fn default_binding(object: &mut Value) {
-    fn fill(place: &mut Value) {
-        let absent = place["apiGroup"].as_str().unwrap_or_default().is_empty();
-        if let (true, Some(map)) = (absent, place.as_object_mut()) {
+    fn fill(reference: &mut Value) {
+        let absent = reference["apiGroup"].as_str().unwrap_or_default().is_empty();
+        if let (true, Some(map)) = (absent, reference.as_object_mut()) {
             map.insert("apiGroup".to_owned(), json!(RBAC_GROUP));
         }
     }

@@ -1,4 +1,5 @@
-//! Roles and bindings in few words, for the tests of decisions, grants, kinds and the policy.
+//! Short constructors of roles and bindings, for the tests of decisions, grants, kinds and the
+//! policy.
 
 mod bootstrap;
 mod decisions;
@@ -10,7 +11,7 @@ use serde_json::{Value, json};
 use super::rbac::{RbacAuthorizer, RbacKind};
 use crate::attributes::{Attributes, GROUP_AUTHENTICATED, UserInfo};
 
-/// An authorizer that holds these objects.
+/// An authorizer with these objects.
 fn rbac(objects: &[Value]) -> RbacAuthorizer {
     let rbac = RbacAuthorizer::default();
     for object in objects {

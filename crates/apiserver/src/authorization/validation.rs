@@ -1,4 +1,4 @@
-//! Rules of the RBAC kinds themselves.
+//! Validation of the RBAC kinds. Pure; messages follow kube-apiserver.
 
 use api_meta::labels::LabelSelector;
 use api_meta::names;
@@ -6,13 +6,13 @@ use api_meta::status::Cause;
 use serde_json::{Value, json};
 
 use super::RBAC_GROUP;
-use super::bindings::rules_of_object;
+use super::bindings::parse_rules;
 use super::rbac::RbacKind;
 
-/// All violations of a Role or ClusterRole.
+/// Validates a Role or ClusterRole and returns every problem.
 pub fn validate_role(kind: RbacKind, object: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
-    match rules_of_object(object) {
+    match parse_rules(object) {
         Err(error) => {
             causes.push(Cause::type_invalid("rules", &object["rules"], &error.to_string()));
         }
@@ -80,7 +80,8 @@ fn validate_rule(kind: RbacKind, path: &str, rule: &authz::PolicyRule) -> Vec<Ca
     causes
 }
 
-/// All violations of a RoleBinding or ClusterRoleBinding, and of its change.
+/// Validates a RoleBinding or ClusterRoleBinding, and its update when there is an `old` one.
+/// Returns every problem.
 pub fn validate_binding(kind: RbacKind, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let role = &object["roleRef"];
@@ -109,11 +110,11 @@ pub fn validate_binding(kind: RbacKind, object: &Value, old: Option<&Value>) -> 
     if let Some(old) = old
         && old["roleRef"] != *role
     {
-        // The field names are those of the in-memory form that upstream prints.
-        let shown = json!({
+        // The field names are those of the Go struct that kube-apiserver prints.
+        let printed = json!({
             "APIGroup": text(role, "apiGroup"), "Kind": role_kind, "Name": role_name,
         });
-        causes.push(Cause::invalid("roleRef", &shown, "cannot change roleRef"));
+        causes.push(Cause::invalid("roleRef", &printed, "cannot change roleRef"));
     }
     causes
 }
@@ -128,8 +129,8 @@ fn validate_subject(kind: RbacKind, path: &str, subject: &Value) -> Vec<Cause> {
     match text("kind") {
         "ServiceAccount" => {
             let name = text("name");
-            let named = (!name.is_empty()).then(|| names::dns1123_subdomain(name));
-            for problem in named.unwrap_or_default() {
+            let problems = (!name.is_empty()).then(|| names::dns1123_subdomain(name));
+            for problem in problems.unwrap_or_default() {
                 causes.push(Cause::invalid(format!("{path}.name"), &json!(name), &problem));
             }
             if group != "" {

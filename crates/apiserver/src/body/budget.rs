@@ -1,49 +1,49 @@
-//! How many bytes of request bodies are buffered at once, whoever sends them.
+//! Limits how many bytes of request bodies are buffered at once, over all requests.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// Bytes that may be buffered at once.
+/// A budget of buffered bytes.
 pub struct Budget {
     size_max: usize,
-    taken: AtomicUsize,
+    used: AtomicUsize,
 }
 
-/// A part of a budget, given back on drop.
+/// The part of a budget that one body uses. Drop releases it.
 pub struct Share {
     budget: &'static Budget,
     size: usize,
 }
 
 impl Budget {
+    /// Creates a budget of `size_max` bytes, all of them free.
     pub const fn new(size_max: usize) -> Self {
-        Self { size_max, taken: AtomicUsize::new(0) }
+        Self { size_max, used: AtomicUsize::new(0) }
     }
 
-    /// An empty part, to be grown.
+    /// Creates an empty share, which grows with [`Share::grow`].
     pub fn share(&'static self) -> Share {
         Share { budget: self, size: 0 }
     }
 
-    /// Bytes that are taken now.
-    pub fn taken(&self) -> usize {
-        self.taken.load(Ordering::Relaxed)
+    /// The number of bytes in use.
+    pub fn used_bytes(&self) -> usize {
+        self.used.load(Ordering::Relaxed)
     }
 }
 
 impl Share {
-    /// Takes `size` bytes more, or nothing when there are not as many.
+    /// Adds `size` bytes to the share. Returns false, and adds nothing, when the budget has fewer
+    /// left.
     pub fn grow(&mut self, size: usize) -> bool {
-        let room = |taken: usize| {
-            taken.checked_add(size).filter(|together| *together <= self.budget.size_max)
-        };
-        let taken = self.budget.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);
-        self.size += if taken.is_ok() { size } else { 0 };
-        taken.is_ok()
+        let room = |used: usize| used.checked_add(size).filter(|sum| *sum <= self.budget.size_max);
+        let used = self.budget.used.fetch_update(Ordering::Relaxed, Ordering::Relaxed, room);
+        self.size += if used.is_ok() { size } else { 0 };
+        used.is_ok()
     }
 
-    /// Gives everything back.
+    /// Releases all bytes of the share.
     pub fn clear(&mut self) {
-        self.budget.taken.fetch_sub(std::mem::take(&mut self.size), Ordering::Relaxed);
+        self.budget.used.fetch_sub(std::mem::take(&mut self.size), Ordering::Relaxed);
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_budget_is_never_exceeded_and_always_given_back() {
+    fn a_budget_is_never_exceeded_and_always_released() {
         static BUDGET: Budget = Budget::new(100);
         let (mut one, mut other) = (BUDGET.share(), BUDGET.share());
         assert!(one.grow(60) && other.grow(40));
@@ -66,9 +66,9 @@ mod tests {
         drop(other);
         assert!(one.grow(40));
         one.clear();
-        assert_eq!(BUDGET.taken(), 0);
+        assert_eq!(BUDGET.used_bytes(), 0);
         assert!(one.grow(100));
         drop(one);
-        assert_eq!(BUDGET.taken(), 0);
+        assert_eq!(BUDGET.used_bytes(), 0);
     }
 }

@@ -1,4 +1,4 @@
-//! Request bodies to JSON trees: JSON with duplicate keys noticed, YAML, and protobuf.
+//! Decodes request bodies to JSON trees: JSON with duplicate keys reported, YAML, and protobuf.
 
 pub mod strict;
 mod yaml;
@@ -13,30 +13,31 @@ use serde_json::{Map, Number, Value};
 
 pub use yaml::{DEPTH_MAX as YAML_DEPTH_MAX, yaml};
 
-/// Largest request body.
+/// The size of a request body, in bytes.
 pub const BODY_SIZE_MAX: usize = 3 * 1024 * 1024;
-/// Duplicate keys named in one answer.
+/// The number of duplicate keys that one response reports.
 const DUPLICATES_NAMED_MAX: usize = 10;
 
-/// A decoded body and what strict validation would object to.
+/// A decoded body, with the problems that strict validation reports.
 #[derive(Debug)]
 pub struct Decoded {
+    /// The decoded tree.
     pub value: Value,
-    /// Keys that stood twice; the last value won.
+    /// Duplicate keys; the last value of each was used.
     pub duplicates: Vec<Duplicate>,
 }
 
-/// A key that stood twice.
+/// A duplicate key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Duplicate {
-    /// In JSON: its path.
+    /// The path of the key in a JSON document.
     Field(String),
-    /// In YAML: where and which, in words.
+    /// The line and name of the key in a YAML document, as text.
     Line(String),
 }
 
 impl Duplicate {
-    /// As a warning.
+    /// The text of a warning.
     pub fn text(&self) -> String {
         match self {
             Self::Field(path) => format!("duplicate field \"{path}\""),
@@ -44,7 +45,7 @@ impl Duplicate {
         }
     }
 
-    /// As parts of an error, in which the lines of a document are one.
+    /// The texts of an error. Duplicates of a YAML document are one text.
     pub fn problems(duplicates: &[Self]) -> Vec<String> {
         let texts = duplicates.iter().map(Self::text);
         match duplicates {
@@ -57,34 +58,40 @@ impl Duplicate {
     }
 }
 
-/// Reads JSON, of at most [`DEPTH_MAX`] levels.
+/// Decodes JSON of at most [`DEPTH_MAX`] levels.
+///
+/// # Errors
+/// 400 for invalid JSON and for deeper documents.
 pub fn json(body: &[u8]) -> Result<Decoded, Status> {
     let seen = RefCell::new(Vec::new());
     let mut parser = serde_json::Deserializer::from_slice(body);
-    let value = Tree { path: &Path::Root, repeats: Repeats::Noted(&seen) }
+    let value = Tree { path: &Path::Root, repeats: Repeats::Reported(&seen) }
         .deserialize(&mut parser)
         .and_then(|value| parser.end().map(|()| value))
         .map_err(|error| match syntax_problem(body, &error) {
             deep if deep == TOO_DEEP => Status::bad_request(deep),
             _ => Status::bad_request(format!("the body of the request is not valid JSON: {error}")),
         })?;
-    checked_depth(Decoded { value, duplicates: seen.into_inner() })
+    validate_depth(Decoded { value, duplicates: seen.into_inner() })
 }
 
-/// Refuses what is nested deeper than objects may be.
-fn checked_depth(decoded: Decoded) -> Result<Decoded, Status> {
+/// Refuses values that are nested deeper than objects may be.
+fn validate_depth(decoded: Decoded) -> Result<Decoded, Status> {
     match object_depth(&decoded.value) {
         0..=DEPTH_MAX => Ok(decoded),
         _ => Err(Status::bad_request(TOO_DEEP)),
     }
 }
 
-/// Reads a configuration that is to be applied, in YAML, of which JSON is a part.
+/// Decodes an apply configuration in YAML, which includes JSON.
+///
+/// # Errors
+/// 400 for invalid YAML and for other values than objects.
 pub fn configuration(body: &[u8]) -> Result<Decoded, Status> {
     let refused = |problem: &str| Status::bad_request(format!("error decoding YAML: {problem}"));
     let decoded = match json(body) {
         Ok(decoded) if decoded.duplicates.is_empty() => Ok(decoded),
-        // Told by their lines, as YAML.
+        // Duplicates are reported by line, so the body is decoded as YAML.
         Ok(decoded) => Ok(yaml(body).unwrap_or(decoded)),
         Err(_) => yaml(body),
     };
@@ -95,8 +102,12 @@ pub fn configuration(body: &[u8]) -> Result<Decoded, Status> {
     Ok(decoded)
 }
 
-/// Reads the body of a write with `read`; what is no object is refused in the words of Kubernetes' decoder.
-/// `null` is an object without fields.
+/// Decodes the body of a write with `read`. `null` is an object without fields. `kind` is named in
+/// errors.
+///
+/// # Errors
+/// 400 for what `read` refuses, and for other values than objects, in the words of Kubernetes'
+/// decoder.
 pub fn object(
     body: &[u8],
     kind: &str,
@@ -116,14 +127,14 @@ pub fn object(
         Err(status) if status.message == TOO_DEEP => return Err(refused(TOO_DEEP)),
         other => other?,
     };
-    match unfit(&decoded.value) {
+    match object_problem(&decoded.value) {
         Some(problem) => Err(refused(&problem)),
         None => Ok(decoded),
     }
 }
 
-/// Why a value cannot be an object, in the words of Kubernetes' decoder.
-pub fn unfit(value: &Value) -> Option<String> {
+/// Why a value is no object, in the words of Kubernetes' decoder; `None` for objects and null.
+pub fn object_problem(value: &Value) -> Option<String> {
     let found = match value {
         Value::Object(_) | Value::Null => return None,
         Value::Array(_) => "array",
@@ -134,20 +145,20 @@ pub fn unfit(value: &Value) -> Option<String> {
     Some(format!("json: cannot unmarshal {found} into Go value of type {TYPE_META}"))
 }
 
-/// How Go shows the type that it looks for a version and a kind in.
+/// The Go type in which Kubernetes looks for a version and a kind, as Go prints it.
 const TYPE_META: &str = r#"struct { APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"" }"#;
-/// Bytes of a body that are shown in an error.
+/// The number of bytes of a body that an error contains.
 const SUMMARY_BYTES: usize = 30;
 
-/// The beginning of a body, as text when it may be an object.
+/// The beginning of a body: as text when it may be an object, else in hexadecimal.
 fn summary(body: &[u8]) -> String {
     if body.is_empty() {
         return "<empty>".to_owned();
     }
-    let shown = &body[..body.len().min(SUMMARY_BYTES)];
-    let mut text = match shown {
-        [b'{', ..] => String::from_utf8_lossy(shown).into_owned(),
-        _ => shown.iter().map(|byte| format!("{byte:02x}")).collect(),
+    let beginning = &body[..body.len().min(SUMMARY_BYTES)];
+    let mut text = match beginning {
+        [b'{', ..] => String::from_utf8_lossy(beginning).into_owned(),
+        _ => beginning.iter().map(|byte| format!("{byte:02x}")).collect(),
     };
     if body.len() > SUMMARY_BYTES {
         text.push_str(" ...");
@@ -155,18 +166,21 @@ fn summary(body: &[u8]) -> String {
     text
 }
 
-/// Reads protobuf. `kind` is the API version and kind of a body that does not name its own.
+/// Decodes protobuf. `kind` is the API version and kind of a body that does not name its own.
+///
+/// # Errors
+/// 400 for bodies that do not decode.
 pub fn protobuf(body: &[u8], kind: (&str, &str)) -> Result<Decoded, Status> {
     let value = kubernetes_protobuf::decode(body, Some(kind)).map_err(|error| {
         let kind = kind.1;
         let text = format!("the object provided is unrecognized (must be of type {kind}): {error}");
         Status::bad_request(text)
     })?;
-    checked_depth(Decoded { value, duplicates: Vec::new() })
+    validate_depth(Decoded { value, duplicates: Vec::new() })
 }
 
-/// The path of a value in its document. Written out only for what is reported: a document can have
-/// many keys below a long one.
+/// The path of a value in its document. It is formatted only for what is reported: a document can
+/// have many keys below a long one.
 enum Path<'a> {
     Root,
     Field(&'a Path<'a>, &'a str),
@@ -184,12 +198,12 @@ impl fmt::Display for Path<'_> {
     }
 }
 
-/// What happens to the values of a key that an object has twice.
+/// What happens to the values of a duplicate key.
 #[derive(Clone, Copy)]
 enum Repeats<'a> {
-    /// The last value counts.
-    Noted(&'a RefCell<Vec<Duplicate>>),
-    /// The values become one that has the fields and items of both.
+    /// The last value is used, and the key is reported.
+    Reported(&'a RefCell<Vec<Duplicate>>),
+    /// The values are merged to one that has the fields and items of both.
     Merged,
 }
 
@@ -274,7 +288,7 @@ impl<'de> Visitor<'de> for Tree<'_> {
         let mut object = Map::new();
         while let Some(key) = map.next_key::<String>()? {
             let path = Path::Field(self.path, &key);
-            if let Repeats::Noted(duplicates) = self.repeats
+            if let Repeats::Reported(duplicates) = self.repeats
                 && object.contains_key(&key)
             {
                 let mut duplicates = duplicates.borrow_mut();

@@ -1,25 +1,25 @@
-//! Bodies that hold something until they have been sent, or nobody wants them any more.
+//! A body that holds a value until it has been sent or dropped.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use http_body::{Body, Frame, SizeHint};
 
-/// A body and what it holds.
-pub struct Ending<B, T> {
-    // Dropped in this order: what is held goes when the body has gone.
+/// A body and the value that it holds, such as a guard of the request.
+pub struct GuardedBody<B, T> {
+    // Dropped in this order: the held value after the body.
     body: B,
     held: Option<T>,
 }
 
-impl<B, T> Ending<B, T> {
-    /// The same body; `held` is dropped at its end.
+impl<B, T> GuardedBody<B, T> {
+    /// Wraps a body. `held` is dropped when the body ends, fails or is dropped.
     pub fn new(body: B, held: T) -> Self {
         Self { body, held: Some(held) }
     }
 }
 
-impl<B: Body + Unpin, T: Unpin> Body for Ending<B, T> {
+impl<B: Body + Unpin, T: Unpin> Body for GuardedBody<B, T> {
     type Data = B::Data;
     type Error = B::Error;
 

@@ -1,13 +1,13 @@
-//! Which form an answer takes: media type and transformation, from `Accept`.
+//! Content negotiation: the media type and transformation of a response, from `Accept`.
 
 use api_meta::status::Status;
 use http::HeaderMap;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE};
 
-/// Media types of ordinary bodies, in both directions.
+/// The media types of ordinary bodies, in both directions.
 const MEDIA_TYPES: &[&str] =
     &["application/json", "application/yaml", kubernetes_protobuf::MEDIA_TYPE];
-/// Media types of watches.
+/// The media types of watches.
 const WATCH_MEDIA_TYPES: &[&str] =
     &["application/json;stream=watch", kubernetes_protobuf::WATCH_MEDIA_TYPE];
 
@@ -15,16 +15,17 @@ const WATCH_MEDIA_TYPES: &[&str] =
 pub const AGGREGATED_MEDIA_TYPE: &str =
     "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-/// What a path speaks beyond JSON and YAML.
+/// Whether a path supports protobuf beyond JSON and YAML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Typed {
-    /// Its kind is one of Kubernetes' own, which have a protobuf form.
+    /// The kind is built into Kubernetes and has a protobuf encoding.
     Yes,
+    /// The path only supports JSON and YAML.
     No,
 }
 
 impl Typed {
-    /// Media types of ordinary bodies, in both directions.
+    /// The media types of ordinary bodies, in both directions.
     pub fn media_types(self) -> &'static [&'static str] {
         match self {
             Self::Yes => MEDIA_TYPES,
@@ -32,7 +33,7 @@ impl Typed {
         }
     }
 
-    /// Media types of watches.
+    /// The media types of watches.
     pub fn watch_media_types(self) -> &'static [&'static str] {
         match self {
             Self::Yes => WATCH_MEDIA_TYPES,
@@ -47,14 +48,16 @@ impl From<bool> for Typed {
     }
 }
 
+/// The encoding of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Format {
+pub enum ResponseFormat {
     Json,
     Yaml,
     Protobuf,
 }
 
-impl Format {
+impl ResponseFormat {
+    /// The media type, as in `Content-Type`.
     pub fn media_type(self) -> &'static str {
         match self {
             Self::Json => "application/json",
@@ -64,27 +67,33 @@ impl Format {
     }
 }
 
+/// The transformation of a response, with the version of its group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Transform {
+    /// The object as it is.
     None,
     /// `Table` of this version of `meta.k8s.io`.
     Table(&'static str),
+    /// Metadata alone, of this version of `meta.k8s.io`.
     PartialObjectMetadata(&'static str),
+    /// A list of metadata, of this version of `meta.k8s.io`.
     PartialObjectMetadataList(&'static str),
-    /// Aggregated discovery.
+    /// Aggregated discovery, of this version of `apidiscovery.k8s.io`.
     ApiGroupDiscoveryList(&'static str),
 }
 
+/// The negotiated representation of a response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Accepted {
-    pub format: Format,
+    pub format: ResponseFormat,
     pub transform: Transform,
+    /// JSON is indented.
     pub pretty: bool,
-    /// The client takes a compressed body.
+    /// The client accepts a body in gzip.
     pub gzip: bool,
 }
 
-/// Where transformed answers are possible.
+/// Which transformations a path supports.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Offer {
     /// One object: Table and PartialObjectMetadata.
@@ -93,10 +102,15 @@ pub enum Offer {
     List,
     /// Plain objects only.
     Plain,
+    /// Discovery documents: aggregated ones.
     Discovery,
 }
 
-/// Picks the first acceptable entry of the `Accept` headers, of those with the highest `q`.
+/// Negotiates the representation: the first acceptable entry of the `Accept` headers with the
+/// highest `q`; JSON without such headers. `pretty` is the query parameter.
+///
+/// # Errors
+/// 406 when no entry is acceptable.
 pub fn accept(
     headers: &HeaderMap,
     pretty: Option<&str>,
@@ -105,36 +119,36 @@ pub fn accept(
 ) -> Result<Accepted, Status> {
     let entries = entries(headers);
     let any = !entries.is_empty();
-    let gzip = takes_gzip(headers);
+    let gzip = accepts_gzip(headers);
     for entry in entries {
-        if let Some((format, transform, entry_pretty)) = acceptable(entry, offer, typed) {
-            let pretty = wants_pretty(headers, pretty, entry_pretty);
+        if let Some((format, transform, entry_pretty)) = match_entry(entry, offer, typed) {
+            let pretty = is_pretty(headers, pretty, entry_pretty);
             return Ok(Accepted { format, transform, pretty, gzip });
         }
     }
     if any {
         return Err(Status::not_acceptable(typed.media_types()));
     }
-    let pretty = wants_pretty(headers, pretty, false);
-    Ok(Accepted { format: Format::Json, transform: Transform::None, pretty, gzip })
+    let pretty = is_pretty(headers, pretty, false);
+    Ok(Accepted { format: ResponseFormat::Json, transform: Transform::None, pretty, gzip })
 }
 
-/// The offer that the `Accept` headers want most, by media types alone; the first one when there
-/// are no such headers. `None`: they want something else.
+/// Picks the offer that the `Accept` headers prefer, by media type alone; the first one without
+/// such headers. `None` when no offer is acceptable.
 pub fn choose<T: Copy>(headers: &HeaderMap, offers: &[(&str, T)]) -> Option<T> {
-    let mut wanted = entries(headers);
-    if wanted.is_empty() {
-        wanted.push("*/*");
+    let mut preferred = entries(headers);
+    if preferred.is_empty() {
+        preferred.push("*/*");
     }
-    // Of those wanted equally, a name counts before what stands for many.
-    wanted.sort_by(|one, other| {
+    // Of equally preferred entries, a name precedes a wildcard.
+    preferred.sort_by(|one, other| {
         let stars = |entry: &str| media(entry).matches('*').count();
         quality(other).total_cmp(&quality(one)).then(stars(one).cmp(&stars(other)))
     });
-    wanted.into_iter().find_map(|entry| {
+    preferred.into_iter().find_map(|entry| {
         let entry = media(entry);
         let (kind, subkind) = entry.split_once('/').unwrap_or((entry, entry));
-        let fits = |wanted: &str, offered: &str| wanted == "*" || wanted == offered;
+        let fits = |requested: &str, offered: &str| requested == "*" || requested == offered;
         offers.iter().find_map(|(media, offer)| {
             let (offered, suboffered) = media.split_once('/')?;
             (fits(kind, offered) && fits(subkind, suboffered)).then_some(*offer)
@@ -142,13 +156,13 @@ pub fn choose<T: Copy>(headers: &HeaderMap, offers: &[(&str, T)]) -> Option<T> {
     })
 }
 
-/// An entry without its parameters.
+/// The media type of an entry, without parameters.
 fn media(entry: &str) -> &str {
     entry.split(';').next().unwrap_or_default().trim()
 }
 
-/// Whether `Accept-Encoding` names gzip.
-pub fn takes_gzip(headers: &HeaderMap) -> bool {
+/// Whether `Accept-Encoding` contains gzip.
+pub fn accepts_gzip(headers: &HeaderMap) -> bool {
     headers
         .get_all(ACCEPT_ENCODING)
         .iter()
@@ -157,14 +171,15 @@ pub fn takes_gzip(headers: &HeaderMap) -> bool {
         .any(|value| value.split(';').next().is_some_and(|coding| coding.trim() == "gzip"))
 }
 
-/// The form of a refusal. It is never transformed, and JSON for those who take nothing that there is.
-pub fn refusal(headers: &HeaderMap) -> Format {
+/// The encoding of a refusal. It is never transformed. It is JSON for clients that accept no
+/// supported type.
+pub fn refusal(headers: &HeaderMap) -> ResponseFormat {
     let first =
-        entries(headers).into_iter().find_map(|entry| acceptable(entry, Offer::Plain, Typed::Yes));
-    first.map_or(Format::Json, |(format, _, _)| format)
+        entries(headers).into_iter().find_map(|entry| match_entry(entry, Offer::Plain, Typed::Yes));
+    first.map_or(ResponseFormat::Json, |(format, _, _)| format)
 }
 
-/// The entries of the `Accept` headers, most wanted first.
+/// The entries of the `Accept` headers in the order of preference.
 fn entries(headers: &HeaderMap) -> Vec<&str> {
     let mut entries: Vec<&str> = headers
         .get_all(ACCEPT)
@@ -174,24 +189,28 @@ fn entries(headers: &HeaderMap) -> Vec<&str> {
         .map(str::trim)
         .filter(|entry| !entry.is_empty())
         .collect();
-    // Stable: of equals the first counts.
+    // Stable: of equal entries the first precedes.
     entries.sort_by(|one, other| quality(other).total_cmp(&quality(one)));
     entries
 }
 
-/// The `q` of an entry; 1 when it has none that can be read.
+/// The `q` of an entry; 1 when it is absent or invalid.
 fn quality(entry: &str) -> f32 {
     let mut parameters = entry.split(';').skip(1).filter_map(|part| part.trim().split_once('='));
     let quality = parameters.find(|(key, _)| *key == "q").and_then(|(_, q)| q.parse().ok());
     quality.filter(|quality: &f32| quality.is_finite()).unwrap_or(1.0)
 }
 
-fn acceptable(entry: &str, offer: Offer, typed: Typed) -> Option<(Format, Transform, bool)> {
+fn match_entry(
+    entry: &str,
+    offer: Offer,
+    typed: Typed,
+) -> Option<(ResponseFormat, Transform, bool)> {
     let mut parts = entry.split(';').map(str::trim);
     let format = match parts.next()? {
-        "application/json" | "*/*" | "application/*" => Format::Json,
-        "application/yaml" => Format::Yaml,
-        kubernetes_protobuf::MEDIA_TYPE => Format::Protobuf,
+        "application/json" | "*/*" | "application/*" => ResponseFormat::Json,
+        "application/yaml" => ResponseFormat::Yaml,
+        kubernetes_protobuf::MEDIA_TYPE => ResponseFormat::Protobuf,
         _ => return None,
     };
     let (mut target, mut group, mut version, mut pretty) = ("", "", "", false);
@@ -205,7 +224,7 @@ fn acceptable(entry: &str, offer: Offer, typed: Typed) -> Option<(Format, Transf
         }
     }
     if target.is_empty() {
-        let plain = format != Format::Protobuf || typed == Typed::Yes;
+        let plain = format != ResponseFormat::Protobuf || typed == Typed::Yes;
         return plain.then_some((format, Transform::None, pretty));
     }
     let meta_version = match (group, version) {
@@ -215,15 +234,15 @@ fn acceptable(entry: &str, offer: Offer, typed: Typed) -> Option<(Format, Transf
         _ => return None,
     };
     let transform = match (target, offer) {
-        // Cells have no types, so a Table has no protobuf form.
-        ("Table", Offer::Object | Offer::List) if format != Format::Protobuf => {
+        // Cells have no types, so a Table has no protobuf encoding.
+        ("Table", Offer::Object | Offer::List) if format != ResponseFormat::Protobuf => {
             Transform::Table(meta_version)
         }
         ("PartialObjectMetadata", Offer::Object) => Transform::PartialObjectMetadata(meta_version),
         ("PartialObjectMetadataList", Offer::List) => {
             Transform::PartialObjectMetadataList(meta_version)
         }
-        ("APIGroupDiscoveryList", Offer::Discovery) if format != Format::Protobuf => {
+        ("APIGroupDiscoveryList", Offer::Discovery) if format != ResponseFormat::Protobuf => {
             Transform::ApiGroupDiscoveryList(meta_version)
         }
         _ => return None,
@@ -231,8 +250,8 @@ fn acceptable(entry: &str, offer: Offer, typed: Typed) -> Option<(Format, Transf
     Some((format, transform, pretty))
 }
 
-/// People who look with a browser or curl get line breaks.
-fn wants_pretty(headers: &HeaderMap, query: Option<&str>, entry: bool) -> bool {
+/// Whether JSON is indented. It is for browsers and curl.
+fn is_pretty(headers: &HeaderMap, query: Option<&str>, entry: bool) -> bool {
     match query {
         Some("0" | "false") => false,
         Some(_) => true,
@@ -246,7 +265,8 @@ fn wants_pretty(headers: &HeaderMap, query: Option<&str>, entry: bool) -> bool {
     }
 }
 
-/// The body's media type without parameters; `None` when the header is absent or empty.
+/// The media type of the request body, without parameters; `None` when the header is absent or
+/// empty.
 pub fn content_type(headers: &HeaderMap) -> Option<&str> {
     let value = headers.get(CONTENT_TYPE)?.to_str().unwrap_or("invalid");
     let media = value.split(';').next().unwrap_or_default().trim();

@@ -1,7 +1,8 @@
-//! A whole body, within limits of size, of time, and of what is buffered for all callers together.
+//! Reads a whole body, with limits of size, of time, and of the bytes that are buffered for all
+//! requests.
 //!
-//! What is too large is read on for a while, so that the client hears the refusal: a connection that is closed on bytes
-//! nobody read is reset, and the answer on its way is lost with it.
+//! A body that is too large is read and discarded for a while, so that the client receives the
+//! refusal: a connection that is closed with unread bytes is reset, and its response is lost.
 
 use std::time::Duration;
 
@@ -14,34 +15,42 @@ use tokio::time::Instant;
 use crate::body::budget::{Budget, Share};
 use crate::rejections;
 
-/// What is read and thrown away after a refusal. Who sends more may miss the reason.
-const DISCARDED_SIZE_MAX: usize = 64 * 1024 * 1024;
-/// How long that may take.
-const DISCARDED_TIME_MAX: Duration = Duration::from_secs(5);
-/// What is thrown away of a body that nobody asked for: forms and small objects. It costs strangers' connections time.
-const UNASKED_SIZE_MAX: usize = 256 * 1024;
-const UNASKED_TIME_MAX: Duration = Duration::from_secs(2);
-/// A body must be there after this long,
+/// The bytes that are discarded after a refusal. A client that sends more may not receive the
+/// reason.
+const DISCARD_SIZE_MAX: usize = 64 * 1024 * 1024;
+/// How long bytes are discarded.
+const DISCARD_TIME_MAX: Duration = Duration::from_secs(5);
+/// The bytes that are discarded of an unexpected body, such as small objects. Discarding occupies
+/// connections of unauthenticated clients.
+const UNEXPECTED_SIZE_MAX: usize = 256 * 1024;
+/// How long an unexpected body is discarded.
+const UNEXPECTED_TIME_MAX: Duration = Duration::from_secs(2);
+/// The time for a body without its size. It must arrive within this and [`PACE_TIME`] for each
+/// [`PACE_BYTES`].
 const BODY_TIME_MAX: Duration = Duration::from_secs(30);
-/// and so much later for each [`PACE_BYTES`] that have come: 64 KiB/s are less than any link has.
+/// The additional time for each [`PACE_BYTES`] that have arrived: every link has 64 KiB/s.
 const PACE_TIME: Duration = Duration::from_secs(1);
+/// See [`PACE_TIME`].
 const PACE_BYTES: usize = 64 * 1024;
-/// Bodies of callers who are authenticated, buffered at once: 40 of the largest. Parsed they take some times as much.
+/// The buffered bytes of authenticated users: 40 of the largest bodies. Parsed bodies take several
+/// times as much.
 const AUTHENTICATED_BYTES_MAX: usize = 128 * 1024 * 1024;
-/// Bodies of everybody else.
+/// The buffered bytes of all others.
 const ANONYMOUS_BYTES_MAX: usize = 8 * 1024 * 1024;
-/// When a client may try again that was turned away, in seconds.
+/// When a rejected client may retry, in seconds.
 pub const RETRY_SECONDS: u32 = 1;
 
 static AUTHENTICATED: Budget = Budget::new(AUTHENTICATED_BYTES_MAX);
 static ANONYMOUS: Budget = Budget::new(ANONYMOUS_BYTES_MAX);
 
-/// Who sends a body.
+/// The sender of a body, which decides about its limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sender {
-    /// This process: the body is in memory already, so there is only a limit of size.
+    /// This process: the body is in memory already, so only its size is limited.
     Inside,
+    /// A user with valid credentials.
     Authenticated,
+    /// Any other client.
     Anonymous,
 }
 
@@ -55,11 +64,13 @@ impl Sender {
     }
 }
 
-/// Why there is no whole body.
+/// Why a body could not be read.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
+    /// The body has more than `size_max` bytes.
     #[error("the body of the request is larger than {size_max} bytes")]
     TooLarge { size_max: usize },
+    /// The connection broke.
     #[error("cannot read the body of the request: {detail}")]
     Broken { detail: String },
     #[error(
@@ -68,13 +79,15 @@ pub enum ReadError {
         PACE_TIME.as_secs(),
         PACE_BYTES / 1024
     )]
+    /// The body did not arrive in time.
     TooSlow,
+    /// The budget of buffered bytes is exhausted.
     #[error("too many requests with bodies at once; try again in {RETRY_SECONDS} s")]
     Overload,
 }
 
 impl ReadError {
-    /// As the client is told.
+    /// The response to the client: 413, 400, 408, or 503 with `Retry-After`.
     pub fn to_status(&self) -> Status {
         match self {
             Self::TooLarge { .. } => Status::too_large(self.to_string()),
@@ -85,7 +98,7 @@ impl ReadError {
     }
 }
 
-/// A body, and its part of the budget: given back when nobody holds the bytes any more.
+/// A body with its share of the budget, which is released with the last reference to the bytes.
 struct Buffered {
     bytes: BytesMut,
     _share: Share,
@@ -97,10 +110,11 @@ impl AsRef<[u8]> for Buffered {
     }
 }
 
-/// Reads `body` to its end, at most `size_max` bytes.
+/// Reads `body` to its end, at most `size_max` bytes. Counts rejections in the metrics.
 ///
 /// # Errors
-/// It is larger, the connection breaks, or one of the limits is reached.
+/// The body is larger, the connection breaks, or a limit is reached. The caller responds with
+/// [`ReadError::to_status`].
 pub async fn read<B>(body: B, size_max: usize, sender: Sender) -> Result<Bytes, ReadError>
 where
     B: Body<Data = Bytes, Error: std::fmt::Display> + Unpin,
@@ -139,7 +153,7 @@ where
         let frame = frame.map_err(|error| ReadError::Broken { detail: error.to_string() })?;
         let Some(data) = frame.data_ref() else { continue };
         if whole.len() + data.len() > size_max {
-            discard(&mut body, DISCARDED_SIZE_MAX, DISCARDED_TIME_MAX).await;
+            discard(&mut body, DISCARD_SIZE_MAX, DISCARD_TIME_MAX).await;
             return Err(ReadError::TooLarge { size_max });
         }
         if share.as_mut().is_some_and(|share| !share.grow(data.len())) {
@@ -155,12 +169,13 @@ where
     }
 }
 
-/// Throws away a body that nobody asked for, within limits, so that the client hears why. Keeps nothing in memory.
+/// Discards an unexpected body, within limits, so that the client receives the refusal. Uses no
+/// memory for it.
 pub async fn refuse<B: Body<Data = Bytes> + Unpin>(mut body: B) {
-    discard(&mut body, UNASKED_SIZE_MAX, UNASKED_TIME_MAX).await;
+    discard(&mut body, UNEXPECTED_SIZE_MAX, UNEXPECTED_TIME_MAX).await;
 }
 
-/// Throws away the rest of `body`, within limits. Keeps nothing in memory.
+/// Discards the rest of `body`, within limits. Uses no memory for it.
 async fn discard<B: Body<Data = Bytes> + Unpin>(body: &mut B, size_max: usize, time_max: Duration) {
     let read = async {
         let mut size = 0;

@@ -1,4 +1,4 @@
-//! The body of a request, until a handler reads it.
+//! The body of a request before a handler reads it.
 
 use api_meta::status::Status;
 use bytes::Bytes;
@@ -9,13 +9,14 @@ use super::BoxError;
 use super::decode::BODY_SIZE_MAX;
 use super::read::{ReadError, Sender, read};
 
-/// A request's body, not yet read.
+/// A request body that was not read yet.
 pub struct RequestBody {
     body: UnsyncBoxBody<Bytes, BoxError>,
     sender: Sender,
 }
 
 impl RequestBody {
+    /// Wraps a body. `sender` decides about its limits.
     pub fn new<B>(body: B, sender: Sender) -> Self
     where
         B: http_body::Body<Data = Bytes> + Send + 'static,
@@ -24,10 +25,11 @@ impl RequestBody {
         Self { body: body.map_err(boxed).boxed_unsync(), sender }
     }
 
-    /// All of it.
+    /// Reads the whole body.
     ///
     /// # Errors
-    /// It is larger than [`BODY_SIZE_MAX`], does not arrive in time, or the connection breaks.
+    /// 413 for a body above [`BODY_SIZE_MAX`], 408 for a slow one, 503 above the budget, 400 when
+    /// the connection breaks.
     pub async fn read(self) -> Result<Bytes, Status> {
         read(self.body, BODY_SIZE_MAX, self.sender).await.map_err(|error| match error {
             ReadError::TooLarge { size_max } => {
@@ -37,13 +39,13 @@ impl RequestBody {
         })
     }
 
-    /// The stream of its bytes, for another server.
+    /// The unread stream of the body, which is forwarded to another server.
     pub fn into_inner(self) -> UnsyncBoxBody<Bytes, BoxError> {
         self.body
     }
 }
 
-/// A named function, because a closure would not be general enough over lifetimes.
+/// A function, because a closure would not be general enough over lifetimes.
 fn boxed<E: Into<BoxError>>(error: E) -> BoxError {
     error.into()
 }

@@ -1,4 +1,4 @@
-//! Answers: bodies, Status, compression.
+//! Responses: bodies, Status, compression.
 
 use std::convert::Infallible;
 use std::io::Write;
@@ -15,24 +15,27 @@ use serde_json::Value;
 
 use crate::attributes::Revocation;
 
-use super::negotiate::{Accepted, Format, Transform};
+use super::negotiate::{Accepted, ResponseFormat, Transform};
 
-/// The body of every answer. It never fails; a broken stream just ends.
+/// The body of every response. It never fails; a broken stream just ends.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
-/// Answers above this are compressed when the client takes it.
+/// Responses above this size in bytes are compressed if the client accepts that.
 const GZIP_ABOVE: usize = 128 * 1024;
 
+/// A body of bytes in memory.
 pub fn full(bytes: impl Into<Bytes>) -> Body {
     Full::new(bytes.into()).boxed_unsync()
 }
 
+/// A streamed body. It ends with the stream.
 pub fn stream(chunks: impl Stream<Item = Bytes> + Send + 'static) -> Body {
     StreamBody::new(chunks.map(|chunk| Ok(Frame::data(chunk)))).boxed_unsync()
 }
 
-/// Another server's answer; where that breaks off, or the right to it ends, this one ends.
-pub fn relayed(body: hyper::body::Incoming, revocation: Revocation) -> Body {
+/// Relays the body of another server's response. It ends when that one breaks off or the user is
+/// revoked.
+pub fn relay(body: hyper::body::Incoming, revocation: Revocation) -> Body {
     let revoked = Box::pin(async move { revocation.revoked().await });
     let frames = http_body_util::BodyStream::new(body).take_until(revoked);
     let frames = frames.take_while(|frame| std::future::ready(frame.is_ok()));
@@ -40,11 +43,12 @@ pub fn relayed(body: hyper::body::Incoming, revocation: Revocation) -> Body {
         .boxed_unsync()
 }
 
+/// A body without bytes.
 pub fn empty() -> Body {
     full(Bytes::new())
 }
 
-/// A plain-text answer, for paths that are no resource.
+/// A response in plain text, for paths that are no resource.
 pub fn text(code: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(full(body));
     *response.status_mut() = code;
@@ -53,52 +57,54 @@ pub fn text(code: StatusCode, body: impl Into<Bytes>) -> Response<Body> {
     response
 }
 
+/// The 404 of kube-apiserver for paths that do not exist.
 pub fn not_found() -> Response<Body> {
     text(StatusCode::NOT_FOUND, "404 page not found\n")
 }
 
-/// JSON bytes that are ready to go.
+/// A response of encoded JSON.
 pub fn json_bytes(code: StatusCode, bytes: impl Into<Bytes>) -> Response<Body> {
     let mut response = Response::new(full(bytes));
     *response.status_mut() = code;
-    mark(response.headers_mut(), Format::Json.media_type());
+    set_content_headers(response.headers_mut(), ResponseFormat::Json.media_type());
     response
 }
 
-pub fn mark(headers: &mut HeaderMap, content_type: &'static str) {
+/// Sets `Content-Type`, and `Cache-Control` like kube-apiserver.
+pub fn set_content_headers(headers: &mut HeaderMap, content_type: &'static str) {
     headers.insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
 }
 
-/// A tree in the wanted format.
+/// A response of a JSON tree, in the negotiated encoding.
 pub fn value(code: StatusCode, accepted: Accepted, value: &Value) -> Response<Body> {
-    answer(code, accepted, encode(accepted, value))
+    respond(code, accepted, encode(accepted, value))
 }
 
-/// JSON bytes in the wanted format; passes them on untouched when that is plain JSON.
+/// A response of JSON bytes, in the negotiated encoding. Plain JSON is passed on unchanged.
 pub fn bytes(code: StatusCode, accepted: Accepted, json: Bytes) -> Response<Body> {
-    answer(code, accepted, form(accepted, json))
+    respond(code, accepted, convert(accepted, json))
 }
 
-fn answer(code: StatusCode, accepted: Accepted, bytes: Result<Bytes, Status>) -> Response<Body> {
+fn respond(code: StatusCode, accepted: Accepted, bytes: Result<Bytes, Status>) -> Response<Body> {
     match bytes {
         Ok(bytes) => {
             let mut response = Response::new(empty());
             *response.status_mut() = code;
-            mark(response.headers_mut(), accepted.format.media_type());
-            maybe_gzip(accepted.gzip, response, bytes)
+            set_content_headers(response.headers_mut(), accepted.format.media_type());
+            set_body(accepted.gzip, response, bytes)
         }
         Err(refused) => status(&refused),
     }
 }
 
-/// JSON bytes in another form.
-fn form(accepted: Accepted, json: Bytes) -> Result<Bytes, Status> {
+/// Converts JSON bytes to the negotiated encoding.
+fn convert(accepted: Accepted, json: Bytes) -> Result<Bytes, Status> {
     match accepted.format {
-        Format::Json if !accepted.pretty => Ok(json),
-        Format::Protobuf => protobuf(&json),
-        Format::Json | Format::Yaml => {
-            let tree: Value = serde_json::from_slice(&json).expect("our own JSON parses");
+        ResponseFormat::Json if !accepted.pretty => Ok(json),
+        ResponseFormat::Protobuf => protobuf(&json),
+        ResponseFormat::Json | ResponseFormat::Yaml => {
+            let tree: Value = serde_json::from_slice(&json).expect("JSON of this server parses");
             encode(accepted, &tree)
         }
     }
@@ -106,29 +112,33 @@ fn form(accepted: Accepted, json: Bytes) -> Result<Bytes, Status> {
 
 fn encode(accepted: Accepted, value: &Value) -> Result<Bytes, Status> {
     Ok(match accepted.format {
-        Format::Json if accepted.pretty => {
+        ResponseFormat::Json if accepted.pretty => {
             let mut text = serde_json::to_vec_pretty(value).expect("a JSON tree serialises");
             text.push(b'\n');
             text.into()
         }
-        Format::Json => crate::stored::to_bytes(value),
-        Format::Yaml => serde_saphyr::to_string(value).expect("a JSON tree serialises").into(),
-        Format::Protobuf => return protobuf(&crate::stored::to_bytes(value)),
+        ResponseFormat::Json => crate::stored::to_bytes(value),
+        ResponseFormat::Yaml => {
+            serde_saphyr::to_string(value).expect("a JSON tree serialises").into()
+        }
+        ResponseFormat::Protobuf => return protobuf(&crate::stored::to_bytes(value)),
     })
 }
 
-/// An object that cannot be encoded was stored before its kind was checked as it is now.
+/// Encodes protobuf. Only objects fail that were stored before their kind was validated like today.
 fn protobuf(json: &[u8]) -> Result<Bytes, Status> {
     let encoded = kubernetes_protobuf::encode(json);
-    encoded.map(Bytes::from).map_err(|error| Status::internal(format!("{error}; ask for JSON")))
+    encoded.map(Bytes::from).map_err(|error| Status::internal(format!("{error}; request JSON")))
 }
 
+/// A response of a Status in JSON.
 pub fn status(status: &Status) -> Response<Body> {
-    refusal(Format::Json, status)
+    refusal(ResponseFormat::Json, status)
 }
 
-/// A Status in the form that [`negotiate::refusal`](super::negotiate::refusal) picked.
-pub fn refusal(format: Format, status: &Status) -> Response<Body> {
+/// A response of a Status in the encoding that [`negotiate::refusal`](super::negotiate::refusal)
+/// returned, with its `Retry-After`.
+pub fn refusal(format: ResponseFormat, status: &Status) -> Response<Body> {
     let code = StatusCode::from_u16(status.code).expect("a Status has an HTTP code");
     let accepted = Accepted { format, transform: Transform::None, pretty: false, gzip: false };
     let mut response = value(code, accepted, &status.to_json());
@@ -139,10 +149,10 @@ pub fn refusal(format: Format, status: &Status) -> Response<Body> {
     response
 }
 
-/// Puts `bytes` into the answer, compressed when they are large and the client takes that.
-pub fn maybe_gzip(takes_gzip: bool, response: Response<Body>, bytes: Bytes) -> Response<Body> {
+/// Sets `bytes` as the body of the response, in gzip if they are large and `accepts_gzip`.
+pub fn set_body(accepts_gzip: bool, response: Response<Body>, bytes: Bytes) -> Response<Body> {
     let (mut parts, _) = response.into_parts();
-    if !takes_gzip || bytes.len() <= GZIP_ABOVE {
+    if !accepts_gzip || bytes.len() <= GZIP_ABOVE {
         return Response::from_parts(parts, full(bytes));
     }
     let mut encoder = flate2::write::GzEncoder::new(

@@ -1,4 +1,4 @@
-//! One change of one object, as the cache keeps it and as it is written to those who watch.
+//! One change of one object, as the cache stores it and as it is sent to watchers.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,35 +14,41 @@ use crate::stored::Stored;
 
 /// One change of one object.
 pub struct CacheEvent {
+    /// The revision of the change.
     pub revision: Revision,
+    /// When the change was applied.
     pub at: Instant,
+    /// The object before the change; `None` for a creation.
     pub previous: Option<Arc<Stored>>,
-    /// For a deletion: the last state under the deletion's revision.
+    /// The object after the change. For a deletion: its last state, with the revision of the
+    /// deletion.
     pub current: Arc<Stored>,
+    /// Whether the object was deleted.
     pub deleted: bool,
-    /// By what is shown. There are as many as versions of the resource are watched: a definition that
-    /// changes gets a new cache.
-    views: OnceMap<Shown, View>,
+    /// The shared views by version. There are as many as versions of the resource are watched: a
+    /// changed definition gets a new cache.
+    views: OnceMap<ViewKey, View>,
 }
 
-/// Which state of an object is shown, and as what.
+/// Which state of an object a view shows, and in which version.
 #[derive(Clone, Copy, PartialEq, Eq)]
-struct Shown {
-    /// Address of the resource, which the view keeps from becoming another's.
+struct ViewKey {
+    /// The address of the resource. The view holds a weak reference, so the address is not reused.
     resource: usize,
-    /// The last state that was selected, of an object that left a selection.
+    /// Whether the view shows the last selected state of an object that left a selection.
     former: bool,
 }
 
-/// The event type a watcher sees; depends on its selector.
+/// The type of a watch event; it depends on the watcher's selector.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
+pub enum WatchEventType {
     Added,
     Modified,
     Deleted,
 }
 
-impl Change {
+impl WatchEventType {
+    /// The type on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Added => "ADDED",
@@ -53,6 +59,7 @@ impl Change {
 }
 
 impl CacheEvent {
+    /// Creates an event. `current` is `None` for a deletion. Returns `None` if both states are.
     pub fn new(
         revision: Revision,
         previous: Option<Arc<Stored>>,
@@ -68,14 +75,15 @@ impl CacheEvent {
         Some(Self { revision, at, previous, current, deleted, views })
     }
 
-    /// What all who watch `resource` share of the event, when it is this `change` to them.
+    /// The view that all watchers of `resource` share, for which the event has the type `change`.
     ///
-    /// An object that is deleted without being gone has left the selection: its last selected state
-    /// is shown, under the event's revision.
-    pub fn view(&self, change: Change, resource: &Arc<Resource>) -> &View {
-        let former = self.previous.as_ref().filter(|_| change == Change::Deleted && !self.deleted);
-        let shown = Shown { resource: Arc::as_ptr(resource).addr(), former: former.is_some() };
-        self.views.get_or_make(shown, || {
+    /// A `Deleted` event of an existing object means that it left the selection. The view then
+    /// shows its last selected state, with the event's revision.
+    pub fn view(&self, change: WatchEventType, resource: &Arc<Resource>) -> &View {
+        let former =
+            self.previous.as_ref().filter(|_| change == WatchEventType::Deleted && !self.deleted);
+        let key = ViewKey { resource: Arc::as_ptr(resource).addr(), former: former.is_some() };
+        self.views.get_or_create(key, || {
             let object = match former {
                 Some(former) => Arc::new(former.at_revision(self.revision)),
                 None => self.current.clone(),
@@ -85,17 +93,18 @@ impl CacheEvent {
     }
 }
 
-/// How the events of a watch are written.
+/// The framing of watch events.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {
-    /// `{"type":…,"object":…}` and a line end.
+    /// `{"type":…,"object":…}` and a newline.
     Json,
-    /// Length, type and encoded object.
+    /// The length, the type and the encoded object.
     Protobuf,
 }
 
 impl Framing {
-    /// One event, of a JSON object.
+    /// Frames one event. `object` is JSON; an object that cannot be encoded becomes an `ERROR`
+    /// event.
     pub fn frame(self, event: &str, object: &[u8]) -> Bytes {
         match self {
             Self::Json => json_frame(event, object),
@@ -104,7 +113,7 @@ impl Framing {
                 Err(error) => {
                     let status = Status::internal(format!("{error}; watch in JSON")).to_json();
                     let encoded = kubernetes_protobuf::encode(status.to_string().as_bytes())
-                        .expect("a Status has a protobuf form");
+                        .expect("a Status has a protobuf encoding");
                     kubernetes_protobuf::watch_frame("ERROR", &encoded).into()
                 }
             },

@@ -1,13 +1,14 @@
-//! A handful of values that are made when somebody asks, and stay.
+//! A map of a few values that are created on first use and never removed.
 
 use std::sync::OnceLock;
 
-/// Values by key, each made once. Nothing is removed, so that values can be borrowed without a lock.
+/// Values by key, each created once. Nothing is removed, so values can be borrowed without a lock.
 ///
-/// It is a list: for a few keys. While a value is made, whoever asks for one that is not there waits.
-pub struct OnceMap<K, V>(OnceLock<Box<Entry<K, V>>>);
+/// It is a linked list, for a few keys. While a value is created, callers that need another new one
+/// wait.
+pub struct OnceMap<K, V>(OnceLock<Box<OnceEntry<K, V>>>);
 
-struct Entry<K, V> {
+struct OnceEntry<K, V> {
     key: K,
     value: V,
     next: OnceMap<K, V>,
@@ -20,17 +21,17 @@ impl<K, V> Default for OnceMap<K, V> {
 }
 
 impl<K: Copy + PartialEq, V> OnceMap<K, V> {
-    /// The value of `key`, which `make` makes when there is none. It must not ask the same map.
-    pub fn get_or_make(&self, key: K, make: impl Fn() -> V) -> &V {
-        let mut place = self;
+    /// The value of `key`, which `make` creates if there is none. `make` must not use the same map.
+    pub fn get_or_create(&self, key: K, make: impl Fn() -> V) -> &V {
+        let mut link = self;
         loop {
-            let entry = place
+            let entry = link
                 .0
-                .get_or_init(|| Box::new(Entry { key, value: make(), next: Self::default() }));
+                .get_or_init(|| Box::new(OnceEntry { key, value: make(), next: Self::default() }));
             if entry.key == key {
                 return &entry.value;
             }
-            place = &entry.next;
+            link = &entry.next;
         }
     }
 }
@@ -43,16 +44,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_value_is_made_once_whoever_asks_at_the_same_time() {
+    fn concurrent_callers_create_each_value_once() {
         const KEYS: usize = 5;
         const THREADS: usize = 8;
-        let (map, made) = (OnceMap::default(), AtomicUsize::new(0));
+        let (map, created) = (OnceMap::default(), AtomicUsize::new(0));
         let begin = Barrier::new(THREADS);
-        let ask = |first: usize| {
+        let get_all = |first: usize| {
             begin.wait();
             for key in (0..KEYS).map(|key| (key + first) % KEYS) {
-                let value = map.get_or_make(key, || {
-                    made.fetch_add(1, Ordering::Relaxed);
+                let value = map.get_or_create(key, || {
+                    created.fetch_add(1, Ordering::Relaxed);
                     key * 10
                 });
                 assert_eq!(*value, key * 10);
@@ -60,9 +61,9 @@ mod tests {
         };
         std::thread::scope(|threads| {
             for first in 0..THREADS {
-                threads.spawn(move || ask(first));
+                threads.spawn(move || get_all(first));
             }
         });
-        assert_eq!(made.into_inner(), KEYS);
+        assert_eq!(created.into_inner(), KEYS);
     }
 }

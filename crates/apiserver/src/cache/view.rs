@@ -1,8 +1,8 @@
-//! What all who watch one version of a resource share of one event: the object in that version, and
-//! the bytes in each form that somebody wants.
+//! What all watchers of one version of a resource share of one event: the object in that version,
+//! and its bytes in each requested encoding.
 //!
-//! Both are made when the first one asks, and kept as long as the event is. A definition that changes
-//! makes another resource of each version, for which there is no view yet.
+//! Both are created on first use and live as long as the event. A changed definition creates
+//! another resource of each version, for which there is no view yet.
 
 use std::sync::{Arc, Weak};
 
@@ -12,88 +12,100 @@ use futures::FutureExt;
 use futures::future::{BoxFuture, WeakShared};
 use parking_lot::Mutex;
 
-use super::event::{Change, Framing};
+use super::event::{Framing, WatchEventType};
 use super::once_map::OnceMap;
 use crate::resource::Resource;
 use crate::stored::Stored;
 
-/// An object being converted, or why it cannot be.
+/// The conversion of an object.
 type Conversion = BoxFuture<'static, Result<Arc<Stored>, Status>>;
 
-/// See the module.
+/// A shared view of one event; see the module.
 pub struct View {
-    /// Keeps the address that the view is found by from becoming another resource's.
+    /// Prevents the address by which the view is found from being reused by another resource.
     _resource: Weak<Resource>,
     object: Arc<Stored>,
-    served: Mutex<Served>,
-    frames: OnceMap<(Change, Encoding), Bytes>,
+    converted: Mutex<ConversionState>,
+    frames: OnceMap<(WatchEventType, Encoding), Bytes>,
 }
 
-/// The object in the version that the resource is.
-enum Served {
-    Unknown,
-    /// Held by those who wait: when the last of them leaves, nobody is asked any more.
-    Asked(WeakShared<Conversion>),
-    Known(Arc<Stored>),
+/// The state of the conversion to the resource's version.
+enum ConversionState {
+    NotStarted,
+    /// In progress. The waiting callers own the conversion: it is cancelled when the last of them
+    /// leaves.
+    Pending(WeakShared<Conversion>),
+    Done(Arc<Stored>),
 }
 
-/// A form that events are written in, which is the same for all who want it.
+/// An encoding of events, shared by all watchers that request it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encoding {
+    /// How events are framed.
     pub framing: Framing,
-    /// The version of `meta.k8s.io`, when metadata alone is wanted.
+    /// The version of `meta.k8s.io`, when only metadata is requested.
     pub metadata_only: Option<&'static str>,
 }
 
 impl View {
+    /// Creates the view of a stored object in the version of `resource`.
     pub(super) fn new(resource: &Arc<Resource>, object: Arc<Stored>) -> Self {
         Self {
             _resource: Arc::downgrade(resource),
             object,
-            served: Mutex::new(Served::Unknown),
+            converted: Mutex::new(ConversionState::NotStarted),
             frames: OnceMap::default(),
         }
     }
 
-    /// The object in the version that it is stored in.
+    /// The object in its stored version.
     pub fn stored(&self) -> &Arc<Stored> {
         &self.object
     }
 
-    /// What `convert` makes of the stored object, asked once by all who come while it is under way
-    /// and after it. A failure is told to those who waited for it; the next one asks again.
+    /// The object converted by `convert`. Concurrent callers share one conversion, and its result
+    /// is cached. A failure is returned to the callers that waited for it; the next caller converts
+    /// again.
     ///
     /// # Errors
-    /// Those of `convert`.
-    pub async fn served(
+    /// The error of `convert`.
+    pub async fn get_or_convert(
         &self,
         convert: impl FnOnce(Arc<Stored>) -> Conversion,
     ) -> Result<Arc<Stored>, Status> {
         let conversion = {
-            let mut served = self.served.lock();
-            let asked = match &*served {
-                Served::Known(object) => return Ok(object.clone()),
-                // What has failed is over, though some may not have heard of it yet.
-                Served::Asked(asked) => {
-                    asked.upgrade().filter(|asked| !matches!(asked.peek(), Some(Err(_))))
+            let mut converted = self.converted.lock();
+            let pending = match &*converted {
+                ConversionState::Done(object) => return Ok(object.clone()),
+                // A failed conversion is finished, even if some waiting callers were not polled
+                // since.
+                ConversionState::Pending(pending) => {
+                    pending.upgrade().filter(|pending| !matches!(pending.peek(), Some(Err(_))))
                 }
-                Served::Unknown => None,
+                ConversionState::NotStarted => None,
             };
-            asked.unwrap_or_else(|| {
+            pending.unwrap_or_else(|| {
                 let conversion = convert(self.object.clone()).shared();
-                *served = conversion.downgrade().map_or(Served::Unknown, Served::Asked);
+                *converted = conversion
+                    .downgrade()
+                    .map_or(ConversionState::NotStarted, ConversionState::Pending);
                 conversion
             })
         };
-        // A clone, so that it is still held when its outcome is noted.
+        // A clone, so that it is still owned while its result is stored.
         let object = conversion.clone().await?;
-        *self.served.lock() = Served::Known(object.clone());
+        *self.converted.lock() = ConversionState::Done(object.clone());
         Ok(object)
     }
 
-    /// The event in this form, made by whoever asks first.
-    pub fn frame(&self, change: Change, encoding: Encoding, make: impl Fn() -> Bytes) -> Bytes {
-        self.frames.get_or_make((change, encoding), make).clone()
+    /// The event in this encoding, which `make` creates on first use.
+    pub fn frame(
+        &self,
+        change: WatchEventType,
+        encoding: Encoding,
+        make: impl Fn() -> Bytes,
+    ) -> Bytes {
+        self.frames.get_or_create((change, encoding), make).clone()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Where the Service `kubernetes` leads: to the server itself.
+//! The endpoints of the Service `kubernetes`: the server itself.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use api_meta::status::Status;
 use serde_json::{Value, json};
 
-use crate::registry::{Registry, Target, WriteOptions};
+use crate::registry::{Registry, WriteOptions, WriteTarget};
 use crate::strategy::Operation;
 
 const NAMESPACE: &str = "default";
 const NAME: &str = "kubernetes";
 
-/// Writes the Endpoints and the EndpointSlice of the Service, or brings them up to date. An address
-/// that stands for all addresses of the machine leads nowhere, and nothing is written.
+/// Creates or updates the Endpoints and the EndpointSlice of the Service. Nothing is written for an
+/// unspecified `address`, which is no destination.
 ///
 /// # Errors
-/// The storage's.
+/// The status of a failed write.
 pub async fn advertise(registry: &Arc<Registry>, address: SocketAddr) -> Result<(), Status> {
     let ip = address.ip();
     if ip.is_unspecified() {
@@ -40,29 +40,29 @@ pub async fn advertise(registry: &Arc<Registry>, address: SocketAddr) -> Result<
     write(registry, "discovery.k8s.io", "endpointslices", &slice, "endpoints").await
 }
 
-/// Creates the object, or replaces `list` and the ports of the one that is there.
+/// Creates the object, or replaces `list` and the ports of the stored one.
 async fn write(
     registry: &Registry,
     group: &str,
     plural: &str,
-    wanted: &Value,
+    desired: &Value,
     list: &str,
 ) -> Result<(), Status> {
     let Some(resource) = registry.find(group, plural) else { return Ok(()) };
     let options = WriteOptions::system();
-    match registry.create(&resource, NAMESPACE, wanted.clone(), &options).await {
+    match registry.create(&resource, NAMESPACE, desired.clone(), &options).await {
         Err(status) if status.reason == "AlreadyExists" => {}
         other => return other.map(drop),
     }
-    let target = Target { resource: &resource, namespace: NAMESPACE, name: NAME };
-    let renew = |old: &Value| {
+    let target = WriteTarget { resource: &resource, namespace: NAMESPACE, name: NAME };
+    let update = |old: &Value| {
         let mut new = old.clone();
         for field in [list, "ports"] {
-            if let Some(value) = wanted.get(field) {
+            if let Some(value) = desired.get(field) {
                 new[field] = value.clone();
             }
         }
         Ok(new)
     };
-    registry.modify(&target, Operation::Update, &options, &renew).await.map(drop)
+    registry.modify(&target, Operation::Update, &options, &update).await.map(drop)
 }

@@ -1,5 +1,5 @@
-//! What every cluster has from the start: four namespaces, and in a full one the service of the API
-//! itself and the priorities of the system.
+//! The initial objects of every cluster: four namespaces, and in a full cluster the Service of the
+//! API itself and the priority classes of the system.
 
 use std::sync::Arc;
 
@@ -7,14 +7,14 @@ use api_meta::status::Status;
 use api_meta::time;
 use serde_json::{Value, json};
 
-use crate::registry::{Registry, Target, WriteOptions};
+use crate::registry::{Registry, WriteOptions, WriteTarget};
 use crate::service_range::ServiceRange;
 use crate::strategy::Operation;
 
-/// Namespaces made at the start. All but the last cannot be deleted.
+/// The initial namespaces. All but the last cannot be deleted.
 pub const NAMESPACES: &[&str] = &["default", "kube-system", "kube-public", "kube-node-lease"];
 
-/// The priorities of the system's own pods.
+/// The priority classes of system pods.
 const SYSTEM_PRIORITIES: [(&str, i64, &str); 2] = [
     (
         "system-cluster-critical",
@@ -29,12 +29,12 @@ const SYSTEM_PRIORITIES: [(&str, i64, &str); 2] = [
     ),
 ];
 
-/// Creates what is missing; addresses of Services come from `range`. Harmless when nothing is missing.
+/// Creates the missing initial objects. The addresses of Services are from `range`. Idempotent.
 ///
 /// # Errors
-/// The storage's.
+/// The status of a failed write.
 pub async fn bootstrap(registry: &Arc<Registry>, range: ServiceRange) -> Result<(), Status> {
-    // Together, so that the storage commits them together.
+    // Concurrently, so that the storage commits them in one batch.
     let namespaces = NAMESPACES.iter().map(|name| {
         let object = json!({"metadata": {"name": name}});
         create(registry, "", "namespaces", "", object)
@@ -51,7 +51,7 @@ pub async fn bootstrap(registry: &Arc<Registry>, range: ServiceRange) -> Result<
         },
     });
     create(registry, "", "services", "default", service).await?;
-    offer_range(registry, range).await?;
+    publish_range(registry, range).await?;
     for (name, value, description) in SYSTEM_PRIORITIES {
         let class = json!({"metadata": {"name": name}, "value": value, "description": description});
         create(registry, "scheduling.k8s.io", "priorityclasses", "", class).await?;
@@ -59,12 +59,12 @@ pub async fn bootstrap(registry: &Arc<Registry>, range: ServiceRange) -> Result<
     Ok(())
 }
 
-/// The range that addresses of Services come from.
-async fn offer_range(registry: &Registry, range: ServiceRange) -> Result<(), Status> {
+/// Publishes the range of Service addresses as a ServiceCIDR.
+async fn publish_range(registry: &Registry, range: ServiceRange) -> Result<(), Status> {
     const NAME: &str = "kubernetes";
     let Some(ranges) = registry.find("networking.k8s.io", "servicecidrs") else { return Ok(()) };
-    let offered = json!({"metadata": {"name": NAME}, "spec": {"cidrs": [range.to_string()]}});
-    create(registry, "networking.k8s.io", "servicecidrs", "", offered).await?;
+    let object = json!({"metadata": {"name": NAME}, "spec": {"cidrs": [range.to_string()]}});
+    create(registry, "networking.k8s.io", "servicecidrs", "", object).await?;
     let ready = |old: &Value| {
         let mut new = old.clone();
         if new["status"]["conditions"].is_null() {
@@ -76,7 +76,7 @@ async fn offer_range(registry: &Registry, range: ServiceRange) -> Result<(), Sta
         }
         Ok(new)
     };
-    let target = Target { resource: &ranges, namespace: "", name: NAME };
+    let target = WriteTarget { resource: &ranges, namespace: "", name: NAME };
     let options = WriteOptions::system();
     registry.modify(&target, Operation::UpdateStatus, &options, &ready).await.map(drop)
 }

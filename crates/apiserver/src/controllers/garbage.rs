@@ -1,14 +1,15 @@
-//! Keeps true: an object whose every owner is gone goes too; an owner that waits for its dependants
-//! goes after them; an owner that leaves them behind takes its name off them first.
+//! Invariant: an object whose owners are all deleted is deleted, too. An owner that waits for its
+//! dependents is deleted after them. An owner that orphans its dependents is removed from their
+//! references first.
 //!
-//! [`graph`] is the index of who owns whom: it holds only objects with owners, and objects that
-//! wait for their dependants. It is fed by the watch caches of all stored resources. [`collect`] decides
-//! and acts, and believes neither the index nor a cache about absence: it reads again at the newest
-//! revision, compares uids, and leaves alone what it cannot resolve.
+//! [`graph`] is the index of owners and dependents. It contains only objects with owners, and
+//! objects that wait for their dependents. The watch caches of all stored resources feed it.
+//! [`collect`] decides and acts. It trusts neither the index nor a cache about absence: it reads
+//! again at the newest revision, compares UIDs, and does not touch what it cannot resolve.
 
 mod collect;
-mod elsewhere;
 mod graph;
+mod other_namespace;
 #[cfg(test)]
 mod tests;
 
@@ -19,18 +20,18 @@ use std::time::Duration;
 
 use futures::FutureExt;
 
-use self::collect::Outcome;
-use self::graph::{Graph, Key, Work};
+use self::collect::CollectResult;
+use self::graph::{Graph, ObjectKey, Work};
 use crate::backoff::pause_after;
 use crate::registry::{Registry, Subscription, Update};
 use crate::resource::{Backend, Resource};
 
-/// Work done between two looks at the caches.
+/// The number of work items between two updates from the caches.
 const BATCH_MAX: usize = 256;
-/// Attempts at one piece of work before it waits for the next change of its object.
+/// The number of attempts of one work item before it waits for the next change of its object.
 const ATTEMPTS_MAX: u32 = 12;
 
-/// Runs until the registry is dropped.
+/// Runs until the registry is dropped. Failures are retried with backoff.
 pub async fn run(registry: Arc<Registry>) {
     let mut generation = registry.generation();
     let mut progress = registry.progress();
@@ -38,17 +39,17 @@ pub async fn run(registry: Arc<Registry>) {
     let mut followed = None;
     loop {
         progress.borrow_and_update();
-        // Compared here, since what wakes this loop tells of one change where there were several.
+        // Compared here, since one wake-up may stand for several changes.
         let now = Some(*generation.borrow_and_update());
         if followed != now {
             collector.follow_catalog();
             followed = now;
         }
-        // Complete as of now: only then is a missing dependant really missing.
+        // The caches are complete as of now: only then is an absent dependent really absent.
         let complete = registry.fresh().await.is_ok();
         collector.drain();
         if complete {
-            collector.work().await;
+            collector.process_queue().await;
         }
         if collector.has_work_now() {
             continue;
@@ -71,13 +72,14 @@ pub async fn run(registry: Arc<Registry>) {
 struct Collector {
     registry: Arc<Registry>,
     graph: Graph,
-    /// By storage prefix.
+    /// The subscriptions by storage prefix.
     followed: BTreeMap<String, (Arc<Resource>, Subscription)>,
     queue: BTreeSet<Work>,
     /// Failed work by the time of its next attempt.
     delayed: BTreeMap<(tokio::time::Instant, Work), u32>,
-    /// Objects with an owner of a kind that is not served: looked at again when that changes.
-    unresolved: HashSet<Key>,
+    /// Objects with an owner of a kind that is not served: checked again when the served kinds
+    /// change.
+    unresolved: HashSet<ObjectKey>,
 }
 
 impl Collector {
@@ -92,7 +94,8 @@ impl Collector {
         }
     }
 
-    /// Follows every stored resource, each storage place once, and forgets those that are gone.
+    /// Follows every stored resource, each storage prefix once, and drops those that are no longer
+    /// served.
     fn follow_catalog(&mut self) {
         let mut served = BTreeMap::new();
         for resource in self.registry.catalog().all() {
@@ -104,11 +107,11 @@ impl Collector {
         }
         let graph = &mut self.graph;
         self.followed.retain(|prefix, _| {
-            let kept = served.contains_key(prefix);
-            if !kept {
+            let is_served = served.contains_key(prefix);
+            if !is_served {
                 graph.forget_prefix(prefix);
             }
-            kept
+            is_served
         });
         for (prefix, resource) in served {
             match self.followed.get_mut(&prefix) {
@@ -122,7 +125,7 @@ impl Collector {
         self.queue.extend(self.unresolved.drain().map(Work::Check));
     }
 
-    /// Takes in everything that the caches hold.
+    /// Applies all pending updates of the caches.
     fn drain(&mut self) {
         for (prefix, (_, subscription)) in &mut self.followed {
             while let Some(Some(update)) = subscription.next().now_or_never() {
@@ -151,19 +154,21 @@ impl Collector {
         }
     }
 
-    async fn work(&mut self) {
+    async fn process_queue(&mut self) {
         for _ in 0..BATCH_MAX {
             let Some(work) = self.queue.pop_first() else { return };
             let key = work.key().clone();
             let Some(resource) = self.resource_of(&key) else { continue };
-            let is_first = self.graph.see(&key);
+            let is_first = self.graph.mark_checked(&key);
             let graph = &self.graph;
             match collect::perform(&self.registry, &resource, graph, &work, is_first).await {
-                Ok(Outcome::Done) => {}
-                Ok(Outcome::Unresolved) => {
+                Ok(CollectResult::Done) => {}
+                Ok(CollectResult::Unresolved) => {
                     self.unresolved.insert(key);
                 }
-                Ok(Outcome::Check(keys)) => self.queue.extend(keys.into_iter().map(Work::Check)),
+                Ok(CollectResult::Check(keys)) => {
+                    self.queue.extend(keys.into_iter().map(Work::Check))
+                }
                 Err(status) => {
                     tracing::debug!(%key, %status, "cannot collect yet");
                     self.delay(work);
@@ -182,7 +187,7 @@ impl Collector {
         self.delayed.insert((at, work), attempts);
     }
 
-    fn resource_of(&self, key: &Key) -> Option<Arc<Resource>> {
+    fn resource_of(&self, key: &ObjectKey) -> Option<Arc<Resource>> {
         let up_to = (Bound::Unbounded, Bound::Included(&**key));
         let (prefix, (resource, _)) = self.followed.range::<str, _>(up_to).next_back()?;
         key.starts_with(prefix.as_str()).then(|| resource.clone())
@@ -192,14 +197,14 @@ impl Collector {
         !self.queue.is_empty()
     }
 
-    /// Until the next delayed attempt.
+    /// The time until the next delayed attempt.
     fn pause(&self) -> Option<Duration> {
         let ((at, _), _) = self.delayed.first_key_value()?;
         Some(at.saturating_duration_since(tokio::time::Instant::now()))
     }
 }
 
-/// Events end by their age; there are many of them.
+/// Events expire by age, and there are many of them.
 fn is_ignored(resource: &Resource) -> bool {
     resource.plural == "events" && matches!(resource.group.as_str(), "" | "events.k8s.io")
 }

@@ -1,7 +1,8 @@
-//! Keeps true: every live namespace has the ServiceAccount `default` and the ConfigMap
-//! `kube-root-ca.crt` with the right certificate.
+//! Invariant: every live namespace has the ServiceAccount `default` and the ConfigMap
+//! `kube-root-ca.crt` with the current certificate.
 //!
-//! Watches namespaces, and by name those two kinds; each change maps to its namespace.
+//! Watches namespaces, and the two kinds by name; each change maps to its namespace. Owns no
+//! condition.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -11,17 +12,19 @@ use api_meta::status::Status;
 use serde_json::{Value, json};
 
 use crate::backoff::pause_after;
-use crate::registry::{Registry, Subscription, Target, Update, WriteOptions};
+use crate::registry::{Registry, Subscription, Update, WriteOptions, WriteTarget};
 use crate::service_accounts::DEFAULT_ACCOUNT;
 use crate::strategy::Operation;
 
+/// The name of the ConfigMap with the CA certificate.
 pub const CERTIFICATE: &str = "kube-root-ca.crt";
 const CERTIFICATE_KEY: &str = "ca.crt";
 const DESCRIPTION: &str = "Contains a CA bundle that can be used to verify the kube-apiserver when \
     using internal endpoints such as the internal service IP or kubernetes.default.svc. No other \
     usage is guaranteed across distributions of Kubernetes clusters.";
 
-/// Runs until the resources are served no more.
+/// Reconciles until the resources are no longer served. `root_ca_pem` is the CA certificate; if it
+/// is empty, no ConfigMaps are created. Failures are retried with backoff.
 pub async fn run(registry: Arc<Registry>, root_ca_pem: String) {
     let find = |plural: &str| registry.find("", plural);
     let (Some(namespaces), Some(accounts), Some(maps)) =
@@ -29,7 +32,7 @@ pub async fn run(registry: Arc<Registry>, root_ca_pem: String) {
     else {
         return;
     };
-    let mut followed = Followed {
+    let mut subscriptions = Subscriptions {
         namespaces: registry.subscribe(&namespaces),
         accounts: registry.subscribe(&accounts),
         maps: registry.subscribe(&maps),
@@ -38,10 +41,10 @@ pub async fn run(registry: Arc<Registry>, root_ca_pem: String) {
     let mut failures = 0;
     loop {
         let more = if failures == 0 {
-            followed.next(&mut pending).await
+            subscriptions.next(&mut pending).await
         } else {
             let pause = pause_after(failures);
-            let next = tokio::time::timeout(pause, followed.next(&mut pending)).await;
+            let next = tokio::time::timeout(pause, subscriptions.next(&mut pending)).await;
             next.unwrap_or(true)
         };
         if !more {
@@ -59,22 +62,23 @@ pub async fn run(registry: Arc<Registry>, root_ca_pem: String) {
     }
 }
 
-struct Followed {
+struct Subscriptions {
     namespaces: Subscription,
     accounts: Subscription,
     maps: Subscription,
 }
 
-impl Followed {
-    /// Adds the namespaces that something happened in. False when a resource is gone.
+impl Subscriptions {
+    /// Waits for a change and adds its namespaces to `pending`. Returns false when a resource is no
+    /// longer served.
     async fn next(&mut self, pending: &mut BTreeSet<String>) -> bool {
-        let (update, wanted) = tokio::select! {
+        let (update, name) = tokio::select! {
             update = self.namespaces.next() => (update, None),
             update = self.accounts.next() => (update, Some(DEFAULT_ACCOUNT)),
             update = self.maps.next() => (update, Some(CERTIFICATE)),
         };
         let Some(update) = update else { return false };
-        let mut add = |object: &crate::stored::Stored| match wanted {
+        let mut add = |object: &crate::stored::Stored| match name {
             None => {
                 pending.insert(object.name.to_string());
             }
@@ -91,7 +95,7 @@ impl Followed {
     }
 }
 
-/// In Kubernetes, this is another program's work.
+/// The field manager is that of Kubernetes, where another program writes these objects.
 fn options() -> WriteOptions {
     WriteOptions { manager: "kube-controller-manager".to_owned(), ..WriteOptions::system() }
 }
@@ -105,10 +109,10 @@ async fn reconcile(registry: &Registry, namespace: &str, ca_pem: &str) -> Result
         Err(status) => return Err(status),
     }
     if let Some(accounts) = registry.find("", "serviceaccounts")
-        && missing(registry.get(&accounts, namespace, DEFAULT_ACCOUNT).await)?
+        && is_missing(registry.get(&accounts, namespace, DEFAULT_ACCOUNT).await)?
     {
         let account = json!({"metadata": {"name": DEFAULT_ACCOUNT}});
-        created(registry.create(&accounts, namespace, account, &options()).await)?;
+        ignore_races(registry.create(&accounts, namespace, account, &options()).await)?;
     }
     if ca_pem.is_empty() {
         return Ok(());
@@ -128,11 +132,11 @@ async fn reconcile(registry: &Registry, namespace: &str, ca_pem: &str) -> Result
                 },
                 "data": data,
             });
-            created(registry.create(&maps, namespace, map, &options()).await)
+            ignore_races(registry.create(&maps, namespace, map, &options()).await)
         }
         Some(found) if found["data"] == data => Ok(()),
         Some(_) => {
-            let target = Target { resource: &maps, namespace, name: CERTIFICATE };
+            let target = WriteTarget { resource: &maps, namespace, name: CERTIFICATE };
             let change = |old: &Value| {
                 let mut new = old.clone();
                 new["data"] = data.clone();
@@ -144,7 +148,7 @@ async fn reconcile(registry: &Registry, namespace: &str, ca_pem: &str) -> Result
     }
 }
 
-fn missing<T>(found: Result<T, Status>) -> Result<bool, Status> {
+fn is_missing<T>(found: Result<T, Status>) -> Result<bool, Status> {
     match found {
         Ok(_) => Ok(false),
         Err(status) if status.code == 404 => Ok(true),
@@ -152,8 +156,8 @@ fn missing<T>(found: Result<T, Status>) -> Result<bool, Status> {
     }
 }
 
-/// A namespace that ended meanwhile, or an object that came meanwhile, is no failure.
-fn created<T>(result: Result<T, Status>) -> Result<(), Status> {
+/// Ignores that the namespace was deleted or the object created meanwhile.
+fn ignore_races<T>(result: Result<T, Status>) -> Result<(), Status> {
     match result {
         Err(status) if !matches!(status.code, 403 | 404 | 409) => Err(status),
         _ => Ok(()),

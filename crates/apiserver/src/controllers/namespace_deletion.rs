@@ -1,13 +1,13 @@
-//! Keeps true: a terminating namespace loses its contents, pods first, and then its finalizer.
+//! Invariant: the contents of a terminating namespace are deleted, pods first, and then its
+//! finalizer is removed.
 //!
-//! Owns the five `Namespace…` deletion conditions. Watches namespaces; a namespace with contents
-//! left
-//! is tried again whenever something was committed, or after a pause. Nothing is orphaned: the
-//! contents are looked through only after every create that may have seen the namespace alive has
-//! ended. What other servers hold is looked through too ([`elsewhere`]); while one of them cannot
-//! say what it holds, the namespace stays.
+//! Owns the five `Namespace…` deletion conditions. Watches namespaces. A namespace with remaining
+//! contents is retried whenever something was committed, or after a pause. Nothing is orphaned: the
+//! contents are listed only after every create has ended that may have seen the namespace alive.
+//! The contents on other servers are deleted, too ([`aggregated`]). While one of these servers is
+//! unavailable, the namespace remains.
 
-mod elsewhere;
+mod aggregated;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -22,44 +22,45 @@ use tokio::task::JoinSet;
 use crate::aggregation::Aggregation;
 use crate::backoff::pause_after;
 use crate::registry::{
-    DeleteOptions, ListQuery, Propagation, Registry, Target, Update, WriteOptions,
+    DeleteOptions, ListQuery, Propagation, Registry, Update, WriteOptions, WriteTarget,
 };
 use crate::resource::{Backend, Resource};
 use crate::stored::Stored;
 use crate::strategy::Operation;
 
-/// Namespaces emptied at once.
+/// The number of namespaces that are emptied concurrently.
 const PARALLEL_MAX: usize = 16;
-/// Commits come in bursts; look again this long after the first, and later when nothing moves.
+/// The pause before a retry after a commit, because commits come in bursts. It grows while nothing
+/// is deleted.
 const SETTLE_PAUSE: Duration = Duration::from_millis(20);
-/// Doublings of that pause.
+/// The number of times that pause is doubled.
 const IDLE_MAX: u32 = 6;
-/// In `spec.finalizers` of a namespace until its contents are deleted.
+/// The finalizer in `spec.finalizers` of a namespace until its contents are deleted.
 pub const FINALIZER: &str = "kubernetes";
-/// Pause between looks at what other servers hold.
-const LOOK_ELSEWHERE_EVERY: Duration = Duration::from_millis(500);
+/// The interval of polling the contents on other servers.
+const AGGREGATED_POLL_INTERVAL: Duration = Duration::from_millis(500);
 
-/// What is in namespaces: here, and on other servers.
+/// Access to the contents of namespaces: in the registry, and on aggregated servers.
 #[derive(Clone)]
 struct Server {
     registry: Arc<Registry>,
     aggregation: Arc<Aggregation>,
 }
 
-/// Runs until namespaces are served no more.
+/// Reconciles until namespaces are no longer served. Failures are logged and retried with backoff.
 pub async fn run(registry: Arc<Registry>, aggregation: Arc<Aggregation>) {
     let Some(resource) = registry.find("", "namespaces") else { return };
     let mut updates = registry.subscribe(&resource);
     let server = Server { registry, aggregation };
     let mut working: JoinSet<String> = JoinSet::new();
-    let places = Arc::new(Semaphore::new(PARALLEL_MAX));
+    let permits = Arc::new(Semaphore::new(PARALLEL_MAX));
     let mut busy = BTreeSet::new();
     let mut waiting = BTreeSet::new();
     loop {
         tokio::select! {
             update = updates.next() => {
                 let Some(update) = update else { return };
-                waiting.extend(ending(&update));
+                waiting.extend(terminating_namespaces(&update));
             }
             Some(done) = working.join_next() => {
                 if let Ok(name) = done {
@@ -71,17 +72,17 @@ pub async fn run(registry: Arc<Registry>, aggregation: Arc<Aggregation>) {
         for name in free {
             waiting.remove(&name);
             busy.insert(name.clone());
-            let (server, places) = (server.clone(), places.clone());
+            let (server, permits) = (server.clone(), permits.clone());
             working.spawn(async move {
-                delete(&server, &places, &name).await;
+                delete(&server, &permits, &name).await;
                 name
             });
         }
     }
 }
 
-/// Namespaces of an update that are on their way out.
-fn ending(update: &Update) -> Vec<String> {
+/// The terminating namespaces of an update.
+fn terminating_namespaces(update: &Update) -> Vec<String> {
     let objects: Vec<_> = match update {
         Update::Reset(objects) => objects.clone(),
         Update::Events(events) => {
@@ -95,23 +96,23 @@ fn ending(update: &Update) -> Vec<String> {
         .collect()
 }
 
-/// Empties one namespace and lets it go.
-async fn delete(server: &Server, places: &Semaphore, name: &str) {
+/// Deletes the contents of one namespace, then removes its finalizer.
+async fn delete(server: &Server, permits: &Semaphore, name: &str) {
     let registry = &server.registry;
-    registry.creations_settled().await;
+    registry.wait_for_creations().await;
     let mut progress = registry.progress();
-    let (mut failures, mut idle, mut unseen) = (0, 0, false);
+    let (mut failures, mut idle, mut polls_aggregated) = (0, 0, false);
     let mut left_before = usize::MAX;
     loop {
         progress.borrow_and_update();
-        let step = {
-            let _place = places.acquire().await;
-            step(server, name).await
+        let progress_made = {
+            let _permit = permits.acquire().await;
+            delete_step(server, name).await
         };
-        match step {
-            Ok(Step::Gone) => return,
-            Ok(Step::Waiting { left, elsewhere }) => {
-                (failures, unseen) = (0, elsewhere);
+        match progress_made {
+            Ok(DeletionProgress::Done) => return,
+            Ok(DeletionProgress::Waiting { left, aggregated }) => {
+                (failures, polls_aggregated) = (0, aggregated);
                 idle = if left == left_before { (idle + 1).min(IDLE_MAX) } else { 0 };
                 left_before = left;
             }
@@ -122,8 +123,8 @@ async fn delete(server: &Server, places: &Semaphore, name: &str) {
         }
         if failures > 0 {
             tokio::time::sleep(pause_after(failures)).await;
-        } else if unseen {
-            tokio::time::sleep(LOOK_ELSEWHERE_EVERY).await;
+        } else if polls_aggregated {
+            tokio::time::sleep(AGGREGATED_POLL_INTERVAL).await;
         } else if progress.changed().await.is_ok() {
             tokio::time::sleep(SETTLE_PAUSE * 2_u32.pow(idle)).await;
         } else {
@@ -132,48 +133,50 @@ async fn delete(server: &Server, places: &Semaphore, name: &str) {
     }
 }
 
-enum Step {
-    Gone,
-    Waiting { left: usize, elsewhere: bool },
+enum DeletionProgress {
+    Done,
+    Waiting { left: usize, aggregated: bool },
 }
 
-/// What is still in a namespace.
+/// The remaining contents of a namespace.
 #[derive(Default)]
-struct Remains {
-    /// Instances by `plural.group`.
+struct RemainingContents {
+    /// The number of instances by `plural.group`.
     instances: BTreeMap<String, usize>,
-    /// Instances by finalizer.
+    /// The number of instances by finalizer.
     finalizers: BTreeMap<String, usize>,
     failures: Vec<String>,
-    /// Versions whose server cannot be asked, and why.
+    /// The versions whose server is unavailable, and why.
     unknown: Vec<String>,
-    /// Some of it is where no commit tells of its end.
-    elsewhere: bool,
+    /// Some contents are on other servers, whose changes cause no commit here.
+    aggregated: bool,
 }
 
-impl Remains {
-    fn is_nothing(&self) -> bool {
+impl RemainingContents {
+    fn is_empty(&self) -> bool {
         self.instances.is_empty() && self.failures.is_empty() && self.unknown.is_empty()
     }
 }
 
-async fn step(server: &Server, name: &str) -> Result<Step, Status> {
+async fn delete_step(server: &Server, name: &str) -> Result<DeletionProgress, Status> {
     let registry = &server.registry;
-    let Some(namespaces) = registry.find("", "namespaces") else { return Ok(Step::Gone) };
+    let Some(namespaces) = registry.find("", "namespaces") else {
+        return Ok(DeletionProgress::Done);
+    };
     let namespace = match registry.get(&namespaces, "", name).await {
         Ok(found) => found.value(),
-        Err(status) if status.code == 404 => return Ok(Step::Gone),
+        Err(status) if status.code == 404 => return Ok(DeletionProgress::Done),
         Err(status) => return Err(status),
     };
     if !namespace.is_terminating() {
-        return Ok(Step::Gone);
+        return Ok(DeletionProgress::Done);
     }
-    let remains = sweep(server, name).await?;
-    let target = Target { resource: &namespaces, namespace: "", name };
-    report(registry, &target, &namespace, &remains).await?;
-    if !remains.is_nothing() {
-        let left = remains.instances.values().sum();
-        return Ok(Step::Waiting { left, elsewhere: remains.elsewhere });
+    let remaining = delete_contents(server, name).await?;
+    let target = WriteTarget { resource: &namespaces, namespace: "", name };
+    report(registry, &target, &namespace, &remaining).await?;
+    if !remaining.is_empty() {
+        let left = remaining.instances.values().sum();
+        return Ok(DeletionProgress::Waiting { left, aggregated: remaining.aggregated });
     }
     let uid = namespace.uid().to_owned();
     let change = |old: &Value| {
@@ -188,33 +191,34 @@ async fn step(server: &Server, name: &str) -> Result<Step, Status> {
     };
     let options = WriteOptions::system();
     match registry.modify(&target, Operation::Finalize, &options, &change).await {
-        // With somebody else's finalizer it stays: its next change comes back here.
-        Ok(_) => Ok(Step::Gone),
-        Err(status) if status.code == 404 => Ok(Step::Gone),
+        // With another finalizer the namespace remains; its next change is handled again.
+        Ok(_) => Ok(DeletionProgress::Done),
+        Err(status) if status.code == 404 => Ok(DeletionProgress::Done),
         Err(status) => Err(status),
     }
 }
 
-/// Deletes all there is, pods alone as long as there are any, and counts what stays.
-async fn sweep(server: &Server, namespace: &str) -> Result<Remains, Status> {
+/// Deletes the contents of a namespace, only pods as long as there are any, and counts what
+/// remains.
+async fn delete_contents(server: &Server, namespace: &str) -> Result<RemainingContents, Status> {
     let registry = &server.registry;
-    let mut remains = Remains::default();
-    let resources = contents(registry);
+    let mut remaining = RemainingContents::default();
+    let resources = stored_resources(registry);
     let is_pods =
         |resource: &&Arc<Resource>| resource.group.is_empty() && resource.plural == "pods";
     for resource in resources.iter().filter(is_pods) {
-        sweep_resource(registry, resource, namespace, true, &mut remains).await?;
+        delete_resource_contents(registry, resource, namespace, true, &mut remaining).await?;
     }
-    let pods_left = !remains.instances.is_empty();
+    let pods_left = !remaining.instances.is_empty();
     for resource in resources.iter().filter(|resource| !is_pods(resource)) {
-        sweep_resource(registry, resource, namespace, !pods_left, &mut remains).await?;
+        delete_resource_contents(registry, resource, namespace, !pods_left, &mut remaining).await?;
     }
-    elsewhere::sweep(server, namespace, !pods_left, &mut remains).await;
-    Ok(remains)
+    aggregated::delete_contents(server, namespace, !pods_left, &mut remaining).await;
+    Ok(remaining)
 }
 
-/// Every stored namespaced resource, each storage place once.
-fn contents(registry: &Registry) -> Vec<Arc<Resource>> {
+/// Every stored namespaced resource, each storage prefix once.
+fn stored_resources(registry: &Registry) -> Vec<Arc<Resource>> {
     let mut by_prefix: BTreeMap<String, Arc<Resource>> = BTreeMap::new();
     for resource in registry.catalog().all().filter(|resource| resource.namespaced) {
         if let Backend::Stored { prefix } = &resource.backend {
@@ -224,12 +228,12 @@ fn contents(registry: &Registry) -> Vec<Arc<Resource>> {
     by_prefix.into_values().collect()
 }
 
-async fn sweep_resource(
+async fn delete_resource_contents(
     registry: &Registry,
     resource: &Arc<Resource>,
     namespace: &str,
     delete: bool,
-    remains: &mut Remains,
+    remaining: &mut RemainingContents,
 ) -> Result<(), Status> {
     let found = list(registry, resource, namespace).await?;
     if found.is_empty() {
@@ -242,13 +246,13 @@ async fn sweep_resource(
         if object.metadata_json().contains("\"deletionTimestamp\"") {
             continue;
         }
-        let target = Target { resource, namespace, name: &object.name };
+        let target = WriteTarget { resource, namespace, name: &object.name };
         match registry.delete(&target, &background, &options).await {
             Ok(_) => {}
             Err(status) if status.code == 404 => {}
             Err(status) => {
                 tracing::warn!(namespace, name = %object.name, %status, "cannot delete");
-                remains.failures.push(status.message);
+                remaining.failures.push(status.message);
             }
         }
     }
@@ -257,11 +261,11 @@ async fn sweep_resource(
         return Ok(());
     }
     let name = format!("{}.{}", resource.plural, resource.group);
-    remains.instances.insert(name, left.len());
+    remaining.instances.insert(name, left.len());
     for object in &left {
         if object.metadata_json().contains("\"finalizers\"") {
             for finalizer in object.value().finalizers() {
-                *remains.finalizers.entry(finalizer.to_owned()).or_default() += 1;
+                *remaining.finalizers.entry(finalizer.to_owned()).or_default() += 1;
             }
         }
     }
@@ -269,7 +273,7 @@ async fn sweep_resource(
     Ok(())
 }
 
-/// The objects of a resource in a namespace. A definition may be deleted at any moment, and its
+/// The objects of a resource in a namespace. A definition may be deleted at any time, and its
 /// objects before it: a resource that is not served has none.
 async fn list(
     registry: &Registry,
@@ -283,7 +287,7 @@ async fn list(
     }
 }
 
-/// Type, reason when false, message when false, reason when true.
+/// The type of each condition, its reason and message when false, and its reason when true.
 const CONDITIONS: [(&str, &str, &str, &str); 5] = [
     (
         "NamespaceDeletionDiscoveryFailure",
@@ -317,9 +321,9 @@ const CONDITIONS: [(&str, &str, &str, &str); 5] = [
     ),
 ];
 
-/// The five conditions that tell of `remains`. Transition times are kept where the status stays.
-fn desired_conditions(remains: &Remains, before: &Value, now: &str) -> Vec<Value> {
-    let counted = |entries: &BTreeMap<String, usize>, verb: &str| {
+/// The five conditions of `remaining`. Transition times are retained while the status is unchanged.
+fn desired_conditions(remaining: &RemainingContents, before: &Value, now: &str) -> Vec<Value> {
+    let format_counts = |entries: &BTreeMap<String, usize>, verb: &str| {
         let texts: Vec<String> = entries
             .iter()
             .map(|(name, count)| format!("{name} {verb}{count} resource instances"))
@@ -327,16 +331,16 @@ fn desired_conditions(remains: &Remains, before: &Value, now: &str) -> Vec<Value
         texts.join(", ")
     };
     let texts = [
-        (!remains.unknown.is_empty()).then(|| {
-            let (count, list) = (remains.unknown.len(), remains.unknown.join(", "));
+        (!remaining.unknown.is_empty()).then(|| {
+            let (count, list) = (remaining.unknown.len(), remaining.unknown.join(", "));
             format!(
                 "Discovery failed for some groups, {count} failing: unable to retrieve the \
                  complete list of server APIs: {list}"
             )
         }),
         None,
-        (!remains.failures.is_empty()).then(|| {
-            let mut failures = remains.failures.clone();
+        (!remaining.failures.is_empty()).then(|| {
+            let mut failures = remaining.failures.clone();
             failures.sort();
             failures.dedup();
             format!(
@@ -345,11 +349,11 @@ fn desired_conditions(remains: &Remains, before: &Value, now: &str) -> Vec<Value
                 failures.join(", ")
             )
         }),
-        (!remains.instances.is_empty()).then(|| {
-            format!("Some resources are remaining: {}", counted(&remains.instances, "has "))
+        (!remaining.instances.is_empty()).then(|| {
+            format!("Some resources are remaining: {}", format_counts(&remaining.instances, "has "))
         }),
-        (!remains.finalizers.is_empty()).then(|| {
-            let list = counted(&remains.finalizers, "in ");
+        (!remaining.finalizers.is_empty()).then(|| {
+            let list = format_counts(&remaining.finalizers, "in ");
             format!("Some content in the namespace has finalizers remaining: {list}")
         }),
     ];
@@ -374,19 +378,20 @@ fn desired_conditions(remains: &Remains, before: &Value, now: &str) -> Vec<Value
         .collect()
 }
 
-/// Writes the conditions. A namespace that can go at once gets none: nobody would read them.
+/// Writes the conditions. A namespace that can be deleted at once gets none: no client would read
+/// them.
 async fn report(
     registry: &Registry,
-    target: &Target<'_>,
+    target: &WriteTarget<'_>,
     namespace: &Value,
-    remains: &Remains,
+    remaining: &RemainingContents,
 ) -> Result<(), Status> {
     let before = &namespace["status"]["conditions"];
-    if remains.is_nothing() && before.is_null() {
+    if remaining.is_empty() && before.is_null() {
         return Ok(());
     }
     let now = api_meta::time::format_seconds(jiff::Timestamp::now().as_second());
-    let conditions = desired_conditions(remains, before, &now);
+    let conditions = desired_conditions(remaining, before, &now);
     if before.as_array() == Some(&conditions) {
         return Ok(());
     }

@@ -5,36 +5,37 @@ use api_meta::time;
 use serde_json::Value;
 use structural_schema::JsonPath;
 
-use crate::resource::Column;
+use crate::resource::TableColumn;
 
-/// What clients show for the column `Name` of every kind.
+/// The description of the column `Name` of every kind, like in Kubernetes.
 pub const NAME_DESCRIPTION: &str = "Name must be unique within a namespace. Is required when \
     creating resources, although some resources may allow a client to request the generation of an \
     appropriate name automatically. Name is primarily intended for creation idempotence and \
     configuration definition. Cannot be updated. More info: \
     https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
-/// What clients show for columns with the time of creation.
+/// The description of columns with the time of creation, like in Kubernetes.
 pub const CREATED_DESCRIPTION: &str = "CreationTimestamp is a timestamp representing the server \
     time when this object was created. It is not guaranteed to be set in happens-before order \
     across separate operations. Clients may not set this value. It is represented in RFC3339 form \
     and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: \
     https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
-/// One column after the name: where its cells come from, and their type.
+/// The source of the cells of a column other than the name: their path and type.
 #[derive(Clone, Debug)]
 pub struct CellSource {
     path: JsonPath,
     kind: String,
 }
 
-/// The columns of a version of a definition, the name first, and the sources of all but the name.
-pub fn columns_of(version: &Value) -> (Vec<Column>, Vec<CellSource>) {
+/// The columns of a version of a definition, the name first, and the sources of all others. Without
+/// declared columns there is one with the age.
+pub fn columns_of(version: &Value) -> (Vec<TableColumn>, Vec<CellSource>) {
     let mut columns = vec![name_column()];
     let mut sources = Vec::new();
     let declared = version["additionalPrinterColumns"].as_array().map(Vec::as_slice);
     for column in declared.unwrap_or_default() {
         let text = |key: &str| column[key].as_str().unwrap_or_default().to_owned();
-        // Validation has refused paths that cannot be read.
+        // Validation has refused paths that do not parse.
         let Ok(path) = JsonPath::parse(&text("jsonPath")) else {
             continue;
         };
@@ -47,7 +48,7 @@ pub fn columns_of(version: &Value) -> (Vec<Column>, Vec<CellSource>) {
             }
             given => given,
         };
-        columns.push(Column {
+        columns.push(TableColumn {
             name: text("name"),
             kind: text("type"),
             format: text("format"),
@@ -57,7 +58,7 @@ pub fn columns_of(version: &Value) -> (Vec<Column>, Vec<CellSource>) {
         sources.push(CellSource { path, kind: text("type") });
     }
     if declared.is_none_or(<[Value]>::is_empty) {
-        columns.push(Column {
+        columns.push(TableColumn {
             name: "Age".to_owned(),
             kind: "date".to_owned(),
             format: String::new(),
@@ -70,9 +71,9 @@ pub fn columns_of(version: &Value) -> (Vec<Column>, Vec<CellSource>) {
     (columns, sources)
 }
 
-/// The column `Name` that begins every table.
-pub fn name_column() -> Column {
-    Column {
+/// The column `Name`, the first of every table.
+pub fn name_column() -> TableColumn {
+    TableColumn {
         name: "Name".to_owned(),
         kind: "string".to_owned(),
         format: "name".to_owned(),
@@ -81,7 +82,8 @@ pub fn name_column() -> Column {
     }
 }
 
-/// The row of an object; `now` is unix seconds.
+/// The cells of an object: its name and one per source; null for absent values. `now` is in Unix
+/// seconds.
 pub fn cells(sources: &[CellSource], object: &Value, now: i64) -> Vec<Value> {
     let cell = |source: &CellSource| match source.path.first(object) {
         Some(value) => cell(&source.kind, value, now),
@@ -90,7 +92,7 @@ pub fn cells(sources: &[CellSource], object: &Value, now: i64) -> Vec<Value> {
     std::iter::once(Value::from(object.name())).chain(sources.iter().map(cell)).collect()
 }
 
-/// A value in the form its column type asks for; null when it is of another type.
+/// Converts a value to its column type; null when it has another type.
 fn cell(kind: &str, value: &Value, now: i64) -> Value {
     match (kind, value) {
         (_, Value::Null) => Value::Null,

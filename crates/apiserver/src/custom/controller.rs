@@ -1,10 +1,10 @@
-//! Keeps true: every established definition is served as it stands, and every definition's status
-//! says so.
+//! Invariant: every established definition is served in its current version, and the status of
+//! every definition says so.
 //!
-//! Owns the conditions of definitions and their accepted names. It follows the definitions
-//! themselves, through the registry of its own process: the resources are installed before the
-//! status says `Established`, so whoever waits for that can go on at once. A definition that is
-//! being deleted is handed to [`cleanup`].
+//! Owns the conditions of definitions and their accepted names. It follows the definitions through
+//! the registry of its own process: resources are installed before the status says `Established`,
+//! so a client that waits for the condition can use them at once. A definition that is being
+//! deleted is passed to [`cleanup`].
 
 mod cleanup;
 pub mod conform;
@@ -24,16 +24,16 @@ use super::names::{desired_status, is_established};
 use super::resources::{resources_of, storage_prefix};
 use super::scale::ScaleEndpoint;
 use super::{CLEANUP_FINALIZER, GROUP, PLURAL, definition_resource};
-use crate::registry::{Registry, Subscription, Target, Update, WriteOptions};
+use crate::registry::{Registry, Subscription, Update, WriteOptions, WriteTarget};
 use crate::resource::Resource;
 use crate::stored::Stored;
 use crate::strategy::Operation;
 use crate::tasks::WatchedTasks;
 
-/// Pause before a failed step is tried again.
+/// The pause before a failed step is retried.
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
 
-/// Serves custom resources for as long as it is held.
+/// Serves custom resources until it is dropped.
 pub struct DefinitionController {
     task: JoinHandle<()>,
 }
@@ -45,89 +45,93 @@ impl Drop for DefinitionController {
 }
 
 impl DefinitionController {
-    /// What it does in a task of its own.
+    /// The task of the controller, for its supervision.
     pub fn tasks(&self) -> WatchedTasks {
         self.task.abort_handle().into()
     }
 
-    /// Installs the defining kind and everything that stored definitions define, then goes on in
-    /// the background.
+    /// Installs the defining kind and the kinds of all stored definitions, then follows changes in
+    /// a task.
+    ///
+    /// # Errors
+    /// The stored objects cannot be loaded. The caller does not serve requests.
     pub async fn start(registry: &Arc<Registry>) -> Result<Self, StorageError> {
         registry.install(vec![definition_resource()]).await?;
         let resource = registry.find(GROUP, PLURAL).expect("installed in the line above");
         let mut subscription = registry.subscribe(&resource);
-        let mut keeper = Keeper::new(registry, resource);
+        let mut reconciler = DefinitionReconciler::new(registry, resource);
         if let Some(update) = subscription.next().await {
-            keeper.apply(update).await;
+            reconciler.apply(update).await;
         }
-        Ok(Self { task: tokio::spawn(run(keeper, subscription)) })
+        Ok(Self { task: tokio::spawn(run(reconciler, subscription)) })
     }
 }
 
-async fn run(mut keeper: Keeper, mut subscription: Subscription) {
+async fn run(mut reconciler: DefinitionReconciler, mut subscription: Subscription) {
     loop {
-        let retry = !keeper.unsettled.is_empty();
+        let retry = !reconciler.unreconciled.is_empty();
         tokio::select! {
             update = subscription.next() => match update {
-                Some(update) => keeper.apply(update).await,
+                Some(update) => reconciler.apply(update).await,
                 None => return,
             },
-            Some(ended) = keeper.cleaning.join_next() => {
+            Some(ended) = reconciler.cleaning.join_next() => {
                 if let Ok(name) = ended {
-                    keeper.being_cleaned.remove(&name);
+                    reconciler.being_cleaned.remove(&name);
                 }
             }
-            Some(_) = keeper.checks.join_next() => {}
+            Some(_) = reconciler.checks.join_next() => {}
             () = tokio::time::sleep(RETRY_PAUSE), if retry => {
-                let names = std::mem::take(&mut keeper.unsettled);
-                keeper.settle(names).await;
+                let names = std::mem::take(&mut reconciler.unreconciled);
+                reconciler.reconcile(names).await;
             }
         }
     }
 }
 
-/// A definition as far as other definitions and the next change need to know. The tree is not kept:
-/// a thousand of them would fill the memory.
-struct Known {
+/// The part of a definition that other definitions and the next change need. The whole object is
+/// not stored: a thousand of them would use too much memory.
+struct KnownDefinition {
     stored: Arc<Stored>,
-    /// Group and accepted names, in the places where a definition has them.
+    /// The group and the accepted names, at the paths of a definition.
     names: Value,
-    served: Option<Served>,
+    served: Option<InstalledResources>,
 }
 
-/// What is installed for a definition.
+/// The installed resources of a definition.
 #[derive(Clone)]
-struct Served {
+struct InstalledResources {
     group: String,
     plural: String,
     versions: BTreeSet<String>,
-    /// Differs when the resources would.
-    of: String,
-    /// Shared with the resources, so that watches on them go on.
+    /// Identifies the resources: it changes when they do.
+    fingerprint: String,
+    /// Shared with the resources, so that watches on them continue.
     terminating: Arc<AtomicBool>,
 }
 
-impl Served {
-    /// Group and plural.
-    fn place(&self) -> (String, String) {
+impl InstalledResources {
+    /// The group and the plural.
+    fn group_and_plural(&self) -> (String, String) {
         (self.group.clone(), self.plural.clone())
     }
 }
 
-struct Keeper {
+struct DefinitionReconciler {
     registry: Weak<Registry>,
     resource: Arc<Resource>,
-    /// Names that no definition is ever given: those of built-in kinds, as [`Known::names`].
+    /// The names of built-in kinds, which no definition gets, in the format of
+    /// [`KnownDefinition::names`].
     reserved: Vec<Value>,
-    known: BTreeMap<String, Known>,
-    /// Definitions whose last step failed.
-    unsettled: BTreeSet<String>,
+    known: BTreeMap<String, KnownDefinition>,
+    /// The definitions whose last step failed.
+    unreconciled: BTreeSet<String>,
     being_cleaned: BTreeSet<String>,
     cleaning: JoinSet<String>,
     checks: JoinSet<()>,
 }
 
-impl Keeper {
+impl DefinitionReconciler {
     fn new(registry: &Arc<Registry>, resource: Arc<Resource>) -> Self {
         let catalog = registry.catalog();
         let built_in = catalog.all().filter(|resource| !resource.custom);
@@ -140,7 +144,7 @@ impl Keeper {
             resource,
             reserved: reserved.collect(),
             known: BTreeMap::new(),
-            unsettled: BTreeSet::new(),
+            unreconciled: BTreeSet::new(),
             being_cleaned: BTreeSet::new(),
             cleaning: JoinSet::new(),
             checks: JoinSet::new(),
@@ -149,14 +153,14 @@ impl Keeper {
 
     async fn apply(&mut self, update: Update) {
         let mut changed = BTreeSet::new();
-        let mut gone = BTreeSet::new();
+        let mut deleted = BTreeSet::new();
         match update {
             Update::Reset(objects) => {
-                gone.extend(self.known.keys().cloned());
+                deleted.extend(self.known.keys().cloned());
                 for stored in objects {
-                    gone.remove(&*stored.name);
+                    deleted.remove(&*stored.name);
                     changed.insert(stored.name.to_string());
-                    self.learn(stored);
+                    self.remember(stored);
                 }
             }
             Update::Events(events) => {
@@ -164,34 +168,34 @@ impl Keeper {
                     let name = event.current.name.to_string();
                     if event.deleted {
                         changed.remove(&name);
-                        gone.insert(name);
+                        deleted.insert(name);
                     } else {
-                        gone.remove(&name);
+                        deleted.remove(&name);
                         changed.insert(name);
-                        self.learn(event.current.clone());
+                        self.remember(event.current.clone());
                     }
                 }
             }
         }
-        for name in &gone {
+        for name in &deleted {
             self.forget(name).await;
         }
-        if !gone.is_empty() {
-            // The names are free now: whoever wants them may have them.
+        if !deleted.is_empty() {
+            // The names are free now, so waiting definitions may get them.
             let waiting = self.known.iter().filter(|(_, known)| known.served.is_none());
             changed.extend(waiting.map(|(name, _)| name.clone()));
         }
-        self.settle(changed).await;
+        self.reconcile(changed).await;
     }
 
-    fn learn(&mut self, stored: Arc<Stored>) {
+    fn remember(&mut self, stored: Arc<Stored>) {
         let names = names_of(&stored.value());
         let served = self.known.remove(&*stored.name).and_then(|known| known.served);
-        self.known.insert(stored.name.to_string(), Known { stored, names, served });
+        self.known.insert(stored.name.to_string(), KnownDefinition { stored, names, served });
     }
 
     async fn forget(&mut self, name: &str) {
-        self.unsettled.remove(name);
+        self.unreconciled.remove(name);
         let (Some(known), Some(registry)) = (self.known.remove(name), self.registry.upgrade())
         else {
             return;
@@ -202,79 +206,83 @@ impl Keeper {
         }
     }
 
-    /// Serves these definitions as they stand, then tells it in their status.
-    async fn settle(&mut self, names: BTreeSet<String>) {
+    /// Serves the current state of these definitions, then writes their status.
+    async fn reconcile(&mut self, names: BTreeSet<String>) {
         let Some(registry) = self.registry.upgrade() else { return };
         let now = jiff::Timestamp::now().as_second();
         let mut install = Vec::new();
         let mut outdated = Vec::new();
-        let mut behind = Vec::new();
-        let mut ending = Vec::new();
+        let mut outdated_status = Vec::new();
+        let mut terminating_definitions = Vec::new();
         let mut served = Vec::new();
         for name in names.clone() {
             let Some(known) = self.known.get(&name) else { continue };
             let mut crd = known.stored.value();
-            let desired = desired_status(&crd, &self.others(&name), now);
-            let told = crd["status"] == desired;
+            let desired = desired_status(&crd, &self.other_names(&name), now);
+            let is_current = crd["status"] == desired;
             crd["status"] = desired;
-            served.push((name.clone(), self.serve(&crd, &mut install, &mut outdated)));
-            // The next one must respect the names that this one is being given.
+            served.push((name.clone(), self.desired_resources(&crd, &mut install, &mut outdated)));
+            // The next definition must respect the names that this one gets.
             self.known.get_mut(&name).expect("looked up above").names = names_of(&crd);
-            if !told {
-                behind.push(name.clone());
+            if !is_current {
+                outdated_status.push(name.clone());
             }
             if crd.is_terminating() && crd.finalizers().contains(&CLEANUP_FINALIZER) {
-                ending.push((name, crd));
+                terminating_definitions.push((name, crd));
             }
         }
         if !install.is_empty()
             && let Err(error) = registry.install(install).await
         {
             tracing::error!(%error, "cannot load the objects of a new kind, trying again");
-            self.unsettled.extend(names);
+            self.unreconciled.extend(names);
             return;
         }
         for (name, served) in served {
             let Some(known) = self.known.get_mut(&name) else { continue };
-            if let Some(served) =
-                served.as_ref().filter(|now| known.served.as_ref().is_none_or(|b| b.of != now.of))
-            {
-                self.checks.spawn(conform::later(self.registry.clone(), served.place()));
+            if let Some(served) = served.as_ref().filter(|now| {
+                known.served.as_ref().is_none_or(|b| b.fingerprint != now.fingerprint)
+            }) {
+                self.checks.spawn(conform::check_after_install(
+                    self.registry.clone(),
+                    served.group_and_plural(),
+                ));
             }
             known.served = served;
         }
-        // Only now that nothing new can be created.
-        for (name, crd) in ending {
-            self.clean(&registry, name, &crd);
+        // Only now, when no new instances can be created.
+        for (name, crd) in terminating_definitions {
+            self.start_cleanup(&registry, name, &crd);
         }
         for (group, version, plural) in outdated {
             registry.uninstall_version(&group, &version, &plural).await;
         }
-        // Together, so that the storage commits them together.
-        let told = behind.iter().map(|name| self.tell(&registry, name));
-        let told = futures::future::join_all(told).await;
-        for (name, told) in behind.into_iter().zip(told) {
-            if let Err(status) = told {
+        // Concurrently, so that the storage commits them in one batch.
+        let results = outdated_status.iter().map(|name| self.write_status(&registry, name));
+        let results = futures::future::join_all(results).await;
+        for (name, result) in outdated_status.into_iter().zip(results) {
+            if let Err(status) = result {
                 tracing::warn!(definition = name, %status, "cannot write the status, trying again");
-                self.unsettled.insert(name);
+                self.unreconciled.insert(name);
             }
         }
     }
 
-    /// What should be served for a definition; adds what is to be done for it.
-    fn serve(
+    /// The desired resources of a definition. Adds those to `install` that changed, and versions
+    /// that are no longer served to `outdated`.
+    fn desired_resources(
         &self,
         crd: &Value,
         install: &mut Vec<Resource>,
         outdated: &mut Vec<(String, String, String)>,
-    ) -> Option<Served> {
+    ) -> Option<InstalledResources> {
         let before = self.known.get(crd.name()).and_then(|known| known.served.clone());
         if !is_established(&crd["status"]) || self.is_reserved(crd) {
             return before;
         }
         let names = &crd["status"]["acceptedNames"];
-        let of = format!("{}/{}/{names}", crd.uid(), crd.generation());
-        if let Some(before) = before.as_ref().filter(|before| before.of == of) {
+        let fingerprint = format!("{}/{}/{names}", crd.uid(), crd.generation());
+        if let Some(before) = before.as_ref().filter(|before| before.fingerprint == fingerprint) {
             let is_terminating = crd.is_terminating();
             if before.terminating.swap(is_terminating, Ordering::AcqRel) != is_terminating
                 && let Some(registry) = self.registry.upgrade()
@@ -289,11 +297,11 @@ impl Keeper {
             Arc::new(ScaleEndpoint { registry: registry.clone(), target })
         });
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let served = Served {
+        let served = InstalledResources {
             group: text(&crd["spec"]["group"]),
             plural: text(&crd["spec"]["names"]["plural"]),
             versions: resources.iter().map(|resource| resource.version.clone()).collect(),
-            of,
+            fingerprint,
             terminating,
         };
         for version in before.iter().flat_map(|before| before.versions.difference(&served.versions))
@@ -304,9 +312,9 @@ impl Keeper {
         Some(served)
     }
 
-    fn others(&self, name: &str) -> Vec<&Value> {
-        let others = self.known.iter().filter(|(other, _)| *other != name);
-        others.map(|(_, known)| &known.names).chain(&self.reserved).collect()
+    fn other_names(&self, name: &str) -> Vec<&Value> {
+        let other_names = self.known.iter().filter(|(other, _)| *other != name);
+        other_names.map(|(_, known)| &known.names).chain(&self.reserved).collect()
     }
 
     fn is_reserved(&self, crd: &Value) -> bool {
@@ -316,13 +324,13 @@ impl Keeper {
         })
     }
 
-    async fn tell(&self, registry: &Registry, name: &str) -> Result<(), Status> {
+    async fn write_status(&self, registry: &Registry, name: &str) -> Result<(), Status> {
         let now = jiff::Timestamp::now().as_second();
-        let others = self.others(name);
-        let target = Target { resource: &self.resource, namespace: "", name };
+        let other_names = self.other_names(name);
+        let target = WriteTarget { resource: &self.resource, namespace: "", name };
         let change = |old: &Value| {
             let mut new = old.clone();
-            new["status"] = desired_status(old, &others, now);
+            new["status"] = desired_status(old, &other_names, now);
             Ok(new)
         };
         let options = WriteOptions::system();
@@ -333,8 +341,8 @@ impl Keeper {
         }
     }
 
-    /// Begins to remove the instances of a definition, unless that is under way.
-    fn clean(&mut self, registry: &Arc<Registry>, name: String, crd: &Value) {
+    /// Starts the deletion of a definition's instances, unless it is running.
+    fn start_cleanup(&mut self, registry: &Arc<Registry>, name: String, crd: &Value) {
         if !self.being_cleaned.insert(name.clone()) {
             return;
         }

@@ -13,17 +13,17 @@ use super::columns::name_column;
 use super::names::stored_versions;
 use super::{CLEANUP_FINALIZER, GROUP, PLURAL};
 use crate::resource::{
-    Backend, Column, NameRule, Resource, Rules, Subresource, SubresourceHandler,
+    Backend, NameRule, Resource, ResourceRules, Subresource, SubresourceHandler, TableColumn,
 };
 use crate::schemas;
 use crate::strategy::{Operation, Strategy, Write};
 
 const KIND: &str = "CustomResourceDefinition";
 
-/// Rules of `customresourcedefinitions.apiextensions.k8s.io/v1`.
+/// The strategy of `customresourcedefinitions.apiextensions.k8s.io/v1`.
 ///
-/// Conditions and accepted names are the [`controller`](super::controller)'s; stored versions are
-/// kept here, so that they hold from the first answer on.
+/// The [`controller`](super::controller) owns conditions and accepted names. Stored versions are
+/// set here, so that they are correct from the first response on.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct DefinitionStrategy;
 
@@ -59,7 +59,7 @@ pub fn definition_resource() -> Resource {
         strategy: Arc::new(DefinitionStrategy),
         columns: vec![
             name_column(),
-            Column {
+            TableColumn {
                 name: "Created At".to_owned(),
                 kind: "date".to_owned(),
                 format: String::new(),
@@ -67,7 +67,7 @@ pub fn definition_resource() -> Resource {
                 priority: 0,
             },
         ],
-        rules: Rules {
+        rules: ResourceRules {
             generation: true,
             create_on_update: false,
             unconditional_update: false,
@@ -85,7 +85,7 @@ fn schema() -> Option<&'static structural_schema::Schema> {
 }
 
 /// Sets a field that is absent or empty.
-fn fill(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
+fn set_if_empty(map: &mut Map<String, Value>, key: &str, value: impl Into<Value>) {
     let empty = |value: &Value| value.is_null() || value.as_str() == Some("");
     if map.get(key).is_none_or(empty) {
         map.insert(key.to_owned(), value.into());
@@ -101,17 +101,17 @@ impl Strategy for DefinitionStrategy {
             && let Some(kind) = names.get("kind").and_then(Value::as_str).map(str::to_owned)
             && !kind.is_empty()
         {
-            fill(names, "singular", kind.to_lowercase());
-            fill(names, "listKind", format!("{kind}List"));
+            set_if_empty(names, "singular", kind.to_lowercase());
+            set_if_empty(names, "listKind", format!("{kind}List"));
         }
-        fill(spec, "conversion", json!({"strategy": "None"}));
+        set_if_empty(spec, "conversion", json!({"strategy": "None"}));
         let service = spec
             .get_mut("conversion")
             .and_then(|conversion| conversion.get_mut("webhook"))
             .and_then(|webhook| webhook.get_mut("clientConfig"))
             .and_then(|config| config.get_mut("service"));
         if let Some(service) = service.and_then(Value::as_object_mut) {
-            fill(service, "port", 443);
+            set_if_empty(service, "port", 443);
         }
         if spec.get("preserveUnknownFields") == Some(&Value::Bool(false)) {
             spec.remove("preserveUnknownFields");
@@ -124,7 +124,7 @@ impl Strategy for DefinitionStrategy {
         }
     }
 
-    fn kept_by_status(&self) -> &'static [&'static [&'static str]] {
+    fn preserved_by_status(&self) -> &'static [&'static [&'static str]] {
         &[&["spec"], &["metadata"]]
     }
 
@@ -147,7 +147,7 @@ impl Strategy for DefinitionStrategy {
     fn prepare(&self, write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
         match write.operation {
             Operation::UpdateStatus | Operation::Finalize | Operation::Part(_) => {}
-            // Its instances must go before a definition does.
+            // The instances of a definition must be deleted before it.
             Operation::Delete => {
                 let marked_before = old.is_some_and(ObjectExt::is_terminating);
                 if !marked_before && !object.finalizers().contains(&CLEANUP_FINALIZER) {

@@ -1,4 +1,4 @@
-//! The rules of a custom resource, as its definition gives them.
+//! The strategy of custom resources, from their definition.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub struct Schemas {
 }
 
 impl Schemas {
-    /// Of the versions of `crd`, none of which is compiled.
+    /// Creates the set for the versions of `crd`. Schemas are compiled on first use.
     pub fn of(crd: &Value) -> Self {
         Self { compiled: BTreeMap::new(), versions: Arc::new(Versions::of(crd)) }
     }
@@ -38,7 +38,7 @@ impl Schemas {
     }
 }
 
-/// Rules of one version of a custom resource.
+/// The strategy of one version of a custom resource.
 pub struct CustomStrategy {
     group: String,
     plural: String,
@@ -46,26 +46,27 @@ pub struct CustomStrategy {
     storage_version: String,
     conversion: Option<Conversion>,
     schema: Arc<Schema>,
-    /// The schema of the version that objects are stored in, where that is another one and nobody
-    /// converts between them.
+    /// The schema of the storage version, if that is another one and no webhook converts between
+    /// them.
     stored: Option<Arc<Schema>>,
     versions: Arc<Versions>,
     sources: Vec<CellSource>,
     deprecation: Option<String>,
-    /// The definition is being deleted: nothing new may be created.
+    /// The definition is being deleted, so nothing may be created.
     terminating: Arc<AtomicBool>,
-    /// Objects may have been stored under another schema.
+    /// Objects may have been stored with another schema.
     rewrites: AtomicBool,
-    /// All objects are written in this version.
+    /// The definition has only this version.
     only_version: bool,
 }
 
 impl CustomStrategy {
-    /// Rules of `version`, an entry of `spec.versions` of the definition `crd`, with the schemas
-    /// compiled so far. While `terminating` is set, nothing can be created.
+    /// Creates the strategy of `version`, an entry of `spec.versions` of the definition `crd`.
+    /// `schemas` are the schemas compiled so far. While `terminating` is set, nothing can be
+    /// created.
     ///
     /// # Errors
-    /// A schema that validation would have refused.
+    /// A schema does not compile, which validation rules out.
     pub fn new(
         crd: &Value,
         version: &Value,
@@ -103,7 +104,8 @@ impl CustomStrategy {
     }
 }
 
-/// The warning for using a deprecated version: the definition's own, or which version to use.
+/// The warning for a deprecated version: the definition's own, or one that names the version to
+/// use.
 fn deprecation(crd: &Value, version: &Value) -> Option<String> {
     if version["deprecated"] != true {
         return None;
@@ -117,24 +119,24 @@ fn deprecation(crd: &Value, version: &Value) -> Option<String> {
         .as_array()?
         .iter()
         .filter(|other| other["served"] == true && other["deprecated"] != true);
-    let better = served
+    let replacement = served
         .filter_map(|other| other["name"].as_str())
         .filter(|other| crate::catalog::compare_versions(other, name).is_gt())
         .max_by(|a, b| crate::catalog::compare_versions(a, b));
     let mut text = format!("{group}/{name} {kind} is deprecated");
-    if let Some(better) = better {
-        text.push_str(&format!("; use {group}/{better} {kind}"));
+    if let Some(replacement) = replacement {
+        text.push_str(&format!("; use {group}/{replacement} {kind}"));
     }
     Some(text)
 }
 
-/// A write of the status alone is judged as if the status were all there is: the message says `seen` of
-/// what the field names as `status.seen`.
-fn tell_within_status(cause: &mut Cause) {
+/// Rewrites the message of a write of the status, which Kubernetes validates as if the status were
+/// the whole object: the message names `seen` where the field is `status.seen`.
+fn shorten_message_to_status(cause: &mut Cause) {
     let Some(within) = cause.field.strip_prefix("status") else { return };
     let within = within.strip_prefix('.').unwrap_or(within);
-    let told = format!("{} in body", cause.field);
-    cause.message = cause.message.replacen(&told, &format!("{within} in body"), 1);
+    let full_path = format!("{} in body", cause.field);
+    cause.message = cause.message.replacen(&full_path, &format!("{within} in body"), 1);
 }
 
 impl Strategy for CustomStrategy {
@@ -160,7 +162,7 @@ impl Strategy for CustomStrategy {
         }
     }
 
-    fn kept_by_status(&self) -> &'static [&'static [&'static str]] {
+    fn preserved_by_status(&self) -> &'static [&'static [&'static str]] {
         &[&["spec"], &["metadata"]]
     }
 
@@ -171,7 +173,7 @@ impl Strategy for CustomStrategy {
     fn validate(&self, write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
         let mut causes = self.schema.validate(object, old);
         if write.operation == Operation::UpdateStatus {
-            causes.iter_mut().for_each(tell_within_status);
+            causes.iter_mut().for_each(shorten_message_to_status);
         }
         causes
     }
@@ -188,13 +190,13 @@ impl Strategy for CustomStrategy {
     ) -> BoxFuture<'a, Result<(), Status>> {
         let terminating = self.terminating.load(Ordering::Acquire);
         let refused = terminating && write.operation == Operation::Create;
-        let answer = if refused {
+        let result = if refused {
             let text = "create not allowed while custom resource definition is terminating";
             Err(Status::forbidden(&self.group, &self.plural, write.name, text))
         } else {
             Ok(())
         };
-        Box::pin(std::future::ready(answer))
+        Box::pin(std::future::ready(result))
     }
 
     fn on_read(&self, object: &mut Value) {
@@ -230,7 +232,7 @@ impl Strategy for CustomStrategy {
     }
 
     fn published_schema(&self) -> Option<&PublishedSchema> {
-        self.versions.published(&self.api_version)
+        self.versions.published_schema(&self.api_version)
     }
 
     fn merge_schema(&self, api_version: &str) -> Option<&structured_merge::Schema> {

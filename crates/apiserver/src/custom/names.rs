@@ -1,4 +1,4 @@
-//! Which names a definition is given, and the conditions that tell it. Pure.
+//! Decides which names a definition gets, and the conditions that report it. Pure.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use api_meta::object::ObjectExt;
 use api_meta::time;
 use serde_json::{Map, Value, json};
 
-/// The annotation by which definitions in groups of the Kubernetes project state their review.
+/// The annotation in which definitions of groups of the Kubernetes project state their API review.
 pub const APPROVAL_ANNOTATION: &str = "api-approved.kubernetes.io";
 
 /// Whether a group belongs to the Kubernetes project.
@@ -16,11 +16,12 @@ pub fn is_protected(group: &str) -> bool {
     })
 }
 
-/// The status a definition should have beside `others`, all other definitions. `now` is unix
-/// seconds and only shows in conditions that change.
+/// The desired status of a definition. `others` are all other definitions. `now` is in Unix seconds
+/// and only used in conditions that change.
 ///
-/// Names are given first come, first served: a name that another definition of the group holds is
-/// not accepted, and the names accepted before stay. Once established, a definition stays so.
+/// The first definition that requests a name gets it: a name that another definition of the group
+/// has is not accepted, and accepted names are retained. An established definition remains
+/// established.
 pub fn desired_status(crd: &Value, others: &[&Value], now: i64) -> Value {
     let mut status = crd["status"].as_object().cloned().unwrap_or_default();
     let (accepted, conflict) = accept_names(crd, others);
@@ -32,13 +33,13 @@ pub fn desired_status(crd: &Value, others: &[&Value], now: i64) -> Value {
     if conflict.is_none() {
         let message = "the initial names have been accepted";
         conditions.set_once("Established", "InitialNamesAccepted", message);
-    } else if !conditions.holds("Established") {
+    } else if !conditions.is_true("Established") {
         conditions.set("Established", false, "NotAccepted", "not all names are accepted");
     }
     if is_protected(crd["spec"]["group"].as_str().unwrap_or_default()) {
         approval(crd, &mut conditions);
     }
-    if crd.is_terminating() && !conditions.holds("Terminating") {
+    if crd.is_terminating() && !conditions.is_true("Terminating") {
         let message = "CustomResource deletion is in progress";
         conditions.set("Terminating", true, "InstanceDeletionInProgress", message);
     }
@@ -49,13 +50,13 @@ pub fn desired_status(crd: &Value, others: &[&Value], now: i64) -> Value {
     Value::Object(status)
 }
 
-/// Whether the definition in this status may be served.
+/// Whether a definition with this status may be served.
 pub fn is_established(status: &Value) -> bool {
     let conditions = status["conditions"].as_array().into_iter().flatten();
     conditions.into_iter().any(|c| c["type"] == "Established" && c["status"] == "True")
 }
 
-/// The status's stored versions, with the present storage version.
+/// The stored versions of the status, with the current storage version added.
 pub fn stored_versions(crd: &Value) -> Vec<Value> {
     let mut stored = crd["status"]["storedVersions"].as_array().cloned().unwrap_or_default();
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();
@@ -68,16 +69,16 @@ pub fn stored_versions(crd: &Value) -> Vec<Value> {
     stored
 }
 
-/// The names of a group that other definitions hold.
+/// The names of a group that other definitions have.
 #[derive(Default)]
-struct Taken<'a> {
+struct NamesInUse<'a> {
     resources: BTreeSet<&'a str>,
     kinds: BTreeSet<&'a str>,
 }
 
-impl<'a> Taken<'a> {
-    fn by(crd: &Value, others: &[&'a Value]) -> Self {
-        let mut taken = Self::default();
+impl<'a> NamesInUse<'a> {
+    fn of(crd: &Value, others: &[&'a Value]) -> Self {
+        let mut in_use = Self::default();
         for other in others {
             let same = other.name() == crd.name() || other["spec"]["group"] != crd["spec"]["group"];
             if same {
@@ -86,38 +87,38 @@ impl<'a> Taken<'a> {
             let names = &other["status"]["acceptedNames"];
             let short = names["shortNames"].as_array().into_iter().flatten();
             let resources = [&names["plural"], &names["singular"]].into_iter().chain(short);
-            taken.resources.extend(resources.filter_map(Value::as_str));
+            in_use.resources.extend(resources.filter_map(Value::as_str));
             let kinds = [&names["kind"], &names["listKind"]];
-            taken.kinds.extend(kinds.into_iter().filter_map(Value::as_str));
+            in_use.kinds.extend(kinds.into_iter().filter_map(Value::as_str));
         }
-        taken.resources.remove("");
-        taken.kinds.remove("");
-        taken
+        in_use.resources.remove("");
+        in_use.kinds.remove("");
+        in_use
     }
 }
 
-/// The accepted names, and the last conflict: reason and message.
+/// The accepted names, and the last conflict with its reason and message.
 fn accept_names(crd: &Value, others: &[&Value]) -> (Value, Option<(&'static str, String)>) {
-    let taken = Taken::by(crd, others);
-    let wanted = &crd["spec"]["names"];
+    let in_use = NamesInUse::of(crd, others);
+    let requested = &crd["spec"]["names"];
     let mut accepted =
         crd["status"]["acceptedNames"].as_object().cloned().unwrap_or_else(empty_names);
     let mut conflict = None;
     let mut single = |key: &str, held: &BTreeSet<&str>, reason: &'static str| {
-        let name = wanted[key].as_str().unwrap_or_default();
+        let name = requested[key].as_str().unwrap_or_default();
         if held.contains(name) {
             conflict = Some((reason, format!("{name:?} is already in use")));
         } else if !name.is_empty() {
             accepted.insert(key.to_owned(), name.into());
         }
     };
-    single("plural", &taken.resources, "PluralConflict");
-    single("singular", &taken.resources, "SingularConflict");
-    let short = wanted["shortNames"].as_array().cloned().unwrap_or_default();
+    single("plural", &in_use.resources, "PluralConflict");
+    single("singular", &in_use.resources, "SingularConflict");
+    let short = requested["shortNames"].as_array().cloned().unwrap_or_default();
     let held: Vec<String> = short
         .iter()
         .filter_map(Value::as_str)
-        .filter(|name| taken.resources.contains(*name))
+        .filter(|name| in_use.resources.contains(*name))
         .map(|name| format!("{name:?} is already in use"))
         .collect();
     let short_conflict = match held.as_slice() {
@@ -125,14 +126,14 @@ fn accept_names(crd: &Value, others: &[&Value]) -> (Value, Option<(&'static str,
         [one] => Some(one.clone()),
         many => Some(format!("[{}]", many.join(", "))),
     };
-    single("kind", &taken.kinds, "KindConflict");
-    single("listKind", &taken.kinds, "ListKindConflict");
+    single("kind", &in_use.kinds, "KindConflict");
+    single("listKind", &in_use.kinds, "ListKindConflict");
     match short_conflict {
-        // Conflicts of kinds are told in its stead, as the later ones are.
+        // Conflicts of kinds are reported instead, like later conflicts.
         Some(message) => conflict = conflict.or(Some(("ShortNamesConflict", message))),
         None => replace_list(&mut accepted, "shortNames", short),
     }
-    let categories = wanted["categories"].as_array().cloned().unwrap_or_default();
+    let categories = requested["categories"].as_array().cloned().unwrap_or_default();
     replace_list(&mut accepted, "categories", categories);
     (Value::Object(accepted), conflict)
 }
@@ -169,28 +170,30 @@ fn approval(crd: &Value, conditions: &mut Conditions) {
     }
 }
 
-/// Conditions in the making; a transition time moves only with the status.
+/// A builder of conditions; a transition time changes only with the status.
 pub(super) struct Conditions {
     pub(super) list: Vec<Value>,
     now: String,
 }
 
 impl Conditions {
+    /// Starts with the conditions of a status. `now` is in Unix seconds.
     pub(super) fn of(status: &Map<String, Value>, now: i64) -> Self {
         let list = status.get("conditions").and_then(Value::as_array).cloned();
         Self { list: list.unwrap_or_default(), now: time::format_seconds(now) }
     }
-    fn holds(&self, kind: &str) -> bool {
+    fn is_true(&self, kind: &str) -> bool {
         self.list.iter().any(|c| c["type"] == kind && c["status"] == "True")
     }
-    /// Sets a condition to true unless it is already.
+    /// Sets a condition to true unless it is true already.
     fn set_once(&mut self, kind: &str, reason: &str, message: &str) {
-        if !self.holds(kind) {
+        if !self.is_true(kind) {
             self.set(kind, true, reason, message);
         }
     }
-    pub(super) fn set(&mut self, kind: &str, holds: bool, reason: &str, message: &str) {
-        let status = if holds { "True" } else { "False" };
+    /// Sets a condition. Its transition time becomes now if its status changes.
+    pub(super) fn set(&mut self, kind: &str, is_true: bool, reason: &str, message: &str) {
+        let status = if is_true { "True" } else { "False" };
         let before = self.list.iter_mut().find(|condition| condition["type"] == kind);
         let since = before
             .as_ref()

@@ -1,4 +1,4 @@
-//! From an accepted definition to what is served.
+//! Converts an accepted definition to resources.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,19 +10,20 @@ use super::columns::columns_of;
 use super::instance::{CustomStrategy, Schemas};
 use super::scale::{ScalePaths, ScaleTarget};
 use crate::resource::{
-    Backend, Endpoint, NameRule, Resource, Rules, SelectableField, Subresource, SubresourceHandler,
+    Backend, Endpoint, NameRule, Resource, ResourceRules, SelectableField, Subresource,
+    SubresourceHandler,
 };
 
-/// In the order in which Kubernetes lists them.
+/// The verbs in the order in which Kubernetes lists them.
 const VERBS: [&str; 8] =
     ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
 const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
-/// The served versions of a definition as resources. The names are the accepted ones.
+/// Converts the served versions of a definition to resources, with the accepted names.
 ///
-/// `terminating` is the definition's being deleted, for as long as the resources live. `scale`
-/// makes the handler of a scale subresource. A version whose schema does not compile, which
-/// validation rules out, is left out and logged.
+/// `terminating` says whether the definition is being deleted, as long as the resources live.
+/// `scale` creates the handler of a scale subresource. A version whose schema does not compile,
+/// which validation rules out, is omitted and logged.
 pub fn resources_of(
     crd: &Value,
     terminating: &Arc<AtomicBool>,
@@ -77,7 +78,7 @@ fn resource(
             terminating.clone(),
         )?),
         columns,
-        rules: Rules {
+        rules: ResourceRules {
             generation: true,
             create_on_update: false,
             unconditional_update: false,
@@ -92,12 +93,12 @@ fn resource(
     })
 }
 
-/// Where the instances of a definition are stored, in all versions.
+/// The storage prefix of the instances of a definition, in all versions.
 pub fn storage_prefix(group: &str, plural: &str) -> String {
     format!("/registry/{group}/{plural}/")
 }
 
-/// The names in effect: those accepted, before that those asked for.
+/// The names in effect: the accepted ones, or the requested ones before these are complete.
 fn accepted_names(crd: &Value) -> &Value {
     let accepted = &crd["status"]["acceptedNames"];
     let complete = |key: &str| accepted[key].as_str().is_some_and(|name| !name.is_empty());
@@ -138,7 +139,8 @@ fn subresources(
     subresources
 }
 
-/// Those of all versions, in one order, since all versions are read from the same stored objects.
+/// The selectable fields of all versions, in one order, since all versions are read from the same
+/// stored objects.
 fn selectable_fields(crd: &Value, version: &Value) -> Vec<SelectableField> {
     let offered: Vec<Vec<String>> = declared_fields(version).collect();
     let versions = crd["spec"]["versions"].as_array().into_iter().flatten();

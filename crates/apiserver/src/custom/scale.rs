@@ -1,4 +1,4 @@
-//! The scale subresource of a custom resource: a view on three of its fields.
+//! The scale subresource of a custom resource: a view of three of its fields.
 
 use std::sync::Weak;
 
@@ -9,19 +9,23 @@ use serde_json::{Map, Value, json};
 use structural_schema::JsonPath;
 
 use crate::registry::applied_scale::{apply, bring_back};
-use crate::registry::{Registry, Target, WriteOptions, Written};
+use crate::registry::{Registry, WriteOptions, WriteTarget, Written};
 use crate::resource::{Call, Endpoint};
 use crate::strategy::Operation;
 
-/// What a scale subresource works on.
+/// The resource and the fields of a scale subresource.
 pub struct ScaleTarget {
+    /// The group of the custom resource.
     pub group: String,
+    /// The version that declares the subresource.
     pub version: String,
+    /// The plural of the custom resource.
     pub plural: String,
+    /// The fields that the scale shows.
     pub paths: ScalePaths,
 }
 
-/// Where the fields are.
+/// The paths of the fields.
 #[derive(Clone, Debug)]
 pub struct ScalePaths {
     spec_replicas: Vec<String>,
@@ -30,7 +34,7 @@ pub struct ScalePaths {
 }
 
 impl ScalePaths {
-    /// From `subresources.scale` of a version of a definition; `None` when there is none.
+    /// Parses `subresources.scale` of a version of a definition; `None` when it is absent.
     pub fn parse(scale: &Value) -> Option<Self> {
         let path = |key: &str| JsonPath::parse(scale[key].as_str()?).ok()?.fields();
         Some(Self {
@@ -40,10 +44,10 @@ impl ScalePaths {
         })
     }
 
-    /// The `Scale` of an object.
+    /// Builds the `Scale` of an object.
     ///
     /// # Errors
-    /// 500 when the wanted count is absent, as Kubernetes answers.
+    /// 500 when the desired count is absent, like in Kubernetes.
     pub fn scale_of(&self, object: &Value) -> Result<Value, Status> {
         let Some(replicas) = self.replicas(object) else {
             let path = self.spec_replicas.join(".");
@@ -53,9 +57,9 @@ impl ScalePaths {
         Ok(self.scale_with(object, replicas))
     }
 
-    /// The wanted count.
+    /// The desired count.
     fn replicas(&self, object: &Value) -> Option<i64> {
-        at(object, &self.spec_replicas).and_then(Value::as_i64)
+        value_at(object, &self.spec_replicas).and_then(Value::as_i64)
     }
 
     fn scale_with(&self, object: &Value, replicas: i64) -> Value {
@@ -66,9 +70,9 @@ impl ScalePaths {
             }
         }
         let spec = if replicas == 0 { json!({}) } else { json!({"replicas": replicas}) };
-        let current = at(object, &self.status_replicas).and_then(Value::as_i64).unwrap_or(0);
+        let current = value_at(object, &self.status_replicas).and_then(Value::as_i64).unwrap_or(0);
         let mut status = json!({"replicas": current});
-        let selector = self.selector.as_ref().and_then(|path| at(object, path)?.as_str());
+        let selector = self.selector.as_ref().and_then(|path| value_at(object, path)?.as_str());
         if let Some(selector) = selector.filter(|selector| !selector.is_empty()) {
             status["selector"] = selector.into();
         }
@@ -78,21 +82,27 @@ impl ScalePaths {
         })
     }
 
-    /// What applying a configuration to the `Scale` of an object comes to.
+    /// Applies the configuration of a call to the `Scale` of an object; returns the result.
     ///
     /// # Errors
-    /// As those of any apply.
-    pub fn applied(&self, scale: &Value, object: &Value, call: &Call) -> Result<Value, Status> {
+    /// The errors of server-side apply, such as 409 for a conflict.
+    pub fn apply_configuration(
+        &self,
+        scale: &Value,
+        object: &Value,
+        call: &Call,
+    ) -> Result<Value, Status> {
         let (path, manager) = (&self.spec_replicas, &call.manager);
         let mut applied = apply(scale, object, path, &call.body, manager, call.force)?;
         if call.body.resource_version().is_empty() {
-            // Nothing may come between.
+            // No other write may occur in between.
             applied.set_meta("resourceVersion", object.resource_version());
         }
         Ok(applied)
     }
 
-    /// Writes a `Scale` that [`ScalePaths::applied`] made into its object, with its owners.
+    /// Writes a `Scale` that [`ScalePaths::apply_configuration`] returned into its object, with its
+    /// field owners.
     ///
     /// # Errors
     /// As [`ScalePaths::apply`].
@@ -103,13 +113,14 @@ impl ScalePaths {
         Ok(())
     }
 
-    /// Writes the count of a `Scale` into its object, and the resource version it was read at.
+    /// Writes the count of a `Scale` into its object, and the resource version at which it was
+    /// read.
     ///
     /// # Errors
-    /// 400 for what is no count, 422 for a negative one.
+    /// 400 for a count that is no integer, 422 for a negative one.
     pub fn apply(&self, scale: &Value, object: &mut Value) -> Result<(), Status> {
-        let wanted = &scale["spec"]["replicas"];
-        let replicas = match wanted {
+        let desired = &scale["spec"]["replicas"];
+        let replicas = match desired {
             Value::Null => 0,
             value => value.as_i64().ok_or_else(|| {
                 Status::bad_request("scale has a spec.replicas that is not an integer")
@@ -117,7 +128,7 @@ impl ScalePaths {
         };
         if replicas < 0 {
             let detail = "must be greater than or equal to 0";
-            let cause = api_meta::status::Cause::invalid("spec.replicas", wanted, detail);
+            let cause = api_meta::status::Cause::invalid("spec.replicas", desired, detail);
             return Err(Status::invalid("autoscaling", "Scale", object.name(), vec![cause]));
         }
         let version = scale.resource_version();
@@ -129,26 +140,29 @@ impl ScalePaths {
     }
 }
 
-fn at<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
+fn value_at<'a>(object: &'a Value, path: &[String]) -> Option<&'a Value> {
     path.iter().try_fold(object, |value, name| value.get(name))
 }
 
-/// Sets a nested field; objects on the way are made.
+/// Sets a nested field; creates the objects on its path.
 fn set(object: &mut Value, path: &[String], value: Value) {
-    let mut place = object;
+    let mut target = object;
     for name in path {
-        if !place.is_object() {
-            *place = Value::Object(Map::new());
+        if !target.is_object() {
+            *target = Value::Object(Map::new());
         }
-        place = &mut place[name.as_str()];
+        target = &mut target[name.as_str()];
     }
-    *place = value;
+    *target = value;
 }
 
 /// Writes the `Scale` of a call into the object behind it.
+///
+/// # Errors
+/// As [`ScalePaths::apply`], and those of the write.
 pub async fn write(
     registry: &Registry,
-    target: &Target<'_>,
+    target: &WriteTarget<'_>,
     paths: &ScalePaths,
     call: &Call,
 ) -> Result<Written, Status> {
@@ -161,7 +175,7 @@ pub async fn write(
         }
         Ok(new)
     };
-    // The scale was shown to admission, in the place of the object behind it.
+    // Admission has already seen the scale, in place of the object.
     let options = WriteOptions {
         dry_run: call.dry_run,
         manager: call.manager.clone(),
@@ -175,16 +189,18 @@ pub async fn write(
     }
 }
 
-/// Reads and writes scales through the registry.
+/// The handler of a scale subresource, which reads and writes through the registry.
 pub struct ScaleEndpoint {
+    /// The registry; without it requests get a 503.
     pub registry: Weak<Registry>,
+    /// The resource and the fields.
     pub target: ScaleTarget,
 }
 
 impl ScaleEndpoint {
-    async fn answer(&self, call: Call) -> Result<Value, Status> {
-        let gone = || Status::unavailable("the server is shutting down");
-        let registry = self.registry.upgrade().ok_or_else(gone)?;
+    async fn handle(&self, call: Call) -> Result<Value, Status> {
+        let unavailable = || Status::unavailable("the server is shutting down");
+        let registry = self.registry.upgrade().ok_or_else(unavailable)?;
         let ScaleTarget { group, version, plural, paths } = &self.target;
         let catalog = registry.catalog();
         let resource = catalog.get(group, version, plural).ok_or_else(Status::unknown_resource)?;
@@ -192,7 +208,7 @@ impl ScaleEndpoint {
         if matches!(call.verb, "get" | "patch") {
             let object = registry.get(resource, namespace, name).await?;
             let object = registry.serve_one(resource, object).await?.value();
-            // A patch may be what sets the count.
+            // The patch may set the absent count.
             return if call.verb == "patch" {
                 Ok(paths.scale_with(&object, paths.replicas(&object).unwrap_or(0)))
             } else {
@@ -203,9 +219,9 @@ impl ScaleEndpoint {
             let object = registry.get(resource, namespace, name).await?;
             let object = registry.serve_one(resource, object).await?.value();
             let replicas = paths.replicas(&object).unwrap_or(0);
-            return paths.applied(&paths.scale_with(&object, replicas), &object, &call);
+            return paths.apply_configuration(&paths.scale_with(&object, replicas), &object, &call);
         }
-        let target = Target { resource, namespace, name };
+        let target = WriteTarget { resource, namespace, name };
         let written = write(&registry, &target, paths, &call).await?;
         paths.scale_of(&registry.serve_one(resource, written.object).await?.value())
     }
@@ -213,7 +229,7 @@ impl ScaleEndpoint {
 
 impl Endpoint for ScaleEndpoint {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<(u16, Value), Status>> {
-        Box::pin(async move { self.answer(call).await.map(|scale| (200, scale)) })
+        Box::pin(async move { self.handle(call).await.map(|scale| (200, scale)) })
     }
 
     fn is_applied(&self) -> bool {

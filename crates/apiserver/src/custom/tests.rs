@@ -1,4 +1,4 @@
-//! Expected texts are those of a Kubernetes 1.36 API server.
+//! The expected texts are those of a Kubernetes 1.36 API server.
 
 mod definitions;
 mod instances;
@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use crate::attributes::UserInfo;
 use crate::strategy::{Operation, Strategy, Write};
 
-/// The definition that most facts were recorded with, as a client sends it.
-pub(super) fn recorded() -> Value {
+/// The definition with which most texts were recorded, as a client sends it.
+pub(super) fn recorded_definition() -> Value {
     let spec = json!({"type": "object", "required": ["req"], "properties": {
         "req": {"type": "string", "maxLength": 5, "pattern": "^[a-z]+$"},
         "num": {"type": "integer", "minimum": 1, "maximum": 10, "default": 3},
@@ -60,8 +60,8 @@ pub(super) fn write<'a>(user: &'a UserInfo, operation: Operation) -> Write<'a> {
     Write { user, operation, namespace: "cr", name: "new", dry_run: false }
 }
 
-/// A definition as the server keeps it after a create.
-pub(super) fn created(mut crd: Value) -> Value {
+/// A definition as the server stores it after a create.
+pub(super) fn create_definition(mut crd: Value) -> Value {
     let user = UserInfo::default();
     let strategy = super::DefinitionStrategy;
     strategy.default(&mut crd);
@@ -70,9 +70,9 @@ pub(super) fn created(mut crd: Value) -> Value {
     crd
 }
 
-/// The same with its names accepted.
-pub(super) fn established(crd: Value) -> Value {
-    let mut crd = created(crd);
+/// A definition as the server stores it, with its names accepted.
+pub(super) fn establish_definition(crd: Value) -> Value {
+    let mut crd = create_definition(crd);
     crd["status"] = super::desired_status(&crd, &[], 0);
     crd
 }

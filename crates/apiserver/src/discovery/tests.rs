@@ -1,17 +1,19 @@
-//! Expected documents are those of a Kubernetes 1.36 API server.
+//! The expected documents are those of a Kubernetes 1.36 API server.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Absent, Served, aggregated, legacy, version};
-use crate::aggregation::Table;
+use super::{Absent, Served, aggregated_document, legacy_document, version};
+use crate::aggregation::ApiServiceTable;
 use crate::catalog::Catalog;
 use crate::custom::definition_resource;
-use crate::resource::{Backend, NameRule, Resource, Rules, Subresource, SubresourceHandler};
+use crate::resource::{
+    Backend, NameRule, Resource, ResourceRules, Subresource, SubresourceHandler,
+};
 use crate::strategy::Strategy;
 
-/// A kind without rules of its own.
+/// A strategy without rules.
 struct Plain;
 
 impl Strategy for Plain {
@@ -36,7 +38,7 @@ fn resource(group: &str, version: &str, plural: &str, singular: &str, kind: &str
         backend: Backend::Stored { prefix: format!("/registry/{plural}/") },
         strategy: Arc::new(Plain),
         columns: Vec::new(),
-        rules: Rules {
+        rules: ResourceRules {
             generation: false,
             create_on_update: false,
             unconditional_update: true,
@@ -78,12 +80,13 @@ fn catalog() -> Catalog {
 }
 
 fn document(path: &str) -> Value {
-    legacy(served(&catalog()), path, "192.0.2.2:6443").unwrap()
+    legacy_document(served(&catalog()), path, "192.0.2.2:6443").unwrap()
 }
 
-/// Without APIServices.
+/// The catalog without APIServices.
 fn served(catalog: &Catalog) -> Served<'_> {
-    static NONE: std::sync::LazyLock<Table> = std::sync::LazyLock::new(Table::default);
+    static NONE: std::sync::LazyLock<ApiServiceTable> =
+        std::sync::LazyLock::new(ApiServiceTable::default);
     Served { catalog, table: &NONE }
 }
 
@@ -110,7 +113,7 @@ fn versions_and_groups_are_listed_in_order_of_preference() {
 }
 
 #[test]
-fn resources_of_a_version() {
+fn resource_lists_contain_all_resources_of_a_version() {
     let core = document("/api/v1");
     assert_eq!(
         core,
@@ -136,8 +139,8 @@ fn resources_of_a_version() {
 }
 
 #[test]
-fn what_is_not_served_is_absent_in_the_right_way() {
-    let absent = |path: &str| legacy(served(&catalog()), path, "").unwrap_err();
+fn an_unserved_path_or_version_is_distinguished() {
+    let absent = |path: &str| legacy_document(served(&catalog()), path, "").unwrap_err();
     assert_eq!(absent("/apis/nosuch"), Absent::Path);
     assert_eq!(absent("/apis/nosuch/v1"), Absent::Path);
     assert_eq!(absent("/apis/apps/v9"), Absent::Version);
@@ -147,8 +150,9 @@ fn what_is_not_served_is_absent_in_the_right_way() {
 }
 
 #[test]
-fn aggregated_documents_hold_everything_at_once() {
-    let core: Value = serde_json::from_slice(&aggregated(served(&catalog()), true).body).unwrap();
+fn aggregated_documents_contain_all_groups() {
+    let core: Value =
+        serde_json::from_slice(&aggregated_document(served(&catalog()), true).body).unwrap();
     assert_eq!(core["items"][0]["metadata"], json!({}));
     assert_eq!(
         core["items"][0]["versions"][0]["resources"][0],
@@ -158,7 +162,7 @@ fn aggregated_documents_hold_everything_at_once() {
             "shortNames": ["cm"]})
     );
     let groups: Value =
-        serde_json::from_slice(&aggregated(served(&catalog()), false).body).unwrap();
+        serde_json::from_slice(&aggregated_document(served(&catalog()), false).body).unwrap();
     assert_eq!(groups["kind"], "APIGroupDiscoveryList");
     assert_eq!(groups["apiVersion"], "apidiscovery.k8s.io/v2");
     let apps = &groups["items"][0];
@@ -177,18 +181,18 @@ fn aggregated_documents_hold_everything_at_once() {
 }
 
 #[test]
-fn etags_name_the_content() {
-    let one = aggregated(served(&catalog()), false);
-    assert_eq!(one.etag, aggregated(served(&catalog()), false).etag);
+fn etags_identify_the_content() {
+    let one = aggregated_document(served(&catalog()), false);
+    assert_eq!(one.etag, aggregated_document(served(&catalog()), false).etag);
     assert_eq!(one.etag.len(), 130);
     assert!(one.etag[1..129].bytes().all(|b| b.is_ascii_digit() || (b'A'..=b'F').contains(&b)));
     let mut changed = catalog();
     changed.remove("ex.org", "foos");
-    assert_ne!(one.etag, aggregated(served(&changed), false).etag);
+    assert_ne!(one.etag, aggregated_document(served(&changed), false).etag);
 }
 
 #[test]
-fn version_numbers_are_plain() {
+fn version_numbers_have_no_suffix() {
     let document = version("v1.36.3+drover");
     assert_eq!((&document["major"], &document["minor"]), (&json!("1"), &json!("36")));
     assert_eq!(document["minCompatibilityMinor"], "35");

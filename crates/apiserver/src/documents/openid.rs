@@ -1,5 +1,5 @@
-//! Where others find what service account tokens are verified with: the documents of OpenID
-//! Connect discovery.
+//! The documents of OpenID Connect discovery, with which other parties verify service account
+//! tokens.
 
 use api_meta::status::Status;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE};
@@ -11,21 +11,23 @@ use crate::body::negotiate;
 use crate::body::respond::{self, Body};
 
 const CONFIGURATION_PATH: &str = "/.well-known/openid-configuration";
-/// Also what the path of the keys is behind the issuer's URL.
+/// The path of the keys, also after the issuer's URL.
 pub const KEYS_PATH: &str = "/openid/v1/jwks";
-/// Who takes `application/json` alone does not take it.
+/// Clients that only accept `application/json` do not accept it.
 const KEYS_MEDIA_TYPE: &str = "application/jwk-set+json";
-const KEPT_BY_CLIENTS: &str = "public, max-age=3600";
+const CLIENT_CACHE_POLICY: &str = "public, max-age=3600";
 
-/// The two documents.
+/// The two documents of OpenID Connect discovery.
 pub struct OpenIdDocuments {
+    /// The provider configuration.
     pub configuration: Value,
+    /// The JSON web key set.
     pub keys: Value,
 }
 
 impl OpenIdDocuments {
-    /// None for another path.
-    pub(super) fn answer(
+    /// Responds with the document at a path; `None` for other paths. The inner error is a 406.
+    pub(super) fn respond(
         &self,
         headers: &HeaderMap,
         path: &str,
@@ -42,7 +44,7 @@ impl OpenIdDocuments {
         }
         let mut response = respond::json_bytes(StatusCode::OK, document.to_string());
         set(&mut response, CONTENT_TYPE, media_type);
-        set(&mut response, CACHE_CONTROL, KEPT_BY_CLIENTS);
+        set(&mut response, CACHE_CONTROL, CLIENT_CACHE_POLICY);
         Some(Ok(response))
     }
 }

@@ -1,23 +1,26 @@
-//! The FlowSchemas and priority levels that a server has from the start, and how they are kept.
+//! The FlowSchemas and priority levels that a server starts with, and the rule by which their specs
+//! are maintained.
 //!
-//! They are those of Kubernetes 1.36, by value. The mandatory ones ([`is_mandatory`]) are always
-//! kept as they are here; the others as long as their annotation says so.
+//! They are those of Kubernetes 1.36, value by value. The mandatory ones ([`is_mandatory`]) always
+//! have the spec given here. The others have it as long as their annotation [`AUTOUPDATE`] is
+//! `true`.
 
 use api_meta::object::ObjectExt;
 use serde_json::{Value, json};
 
 use crate::attributes::{GROUP_AUTHENTICATED, GROUP_MASTERS, GROUP_UNAUTHENTICATED};
 
-/// Above all limits.
+/// Name of the level without limits, and of the FlowSchema of the group `system:masters`.
 pub const EXEMPT: &str = "exempt";
-/// For what nothing else is for.
+/// Name of the level and the FlowSchema of requests that match no other FlowSchema.
 pub const CATCH_ALL: &str = "catch-all";
-/// `true` while the server keeps the spec of an object up to date.
+/// Annotation: `true` while the server maintains the spec of the object.
 pub const AUTOUPDATE: &str = "apf.kubernetes.io/autoupdate-spec";
 
 const API_VERSION: &str = "flowcontrol.apiserver.k8s.io/v1";
 
-/// Whether the objects of this name cannot be done without.
+/// Whether the server cannot run without the FlowSchema and the level of this name. Missing ones
+/// are recreated.
 pub fn is_mandatory(name: &str) -> bool {
     matches!(name, EXEMPT | CATCH_ALL)
 }
@@ -31,7 +34,7 @@ fn object(kind: &str, name: &str, spec: Value) -> Value {
     })
 }
 
-/// The priority levels. The sum of shares is 245.
+/// The initial priority levels. The sum of their shares is 245.
 pub fn priority_levels() -> Vec<Value> {
     let limited = |name: &str, shares: u32, lendable: u32, queues: u32, hand: u32| {
         let response = json!({
@@ -77,7 +80,7 @@ fn leases(verbs: &[&str]) -> Value {
     })
 }
 
-/// What nodes do to be alive.
+/// The heartbeats of nodes: their status and their leases.
 fn heartbeats() -> Value {
     json!({
         "subjects": [{"kind": "Group", "group": {"name": "system:nodes"}}],
@@ -91,7 +94,7 @@ fn heartbeats() -> Value {
     })
 }
 
-/// The FlowSchemas.
+/// The initial FlowSchemas, ordered by precedence.
 pub fn flow_schemas() -> Vec<Value> {
     let user = |name: &str| json!({"kind": "User", "user": {"name": name}});
     let group = |name: &str| json!({"kind": "Group", "group": {"name": name}});
@@ -155,22 +158,24 @@ pub fn flow_schemas() -> Vec<Value> {
     ]
 }
 
-/// What a stored object has to become; `None` when it may stay.
-pub fn restored(stored: &Value, wanted: &Value) -> Option<Value> {
-    let name = wanted.name();
+/// The object that must replace the stored one so that it has the spec of `initial`; `None` when
+/// the stored object is already right, or belongs to its owner. Follows the bootstrap controller of
+/// kube-apiserver.
+pub fn desired_update(stored: &Value, initial: &Value) -> Option<Value> {
+    let name = initial.name();
     let mandatory = is_mandatory(name);
-    let followed = match stored.annotation(AUTOUPDATE) {
-        Some(answer) => answer == "true",
+    let is_autoupdated = match stored.annotation(AUTOUPDATE) {
+        Some(value) => value == "true",
         None => stored["metadata"]["generation"].as_i64() == Some(1),
     };
-    if !mandatory && !followed {
+    if !mandatory && !is_autoupdated {
         return None;
     }
     let mut next = stored.clone();
-    // The shares of the exempt level are its owner's to choose.
-    let fixed_type_only = name == EXEMPT && wanted.kind() == "PriorityLevelConfiguration";
-    if !fixed_type_only || stored["spec"]["type"] != wanted["spec"]["type"] {
-        next["spec"] = wanted["spec"].clone();
+    // The owner of the exempt level chooses its shares.
+    let fixed_type_only = name == EXEMPT && initial.kind() == "PriorityLevelConfiguration";
+    if !fixed_type_only || stored["spec"]["type"] != initial["spec"]["type"] {
+        next["spec"] = initial["spec"].clone();
     }
     if next["metadata"]["annotations"][AUTOUPDATE].is_null() {
         next["metadata"]["annotations"][AUTOUPDATE] = mandatory.to_string().into();
@@ -183,26 +188,26 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spec_is_kept_up_to_date_unless_its_owner_took_it_over() {
-        let wanted = &priority_levels()[2];
-        assert_eq!(restored(wanted, wanted), None);
-        let mut changed = wanted.clone();
+    fn a_spec_is_restored_unless_its_owner_disabled_autoupdate() {
+        let initial = &priority_levels()[2];
+        assert_eq!(desired_update(initial, initial), None);
+        let mut changed = initial.clone();
         changed["spec"]["limited"]["nominalConcurrencyShares"] = 7.into();
-        assert_eq!(restored(&changed, wanted).as_ref(), Some(wanted));
+        assert_eq!(desired_update(&changed, initial).as_ref(), Some(initial));
         changed["metadata"]["annotations"][AUTOUPDATE] = "false".into();
-        assert_eq!(restored(&changed, wanted), None);
+        assert_eq!(desired_update(&changed, initial), None);
     }
 
     #[test]
-    fn mandatory_objects_come_back_whatever_their_annotation_says() {
-        let wanted = &flow_schemas()[0];
-        let mut changed = wanted.clone();
+    fn mandatory_objects_are_restored_whatever_their_annotation_says() {
+        let initial = &flow_schemas()[0];
+        let mut changed = initial.clone();
         changed["spec"]["matchingPrecedence"] = 9.into();
         changed["metadata"]["annotations"][AUTOUPDATE] = "false".into();
-        assert_eq!(restored(&changed, wanted).unwrap()["spec"], wanted["spec"]);
+        assert_eq!(desired_update(&changed, initial).unwrap()["spec"], initial["spec"]);
         let exempt = &priority_levels()[0];
         let mut changed = exempt.clone();
         changed["spec"]["exempt"]["nominalConcurrencyShares"] = 9.into();
-        assert_eq!(restored(&changed, exempt), None, "its shares may be chosen");
+        assert_eq!(desired_update(&changed, exempt), None, "its shares may be chosen");
     }
 }

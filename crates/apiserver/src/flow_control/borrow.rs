@@ -1,33 +1,36 @@
-//! How the seats of the server are shared among priority levels. Pure.
+//! How the seats of the server are divided among priority levels. Pure.
 //!
-//! A level owns seats in proportion to its shares. It lends a part of those it does not need, and
-//! borrows what others do not need, up to its limits.
+//! A level owns seats in proportion to its shares. It lends a part of the seats that it does not
+//! need, and borrows seats that others do not need, up to its limits. Follows the concurrency
+//! borrowing of Kubernetes' API priority and fairness.
 
-/// Seats of one level, and what it needs of them.
+/// The seat limits of one level, and its demand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
+pub struct SeatLimits {
     /// Seats it owns.
     pub nominal: u32,
-    /// Seats it always keeps.
+    /// Seats that it never lends.
     pub least: u32,
     /// Seats it may have at most.
     pub most: u32,
-    /// Seats it could have used lately.
+    /// Seats that it could have used lately.
     pub demand: u32,
 }
 
-/// What a level's configuration says of its seats.
+/// What the configuration of a level says about its seats.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shares {
+    /// `nominalConcurrencyShares`: relative to the sum of all levels.
     pub shares: u32,
-    /// Of its own seats, 0 to 100.
+    /// `lendablePercent`: of its own seats, 0 to 100.
     pub lendable_percent: u32,
-    /// Of its own seats; absent is without limit.
+    /// `borrowingLimitPercent`: of its own seats; `None` is no limit.
     pub borrowing_percent: Option<u32>,
 }
 
-/// The limits of levels among which `total` seats are divided. Demand is 0 in the result.
-pub fn limits(total: u32, levels: &[Shares]) -> Vec<Level> {
+/// The limits of the levels when `total` seats are divided among them, in the order of `levels`.
+/// Demand is 0 in the result.
+pub fn limits(total: u32, levels: &[Shares]) -> Vec<SeatLimits> {
     let sum: u64 = levels.iter().map(|level| u64::from(level.shares)).sum();
     let share = |level: &Shares| {
         let nominal = (u64::from(total) * u64::from(level.shares)).div_ceil(sum.max(1));
@@ -36,7 +39,7 @@ pub fn limits(total: u32, levels: &[Shares]) -> Vec<Level> {
             let seats = (u64::from(nominal) * u64::from(percent) + 50) / 100;
             u32::try_from(seats).unwrap_or(u32::MAX)
         };
-        Level {
+        SeatLimits {
             nominal,
             least: nominal - percent(level.lendable_percent.min(100)),
             most: match level.borrowing_percent {
@@ -49,16 +52,17 @@ pub fn limits(total: u32, levels: &[Shares]) -> Vec<Level> {
     levels.iter().map(share).collect()
 }
 
-/// The seats that each level has now: first what it needs of its own, then what others leave, in
-/// proportion to the seats owned; what nobody needs goes back to its owners.
-pub fn allocate(total: u32, levels: &[Level]) -> Vec<u32> {
+/// The seats that each level has now, in the order of `levels`: first what it needs of its own
+/// seats, then what others leave, in proportion to the seats owned. Seats that no level needs
+/// return to their owners. The sum exceeds `total` only by the rounding of owned seats.
+pub fn allocate(total: u32, levels: &[SeatLimits]) -> Vec<u32> {
     let mut given: Vec<u32> =
         levels.iter().map(|level| level.demand.clamp(level.least, level.nominal)).collect();
     let mut spare = total.saturating_sub(given.iter().sum());
-    let wanted = |level: &Level| level.demand.min(level.most);
+    let desired = |level: &SeatLimits| level.demand.min(level.most);
     while spare > 0 {
         let hungry: Vec<usize> =
-            (0..levels.len()).filter(|i| given[*i] < wanted(&levels[*i])).collect();
+            (0..levels.len()).filter(|i| given[*i] < desired(&levels[*i])).collect();
         let weights: u64 = hungry.iter().map(|i| u64::from(levels[*i].nominal.max(1))).sum();
         if hungry.is_empty() {
             break;
@@ -68,7 +72,7 @@ pub fn allocate(total: u32, levels: &[Level]) -> Vec<u32> {
             let weight = u64::from(levels[i].nominal.max(1));
             let part = (u64::from(round) * weight / weights).max(1);
             let part = u32::try_from(part).unwrap_or(round).min(spare);
-            let part = part.min(wanted(&levels[i]) - given[i]);
+            let part = part.min(desired(&levels[i]) - given[i]);
             given[i] += part;
             spare -= part;
         }
@@ -89,10 +93,10 @@ mod tests {
         Shares { shares, lendable_percent, borrowing_percent }
     }
 
-    /// Those of the suggested levels, in the order of their names; the figures are those that a
-    /// kube-apiserver 1.36.3 shows in its metrics.
+    /// The suggested levels, ordered by name. The figures are those that kube-apiserver 1.36.3
+    /// reports in its metrics.
     #[test]
-    fn seats_are_divided_as_kube_apiserver_divides_them() {
+    fn seats_are_divided_like_kube_apiserver_divides_them() {
         let levels = [
             shares(5, 0, None),
             shares(20, 50, None),
@@ -112,7 +116,7 @@ mod tests {
     }
 
     #[test]
-    fn idle_levels_lend_what_they_may_and_keep_the_rest() {
+    fn idle_levels_lend_their_lendable_seats_and_no_more() {
         let mut levels = limits(100, &[shares(50, 50, None), shares(50, 0, None)]);
         levels[1].demand = 500;
         assert_eq!(allocate(100, &levels), [25, 75]);
@@ -125,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn nobody_borrows_above_the_limit_and_what_is_left_goes_back() {
+    fn no_level_borrows_above_its_limit_and_unused_seats_return_to_their_owners() {
         let mut levels = limits(100, &[shares(50, 100, None), shares(50, 0, Some(20))]);
         levels[1].demand = 500;
         assert_eq!(allocate(100, &levels), [40, 60]);

@@ -1,4 +1,4 @@
-//! Which FlowSchema a request falls under, and which flow of it. Pure.
+//! Which FlowSchema a request matches, and which flow of it. Pure.
 
 use k8s_openapi::api::flowcontrol::v1::{
     FlowSchemaSpec, NonResourcePolicyRule, PolicyRulesWithSubjects, ResourcePolicyRule, Subject,
@@ -10,12 +10,13 @@ use crate::service_accounts;
 
 const ALL: &str = "*";
 
-/// Whether a request is one of those that a FlowSchema is about.
+/// Whether a request matches a rule of the FlowSchema.
 pub fn matches(spec: &FlowSchemaSpec, user: &UserInfo, info: &RequestInfo) -> bool {
     spec.rules.iter().flatten().any(|rule| rule_matches(rule, user, info))
 }
 
-/// What tells the flows of a FlowSchema apart.
+/// The text that distinguishes the flows of a FlowSchema: the user name, the namespace, or empty
+/// when all requests are one flow.
 pub fn distinguisher<'a>(
     spec: &FlowSchemaSpec,
     user: &'a UserInfo,
@@ -29,30 +30,30 @@ pub fn distinguisher<'a>(
 }
 
 fn rule_matches(rule: &PolicyRulesWithSubjects, user: &UserInfo, info: &RequestInfo) -> bool {
-    // Cheaper than looking at who asks.
-    let asked = if info.is_resource {
+    // Cheaper than the subjects, so it is checked first.
+    let matches_request = if info.is_resource {
         rule.resource_rules.iter().flatten().any(|rule| resource_matches(rule, info))
     } else {
         rule.non_resource_rules.iter().flatten().any(|rule| path_matches(rule, info))
     };
-    asked && rule.subjects.iter().any(|subject| subject_matches(subject, user))
+    matches_request && rule.subjects.iter().any(|subject| subject_matches(subject, user))
 }
 
 fn subject_matches(subject: &Subject, user: &UserInfo) -> bool {
-    if let Some(wanted) = &subject.user {
-        return wanted.name == ALL || wanted.name == user.name;
+    if let Some(pattern) = &subject.user {
+        return pattern.name == ALL || pattern.name == user.name;
     }
-    if let Some(wanted) = &subject.group {
-        return wanted.name == ALL || user.in_group(&wanted.name);
+    if let Some(pattern) = &subject.group {
+        return pattern.name == ALL || user.in_group(&pattern.name);
     }
-    let Some(wanted) = &subject.service_account else { return false };
+    let Some(pattern) = &subject.service_account else { return false };
     service_accounts::parse_user_name(&user.name).is_some_and(|(namespace, name)| {
-        wanted.namespace == namespace && (wanted.name == ALL || wanted.name == name)
+        pattern.namespace == namespace && (pattern.name == ALL || pattern.name == name)
     })
 }
 
-fn contains(list: &[String], wanted: &str) -> bool {
-    list.iter().any(|item| item == ALL || item == wanted)
+fn contains(list: &[String], pattern: &str) -> bool {
+    list.iter().any(|item| item == ALL || item == pattern)
 }
 
 fn resource_matches(rule: &ResourcePolicyRule, info: &RequestInfo) -> bool {
@@ -100,7 +101,7 @@ mod tests {
         RequestInfo::parse(method, path, &Query::parse(Some(query)))
     }
 
-    /// The first of the initial FlowSchemas that a request falls under.
+    /// The first of the initial FlowSchemas that a request matches.
     fn schema(user: &UserInfo, method: &Method, path: &str) -> String {
         let info = request(method, path);
         let mut schemas = bootstrap::flow_schemas();
@@ -147,7 +148,8 @@ mod tests {
             (UserInfo::new("nobody", &[]), Method::GET, "/api/v1/pods", "catch-all"),
         ] {
             if user.name == "nobody" {
-                // In none of the groups that all are in: only the server itself falls back.
+                // In neither of the groups that every user is in: only the server itself falls back
+                // to the catch-all.
                 let info = request(&method, path);
                 let none = bootstrap::flow_schemas();
                 assert!(!none.iter().any(|schema| matches(&spec(&schema["spec"]), &user, &info)));
@@ -158,17 +160,23 @@ mod tests {
     }
 
     #[test]
-    fn flows_are_told_apart_by_user_or_namespace() {
+    fn flows_are_distinguished_by_user_or_namespace() {
         let user = UserInfo::new("alice", &[]);
         let info = request(&Method::GET, "/api/v1/namespaces/shop/pods");
-        let of = |method: Value| {
+        let spec_with_method = |method: Value| {
             spec(&json!({
                 "priorityLevelConfiguration": {"name": "x"}, "distinguisherMethod": method,
             }))
         };
-        assert_eq!(distinguisher(&of(json!({"type": "ByUser"})), &user, &info), "alice");
-        assert_eq!(distinguisher(&of(json!({"type": "ByNamespace"})), &user, &info), "shop");
-        assert_eq!(distinguisher(&of(Value::Null), &user, &info), "");
+        assert_eq!(
+            distinguisher(&spec_with_method(json!({"type": "ByUser"})), &user, &info),
+            "alice"
+        );
+        assert_eq!(
+            distinguisher(&spec_with_method(json!({"type": "ByNamespace"})), &user, &info),
+            "shop"
+        );
+        assert_eq!(distinguisher(&spec_with_method(Value::Null), &user, &info), "");
     }
 
     #[test]

@@ -1,5 +1,5 @@
-//! Keeping what is in force in step with the stored FlowSchemas and priority levels, the initial
-//! ones in place, and each FlowSchema's condition true.
+//! Applies the stored FlowSchemas and priority levels to the running ones, maintains the initial
+//! objects, and sets the condition `Dangling` of each FlowSchema.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use futures::future::try_join_all;
 use serde_json::{Value, json};
 
 use super::{FlowControl, GROUP, bootstrap};
-use crate::registry::{ListQuery, Registry, Target, WriteOptions};
+use crate::registry::{ListQuery, Registry, WriteOptions, WriteTarget};
 use crate::resource::Resource;
 use crate::strategy::Operation;
 use crate::tasks::{Tasks, WatchedTasks};
@@ -18,30 +18,32 @@ use crate::tasks::{Tasks, WatchedTasks};
 const SCHEMAS: &str = "flowschemas";
 const LEVELS: &str = "prioritylevelconfigurations";
 
-/// Follows the objects, until dropped.
+/// Follows the objects until it is dropped.
 pub struct FlowControlFollower {
     tasks: Tasks,
 }
 
 impl FlowControlFollower {
-    /// What it does in tasks of its own.
+    /// Its tasks, for the health checks.
     pub fn tasks(&self) -> WatchedTasks {
         self.tasks.watched()
     }
 }
 
-/// Writes the initial objects that are missing, puts what is stored in force, and goes on doing so.
+/// Writes the initial objects that are missing, puts the stored objects in force, and follows them
+/// until the result is dropped.
 ///
 /// # Errors
-/// When one of the two kinds is not served, or the objects cannot be written.
+/// One of the two kinds is not served, or the objects cannot be read or written: the server must
+/// not start.
 pub async fn start(
     registry: &Arc<Registry>,
     control: &Arc<FlowControl>,
 ) -> Result<FlowControlFollower, Status> {
     let (schemas, levels) = (resource(registry, SCHEMAS)?, resource(registry, LEVELS)?);
-    keep_initial(registry, &schemas, &levels, false).await?;
+    ensure_initial(registry, &schemas, &levels, false).await?;
     registry.fresh().await?;
-    take(registry, control, &schemas, &levels).await?;
+    apply_stored(registry, control, &schemas, &levels).await?;
     let mut tasks = Tasks::default();
     tasks.spawn(follow(registry.clone(), control.clone(), schemas, levels));
     Ok(FlowControlFollower { tasks })
@@ -64,13 +66,13 @@ async fn follow(
             return;
         }
         let outcome = async {
-            take(&registry, &control, &schemas, &levels).await?;
-            keep_initial(&registry, &schemas, &levels, true).await?;
-            keep_conditions(&registry, &schemas, &levels).await
+            apply_stored(&registry, &control, &schemas, &levels).await?;
+            ensure_initial(&registry, &schemas, &levels, true).await?;
+            ensure_conditions(&registry, &schemas, &levels).await
         };
         if let Err(status) = outcome.await {
-            // The next change tries again; a conflict means that there is one.
-            tracing::warn!(%status, "priority and fairness is not as the stored objects say");
+            // The next change retries. A conflict means that there is a next change.
+            tracing::warn!(%status, "cannot apply the stored FlowSchemas and priority levels; retrying at their next change");
         }
     }
 }
@@ -80,7 +82,7 @@ async fn objects(registry: &Registry, resource: &Resource) -> Result<Vec<Value>,
     Ok(list.items.iter().map(|object| object.value()).collect())
 }
 
-async fn take(
+async fn apply_stored(
     registry: &Registry,
     control: &FlowControl,
     schemas: &Resource,
@@ -90,9 +92,9 @@ async fn take(
     Ok(())
 }
 
-/// Writes what the initial objects lack. `mandatory_only`: others that were deleted stay so until
-/// the next start.
-async fn keep_initial(
+/// Creates or restores initial objects. With `mandatory_only`, optional objects that were deleted
+/// stay deleted until the next start.
+async fn ensure_initial(
     registry: &Registry,
     schemas: &Resource,
     levels: &Resource,
@@ -103,18 +105,18 @@ async fn keep_initial(
     {
         let stored = objects(registry, resource).await?;
         let stored = &stored;
-        // Together, so that the storage commits them together.
-        let writes = initial.into_iter().map(|wanted| async move {
+        // Concurrently, so that the storage commits them together.
+        let writes = initial.into_iter().map(|desired| async move {
             let options = WriteOptions::system();
-            match stored.iter().find(|object| object.name() == wanted.name()) {
-                None if mandatory_only && !bootstrap::is_mandatory(wanted.name()) => {}
-                None => match registry.create(resource, "", wanted, &options).await {
+            match stored.iter().find(|object| object.name() == desired.name()) {
+                None if mandatory_only && !bootstrap::is_mandatory(desired.name()) => {}
+                None => match registry.create(resource, "", desired, &options).await {
                     Err(status) if status.reason != "AlreadyExists" => return Err(status),
                     _ => {}
                 },
                 Some(stored) => {
-                    if let Some(next) = bootstrap::restored(stored, &wanted) {
-                        let target = Target { resource, namespace: "", name: wanted.name() };
+                    if let Some(next) = bootstrap::desired_update(stored, &desired) {
+                        let target = WriteTarget { resource, namespace: "", name: desired.name() };
                         registry.replace(&target, Operation::Update, next, &options).await?;
                     }
                 }
@@ -126,8 +128,8 @@ async fn keep_initial(
     Ok(())
 }
 
-/// Says of each FlowSchema whether the level that it names is there.
-async fn keep_conditions(
+/// Sets on each FlowSchema whether the level that it names exists.
+async fn ensure_conditions(
     registry: &Registry,
     schemas: &Resource,
     levels: &Resource,
@@ -137,14 +139,14 @@ async fn keep_conditions(
     for schema in objects(registry, schemas).await? {
         let level = schema["spec"]["priorityLevelConfiguration"]["name"].as_str();
         let level = level.unwrap_or_default();
-        let wanted = condition(level, levels.contains(level));
-        if is_told(&schema, &wanted) {
+        let desired = condition(level, levels.contains(level));
+        if has_condition(&schema, &desired) {
             continue;
         }
-        let target = Target { resource: schemas, namespace: "", name: schema.name() };
+        let target = WriteTarget { resource: schemas, namespace: "", name: schema.name() };
         let change = |current: &Value| {
             let mut next = current.clone();
-            next["status"]["conditions"] = json!([wanted.clone()]);
+            next["status"]["conditions"] = json!([desired.clone()]);
             Ok(next)
         };
         let options = WriteOptions::system();
@@ -157,13 +159,13 @@ async fn keep_conditions(
 }
 
 fn condition(level: &str, exists: bool) -> Value {
-    let (status, reason, found) = match exists {
+    let (status, reason, message) = match exists {
         true => ("False", "Found", "it exists"),
         false => ("True", "NotFound", "there is no such object"),
     };
     let message = format!(
         "This FlowSchema references the PriorityLevelConfiguration object named \"{level}\" \
-         {} {found}",
+         {} {message}",
         if exists { "and" } else { "but" },
     );
     json!({
@@ -175,10 +177,10 @@ fn condition(level: &str, exists: bool) -> Value {
     })
 }
 
-fn is_told(schema: &Value, wanted: &Value) -> bool {
+fn has_condition(schema: &Value, desired: &Value) -> bool {
     let conditions = schema["status"]["conditions"].as_array();
     conditions.into_iter().flatten().any(|condition| {
-        ["type", "status", "reason", "message"].iter().all(|key| condition[key] == wanted[key])
+        ["type", "status", "reason", "message"].iter().all(|key| condition[key] == desired[key])
     })
 }
 

@@ -1,5 +1,5 @@
-//! One priority level at work: requests get seats, or wait for them. Around [`QueueSet`], which
-//! decides; here are the clock, the lock and those who wait.
+//! One running priority level: requests get seats, or wait for them. [`QueueSet`] decides; this
+//! module adds the clock, the lock and the waiting tasks.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -8,20 +8,24 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-use super::queue_set::{Full, QueueSet, Shape, Ticket};
+use super::queue_set::{Full, QueueSet, QueueShape, Ticket};
 
-/// Longest wait in a queue: a quarter of what a request may take as a whole.
+/// Longest wait in a queue: a quarter of the longest time that a request may take.
 pub const QUEUE_WAIT_MAX: Duration = Duration::from_secs(15);
 
-/// Why a request was not let in, in the words of Kubernetes' metrics.
+/// Why a request was rejected, in the words of the metrics of Kubernetes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rejection {
+    /// The level has no queues, and no free seat.
     ConcurrencyLimit,
+    /// The shortest queue of the flow is full.
     QueueFull,
+    /// The wait reached [`QUEUE_WAIT_MAX`].
     TimeOut,
 }
 
 impl Rejection {
+    /// The value of the label `reason`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::ConcurrencyLimit => "concurrency-limit",
@@ -31,37 +35,43 @@ impl Rejection {
     }
 }
 
-/// A priority level. Share it in an `Arc`.
-pub struct Level {
-    /// No limit: seats are only counted.
+/// A priority level with its waiting and executing requests. Shared in an `Arc`.
+pub struct PriorityLevel {
+    /// Without limits: seats are only counted.
     pub exempt: bool,
-    pub shape: Shape,
+    /// Of its queues; ignored when it is exempt.
+    pub shape: QueueShape,
     begun: Instant,
-    state: Mutex<State>,
+    state: Mutex<LevelState>,
 }
 
-struct State {
+struct LevelState {
     set: QueueSet,
     waiters: HashMap<u64, oneshot::Sender<Seat>>,
-    /// Most seats that could have been used since it was last asked.
+    /// Most seats that could have been used since the last [`PriorityLevel::take_demand`].
     demand_max: u32,
-    /// Seats of requests above all limits.
+    /// Seats of requests on an exempt level.
     exempt_seats: u32,
     exempt_executing: u32,
 }
 
-/// A figure of each kind, for metrics.
+/// The current figures of a level, for metrics.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Load {
+    /// Requests.
     pub executing: u32,
+    /// Seats that the executing requests hold.
     pub executing_seats: u32,
+    /// Requests in queues.
     pub waiting: usize,
+    /// Seats that the level has at present.
     pub seats: u32,
 }
 
-impl Level {
-    pub fn new(exempt: bool, shape: Shape, seats: u32) -> Arc<Self> {
-        let state = State {
+impl PriorityLevel {
+    /// Returns a level with `seats` seats, which [`PriorityLevel::set_seats`] changes.
+    pub fn new(exempt: bool, shape: QueueShape, seats: u32) -> Arc<Self> {
+        let state = LevelState {
             set: QueueSet::new(shape, seats),
             waiters: HashMap::new(),
             demand_max: 0,
@@ -75,25 +85,28 @@ impl Level {
         self.begun.elapsed()
     }
 
-    /// Lets a request of a flow in, which takes `seats`, when it is its turn. Dropping the future
-    /// gives the place in the queue up; dropping the seat ends the request.
+    /// Waits until a request of the flow with this hash gets `seats` seats. Dropping the future
+    /// gives up the queue slot; dropping the [`Seat`] ends the request.
+    ///
+    /// # Errors
+    /// Why the request is rejected: the caller responds with 429.
     pub async fn admit(self: &Arc<Self>, flow: u64, seats: u32) -> Result<Seat, Rejection> {
         if self.exempt {
-            return Ok(self.exempted(seats));
+            return Ok(self.exempt_seat(seats));
         }
-        let (place, turn) = match self.arrive(flow, seats)? {
+        let (slot, seated) = match self.arrive(flow, seats)? {
             Arrival::Seated(seat) => return Ok(seat),
-            Arrival::Waits(place, turn) => (place, turn),
+            Arrival::Waits(slot, seated) => (slot, seated),
         };
-        let seat = tokio::time::timeout(QUEUE_WAIT_MAX, turn).await;
-        drop(place);
+        let seat = tokio::time::timeout(QUEUE_WAIT_MAX, seated).await;
+        drop(slot);
         match seat {
             Ok(Ok(seat)) => Ok(seat),
             Ok(Err(_)) | Err(_) => Err(Rejection::TimeOut),
         }
     }
 
-    fn exempted(self: &Arc<Self>, seats: u32) -> Seat {
+    fn exempt_seat(self: &Arc<Self>, seats: u32) -> Seat {
         let mut state = self.state.lock();
         state.exempt_executing += 1;
         state.exempt_seats += seats;
@@ -109,15 +122,16 @@ impl Level {
             Full::Queue => Rejection::QueueFull,
         })?;
         state.demand_max = state.demand_max.max(state.set.demand());
-        // Whoever waits has been offered every free seat before, so only this one can be next.
+        // Every waiting request has been offered every free seat before, so only this one can be
+        // next.
         if let Some(next) = state.set.dispatch(now) {
-            debug_assert_eq!(next.id, ticket.id, "nobody waits while there is a seat");
+            debug_assert_eq!(next.id, ticket.id, "no request waits while there is a seat");
             drop(state);
             return Ok(Arrival::Seated(self.seat(next)));
         }
-        let (sender, turn) = oneshot::channel();
+        let (sender, seated) = oneshot::channel();
         state.waiters.insert(ticket.id, sender);
-        Ok(Arrival::Waits(Place { level: self.clone(), ticket }, turn))
+        Ok(Arrival::Waits(QueueSlot { level: self.clone(), ticket }, seated))
     }
 
     fn seat(self: &Arc<Self>, ticket: Ticket) -> Seat {
@@ -125,40 +139,43 @@ impl Level {
         Seat { level: self.clone(), ticket, seats, since: Instant::now() }
     }
 
-    /// Seats those who are next, as long as there are seats.
-    fn seat_next(self: &Arc<Self>, state: &mut State) -> Vec<(oneshot::Sender<Seat>, Seat)> {
+    /// Gives seats to the next requests, as long as there are seats.
+    fn seat_next(self: &Arc<Self>, state: &mut LevelState) -> Vec<(oneshot::Sender<Seat>, Seat)> {
         let now = self.now();
         let mut seated = Vec::new();
         while let Some(ticket) = state.set.dispatch(now) {
-            let sender = state.waiters.remove(&ticket.id).expect("who waits has a sender");
+            let sender =
+                state.waiters.remove(&ticket.id).expect("every waiting request has a sender");
             seated.push((sender, self.seat(ticket)));
         }
         seated
     }
 
-    /// Changes the state, and lets those in who fit then.
-    fn change(self: &Arc<Self>, change: impl FnOnce(&mut State, Duration)) {
+    /// Changes the state, then gives seats to the requests that fit.
+    fn change(self: &Arc<Self>, change: impl FnOnce(&mut LevelState, Duration)) {
         let mut state = self.state.lock();
         change(&mut state, self.now());
         let seated = self.seat_next(&mut state);
         drop(state);
         for (sender, seat) in seated {
-            // Who is gone gives the seat back by dropping it, which needs the lock.
+            // A cancelled request gives the seat back by dropping it, which needs the lock.
             let _ = sender.send(seat);
         }
     }
 
+    /// Changes the number of seats. Executing requests continue above a lower number.
     pub fn set_seats(self: &Arc<Self>, seats: u32) {
         self.change(|state, now| state.set.set_seats(now, seats));
     }
 
-    /// Most seats that could have been used since the last call.
+    /// Most seats that could have been used at once since the last call.
     pub fn take_demand(&self) -> u32 {
         let mut state = self.state.lock();
         let now = state.set.demand();
         std::mem::replace(&mut state.demand_max, now).max(now)
     }
 
+    /// The current figures.
     pub fn load(&self) -> Load {
         let state = self.state.lock();
         Load {
@@ -172,20 +189,20 @@ impl Level {
 
 enum Arrival {
     Seated(Seat),
-    Waits(Place, oneshot::Receiver<Seat>),
+    Waits(QueueSlot, oneshot::Receiver<Seat>),
 }
 
-/// A place in a queue; given up when dropped.
-struct Place {
-    level: Arc<Level>,
+/// A slot in a queue; given up when dropped.
+struct QueueSlot {
+    level: Arc<PriorityLevel>,
     ticket: Ticket,
 }
 
-impl Drop for Place {
+impl Drop for QueueSlot {
     fn drop(&mut self) {
         let ticket = self.ticket;
         self.level.change(|state, now| {
-            // Otherwise it was its turn already.
+            // Otherwise it got its seat already.
             if state.set.cancel(now, ticket) {
                 state.waiters.remove(&ticket.id);
             }
@@ -193,10 +210,10 @@ impl Drop for Place {
     }
 }
 
-/// What an executing request holds. Dropping it lets the next one in.
+/// The seats of an executing request. Dropping it gives them to the next request.
 pub struct Seat {
-    level: Arc<Level>,
-    /// Absent above all limits.
+    level: Arc<PriorityLevel>,
+    /// `None` on an exempt level.
     ticket: Option<Ticket>,
     seats: u32,
     since: Instant,
@@ -219,11 +236,11 @@ impl Drop for Seat {
 mod tests {
     use super::*;
 
-    const QUEUES: Shape = Shape { queues: 8, hand: 2, length_max: 3 };
+    const QUEUES: QueueShape = QueueShape { queues: 8, hand: 2, length_max: 3 };
 
     #[tokio::test]
-    async fn who_waits_gets_the_seat_that_another_leaves() {
-        let level = Level::new(false, QUEUES, 1);
+    async fn a_waiting_request_gets_the_seat_that_another_releases() {
+        let level = PriorityLevel::new(false, QUEUES, 1);
         let first = level.admit(1, 1).await.unwrap();
         let second = tokio::spawn({
             let level = level.clone();
@@ -239,13 +256,13 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn nobody_waits_for_ever_and_who_leaves_is_forgotten() {
-        let level = Level::new(false, QUEUES, 1);
+    async fn waits_time_out_and_cancelled_requests_leave_the_queue() {
+        let level = PriorityLevel::new(false, QUEUES, 1);
         let seat = level.admit(1, 1).await.unwrap();
         let refused = level.admit(2, 1).await.map(drop);
         assert_eq!(refused, Err(Rejection::TimeOut));
-        let gone = tokio::time::timeout(Duration::from_secs(1), level.admit(3, 1)).await;
-        assert!(gone.is_err());
+        let cancelled = tokio::time::timeout(Duration::from_secs(1), level.admit(3, 1)).await;
+        assert!(cancelled.is_err());
         assert_eq!(level.load().waiting, 0);
         drop(seat);
         assert_eq!(level.load().executing, 0);
@@ -253,21 +270,21 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn queues_have_an_end_and_levels_without_queues_refuse_at_once() {
-        let level = Level::new(false, Shape { queues: 1, hand: 1, length_max: 1 }, 1);
+    async fn full_queues_and_levels_without_queues_reject_at_once() {
+        let level = PriorityLevel::new(false, QueueShape { queues: 1, hand: 1, length_max: 1 }, 1);
         let _seat = level.admit(1, 1).await.unwrap();
         let mut waits = Box::pin(level.admit(1, 1));
         assert!(futures::poll!(waits.as_mut()).is_pending());
         assert_eq!(level.admit(1, 1).await.map(drop), Err(Rejection::QueueFull));
 
-        let level = Level::new(false, Shape { queues: 0, hand: 0, length_max: 0 }, 1);
+        let level = PriorityLevel::new(false, QueueShape { queues: 0, hand: 0, length_max: 0 }, 1);
         let _seat = level.admit(1, 1).await.unwrap();
         assert_eq!(level.admit(2, 1).await.map(drop), Err(Rejection::ConcurrencyLimit));
     }
 
     #[tokio::test]
-    async fn the_exempt_level_counts_and_never_refuses() {
-        let level = Level::new(true, Shape { queues: 0, hand: 0, length_max: 0 }, 0);
+    async fn the_exempt_level_counts_requests_and_never_rejects() {
+        let level = PriorityLevel::new(true, QueueShape { queues: 0, hand: 0, length_max: 0 }, 0);
         let mut seats = Vec::new();
         for flow in 0..1000 {
             seats.push(level.admit(flow, 1).await.unwrap());
@@ -278,8 +295,8 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn more_seats_let_more_in() {
-        let level = Level::new(false, QUEUES, 1);
+    async fn more_seats_admit_waiting_requests() {
+        let level = PriorityLevel::new(false, QUEUES, 1);
         let _seat = level.admit(1, 1).await.unwrap();
         let mut waits = Box::pin(level.admit(2, 1));
         assert!(futures::poll!(waits.as_mut()).is_pending());

@@ -1,10 +1,12 @@
-//! Fair queues of one priority level: who waits where, and who is next. Pure: time is given in.
+//! The fair queues of one priority level: which request waits in which queue, and which one is
+//! next. Pure: time is an argument.
 //!
-//! Each queue has a virtual clock of its own, the time at which the work it has been given so far
-//! would be done if all busy queues shared the seats evenly. The next request is the one that would
-//! be done first, so a queue with much work waits for those with little. A request is charged with
-//! the time it takes, while it takes it; one that has just begun with [`EXPECTED_WORK`]. This is the
-//! fair queuing of Kubernetes' API priority and fairness, where a request is charged at its end.
+//! Each queue has its own virtual clock: the time at which the work it has been given so far would
+//! be done if all busy queues shared the seats evenly. The next request is the one that would be
+//! done first, so a queue with much work waits for those with little. A request is charged for its
+//! execution time while it executes; one that has just begun is charged [`EXPECTED_WORK`]. This is
+//! the fair queuing of Kubernetes' API priority and fairness, where a request is charged at its
+//! end.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -14,28 +16,30 @@ use super::shuffle::deal;
 /// Seconds that a request is assumed to take while it has not ended.
 pub const EXPECTED_WORK: f64 = 0.003;
 
-/// The form of a level's queues.
+/// The shape of the queues of a level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Shape {
-    /// 0: nothing waits, what does not fit is refused.
+pub struct QueueShape {
+    /// 0: requests never wait, and those without a free seat are rejected.
     pub queues: usize,
-    /// Queues that one flow may use.
+    /// Queues that one flow may use (`handSize`).
     pub hand: usize,
-    /// Requests that wait in one queue.
+    /// Requests that may wait in one queue.
     pub length_max: usize,
 }
 
 /// A request in the set, waiting or executing.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Ticket {
+    /// Unique within the set.
     pub id: u64,
+    /// Seats that the request takes.
     pub seats: u32,
     queue: usize,
-    /// Virtual time at which it came.
+    /// Virtual time of its arrival.
     arrived: f64,
 }
 
-/// Why a request is not taken in.
+/// Why a request is rejected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Full {
     /// The level does not queue, and all of its seats are taken.
@@ -45,18 +49,18 @@ pub enum Full {
 }
 
 #[derive(Default)]
-struct Queue {
+struct FairQueue {
     waiting: VecDeque<Ticket>,
     waiting_seats: u32,
     executing: u32,
     executing_seats: u32,
-    /// Seats of each executing request, times the second it began at; all added up.
+    /// Sum over the executing requests: seats times the second of their start.
     began: f64,
     /// Virtual time at which the work of requests that have ended is done.
     done_at: f64,
 }
 
-impl Queue {
+impl FairQueue {
     fn is_idle(&self) -> bool {
         self.waiting.is_empty() && self.executing == 0
     }
@@ -68,10 +72,10 @@ impl Queue {
     }
 }
 
-/// See the module.
+/// The queues and the seats of one priority level.
 pub struct QueueSet {
-    shape: Shape,
-    queues: Vec<Queue>,
+    shape: QueueShape,
+    queues: Vec<FairQueue>,
     seats: u32,
     executing: u32,
     executing_seats: u32,
@@ -79,21 +83,22 @@ pub struct QueueSet {
     waiting_seats: u32,
     /// Queues that wait or execute.
     busy: u32,
-    /// Seat-seconds that each busy queue has had since the beginning.
+    /// Seat-seconds that each busy queue has received since the start.
     virtual_now: f64,
     now: Duration,
     next_id: u64,
-    /// Where the search for the next request begins; moves on, so that equals take turns.
-    turn: usize,
-    /// The queue that a request came to last.
+    /// Index at which the search for the next request starts. It advances, so that equal queues
+    /// alternate.
+    search_start: usize,
+    /// The queue of the latest arrival.
     newest: usize,
 }
 
 impl QueueSet {
-    /// Time begins at zero.
-    pub fn new(shape: Shape, seats: u32) -> Self {
+    /// Returns an empty set. Its clock starts at [`Duration::ZERO`].
+    pub fn new(shape: QueueShape, seats: u32) -> Self {
         let mut queues = Vec::new();
-        queues.resize_with(shape.queues.max(1), Queue::default);
+        queues.resize_with(shape.queues.max(1), FairQueue::default);
         Self {
             shape,
             queues,
@@ -106,39 +111,47 @@ impl QueueSet {
             virtual_now: 0.0,
             now: Duration::ZERO,
             next_id: 0,
-            turn: 0,
+            search_start: 0,
             newest: 0,
         }
     }
 
+    /// Requests that execute.
     pub fn executing(&self) -> u32 {
         self.executing
     }
 
+    /// Seats that the executing requests hold.
     pub fn executing_seats(&self) -> u32 {
         self.executing_seats
     }
 
+    /// Requests that wait.
     pub fn waiting(&self) -> usize {
         self.waiting
     }
 
-    /// Seats that could be used at this moment.
+    /// Seats that executing and waiting requests could use at this moment.
     pub fn demand(&self) -> u32 {
         self.executing_seats + self.waiting_seats
     }
 
+    /// Seats of the level.
     pub fn seats(&self) -> u32 {
         self.seats
     }
 
-    /// Executing requests stay, also above the new limit.
+    /// Changes the number of seats. Executing requests continue above a lower number.
     pub fn set_seats(&mut self, now: Duration, seats: u32) {
         self.advance(now);
         self.seats = seats;
     }
 
-    /// Takes in a request of the flow with this hash. It then waits; ask [`QueueSet::dispatch`].
+    /// Queues a request of the flow with this hash. It executes once [`QueueSet::dispatch`] returns
+    /// its ticket.
+    ///
+    /// # Errors
+    /// [`Full`] when there is neither a free seat nor a free queue slot: reject the request.
     pub fn arrive(&mut self, now: Duration, flow: u64, seats: u32) -> Result<Ticket, Full> {
         self.advance(now);
         if self.shape.queues == 0 && !self.has_room(seats) {
@@ -164,12 +177,13 @@ impl QueueSet {
         Ok(ticket)
     }
 
-    /// The request that executes from now on, if there is one and a seat for it.
+    /// The request that executes from now on; `None` when no request waits, or there are not enough
+    /// free seats for the next one.
     pub fn dispatch(&mut self, now: Duration) -> Option<Ticket> {
         self.advance(now);
         let index = self.next()?;
         let head = *self.queues[index].waiting.front()?;
-        // The one that is next waits for its seats, or wide requests would starve.
+        // The next request waits for all of its seats, or wide requests would starve.
         if !self.has_room(head.seats) {
             return None;
         }
@@ -183,13 +197,13 @@ impl QueueSet {
         self.waiting_seats -= head.seats;
         self.executing += 1;
         self.executing_seats += head.seats;
-        self.turn = (index + 1) % self.queues.len();
+        self.search_start = (index + 1) % self.queues.len();
         Some(head)
     }
 
     /// The queue whose first request would be done first.
     fn next(&self) -> Option<usize> {
-        // The usual case: nobody waits but the one that has just come.
+        // The usual case: only the latest arrival waits.
         if self.waiting <= 1 && !self.queues[self.newest].waiting.is_empty() {
             return Some(self.newest);
         }
@@ -197,17 +211,17 @@ impl QueueSet {
         let done_at = |index: usize| {
             let queue = &self.queues[index];
             let head = queue.waiting.front()?;
-            // What a queue did not use before the request came is not saved up for it.
+            // Time that a queue did not use before the request arrived is not credited.
             let begins = queue.busy_until(now).max(head.arrived);
             Some((index, begins + f64::from(head.seats) * EXPECTED_WORK))
         };
         let count = self.queues.len();
-        let waiting = (0..count).filter_map(|step| done_at((self.turn + step) % count));
+        let waiting = (0..count).filter_map(|step| done_at((self.search_start + step) % count));
         let best = waiting.reduce(|best, other| if other.1 < best.1 { other } else { best });
         best.map(|(index, _)| index)
     }
 
-    /// An executing request has ended, after `took`.
+    /// Records that an executing request has ended, after `took`.
     pub fn finish(&mut self, now: Duration, ticket: Ticket, took: Duration) {
         self.advance(now);
         let queue = &mut self.queues[ticket.queue];
@@ -227,14 +241,14 @@ impl QueueSet {
         self.executing_seats -= ticket.seats;
     }
 
-    /// A waiting request is not wanted any more. `false` when it does not wait.
+    /// Removes a waiting request. `false` when it does not wait.
     pub fn cancel(&mut self, now: Duration, ticket: Ticket) -> bool {
         self.advance(now);
         let queue = &mut self.queues[ticket.queue];
-        let Some(place) = queue.waiting.iter().position(|other| other.id == ticket.id) else {
+        let Some(position) = queue.waiting.iter().position(|other| other.id == ticket.id) else {
             return false;
         };
-        queue.waiting.remove(place);
+        queue.waiting.remove(position);
         queue.waiting_seats -= ticket.seats;
         if queue.is_idle() {
             self.busy -= 1;
@@ -252,7 +266,7 @@ impl QueueSet {
         self.executing_seats + seats <= self.seats
     }
 
-    /// Of the flow's hand the queue with the least work.
+    /// The queue with the least work among those of the hand of the flow.
     fn choose(&self, flow: u64) -> usize {
         let work = |index: usize| {
             let queue = &self.queues[index];

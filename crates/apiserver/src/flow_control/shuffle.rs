@@ -1,6 +1,7 @@
-//! Dealing hands of queues: each flow may use a few queues out of many, so that two flows seldom have all in common.
+//! Shuffle sharding: each flow may use a few queues out of many, so that two flows seldom share all
+//! of theirs.
 
-/// Cards in one hand.
+/// Most cards in one hand.
 pub const HAND_MAX: usize = 16;
 
 /// Draws `hand` different numbers below `deck` by `hash`, evenly spread over hashes.
@@ -14,13 +15,13 @@ pub fn deal(mut hash: u64, deck: usize, hand: usize) -> impl Iterator<Item = usi
         let left = (deck - count) as u64;
         let mut card = (hash % left) as usize;
         hash /= left;
-        let mut place = 0;
-        while place < count && card >= drawn[place] {
+        let mut position = 0;
+        while position < count && card >= drawn[position] {
             card += 1;
-            place += 1;
+            position += 1;
         }
-        drawn.copy_within(place..count, place + 1);
-        drawn[place] = card;
+        drawn.copy_within(position..count, position + 1);
+        drawn[position] = card;
     }
     drawn.into_iter().take(size)
 }

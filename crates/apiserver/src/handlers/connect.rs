@@ -3,22 +3,24 @@
 use api_meta::status::Status;
 use http::Response;
 
-use super::Context;
+use super::HandlerContext;
 use crate::authorization::authorize;
 use crate::body::respond::Body;
 use crate::connect::Connect;
 
-/// Hands a request on to the server's connector.
+/// Passes a request on to the [`Connector`](crate::connect::Connector) of the server.
 ///
 /// # Errors
-/// The caller may not do it, the object does not exist, or what the connector says.
+/// 403 when the caller has no right to it, 404 when the object or the subresource does not exist,
+/// or the error of the connector.
 pub async fn connect(
-    context: &Context<'_>,
+    context: &HandlerContext<'_>,
     subresource: &'static str,
 ) -> Result<Response<Body>, Status> {
-    let Context { registry, resource, info, query, parts, user, authorizer, .. } = context;
+    let HandlerContext { registry, resource, info, query, parts, user, authorizer, .. } = context;
     let connector = context.connector.ok_or_else(Status::unknown_resource)?;
-    // Whoever may only read must not run a command because browsers open WebSockets by GET.
+    // A caller that has only the right to read must not run a command just because browsers open
+    // WebSockets by GET.
     if info.verb == "get" && subresource != "log" {
         authorize(&***authorizer, user, info, "create")?;
     }

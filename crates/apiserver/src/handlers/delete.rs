@@ -4,30 +4,39 @@ use api_meta::status::{Cause, Status, StatusDetails};
 use http::{Response, StatusCode};
 use serde_json::Value;
 
-use super::{Context, options, present, write};
+use super::{HandlerContext, options, present, write};
 use crate::body::RequestBody;
 use crate::body::negotiate::{Accepted, Offer};
 use crate::body::respond::{self, Body};
 use crate::registry::served_tree;
-use crate::registry::{DeleteOptions, Deleted, Propagation, Target};
+use crate::registry::{DeleteOptions, Deleted, Propagation, WriteTarget};
 use crate::warnings;
 
-/// What a delete's body is, whatever it deletes. It has a protobuf form, and clients of metadata use it.
+/// The kind of the body of a delete, whatever it deletes. It has a protobuf encoding, which
+/// metadata clients use.
 const OPTIONS: (&str, &str) = ("v1", "DeleteOptions");
 
-pub async fn one(context: &Context<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
+/// Deletes the object of the path. Responds with the object when it is only marked or when the kind
+/// returns it, else with a `Status`.
+///
+/// # Errors
+/// The [`Status`] to respond with.
+pub async fn delete_object(
+    context: &HandlerContext<'_>,
+    body: RequestBody,
+) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Object)?;
     let (delete, dry_run) = delete_options(context, body).await?;
     let options = write::plain_options(context, dry_run);
     let target = write::target(context);
     let deleted = context.registry.delete(&target, &delete, &options).await?;
-    let mut response = answer(context, deleted, accepted).await?;
+    let mut response = respond_deleted(context, deleted, accepted).await?;
     warnings::add(response.headers_mut(), &options.warnings.take());
     Ok(response)
 }
 
-async fn answer(
-    context: &Context<'_>,
+async fn respond_deleted(
+    context: &HandlerContext<'_>,
     deleted: Deleted,
     accepted: Accepted,
 ) -> Result<Response<Body>, Status> {
@@ -36,10 +45,10 @@ async fn answer(
             let object = context.registry.serve_one(&context.resource, object).await?;
             present::object(&context.resource, &object, StatusCode::OK, accepted, context.query)
         }
-        Deleted::Gone(object) if context.resource.rules.delete_returns_object => {
+        Deleted::Removed(object) if context.resource.rules.delete_returns_object => {
             present::object(&context.resource, &object, StatusCode::OK, accepted, context.query)
         }
-        Deleted::Gone(object) => {
+        Deleted::Removed(object) => {
             let mut status = Status::new(200, "", "");
             status.details = Some(Box::new(StatusDetails {
                 name: context.info.name.clone(),
@@ -53,27 +62,31 @@ async fn answer(
     }
 }
 
-/// Deletes what the selectors take and answers the list of it. Objects already gone are passed over.
-pub async fn collection(
-    context: &Context<'_>,
+/// Deletes the objects that the selectors match, and responds with the list of them as they were.
+/// Objects that were deleted meanwhile are skipped.
+///
+/// # Errors
+/// The first error other than 404; objects deleted before it stay deleted.
+pub async fn delete_collection(
+    context: &HandlerContext<'_>,
     body: RequestBody,
 ) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Plain)?;
-    let wanted = options::list_query(context)?;
+    let list_query = options::list_query(context)?;
     let (mut delete, dry_run) = delete_options(context, body).await?;
     delete.of_collection = true;
     let options = write::plain_options(context, dry_run);
-    let list = context.registry.list(&context.resource, &wanted).await?;
+    let list = context.registry.list(&context.resource, &list_query).await?;
     let served = context.registry.serve(&context.resource, list.items.clone()).await?;
     let mut items = Vec::with_capacity(list.items.len());
     for object in &served {
-        let target = Target {
+        let target = WriteTarget {
             resource: &context.resource,
             namespace: &object.namespace,
             name: &object.name,
         };
         match context.registry.delete(&target, &delete, &options).await {
-            // As they were listed, also when they are only marked.
+            // As they were listed, even when they are only marked.
             Ok(_) => items.push(served_tree(&context.resource, object)),
             Err(status) if status.code == 404 => {}
             Err(status) => return Err(status),
@@ -86,9 +99,9 @@ pub async fn collection(
     Ok(response)
 }
 
-/// From the body when there is one, else from the query.
+/// From the body if there is one, else from the query.
 async fn delete_options(
-    context: &Context<'_>,
+    context: &HandlerContext<'_>,
     body: RequestBody,
 ) -> Result<(DeleteOptions, bool), Status> {
     let body = write::read_body(context, body, Some(OPTIONS)).await?.map(|decoded| decoded.value);

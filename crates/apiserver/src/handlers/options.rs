@@ -1,4 +1,4 @@
-//! Query parameters and option bodies, checked.
+//! Validates query parameters and option bodies.
 
 use std::time::Duration;
 
@@ -8,16 +8,16 @@ use api_meta::number;
 use api_meta::status::{Cause, Status, StatusDetails};
 use serde_json::{Value, json};
 
-use crate::registry::{FieldValidation, ListQuery, Version, WriteOptions};
+use crate::registry::{FieldValidation, ListQuery, ReadVersion, WriteOptions};
 use crate::request::Query;
 use crate::resource::Resource;
 
-use super::Context;
+use super::HandlerContext;
 
 /// Longest `fieldManager`.
 const FIELD_MANAGER_LENGTH_MAX: usize = 128;
 
-/// A refused option, told as an invalid `ListOptions`, `CreateOptions`, ….
+/// A rejected option, reported as an invalid `ListOptions`, `CreateOptions`, ….
 fn invalid(kind: &str, causes: Vec<Cause>) -> Status {
     let mut status = Status::invalid("meta.k8s.io", kind, "", causes);
     if let Some(details) = &mut status.details {
@@ -46,21 +46,24 @@ fn bad_version(text: &str, problem: &str) -> String {
     format!("resourceVersion: Invalid value: {}: {problem}", Value::from(text))
 }
 
-/// `resourceVersion` of a GET.
-pub fn get_version(query: &Query) -> Result<Version, Status> {
+/// The `resourceVersion` of a GET.
+///
+/// # Errors
+/// 500 when it is not a number, like kube-apiserver.
+pub fn get_version(query: &Query) -> Result<ReadVersion, Status> {
     let text = query.text("resourceVersion");
     match text {
-        "" => Ok(Version::Latest),
-        "0" => Ok(Version::Any),
+        "" => Ok(ReadVersion::Latest),
+        "0" => Ok(ReadVersion::Any),
         text => number::unsigned(text)
-            .map(Version::NotOlderThan)
+            .map(ReadVersion::NotOlderThan)
             .map_err(|problem| Status::new(500, "", bad_version(text, &problem))),
     }
 }
 
-/// Both selectors, parsed. A request that was authorised for one name, which an old watch has from
-/// its path, is shown what has that name and nothing else.
-fn parse_selectors(context: &Context<'_>) -> Result<(LabelSelector, FieldSelector), Status> {
+/// Parses both selectors. A request that was authorised for one name (a legacy watch has one in its
+/// path) sees only the object of that name.
+fn parse_selectors(context: &HandlerContext<'_>) -> Result<(LabelSelector, FieldSelector), Status> {
     let query = context.query;
     let labels = LabelSelector::parse(query.text("labelSelector"))
         .map_err(|error| Status::bad_request(error.to_string()))?;
@@ -68,7 +71,7 @@ fn parse_selectors(context: &Context<'_>) -> Result<(LabelSelector, FieldSelecto
         .map_err(|error| Status::bad_request(error.to_string()))?;
     match context.info.name.as_str() {
         "" => Ok((labels, fields)),
-        name if fields.required("metadata.name").is_some_and(|wanted| wanted != name) => {
+        name if fields.required("metadata.name").is_some_and(|required| required != name) => {
             let text = "fieldSelector metadata.name doesn't match requested name";
             Err(Status::bad_request(text))
         }
@@ -80,8 +83,11 @@ fn check_fields(resource: &Resource, fields: &FieldSelector) -> Result<(), Statu
     fields.fields().into_iter().try_for_each(|field| check_field(resource, field))
 }
 
-/// Both selectors, checked against what the resource offers.
-pub fn selectors(context: &Context<'_>) -> Result<(LabelSelector, FieldSelector), Status> {
+/// Parses both selectors and validates them against the fields that the resource offers.
+///
+/// # Errors
+/// 400 when a selector does not parse, or names a field that the resource does not offer.
+pub fn selectors(context: &HandlerContext<'_>) -> Result<(LabelSelector, FieldSelector), Status> {
     let (labels, fields) = parse_selectors(context)?;
     check_fields(&context.resource, &fields)?;
     Ok((labels, fields))
@@ -114,8 +120,12 @@ fn check_field(resource: &Resource, field: &str) -> Result<(), Status> {
     )))
 }
 
-/// The options of a list, by the matrix of version, match, limit and continue.
-pub fn list_query(context: &Context<'_>) -> Result<ListQuery, Status> {
+/// The options of a list, by the matrix of `resourceVersion`, `resourceVersionMatch`, `limit` and
+/// `continue` of Kubernetes.
+///
+/// # Errors
+/// 400 or 422 when parameters are malformed or exclude each other.
+pub fn list_query(context: &HandlerContext<'_>) -> Result<ListQuery, Status> {
     let query = context.query;
     let limit: i64 = integer(query, "limit")?.unwrap_or(0);
     let (labels, fields) = parse_selectors(context)?;
@@ -139,25 +149,25 @@ pub fn list_query(context: &Context<'_>) -> Result<ListQuery, Status> {
     }
     let version = parse_version(query.text("resourceVersion"))?;
     let version = match (version, matching, limit) {
-        (None, _, _) => Version::Latest,
-        (Some(0), _, _) => Version::Any,
-        (Some(version), "Exact", _) => Version::Exact(version),
-        // A page is as old as is said, but for what can have only one.
-        (Some(version), "", Some(_)) if !names_one(context, &fields) => Version::Exact(version),
-        (Some(version), _, _) => Version::NotOlderThan(version),
+        (None, _, _) => ReadVersion::Latest,
+        (Some(0), _, _) => ReadVersion::Any,
+        (Some(version), "Exact", _) => ReadVersion::Exact(version),
+        // A page has exactly the given version, unless the list can have only one object.
+        (Some(version), "", Some(_)) if !names_one(context, &fields) => ReadVersion::Exact(version),
+        (Some(version), _, _) => ReadVersion::NotOlderThan(version),
     };
-    let limit = if version == Version::Any { None } else { limit };
+    let limit = if version == ReadVersion::Any { None } else { limit };
     let namespace = context.info.namespace.clone();
     Ok(ListQuery { namespace, labels, fields, version, limit, continue_token })
 }
 
-/// Whether the selector says which object is meant.
-fn names_one(context: &Context<'_>, fields: &FieldSelector) -> bool {
-    let is_said = |field: &str| fields.required(field).is_some();
-    let in_one_place = !context.resource.namespaced
+/// Whether the selector determines one object.
+fn names_one(context: &HandlerContext<'_>, fields: &FieldSelector) -> bool {
+    let is_given = |field: &str| fields.required(field).is_some();
+    let has_namespace = !context.resource.namespaced
         || !context.info.namespace.is_empty()
-        || is_said("metadata.namespace");
-    is_said("metadata.name") && in_one_place
+        || is_given("metadata.namespace");
+    is_given("metadata.name") && has_namespace
 }
 
 fn check_match(matching: &str, version: &str, continued: bool) -> Vec<Cause> {
@@ -188,21 +198,29 @@ fn check_match(matching: &str, version: &str, continued: bool) -> Vec<Cause> {
     causes
 }
 
-/// How a watch begins and ends.
+/// The options of a watch.
 pub struct WatchQuery {
     pub labels: LabelSelector,
     pub fields: FieldSelector,
-    /// `None`: begin with the present state; else only events above.
+    /// `None`: begin with the current state. Otherwise send only events after this revision;
+    /// [`u64::MAX`] is the newest.
     pub after: Option<u64>,
-    /// The present state must be at least this new.
+    /// The current state must be at least this new.
     pub not_older_than: Option<u64>,
+    /// The client accepts bookmarks.
     pub bookmarks: bool,
-    /// Mark the end of the initial state with a bookmark.
+    /// Mark the end of the initial events with a bookmark.
     pub end_mark: bool,
+    /// The server ends the watch after this, at most [`WATCH_TIME_MAX`].
     pub timeout: Duration,
 }
 
-pub fn watch_query(context: &Context<'_>) -> Result<WatchQuery, Status> {
+/// The options of a watch.
+///
+/// # Errors
+/// 400 or 422 when parameters are malformed or exclude each other, with the texts of
+/// kube-apiserver.
+pub fn watch_query(context: &HandlerContext<'_>) -> Result<WatchQuery, Status> {
     let query = context.query;
     let (labels, fields) = selectors(context)?;
     let version = parse_version(query.text("resourceVersion"))?;
@@ -243,10 +261,11 @@ pub fn watch_query(context: &Context<'_>) -> Result<WatchQuery, Status> {
     })
 }
 
-/// Longest watch that a client gets, whatever it asks for. What was allowed once does not go on for years.
+/// Longest watch, whatever the client requests, so that an authorization does not last for years.
 const WATCH_TIME_MAX: Duration = Duration::from_hours(1);
 
-/// Watches without a wish end after 30 to 60 minutes, spread out so that clients do not come back at once.
+/// Watches without a requested timeout end after 30 to 60 minutes, at random, so that clients do
+/// not reconnect all at once.
 fn watch_timeout(query: &Query) -> Result<Duration, Status> {
     let seconds: i64 = integer(query, "timeoutSeconds")?.unwrap_or(0);
     match u64::try_from(seconds) {
@@ -262,20 +281,26 @@ fn integer(query: &Query, key: &str) -> Result<Option<i64>, Status> {
     }
 }
 
-/// The options of create, update and patch.
-pub fn write_options(context: &Context<'_>, kind: &str) -> Result<WriteOptions, Status> {
+/// The options of create, update and patch; `kind` names them in errors (`CreateOptions`).
+///
+/// # Errors
+/// 422 with all invalid parameters.
+pub fn write_options(context: &HandlerContext<'_>, kind: &str) -> Result<WriteOptions, Status> {
     options_of_write(context, kind, false)
 }
 
-/// The options of an apply.
-pub fn apply_options(context: &Context<'_>) -> Result<WriteOptions, Status> {
+/// The options of a server-side apply.
+///
+/// # Errors
+/// 422 with all invalid parameters; `fieldManager` is required.
+pub fn apply_options(context: &HandlerContext<'_>) -> Result<WriteOptions, Status> {
     let mut options = options_of_write(context, "PatchOptions", true)?;
     options.is_patch = true;
     Ok(options)
 }
 
-/// Who comes to own what is written: who says so, else the program that asks.
-fn manager_of(context: &Context<'_>, given: &str) -> String {
+/// The field manager: the given one, else the program in `User-Agent`.
+fn manager_of(context: &HandlerContext<'_>, given: &str) -> String {
     if !given.is_empty() {
         return given.to_owned();
     }
@@ -286,7 +311,7 @@ fn manager_of(context: &Context<'_>, given: &str) -> String {
 }
 
 fn options_of_write(
-    context: &Context<'_>,
+    context: &HandlerContext<'_>,
     kind: &str,
     is_apply: bool,
 ) -> Result<WriteOptions, Status> {
@@ -336,7 +361,7 @@ fn dry_run(query: &Query, causes: &mut Vec<Cause>) -> bool {
     all_of_dry_run(&values, causes)
 }
 
-/// `All` is the only stage that can be asked for.
+/// `All` is the only stage that can be requested.
 fn all_of_dry_run(values: &[&str], causes: &mut Vec<Cause>) -> bool {
     if values.iter().any(|value| *value != "All") {
         causes.push(Cause::not_supported("dryRun", &json!(values), &["All"]));
@@ -344,7 +369,10 @@ fn all_of_dry_run(values: &[&str], causes: &mut Vec<Cause>) -> bool {
     !values.is_empty()
 }
 
-/// `dryRun` of a delete, from the query or, when there is a body, from it alone.
+/// `dryRun` of a delete: from the body alone when there is one, else from the query.
+///
+/// # Errors
+/// 422 when it is not `All`.
 pub fn delete_dry_run(query: &Query, body: Option<&Value>) -> Result<bool, Status> {
     let mut causes = Vec::new();
     let all = match body {
@@ -358,7 +386,7 @@ pub fn delete_dry_run(query: &Query, body: Option<&Value>) -> Result<bool, Statu
     if causes.is_empty() { Ok(all) } else { Err(invalid("DeleteOptions", causes)) }
 }
 
-/// An invalid `DeleteOptions`.
+/// 422 for invalid `DeleteOptions`.
 pub fn invalid_delete(causes: Vec<Cause>) -> Status {
     invalid("DeleteOptions", causes)
 }

@@ -1,4 +1,5 @@
-//! Objects in the form the client asked for: as they are, as Table, as metadata alone.
+//! Objects in the representation that the client requested: as they are, as a Table, or metadata
+//! only.
 
 use std::sync::Arc;
 
@@ -10,12 +11,12 @@ use serde_json::{Value, json};
 
 use crate::body::negotiate::{Accepted, Transform};
 use crate::body::respond::{self, Body};
-use crate::registry::{List, served_as_stored, served_bytes, served_tree};
+use crate::registry::{ObjectList, served_as_stored, served_bytes, served_tree};
 use crate::request::Query;
 use crate::resource::Resource;
 use crate::stored::Stored;
 
-/// What a Table row carries of its object.
+/// What a Table row contains of its object: `includeObject`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum IncludeObject {
     None,
@@ -23,6 +24,10 @@ pub enum IncludeObject {
     Object,
 }
 
+/// Parses `includeObject`; the default is the metadata.
+///
+/// # Errors
+/// 400 for unknown values.
 pub fn include_object(query: &Query) -> Result<IncludeObject, Status> {
     match query.text("includeObject") {
         "" | "Metadata" => Ok(IncludeObject::Metadata),
@@ -35,7 +40,10 @@ pub fn include_object(query: &Query) -> Result<IncludeObject, Status> {
     }
 }
 
-/// One object as an answer.
+/// One object as a response.
+///
+/// # Errors
+/// 400 when `includeObject` is unknown.
 pub fn object(
     resource: &Resource,
     object: &Arc<Stored>,
@@ -59,7 +67,7 @@ pub fn object(
     }
 }
 
-/// Metadata alone; inside a list without type.
+/// The JSON of a `PartialObjectMetadata`; `typed` adds kind and API version.
 pub fn partial_metadata(object: &Stored, version: &str, typed: bool) -> Bytes {
     let metadata = object.metadata_json();
     let mut bytes = BytesMut::with_capacity(metadata.len() + 80);
@@ -75,11 +83,12 @@ pub fn partial_metadata(object: &Stored, version: &str, typed: bool) -> Bytes {
     bytes.freeze()
 }
 
+/// The current time in unix seconds.
 pub fn unix_now() -> i64 {
     jiff::Timestamp::now().as_second()
 }
 
-/// A Table without rows.
+/// A Table without rows, with the columns of the resource.
 pub fn table_head(resource: &Resource, version: &str) -> Value {
     let columns: Vec<Value> = resource
         .columns
@@ -103,7 +112,8 @@ pub fn table_head(resource: &Resource, version: &str) -> Value {
     })
 }
 
-/// A row of a Table of `version`, which its object speaks too.
+/// A row of a Table of `version` of `meta.k8s.io`; partial metadata has the same version. `now` is
+/// unix seconds, for ages.
 pub fn row(
     resource: &Resource,
     object: &Stored,
@@ -125,9 +135,10 @@ pub fn row(
     json!({ "cells": cells, "object": object })
 }
 
-pub fn list_metadata(resource: &Resource, list: &List) -> Value {
+/// The metadata of a list: revision, continue token, number of remaining items.
+pub fn list_metadata(resource: &Resource, list: &ObjectList) -> Value {
     let mut metadata = json!({ "resourceVersion": list.revision.to_string() });
-    // Lists of custom resources are no typed lists, and show this also when it is empty.
+    // Lists of custom resources are not typed, so `continue` is present even when it is empty.
     if resource.custom {
         metadata["continue"] = "".into();
     }
@@ -140,10 +151,13 @@ pub fn list_metadata(resource: &Resource, list: &List) -> Value {
     metadata
 }
 
-/// A list as an answer.
+/// A list as a response.
+///
+/// # Errors
+/// 400 when `includeObject` is unknown.
 pub fn list(
     resource: &Resource,
-    list: &List,
+    list: &ObjectList,
     accepted: Accepted,
     query: &Query,
 ) -> Result<Response<Body>, Status> {
@@ -162,7 +176,7 @@ pub fn list(
             table["rows"] = rows.collect::<Vec<_>>().into();
             crate::stored::to_bytes(&table)
         }
-        Transform::PartialObjectMetadataList(version) => joined(
+        Transform::PartialObjectMetadataList(version) => join_items(
             resource,
             "PartialObjectMetadataList",
             &format!("meta.k8s.io/{version}"),
@@ -171,7 +185,7 @@ pub fn list(
         ),
         _ => {
             let api_version = resource.api_version();
-            joined(resource, &resource.list_kind, &api_version, list, |object, bytes| {
+            join_items(resource, &resource.list_kind, &api_version, list, |object, bytes| {
                 put_item(resource, &api_version, object, bytes);
             })
         }
@@ -179,12 +193,12 @@ pub fn list(
     Ok(respond::bytes(StatusCode::OK, accepted, bytes))
 }
 
-/// A list's JSON from its items' JSON.
-fn joined(
+/// The JSON of a list, joined from the JSON of its items.
+fn join_items(
     resource: &Resource,
     kind: &str,
     api_version: &str,
-    list: &List,
+    list: &ObjectList,
     put: impl Fn(&Arc<Stored>, &mut BytesMut),
 ) -> Bytes {
     let size: usize = list.items.iter().map(|object| object.bytes.len() + 1).sum();
@@ -204,7 +218,8 @@ fn joined(
     bytes.freeze()
 }
 
-/// An item of a list. Lists of built-in kinds are typed ones, whose items do not name their type.
+/// Appends an item of a list. Lists of built-in kinds are typed: their items do not name their
+/// type.
 fn put_item(resource: &Resource, api_version: &str, object: &Stored, bytes: &mut BytesMut) {
     if resource.custom {
         return bytes.put_slice(&served_bytes(resource, object));
@@ -227,7 +242,7 @@ fn drop_type(object: &mut Value) {
     }
 }
 
-/// The list form of trees that are no longer stored (deletecollection).
+/// The list of trees that are no longer stored (deletecollection).
 pub fn value_list(resource: &Resource, items: Vec<Value>, metadata: Value) -> Value {
     let mut items = items;
     for item in &mut items {

@@ -3,11 +3,15 @@
 use api_meta::status::Status;
 use http::{Response, StatusCode};
 
-use super::{Context, options, present};
+use super::{HandlerContext, options, present};
 use crate::body::negotiate::Offer;
 use crate::body::respond::Body;
 
-pub async fn get(context: &Context<'_>) -> Result<Response<Body>, Status> {
+/// Responds with the object of the path.
+///
+/// # Errors
+/// 404 without such an object, 406 when no accepted media type is offered, or those of the options.
+pub async fn get(context: &HandlerContext<'_>) -> Result<Response<Body>, Status> {
     let (info, query) = (context.info, context.query);
     let accepted = context.accept(Offer::Object)?;
     let version = options::get_version(query)?;
@@ -17,11 +21,16 @@ pub async fn get(context: &Context<'_>) -> Result<Response<Body>, Status> {
     present::object(&context.resource, &object, StatusCode::OK, accepted, query)
 }
 
-pub async fn list(context: &Context<'_>) -> Result<Response<Body>, Status> {
+/// Responds with a list, or one page of it.
+///
+/// # Errors
+/// 410 when the version or the continue token has expired, 406 when no accepted media type is
+/// offered, or those of the options.
+pub async fn list(context: &HandlerContext<'_>) -> Result<Response<Body>, Status> {
     let query = context.query;
     let accepted = context.accept(Offer::List)?;
-    let wanted = options::list_query(context)?;
-    let mut list = context.registry.list(&context.resource, &wanted).await?;
+    let list_query = options::list_query(context)?;
+    let mut list = context.registry.list(&context.resource, &list_query).await?;
     list.items = context.registry.serve(&context.resource, list.items).await?;
     present::list(&context.resource, &list, accepted, query)
 }

@@ -1,4 +1,5 @@
-//! Watches: the present state, then each change as it comes, in the client's form.
+//! Watches: the current state, then each change as it is committed, in the representation of the
+//! client.
 
 mod catch_up;
 mod rights;
@@ -22,10 +23,10 @@ use tokio::time::Instant;
 use self::rights::Rights;
 use super::options::WatchQuery;
 use super::present::{self, IncludeObject};
-use super::{Context, options};
-use crate::body::negotiate::{Format, Offer, Transform};
+use super::{HandlerContext, options};
+use crate::body::negotiate::{Offer, ResponseFormat, Transform};
 use crate::body::respond::{self, Body};
-use crate::cache::{Cache, CacheEvent, Change, Encoding, Framing, Since, View};
+use crate::cache::{Cache, CacheEvent, Encoding, Framing, Since, View, WatchEventType};
 use crate::registry::served_bytes;
 use crate::registry::{Registry, key_prefix, matches};
 use crate::resource::Resource;
@@ -36,18 +37,18 @@ use crate::stored::Stored;
 const BOOKMARK_EVERY: Duration = Duration::from_secs(60);
 /// A last bookmark is sent this long before the watch's deadline.
 const BOOKMARK_BEFORE_END: Duration = Duration::from_secs(2);
-/// When the server ends, each watch ends at a moment of its own within this, so that the clients do
-/// not all come back at once.
+/// When the server stops, each watch ends at a random moment within this, so that clients do not
+/// reconnect all at once.
 pub const WATCH_END_SPREAD: Duration = Duration::from_secs(1);
-/// Frames put together into one chunk.
+/// Bytes of frames joined into one chunk.
 const CHUNK_SIZE_MAX: usize = 64 * 1024;
-/// Frames of the present state that are encoded ahead.
+/// Bytes of frames of the initial state that are encoded ahead.
 const STATE_AHEAD: usize = 4 * CHUNK_SIZE_MAX;
 
-/// The form of the objects in events.
-enum Form {
+/// How events represent their objects.
+enum EventRepresentation {
     Plain,
-    /// With the version of `meta.k8s.io`; columns come with the first event only.
+    /// `version` is that of `meta.k8s.io`; columns are sent with the first event only.
     Table {
         version: &'static str,
         include: IncludeObject,
@@ -64,7 +65,7 @@ struct Watcher {
     cache: Arc<Cache>,
     prefix: String,
     query: WatchQuery,
-    form: Form,
+    representation: EventRepresentation,
     framing: Framing,
     cursor: Revision,
     newest: watch::Receiver<Revision>,
@@ -73,61 +74,68 @@ struct Watcher {
     sent: IntCounter,
     /// Events encoded, counted for all watches of the resource.
     encoded: IntCounter,
-    /// Turns true when the server ends; absent once that was seen.
+    /// Becomes `true` when the server stops; `None` once that was seen.
     ending: Option<watch::Receiver<bool>>,
     deadline: Instant,
     next_bookmark: Instant,
-    /// What there is from the start and is not encoded yet: many watches that begin at once would
-    /// else hold all of it many times.
+    /// Objects of the initial state that are not encoded yet: otherwise many watches that begin at
+    /// once would each hold all of it encoded.
     state: VecDeque<Arc<Stored>>,
-    /// Frames that wait to be sent.
+    /// Encoded frames that are not sent yet.
     ready: VecDeque<Bytes>,
     ended: bool,
     rights: Rights,
 }
 
-pub async fn watch(context: &Context<'_>) -> Result<Response<Body>, Status> {
+/// Responds with a watch as a stream, or upgrades the connection to a WebSocket.
+///
+/// # Errors
+/// 400, 406 or 422 when the request itself is invalid. A watch that cannot start is no error but a
+/// stream of one ERROR event.
+pub async fn watch(context: &HandlerContext<'_>) -> Result<Response<Body>, Status> {
     let query = options::watch_query(context)?;
     let refused = || Status::not_acceptable(context.typed().watch_media_types());
     let accepted = context.accept(Offer::Object).or_else(|_| context.accept(Offer::List));
     let accepted = accepted.map_err(|_| refused())?;
     let (framing, content_type) = match accepted.format {
-        Format::Json => (Framing::Json, "application/json"),
-        Format::Protobuf => (Framing::Protobuf, kubernetes_protobuf::WATCH_MEDIA_TYPE),
-        Format::Yaml => return Err(refused()),
+        ResponseFormat::Json => (Framing::Json, "application/json"),
+        ResponseFormat::Protobuf => (Framing::Protobuf, kubernetes_protobuf::WATCH_MEDIA_TYPE),
+        ResponseFormat::Yaml => return Err(refused()),
     };
-    let form = match accepted.transform {
-        Transform::Table(version) => Form::Table {
+    let representation = match accepted.transform {
+        Transform::Table(version) => EventRepresentation::Table {
             version,
             include: present::include_object(context.query)?,
             columns_sent: false,
         },
         Transform::PartialObjectMetadata(version)
-        | Transform::PartialObjectMetadataList(version) => Form::Metadata { version },
-        _ => Form::Plain,
+        | Transform::PartialObjectMetadataList(version) => {
+            EventRepresentation::Metadata { version }
+        }
+        _ => EventRepresentation::Plain,
     };
-    let frames = match Watcher::begin(context, query, form, framing).await {
+    let frames = match Watcher::begin(context, query, representation, framing).await {
         Ok(watcher) => watcher.into_frames().left_stream(),
-        // A watch that cannot start is a stream of one error, which is what informers expect.
+        // Informers expect a stream of one error from a watch that cannot start.
         Err(status) => {
             let frame = framing.frame("ERROR", status.to_json().to_string().as_bytes());
             futures::stream::iter([VecDeque::from([frame])]).right_stream()
         }
     };
-    if let Some(upgrade) = socket::wanted(context.parts) {
+    if let Some(upgrade) = socket::upgrade_of(context.parts) {
         return Ok(socket::open(context.parts, upgrade, frames, framing));
     }
     let mut response = Response::new(respond::stream(frames.flat_map(chunks)));
     *response.status_mut() = StatusCode::OK;
-    respond::mark(response.headers_mut(), content_type);
+    respond::set_content_headers(response.headers_mut(), content_type);
     Ok(response)
 }
 
 impl Watcher {
     async fn begin(
-        context: &Context<'_>,
+        context: &HandlerContext<'_>,
         query: WatchQuery,
-        form: Form,
+        representation: EventRepresentation,
         framing: Framing,
     ) -> Result<Self, Status> {
         let registry = context.registry;
@@ -153,11 +161,11 @@ impl Watcher {
             resource,
             cache,
             query,
-            form,
+            representation,
             framing,
         };
-        // The cache may be one for a definition that has changed since the request came: its watches
-        // end, as they would have a moment later.
+        // The cache may be that of a definition that changed since the request arrived. Such
+        // watches end, as they would a moment later.
         if !registry.serves(&watcher.resource) {
             watcher.ended = true;
             return Ok(watcher);
@@ -178,10 +186,10 @@ impl Watcher {
     async fn begin_with_state(
         &mut self,
         registry: &Registry,
-        context: &Context<'_>,
+        context: &HandlerContext<'_>,
     ) -> Result<(), Status> {
         match self.query.not_older_than {
-            Some(wanted) => drop(registry.reach(wanted).await?),
+            Some(not_older_than) => drop(registry.reach(not_older_than).await?),
             None if context.query.text("resourceVersion") == "0" => {}
             None => drop(registry.fresh().await?),
         }
@@ -199,13 +207,13 @@ impl Watcher {
         Ok(())
     }
 
-    /// Queues the next frames of the state, and its end.
-    fn take_state(&mut self) {
+    /// Encodes and queues the next frames of the initial state, and its end.
+    fn queue_state(&mut self) {
         let mut size = 0;
         while size < STATE_AHEAD
             && let Some(object) = self.state.pop_front()
         {
-            let frame = self.frame(Change::Added, &object, None);
+            let frame = self.frame(WatchEventType::Added, &object, None);
             size += frame.len();
             self.sent.inc();
             self.ready.push_back(frame);
@@ -227,16 +235,16 @@ impl Watcher {
             && matches(&self.resource, &self.query.labels, &self.query.fields, object)
     }
 
-    /// Queues the frame, if any, that the event means to this watcher.
-    async fn take(&mut self, event: &CacheEvent) {
+    /// Queues the frame of an event, if this watch selects the object before or after it.
+    async fn queue_event(&mut self, event: &CacheEvent) {
         let before = event.previous.as_ref().is_some_and(|object| self.matches(object));
         let now = !event.deleted && self.matches(&event.current);
         let change = match (before, now) {
             (false, false) => return,
-            (false, true) => Change::Added,
-            (true, true) => Change::Modified,
-            // Gone, or gone for this watcher.
-            (true, false) => Change::Deleted,
+            (false, true) => WatchEventType::Added,
+            (true, true) => WatchEventType::Modified,
+            // Deleted, or no longer selected by this watch.
+            (true, false) => WatchEventType::Deleted,
         };
         let Some(registry) = self.registry.upgrade() else {
             self.ended = true;
@@ -249,7 +257,8 @@ impl Watcher {
                 self.sent.inc();
                 self.ready.push_back(frame);
             }
-            // The client starts again, and is told the same by its list until this is mended.
+            // The client starts again, and its list reports the same error until the cause is
+            // fixed.
             Err(status) => {
                 let status = status.to_json().to_string();
                 self.ready.push_back(self.framing.frame("ERROR", status.as_bytes()));
@@ -258,15 +267,20 @@ impl Watcher {
         }
     }
 
-    /// The object, in the version that is watched, as an event. What is the same for all who want it
-    /// in this form is encoded once, when there is a `view` to keep it in.
-    fn frame(&mut self, change: Change, object: &Arc<Stored>, view: Option<&View>) -> Bytes {
+    /// The object, in the watched version, as an event. With a `view`, an encoding that several
+    /// watches share is made once and cached there.
+    fn frame(
+        &mut self,
+        change: WatchEventType,
+        object: &Arc<Stored>,
+        view: Option<&View>,
+    ) -> Bytes {
         let (framing, kind) = (self.framing, change.as_str());
-        let metadata_only = match &mut self.form {
-            Form::Plain => None,
-            Form::Metadata { version } => Some(*version),
-            // Each watcher's own: it tells ages, and the columns only once.
-            Form::Table { version, include, columns_sent } => {
+        let metadata_only = match &mut self.representation {
+            EventRepresentation::Plain => None,
+            EventRepresentation::Metadata { version } => Some(*version),
+            // Not shared: it contains ages, and the columns only once.
+            EventRepresentation::Table { version, include, columns_sent } => {
                 self.encoded.inc();
                 let mut table = present::table_head(&self.resource, version);
                 table["metadata"]["resourceVersion"] = object.revision.to_string().into();
@@ -291,14 +305,15 @@ impl Watcher {
         view.map_or_else(make, |view| view.frame(change, encoding, make))
     }
 
-    /// An object of the watched kind with nothing but the revision that everything before was delivered up to.
+    /// A bookmark: an object of the watched kind that contains only the revision up to which
+    /// everything was delivered.
     fn bookmark(&mut self, end_of_state: bool) -> Bytes {
         let mut metadata = json!({ "resourceVersion": self.cursor.to_string() });
         if end_of_state {
             metadata["annotations"] = json!({ "k8s.io/initial-events-end": "true" });
         }
-        let (kind, api_version): (Cow<'_, str>, Cow<'_, str>) = match &self.form {
-            Form::Metadata { version } => {
+        let (kind, api_version): (Cow<'_, str>, Cow<'_, str>) = match &self.representation {
+            EventRepresentation::Metadata { version } => {
                 ("PartialObjectMetadata".into(), format!("meta.k8s.io/{version}").into())
             }
             _ => (self.resource.kind.as_str().into(), self.resource.api_version().into()),
@@ -307,10 +322,12 @@ impl Watcher {
         if let (false, Some(object)) = (self.resource.custom, object.as_object_mut()) {
             object.extend(unset::fields(&api_version, &kind));
         }
-        if let Form::Table { version, include, columns_sent } = &mut self.form {
+        if let EventRepresentation::Table { version, include, columns_sent } =
+            &mut self.representation
+        {
             let mut table = present::table_head(&self.resource, version);
             table["metadata"]["resourceVersion"] = self.cursor.to_string().into();
-            // The cells of an object that has nothing yet.
+            // The cells of an object without fields.
             let cells = self.resource.strategy.cells(&object, present::unix_now());
             if *include != IncludeObject::Object {
                 object = json!({
@@ -328,29 +345,29 @@ impl Watcher {
         self.framing.frame("BOOKMARK", &crate::stored::to_bytes(&object))
     }
 
-    /// Waits until there is something to send; `false` at the end.
+    /// Waits until there are frames to send; `false` at the end.
     async fn advance(&mut self) -> bool {
         loop {
-            if !self.rights.hold() {
+            if !self.rights.are_held() {
                 return false;
             }
             if !self.ready.is_empty() {
                 return true;
             }
             if !self.state.is_empty() {
-                self.take_state();
+                self.queue_state();
                 continue;
             }
             if self.ended {
                 return false;
             }
-            // Progress first: whatever it covers is then among the events.
+            // Progress first: everything up to it is then among the events.
             let complete = *self.progress.borrow_and_update();
             self.newest.borrow_and_update();
             match self.cache.since(self.cursor) {
                 Since::Events(events) => {
                     for event in &events {
-                        self.take(event).await;
+                        self.queue_event(event).await;
                         self.cursor = event.revision;
                         if self.ended {
                             break;
@@ -365,8 +382,8 @@ impl Watcher {
             }
             tokio::select! {
                 changed = self.newest.changed() => self.ended = changed.is_err(),
-                () = self.rights.lost() => self.ended = true,
-                () = told(&mut self.ending) => {
+                () = self.rights.wait_until_lost() => self.ended = true,
+                () = wait_until_ending(&mut self.ending) => {
                     self.ending = None;
                     let spread = WATCH_END_SPREAD.mul_f64(rand::random());
                     self.deadline = self.deadline.min(Instant::now() + spread);
@@ -387,7 +404,7 @@ impl Watcher {
         }
     }
 
-    /// The frames as they come, those together that are there at once.
+    /// The frames as they arrive; those that are ready together are yielded together.
     fn into_frames(self) -> impl Stream<Item = VecDeque<Bytes>> + Send {
         futures::stream::unfold(self, |mut watcher| async move {
             if !watcher.advance().await {
@@ -398,7 +415,7 @@ impl Watcher {
     }
 }
 
-/// Frames as chunks: one shared frame as it is, several put together.
+/// Frames as chunks: a single shared frame as it is, several frames joined.
 fn chunks(mut frames: VecDeque<Bytes>) -> impl Stream<Item = Bytes> + Send {
     futures::stream::iter(std::iter::from_fn(move || next_chunk(&mut frames)))
 }
@@ -419,15 +436,15 @@ fn next_chunk(frames: &mut VecDeque<Bytes>) -> Option<Bytes> {
     Some(Bytes::from(chunk))
 }
 
-/// Waits until the server ends; for ever once that was seen.
-async fn told(ending: &mut Option<watch::Receiver<bool>>) {
+/// Waits until the server stops; never returns once that was seen.
+async fn wait_until_ending(ending: &mut Option<watch::Receiver<bool>>) {
     match ending {
         Some(ending) => drop(ending.wait_for(|ending| *ending).await),
         None => std::future::pending().await,
     }
 }
 
-/// In a minute, or shortly before the end, whichever comes first and is still ahead.
+/// In a minute, or shortly before the deadline if that is earlier and still ahead.
 fn next_bookmark(deadline: Instant) -> Instant {
     let now = Instant::now();
     let last = deadline.checked_sub(BOOKMARK_BEFORE_END).filter(|last| *last > now);

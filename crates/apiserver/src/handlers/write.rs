@@ -7,19 +7,19 @@ use api_meta::status::{Cause, Status};
 use http::{Response, StatusCode};
 use serde_json::Value;
 
-use super::{Context, options, present};
+use super::{HandlerContext, options, present};
 use crate::authorization::authorize;
 use crate::body::RequestBody;
 use crate::body::decode::{self, Decoded, Duplicate};
 use crate::body::negotiate::{self, Offer, Typed};
 use crate::body::respond::{self, Body};
-use crate::registry::admission::Request;
-use crate::registry::{FieldValidation, Target, WriteOptions, Written};
+use crate::registry::admission::AdmissionRequest;
+use crate::registry::{FieldValidation, WriteOptions, WriteTarget, Written};
 use crate::resource::{Call, Endpoint, SubresourceHandler};
 use crate::strategy::{Operation, Strategy};
 use crate::warnings;
 
-/// How often an apply to a computed subresource is tried again.
+/// How often an apply to a computed subresource is retried after a conflict.
 const APPLY_RETRIES_MAX: usize = 5;
 
 const JSON_PATCH: &str = "application/json-patch+json";
@@ -27,10 +27,13 @@ const MERGE_PATCH: &str = "application/merge-patch+json";
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
-/// Reads a body of an ordinary media type; absent is `None`. A body that does not say what it is, is of `kind`,
-/// which tells API version and kind when it has a protobuf form.
+/// Reads a body of an ordinary media type; `None` when it is empty. `kind` gives API version and
+/// kind when the body has a protobuf encoding; they apply to bodies that do not name theirs.
+///
+/// # Errors
+/// 400 when it does not decode, 415 for other media types, or those of reading the body.
 pub async fn read_body(
-    context: &Context<'_>,
+    context: &HandlerContext<'_>,
     body: RequestBody,
     kind: Option<(&str, &str)>,
 ) -> Result<Option<Decoded>, Status> {
@@ -39,10 +42,10 @@ pub async fn read_body(
     if bytes.is_empty() {
         return Ok(None);
     }
-    decoded(media, &bytes, kind).map(Some)
+    decode_body(media, &bytes, kind).map(Some)
 }
 
-fn decoded(
+fn decode_body(
     media: Option<&str>,
     bytes: &[u8],
     kind: Option<(&str, &str)>,
@@ -58,18 +61,18 @@ fn decoded(
     }
 }
 
-/// Reads a body, typed where the resource is; absent is `null`.
-async fn required_body(context: &Context<'_>, body: RequestBody) -> Result<Decoded, Status> {
+/// Reads a body, typed where the resource is; an empty body is `null`.
+async fn required_body(context: &HandlerContext<'_>, body: RequestBody) -> Result<Decoded, Status> {
     let empty = Decoded { value: Value::Null, duplicates: Vec::new() };
     let (api_version, kind) = context.kind();
     let kind = (context.typed() == Typed::Yes).then_some((api_version.as_str(), kind));
     Ok(read_body(context, body, kind).await?.unwrap_or(empty))
 }
 
-/// The body of a write, which must be an object, and in the options what strict validation needs of
-/// it. Its type is checked later.
+/// Reads the body of a write, which must be an object, and stores in the options what strict
+/// validation needs. The type is validated later.
 async fn object_body(
-    context: &Context<'_>,
+    context: &HandlerContext<'_>,
     body: RequestBody,
     options: &mut WriteOptions,
 ) -> Result<Value, Status> {
@@ -77,7 +80,7 @@ async fn object_body(
     let bytes = body.read().await?;
     let (api_version, kind) = context.kind();
     let typed = (context.typed() == Typed::Yes).then_some((api_version.as_str(), kind));
-    let decoded = decode::object(&bytes, kind, |bytes| decoded(media, bytes, typed))?;
+    let decoded = decode::object(&bytes, kind, |bytes| decode_body(media, bytes, typed))?;
     let strategy = &context.resource.strategy;
     context.sink().request_object(&decoded.value, |mut object| {
         strategy.default(&mut object);
@@ -90,17 +93,31 @@ async fn object_body(
     Ok(decoded.value)
 }
 
-pub async fn create(context: &Context<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
+/// Creates the object of the body.
+///
+/// # Errors
+/// The [`Status`] to respond with. The same holds for the other handlers.
+pub async fn create(
+    context: &HandlerContext<'_>,
+    body: RequestBody,
+) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Object)?;
     let mut options = options::write_options(context, "CreateOptions")?;
     let object = object_body(context, body, &mut options).await?;
     let namespace = &context.info.namespace;
     let resource = &context.resource;
     let written = context.registry.create(resource, namespace, object, &options).await;
-    answer(context, &options, written, accepted).await
+    respond_written(context, &options, written, accepted).await
 }
 
-pub async fn update(context: &Context<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
+/// Replaces the object, or the part that the subresource writes.
+///
+/// # Errors
+/// The [`Status`] to respond with.
+pub async fn update(
+    context: &HandlerContext<'_>,
+    body: RequestBody,
+) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Object)?;
     let mut options = options::write_options(context, "UpdateOptions")?;
     let object = object_body(context, body, &mut options).await?;
@@ -110,16 +127,16 @@ pub async fn update(context: &Context<'_>, body: RequestBody) -> Result<Response
     let target = target(context);
     let operation = operation(context);
     let value = if context.info.subresource == "finalize" {
-        finalized(context, object).await?
+        merge_finalize(context, object).await?
     } else {
         object
     };
     let written = context.registry.replace(&target, operation, value, &options).await;
-    answer(context, &options, written, accepted).await
+    respond_written(context, &options, written, accepted).await
 }
 
-/// `/finalize` is an update that reaches `spec.finalizers`, and not the status.
-async fn finalized(context: &Context<'_>, mut body: Value) -> Result<Value, Status> {
+/// `/finalize` is an update that writes `spec.finalizers` but not the status.
+async fn merge_finalize(context: &HandlerContext<'_>, mut body: Value) -> Result<Value, Status> {
     let info = context.info;
     let current = context.registry.get(&context.resource, &info.namespace, &info.name).await?;
     if let Some(body) = body.as_object_mut() {
@@ -131,7 +148,14 @@ async fn finalized(context: &Context<'_>, mut body: Value) -> Result<Value, Stat
     Ok(body)
 }
 
-pub async fn patch(context: &Context<'_>, body: RequestBody) -> Result<Response<Body>, Status> {
+/// Patches the object, or applies a configuration to it, by the media type of the body.
+///
+/// # Errors
+/// The [`Status`] to respond with.
+pub async fn patch(
+    context: &HandlerContext<'_>,
+    body: RequestBody,
+) -> Result<Response<Body>, Status> {
     let accepted = context.accept(Offer::Object)?;
     let resource = context.resource.clone();
     let media = patch_media(context, &[APPLY_PATCH])?;
@@ -140,7 +164,7 @@ pub async fn patch(context: &Context<'_>, body: RequestBody) -> Result<Response<
     }
     let mut options = options::write_options(context, "PatchOptions")?;
     options.is_patch = true;
-    // A patch of nothing is told so first, whatever the patch.
+    // A missing object is reported first, whatever the patch.
     let decoded = Patch::decode(media, &body.read().await?);
     if let Ok((patch, duplicates)) = &decoded {
         context.sink().request_body(patch.document());
@@ -153,7 +177,7 @@ pub async fn patch(context: &Context<'_>, body: RequestBody) -> Result<Response<
         if new.is_object() && new["metadata"].is_object() {
             return Ok(new);
         }
-        let cause = match decode::unfit(&new) {
+        let cause = match decode::object_problem(&new) {
             Some(problem) => {
                 let problem = format!("couldn't get version/kind; json parse error: {problem}");
                 Cause::invalid("patch", &new.to_string().into(), &problem)
@@ -164,11 +188,11 @@ pub async fn patch(context: &Context<'_>, body: RequestBody) -> Result<Response<
     };
     let target = target(context);
     let written = context.registry.modify(&target, operation(context), &options, &change).await;
-    answer(context, &options, written, accepted).await
+    respond_written(context, &options, written, accepted).await
 }
 
 async fn apply(
-    context: &Context<'_>,
+    context: &HandlerContext<'_>,
     body: RequestBody,
     accepted: negotiate::Accepted,
 ) -> Result<Response<Body>, Status> {
@@ -186,17 +210,20 @@ async fn apply(
     options.duplicates = decoded.duplicates;
     let (target, operation) = (target(context), operation(context));
     let written = context.registry.apply(&target, operation, &decoded.value, force, &options).await;
-    answer(context, &options, written, accepted).await
+    respond_written(context, &options, written, accepted).await
 }
 
-/// Why the asker may not create the object that an update finds missing.
-fn creation_refused(context: &Context<'_>) -> Option<Box<Status>> {
+/// Why the caller has no right to create an object that an update does not find.
+fn creation_refused(context: &HandlerContext<'_>) -> Option<Box<Status>> {
     authorize(&**context.authorizer, context.user, context.info, "create").err().map(Box::new)
 }
 
-/// The body's media type, when it is among those that the resource and its subresources offer for a
-/// patch, or among `more`.
-fn patch_media(context: &Context<'_>, more: &[&'static str]) -> Result<&'static str, Status> {
+/// The media type of the body, when the resource and its subresources accept it for a patch, or it
+/// is one of `more`.
+fn patch_media(
+    context: &HandlerContext<'_>,
+    more: &[&'static str],
+) -> Result<&'static str, Status> {
     let strategic = context.resource.strategy.merge_keys().map(|_| STRATEGIC_MERGE_PATCH);
     let common = [JSON_PATCH, MERGE_PATCH].into_iter().chain(strategic);
     let offered: Vec<&'static str> = common.chain(more.iter().copied()).collect();
@@ -213,17 +240,19 @@ enum Patch {
 }
 
 impl Patch {
-    /// The keys that stood twice come along.
+    /// Also returns the duplicate keys.
     fn decode(media: &str, body: &[u8]) -> Result<(Self, Vec<Duplicate>), Status> {
-        let decoded = || decode::json(body);
+        let decode_json = || decode::json(body);
         let (patch, duplicates) = match media {
             JSON_PATCH => {
-                let decoded = decoded()?;
+                let decoded = decode_json()?;
                 patch::check_json_patch(&decoded.value)?;
                 (Self::Json(decoded.value), decoded.duplicates)
             }
-            MERGE_PATCH => (Self::Merge(patch::decode_object(body, false)?), decoded()?.duplicates),
-            _ => (Self::Strategic(patch::decode_object(body, true)?), decoded()?.duplicates),
+            MERGE_PATCH => {
+                (Self::Merge(patch::decode_object(body, false)?), decode_json()?.duplicates)
+            }
+            _ => (Self::Strategic(patch::decode_object(body, true)?), decode_json()?.duplicates),
         };
         Ok((patch, duplicates))
     }
@@ -246,9 +275,12 @@ impl Patch {
     }
 }
 
-/// A computed resource or subresource. A patch reads it, and writes back what the patch makes of it.
+/// Calls a computed resource or subresource. A patch reads it, and writes the result back.
+///
+/// # Errors
+/// The [`Status`] to respond with.
 pub async fn call_endpoint(
-    context: &Context<'_>,
+    context: &HandlerContext<'_>,
     endpoint: &Arc<dyn Endpoint>,
     body: RequestBody,
 ) -> Result<Response<Body>, Status> {
@@ -300,13 +332,13 @@ pub async fn call_endpoint(
         }
     };
     admit_call(context, endpoint, &options, &mut call).await?;
-    let answered = endpoint.call(call).await?;
-    Ok(answer_of_endpoint(answered, accepted, &options))
+    let response = endpoint.call(call).await?;
+    Ok(respond_endpoint(response, accepted, &options))
 }
 
-/// Applies a configuration to a computed subresource, again when another write came between.
+/// Applies a configuration to a computed subresource; retries when another write came between.
 async fn apply_to_endpoint(
-    context: &Context<'_>,
+    context: &HandlerContext<'_>,
     endpoint: &Arc<dyn Endpoint>,
     options: &WriteOptions,
     accepted: negotiate::Accepted,
@@ -320,32 +352,32 @@ async fn apply_to_endpoint(
         admit_call(context, endpoint, options, &mut update).await?;
         match endpoint.call(update).await {
             Err(status) if status.code == 409 && attempts < APPLY_RETRIES_MAX => attempts += 1,
-            answered => return Ok(answer_of_endpoint(answered?, accepted, options)),
+            response => return Ok(respond_endpoint(response?, accepted, options)),
         }
     }
 }
 
-fn answer_of_endpoint(
+fn respond_endpoint(
     (code, value): (u16, Value),
     accepted: negotiate::Accepted,
     options: &WriteOptions,
 ) -> Response<Body> {
-    let code = StatusCode::from_u16(code).expect("endpoints answer with HTTP codes");
+    let code = StatusCode::from_u16(code).expect("endpoints return HTTP codes");
     let mut response = respond::value(code, accepted, &value);
     warnings::add(response.headers_mut(), &options.warnings.take());
     response
 }
 
-/// Shows a write of a computed subresource to admission. Reviews, which change nothing, are not shown.
+/// Runs admission on a write of a computed subresource. Reviews change nothing and are exempt.
 async fn admit_call(
-    context: &Context<'_>,
+    context: &HandlerContext<'_>,
     endpoint: &Arc<dyn Endpoint>,
     options: &WriteOptions,
     call: &mut Call,
 ) -> Result<(), Status> {
     let subresource = context.info.subresource.as_str();
-    let asks = context.registry.admission().is_configured();
-    if call.verb == "get" || subresource.is_empty() || !asks {
+    let is_configured = context.registry.admission().is_configured();
+    if call.verb == "get" || subresource.is_empty() || !is_configured {
         return Ok(());
     }
     let old = match call.verb {
@@ -357,12 +389,13 @@ async fn admit_call(
     };
     let target = target(context);
     let operation = if old.is_some() { Operation::Update } else { Operation::Create };
-    let request = Request { subresource, ..Request::new(&target, operation, options) };
+    let request =
+        AdmissionRequest { subresource, ..AdmissionRequest::new(&target, operation, options) };
     context.registry.mutate(&request, Some(&mut call.body), old.as_ref()).await?;
     context.registry.review(&request, Some(&call.body), old.as_ref()).await
 }
 
-fn operation(context: &Context<'_>) -> Operation {
+fn operation(context: &HandlerContext<'_>) -> Operation {
     match context.subresource() {
         None => Operation::Update,
         Some(subresource) => match subresource.handler {
@@ -374,17 +407,18 @@ fn operation(context: &Context<'_>) -> Operation {
     }
 }
 
-pub fn target<'a>(context: &'a Context<'_>) -> Target<'a> {
-    Target {
+/// The object that the path names.
+pub fn target<'a>(context: &'a HandlerContext<'_>) -> WriteTarget<'a> {
+    WriteTarget {
         resource: &context.resource,
         namespace: &context.info.namespace,
         name: &context.info.name,
     }
 }
 
-/// The answer to a write. A refusal comes with what admission had to say before.
-async fn answer(
-    context: &Context<'_>,
+/// The response to a write. A rejection includes the warnings that admission gave before.
+async fn respond_written(
+    context: &HandlerContext<'_>,
     options: &WriteOptions,
     written: Result<Written, Status>,
     accepted: negotiate::Accepted,
@@ -393,8 +427,8 @@ async fn answer(
         (Ok(written), _) => written,
         (Err(status), warnings) if warnings.is_empty() => return Err(status),
         (Err(status), warnings) => {
-            let form = negotiate::refusal(&context.parts.headers);
-            let mut response = respond::refusal(form, &status);
+            let format = negotiate::refusal(&context.parts.headers);
+            let mut response = respond::refusal(format, &status);
             warnings::add(response.headers_mut(), &warnings);
             return Ok(response);
         }
@@ -406,8 +440,8 @@ async fn answer(
     Ok(response)
 }
 
-/// Options as the server's own writes have them, on behalf of the caller.
-pub fn plain_options(context: &Context<'_>, dry_run: bool) -> WriteOptions {
+/// The options of a write on behalf of the caller that has no options of its own.
+pub fn plain_options(context: &HandlerContext<'_>, dry_run: bool) -> WriteOptions {
     let audit = context.sink();
     WriteOptions { dry_run, audit, ..WriteOptions::of(context.user.clone()) }
 }

@@ -1,4 +1,4 @@
-//! The checks in each part of a server's life.
+//! The checks in each phase of a server.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ impl World {
         Self { registry, storage, tasks, end: Some(end), _folder: folder }
     }
 
-    async fn try_ask(
+    async fn try_get(
         &self,
         path: &str,
         query: &str,
@@ -47,8 +47,8 @@ impl World {
         Some((status, String::from_utf8(body.to_vec()).unwrap()))
     }
 
-    async fn ask(&self, path: &str, query: &str, readiness: Readiness) -> (u16, String) {
-        self.try_ask(path, query, readiness).await.expect("a health path")
+    async fn get(&self, path: &str, query: &str, readiness: Readiness) -> (u16, String) {
+        self.try_get(path, query, readiness).await.expect("a health path")
     }
 }
 
@@ -57,44 +57,44 @@ fn ok() -> (u16, String) {
 }
 
 #[tokio::test]
-async fn a_server_that_is_ready_says_ok_and_what_it_looked_at() {
+async fn a_ready_server_returns_ok_and_lists_its_checks() {
     let world = World::start().await;
     let task = format!("/livez/{TASK}");
     let single =
         ["/livez/ping", "/healthz/etcd", "/readyz/informer-sync", "/readyz/startup", &task];
     for path in ["/healthz", "/livez", "/readyz"].into_iter().chain(single) {
-        assert_eq!(world.ask(path, "", Readiness::Ready).await, ok(), "{path}");
+        assert_eq!(world.get(path, "", Readiness::Ready).await, ok(), "{path}");
     }
     let verbose = format!(
         "[+]ping ok\n[+]etcd ok\n[+]etcd-readiness ok\n[+]informer-sync ok\n[+]{TASK} ok\n\
          [+]startup ok\n[+]shutdown ok\nreadyz check passed\n"
     );
-    assert_eq!(world.ask("/readyz", "verbose", Readiness::Ready).await, (200, verbose));
+    assert_eq!(world.get("/readyz", "verbose", Readiness::Ready).await, (200, verbose));
     let verbose = format!("[+]ping ok\n[+]etcd ok\n[+]{TASK} ok\nlivez check passed\n");
-    assert_eq!(world.ask("/livez", "verbose", Readiness::Ready).await, (200, verbose));
+    assert_eq!(world.get("/livez", "verbose", Readiness::Ready).await, (200, verbose));
 }
 
 #[tokio::test]
-async fn a_server_that_starts_lives_and_says_what_it_waits_for() {
+async fn a_starting_server_is_alive_and_reports_what_is_missing() {
     let world = World::start().await;
-    assert_eq!(world.ask("/livez", "", Readiness::Starting).await, ok());
+    assert_eq!(world.get("/livez", "", Readiness::Starting).await, ok());
     let reason = "the server is still starting\n";
-    let (code, whole) = world.ask("/readyz", "", Readiness::Starting).await;
+    let (code, whole) = world.get("/readyz", "", Readiness::Starting).await;
     assert_eq!(code, 500);
     let end = format!("[-]startup failed: {reason}[+]shutdown ok\nreadyz check failed\n");
     assert!(whole.starts_with("[+]ping ok\n[+]etcd ok\n") && whole.ends_with(&end), "{whole}");
-    let single = world.ask("/readyz/startup", "", Readiness::Starting).await;
+    let single = world.get("/readyz/startup", "", Readiness::Starting).await;
     assert_eq!(single, (500, reason.to_owned()));
-    assert_eq!(world.ask("/readyz", "exclude=startup", Readiness::Starting).await, ok());
+    assert_eq!(world.get("/readyz", "exclude=startup", Readiness::Starting).await, ok());
 }
 
 #[tokio::test]
-async fn a_server_that_ends_lives_and_takes_no_new_work() {
+async fn a_stopping_server_is_alive_and_not_ready() {
     let world = World::start().await;
-    assert_eq!(world.ask("/livez", "", Readiness::Ending).await, ok());
+    assert_eq!(world.get("/livez", "", Readiness::Ending).await, ok());
     let reason = "the server is shutting down\n".to_owned();
-    assert_eq!(world.ask("/readyz/shutdown", "", Readiness::Ending).await, (500, reason));
-    assert_eq!(world.ask("/readyz", "", Readiness::Ending).await.0, 500);
+    assert_eq!(world.get("/readyz/shutdown", "", Readiness::Ending).await, (500, reason));
+    assert_eq!(world.get("/readyz", "", Readiness::Ending).await.0, 500);
 }
 
 #[tokio::test]
@@ -103,15 +103,15 @@ async fn a_server_without_its_storage_is_neither_alive_nor_ready() {
     world.storage.close();
     let reason = "the storage does not respond\n";
     for endpoint in ["/healthz", "/livez", "/readyz"] {
-        let (code, whole) = world.ask(endpoint, "", Readiness::Ready).await;
+        let (code, whole) = world.get(endpoint, "", Readiness::Ready).await;
         assert!(whole.contains(&format!("[-]etcd failed: {reason}")), "{whole}");
         assert_eq!(code, 500);
-        let single = world.ask(&format!("{endpoint}/etcd"), "", Readiness::Ready).await;
+        let single = world.get(&format!("{endpoint}/etcd"), "", Readiness::Ready).await;
         assert_eq!(single, (500, reason.to_owned()));
     }
-    assert_eq!(world.ask("/readyz/informer-sync", "", Readiness::Ready).await.0, 500);
-    assert_eq!(world.ask("/livez/ping", "", Readiness::Ready).await, ok());
-    assert_eq!(world.ask("/livez", "exclude=etcd", Readiness::Ready).await, ok());
+    assert_eq!(world.get("/readyz/informer-sync", "", Readiness::Ready).await.0, 500);
+    assert_eq!(world.get("/livez/ping", "", Readiness::Ready).await, ok());
+    assert_eq!(world.get("/livez", "exclude=etcd", Readiness::Ready).await, ok());
 }
 
 #[tokio::test]
@@ -122,24 +122,24 @@ async fn an_ended_task_fails_the_check_of_its_name() {
         tokio::task::yield_now().await;
     }
     for endpoint in ["healthz", "livez", "readyz"] {
-        let (code, whole) = world.ask(&format!("/{endpoint}"), "", Readiness::Ready).await;
+        let (code, whole) = world.get(&format!("/{endpoint}"), "", Readiness::Ready).await;
         assert!(whole.contains(&format!("[-]{TASK} failed: it has ended")), "{whole}");
         assert_eq!(code, 500);
     }
 }
 
 #[tokio::test]
-async fn checks_that_are_not_there_are_named() {
+async fn unknown_checks_are_404_or_named_in_a_warning() {
     let world = World::start().await;
     let ready = Readiness::Ready;
-    assert_eq!(world.ask("/readyz/nosuch", "", ready).await.0, 404);
-    assert_eq!(world.ask("/livez/shutdown", "", ready).await.0, 404);
-    assert_eq!(world.ask("/healthz/", "", ready).await.0, 404);
+    assert_eq!(world.get("/readyz/nosuch", "", ready).await.0, 404);
+    assert_eq!(world.get("/livez/shutdown", "", ready).await.0, 404);
+    assert_eq!(world.get("/healthz/", "", ready).await.0, 404);
     let warned = format!(
         "[+]ping excluded: ok\n[+]etcd ok\n[+]{TASK} ok\nwarn: some health checks cannot be \
          excluded: no matches for \"nosuch\"\nlivez check passed\n"
     );
-    let response = world.ask("/livez", "verbose&exclude=ping&exclude=nosuch", ready).await;
+    let response = world.get("/livez", "verbose&exclude=ping&exclude=nosuch", ready).await;
     assert_eq!(response, (200, warned));
-    assert!(world.try_ask("/version", "", ready).await.is_none());
+    assert!(world.try_get("/version", "", ready).await.is_none());
 }

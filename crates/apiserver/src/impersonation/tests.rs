@@ -1,4 +1,4 @@
-//! Impersonation headers held against an authorizer that notes what it is asked.
+//! Impersonation headers, with an authorizer that records its requests.
 
 use std::sync::Arc;
 
@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 
 use super::*;
 
-/// Allows all but what it is told, and notes what it was asked.
+/// Allows everything except the name `refused`, and records the requests.
 struct Recorder {
     refused: &'static str,
-    asked: Arc<Mutex<Vec<String>>>,
+    authorized: Arc<Mutex<Vec<String>>>,
 }
 
 impl Authorizer for Recorder {
@@ -19,7 +19,7 @@ impl Authorizer for Recorder {
         let sub =
             if a.subresource.is_empty() { String::new() } else { format!("/{}", a.subresource) };
         let text = format!("{} {}:{}{sub} {}/{}", a.verb, a.group, a.resource, a.namespace, a.name);
-        self.asked.lock().push(text);
+        self.authorized.lock().push(text);
         if a.name == self.refused {
             Decision::NoOpinion { reason: String::new() }
         } else {
@@ -40,18 +40,18 @@ fn headers(lines: &[(&str, &str)]) -> HeaderMap {
 /// Header lines as a client sends them.
 type Lines = &'static [(&'static str, &'static str)];
 
-struct Outcome {
+struct ImpersonationOutcome {
     result: Result<Effective, Status>,
-    asked: Vec<String>,
+    authorized: Vec<String>,
     left: HeaderMap,
 }
 
-fn run(lines: &[(&str, &str)], refused: &'static str) -> Outcome {
+fn run(lines: &[(&str, &str)], refused: &'static str) -> ImpersonationOutcome {
     let mut headers = headers(lines);
-    let recorder = Recorder { refused, asked: Arc::default() };
+    let recorder = Recorder { refused, authorized: Arc::default() };
     let user = UserInfo::new("system:serviceaccount:r1:sa1", &["system:authenticated"]);
     let result = impersonate(&mut headers, user, &recorder);
-    Outcome { result, asked: recorder.asked.lock().clone(), left: headers }
+    ImpersonationOutcome { result, authorized: recorder.authorized.lock().clone(), left: headers }
 }
 
 #[test]
@@ -60,7 +60,7 @@ fn without_headers_nothing_changes() {
     let effective = outcome.result.unwrap();
     assert_eq!(effective.user.name, "system:serviceaccount:r1:sa1");
     assert_eq!(effective.original, None);
-    assert!(outcome.asked.is_empty());
+    assert!(outcome.authorized.is_empty());
     assert_eq!(outcome.left.len(), 2);
 }
 
@@ -102,7 +102,7 @@ fn the_identity_is_completed_as_in_kubernetes() {
 }
 
 #[test]
-fn every_part_of_the_identity_is_asked_for() {
+fn every_part_of_the_identity_is_authorized() {
     let outcome = run(
         &[
             ("Impersonate-User", "jane"),
@@ -121,7 +121,7 @@ fn every_part_of_the_identity_is_asked_for() {
     assert_eq!(user.extra["acme.com/proj"], ["x"]);
     assert_eq!(user.extra["scopes"], ["a", "b"]);
     assert_eq!(
-        outcome.asked,
+        outcome.authorized,
         [
             "impersonate :users /jane",
             "impersonate :groups /g1",
@@ -134,10 +134,10 @@ fn every_part_of_the_identity_is_asked_for() {
     );
     assert_eq!(outcome.left, headers(&[("Connection", "Upgrade")]));
     let outcome = run(&[("Impersonate-User", "system:serviceaccount:r1:default")], "");
-    assert_eq!(outcome.asked, ["impersonate :serviceaccounts r1/default"]);
+    assert_eq!(outcome.authorized, ["impersonate :serviceaccounts r1/default"]);
     for user in ["system:serviceaccount:r1", "system:serviceaccount:a:b:c", "system:node:n1"] {
         assert_eq!(
-            run(&[("Impersonate-User", user)], "").asked,
+            run(&[("Impersonate-User", user)], "").authorized,
             [format!("impersonate :users /{user}")]
         );
     }
@@ -187,12 +187,12 @@ fn a_refusal_names_the_part() {
             ),
         ),
     ];
-    for (lines, refused, wanted) in cases {
+    for (lines, refused, expected) in cases {
         let outcome = run(lines, refused);
         let status = outcome.result.unwrap_err();
-        assert_eq!(status.message, *wanted);
+        assert_eq!(status.message, *expected);
         assert_eq!(status.code, 403);
-        assert!(outcome.left.is_empty(), "gone also when refused");
+        assert!(outcome.left.is_empty(), "removed even when rejected");
     }
 }
 
@@ -229,10 +229,10 @@ fn an_identity_without_a_user_is_refused_and_never_ignored() {
     let doubled = [("Impersonate-User", "jane"), ("impersonate-user", "root")];
     let outcome = run(&doubled, "");
     assert_eq!(outcome.result.unwrap_err().code, 400);
-    assert!(outcome.asked.is_empty() && outcome.left.is_empty());
+    assert!(outcome.authorized.is_empty() && outcome.left.is_empty());
     let mut headers = HeaderMap::new();
     headers.insert("impersonate-user", HeaderValue::from_bytes(b"j\xff").unwrap());
-    let recorder = Recorder { refused: "", asked: Arc::default() };
+    let recorder = Recorder { refused: "", authorized: Arc::default() };
     assert_eq!(impersonate(&mut headers, UserInfo::default(), &recorder).unwrap_err().code, 400);
     assert!(headers.is_empty());
 }

@@ -7,20 +7,25 @@ use serde_json::Value;
 
 use crate::fields::{items, str_of};
 
+/// A cell without a value.
 pub const NONE: &str = "<none>";
+/// A time or count that is not known.
 pub const UNKNOWN: &str = "<unknown>";
+/// A field that is not set, where kubectl prints it so.
 pub const UNSET: &str = "<unset>";
 
+/// The name of the object.
 pub fn name(object: &Value) -> Value {
     object.name().into()
 }
 
-/// How long ago the object was made.
+/// The age of the object at `now`, in unix seconds.
 pub fn age(object: &Value, now: i64) -> Value {
     since(object.meta_str("creationTimestamp"), now).into()
 }
 
-/// How long ago `at` was, as kubectl tells it; `<unknown>` without a time.
+/// The time from `at` (RFC 3339) to `now` (unix seconds), as kubectl prints durations; `<unknown>`
+/// without a valid time.
 pub fn since(at: &str, now: i64) -> String {
     match time::parse_seconds(at) {
         Some(at) => time::human_duration(now - at),
@@ -28,12 +33,12 @@ pub fn since(at: &str, now: i64) -> String {
     }
 }
 
-/// `<none>` instead of nothing.
+/// The text, or `<none>` when it is empty.
 pub fn or_none(text: &str) -> Value {
     if text.is_empty() { NONE.into() } else { text.into() }
 }
 
-/// A map as `a=b,c=d`.
+/// A map as `a=b,c=d`, `<none>` when it is empty.
 pub fn pairs(map: &Value) -> Value {
     let pairs: Vec<String> = map
         .as_object()
@@ -44,7 +49,7 @@ pub fn pairs(map: &Value) -> Value {
     or_none(&pairs.join(","))
 }
 
-/// A selector object in its text form.
+/// A label selector object as text; `<error>` when it is invalid.
 pub fn selector(selector: &Value) -> Value {
     match LabelSelector::from_object(selector) {
         Ok(selector) => or_none(&selector.to_string()),
@@ -67,7 +72,7 @@ pub fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_default()
 }
 
-/// Modes as `RWO,ROX`.
+/// Access modes of a volume in short, as `RWO,ROX`.
 pub fn access_modes(modes: &Value) -> Value {
     let short = |mode: &str| match mode {
         "ReadWriteOnce" => "RWO",
@@ -81,7 +86,7 @@ pub fn access_modes(modes: &Value) -> Value {
     texts.join(",").into()
 }
 
-/// A number or percentage as it is written.
+/// A number or percentage as it is written; `absent` when there is none.
 pub fn int_or_text(value: &Value, absent: &str) -> Value {
     match value {
         Value::Null => absent.into(),

@@ -1,8 +1,9 @@
-//! Which lists of the built-in kinds strategic merge patches merge, and by which field.
+//! Which lists of the built-in kinds a strategic merge patch merges, and by which field.
 
 use api_meta::patch::{ListStrategy, MergeKeys};
 
-/// The lists of one kind. Most are the same for all kinds, told apart by their path.
+/// The merge keys of one kind. Most lists are the same in all kinds and are identified by their
+/// path.
 pub fn merge_keys(group: &str, kind: &str) -> &'static dyn MergeKeys {
     match (group, kind) {
         ("", "Service") => &SERVICE,

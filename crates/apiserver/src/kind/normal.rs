@@ -1,15 +1,15 @@
-//! The form that an object has after Go decoded and encoded it: no nulls, no empty lists and string
-//! maps, no zero values that `omitempty` leaves out, canonical quantities and times.
+//! The representation that an object has after Go decoded and encoded it: no nulls, no empty lists
+//! and string maps, no zero values that `omitempty` omits, canonical quantities and times.
 //!
-//! It knows field names, not types: a name means the same in all built-in kinds, with the
-//! exceptions that kinds restore in their defaults.
+//! This module knows field names, not types: a name means the same in all built-in kinds, except
+//! for what kinds restore in their defaults.
 
 use api_meta::{quantity, time};
 use serde_json::Value;
 
 use crate::fields::Object;
 
-/// Maps from text to text.
+/// Maps from string to string.
 const TEXT_MAPS: &[&str] = &[
     "annotations",
     "attachmentMetadata",
@@ -22,7 +22,7 @@ const TEXT_MAPS: &[&str] = &[
     "stringData",
     "volumeAttributes",
 ];
-/// Maps from text to quantity.
+/// Maps from string to quantity.
 const QUANTITY_MAPS: &[&str] = &[
     "allocatable",
     "allocatedResources",
@@ -61,7 +61,7 @@ const TIMES: &[&str] = &[
     "time",
     "timeAdded",
 ];
-/// Left out when false.
+/// Omitted when false.
 const FALSE_OMITTED: &[&str] = &[
     "hostIPC",
     "hostNetwork",
@@ -74,7 +74,7 @@ const FALSE_OMITTED: &[&str] = &[
     "tty",
     "unschedulable",
 ];
-/// Left out when zero.
+/// Omitted when zero.
 const ZERO_OMITTED: &[&str] = &[
     "active",
     "availableReplicas",
@@ -90,7 +90,7 @@ const ZERO_OMITTED: &[&str] = &[
     "updatedNumberScheduled",
     "updatedReplicas",
 ];
-/// Left out when empty.
+/// Omitted when empty.
 const EMPTY_OMITTED: &[&str] = &[
     "completedIndexes",
     "currentRevision",
@@ -114,18 +114,18 @@ const EMPTY_OMITTED: &[&str] = &[
     "workingDir",
 ];
 
-/// Brings `object` into that form. Idempotent.
+/// Normalizes an object in place, except for the top-level fields in `opaque`. Idempotent.
 pub fn normalize(object: &mut Value, opaque: &[&str]) {
     let Some(object) = object.as_object_mut() else { return };
-    object.retain(|field, value| opaque.contains(&field.as_str()) || keep(field, value));
+    object.retain(|field, value| opaque.contains(&field.as_str()) || normalize_field(field, value));
 }
 
 fn normalize_map(object: &mut Object) {
-    object.retain(|field, value| keep(field, value));
+    object.retain(|field, value| normalize_field(field, value));
 }
 
-/// Normalises the value of a field; false when the field goes.
-fn keep(field: &str, value: &mut Value) -> bool {
+/// Normalizes the value of a field; `false` when the field is omitted.
+fn normalize_field(field: &str, value: &mut Value) -> bool {
     match value {
         Value::Null => false,
         Value::Bool(value) => *value || !FALSE_OMITTED.contains(&field),
@@ -170,7 +170,7 @@ fn keep(field: &str, value: &mut Value) -> bool {
     }
 }
 
-/// In a map from text to text, null is the empty text.
+/// In a map from string to string, null is the empty string.
 fn fill_texts(map: &mut Object) {
     for value in map.values_mut().filter(|value| value.is_null()) {
         *value = Value::String(String::new());
@@ -183,12 +183,12 @@ fn canonicalize(text: &mut String) {
     }
 }
 
-/// As [`quantity_problem`], of the spec and then of the status.
+/// [`quantity_problem`] of the spec, then of the status.
 pub fn quantity_problem_of_both(object: &Value) -> Option<String> {
     ["spec", "status"].iter().find_map(|part| quantity_problem(&object[part]))
 }
 
-/// The complaint about the first quantity below `value` that is none.
+/// The problem of the first invalid quantity below `value`; `None` when all are valid.
 pub fn quantity_problem(value: &Value) -> Option<String> {
     let problem = |value: &Value| {
         quantity::canonical(value).is_none().then(|| quantity::QuantityError.to_string())

@@ -1,18 +1,18 @@
-//! Audit events, by what became of them.
+//! Counts audit events by outcome.
 
 use prometheus::{IntCounter, IntCounterVec, Registry};
 
 use super::counters;
 
-/// Counts them.
+/// The counters of audit events.
 pub struct AuditCounts {
     /// Written or queued.
     pub events: IntCounter,
-    /// Those of them whose request was none of this API, by what it was.
+    /// Those of them whose request was not for this API, by the kind of the event.
     pub outside: IntCounterVec,
-    /// Of callers without credentials: counted instead of written.
+    /// Events of callers without credentials that were counted instead of written.
     pub suppressed: IntCounter,
-    /// Nobody will read them.
+    /// Events that did not reach the log.
     pub lost: IntCounterVec,
 }
 

@@ -1,4 +1,4 @@
-//! What mutating policies are counted by.
+//! The metrics of mutating policies.
 
 use std::time::Duration;
 
@@ -6,16 +6,18 @@ use prometheus::{HistogramVec, IntCounterVec, Registry};
 
 use super::{counters, histograms};
 
-/// Seconds; upstream's bounds for one expression.
+/// Seconds: the buckets of kube-apiserver for one expression.
 const BUCKETS: &[f64] = &[0.000_000_5, 0.001, 0.01, 0.1, 1.0];
 const LABELS: [&str; 3] = ["policy", "policy_binding", "error_type"];
 
+/// Evaluations of mutations.
 pub struct Mutations {
     checks: IntCounterVec,
     durations: HistogramVec,
 }
 
 impl Mutations {
+    /// Registers the metrics.
     pub fn new(all: &Registry) -> Self {
         Self {
             checks: counters(
@@ -34,8 +36,8 @@ impl Mutations {
         }
     }
 
-    /// Labels in the order of [`LABELS`].
-    pub fn evaluated(&self, labels: [&str; 3], took: Duration) {
+    /// Records one evaluation. The labels have the order of [`LABELS`].
+    pub fn record(&self, labels: [&str; 3], took: Duration) {
         self.checks.with_label_values(&labels).inc();
         self.durations.with_label_values(&labels).observe(took.as_secs_f64());
     }

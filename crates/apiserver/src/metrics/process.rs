@@ -1,4 +1,4 @@
-//! What the process uses, read from `/proc` when somebody asks.
+//! The resources that the process uses, read from `/proc` when metrics are collected.
 
 use prometheus::{Gauge, Opts, Registry};
 
@@ -7,6 +7,7 @@ const TICKS_PER_SECOND: f64 = 100.0;
 /// Bytes in a page where `/proc` counts pages.
 const PAGE_SIZE: f64 = 4096.0;
 
+/// The `process_*` metrics, named like those of the Go client of Prometheus.
 pub struct Process {
     cpu: prometheus::Counter,
     resident: Gauge,
@@ -17,6 +18,7 @@ pub struct Process {
 }
 
 impl Process {
+    /// Registers the metrics.
     pub fn new(all: &Registry) -> Self {
         let gauge = |name: &str, help: &str| made!(all, Gauge::new(name, help));
         Self {
@@ -35,8 +37,8 @@ impl Process {
         }
     }
 
-    /// Reads the figures. What cannot be read stays as it was.
-    pub fn look(&self) {
+    /// Updates the figures. Those that cannot be read stay unchanged.
+    pub fn update(&self) {
         if let Some(stat) = read("/proc/self/stat").as_deref().and_then(Stat::parse) {
             self.cpu.inc_by((stat.cpu_seconds - self.cpu.get()).max(0.0));
             self.resident.set(stat.resident_bytes);
@@ -47,7 +49,7 @@ impl Process {
             }
         }
         if let Ok(entries) = std::fs::read_dir("/proc/self/fd") {
-            // One of them is this look's own.
+            // One of them belongs to this reading itself.
             self.open_files.set((entries.count() as f64 - 1.0).max(0.0));
         }
         if let Some(max) = read("/proc/self/limits").as_deref().and_then(files_max) {
@@ -96,7 +98,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_programs_do_not_confuse_the_reading() {
+    fn parentheses_in_program_names_do_not_break_parsing() {
         let text = "7 (a) b) S 1 7 7 0 -1 4194560 1 0 0 0 250 50 0 0 20 0 1 0 1000 8192 3 0";
         let stat = Stat {
             cpu_seconds: 3.0,

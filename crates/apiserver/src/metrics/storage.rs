@@ -1,4 +1,4 @@
-//! A storage whose operations are timed, by the resource that they are about.
+//! A storage that measures the time of its operations, by the resource of the key.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use storage::{
 
 use super::Metrics;
 
-/// What is timed of one resource.
+/// The histograms of one resource.
 struct Timed {
     get: Histogram,
     list: Histogram,
@@ -24,12 +24,12 @@ struct Timed {
     delete: Histogram,
 }
 
-/// By the prefix of the keys.
+/// The histograms of all resources, by the prefix of their keys.
 #[derive(Default)]
 pub struct Timers(RwLock<BTreeMap<String, Arc<Timed>>>);
 
 impl Timers {
-    /// Operations on keys under `prefix` count for this resource from now on.
+    /// From now on, operations on keys under `prefix` count for this resource.
     pub fn add(&self, metrics: &Metrics, prefix: &str, group: &str, resource: &str) {
         let of = |operation| metrics.storage.with_label_values(&[group, operation, resource]);
         let timed = Timed {
@@ -42,7 +42,7 @@ impl Timers {
         self.0.write().insert(prefix.to_owned(), Arc::new(timed));
     }
 
-    fn of(&self, key: &str) -> Option<Arc<Timed>> {
+    fn timed_resource(&self, key: &str) -> Option<Arc<Timed>> {
         let timers = self.0.read();
         let upto = (std::ops::Bound::Unbounded, std::ops::Bound::Included(key));
         let (prefix, timed) = timers.range::<str, _>(upto).next_back()?;
@@ -50,14 +50,14 @@ impl Timers {
     }
 }
 
-/// See the module.
+/// Delegates to `inner`, and records how long get, list, create, update and delete take.
 pub struct TimedStorage {
     pub inner: Arc<dyn Storage>,
     pub timers: Arc<Timers>,
 }
 
 impl TimedStorage {
-    /// Waits for an operation on `key`, and notes how long it took.
+    /// Waits for an operation on `key`, and records how long it took.
     async fn time<T: Send>(
         &self,
         key: &str,
@@ -65,11 +65,11 @@ impl TimedStorage {
         operation: impl Future<Output = T> + Send,
     ) -> T {
         let begun = Instant::now();
-        let outcome = operation.await;
-        if let Some(timed) = self.timers.of(key) {
+        let result = operation.await;
+        if let Some(timed) = self.timers.timed_resource(key) {
             which(&timed).observe(begun.elapsed().as_secs_f64());
         }
-        outcome
+        result
     }
 }
 

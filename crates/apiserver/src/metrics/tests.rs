@@ -1,4 +1,4 @@
-//! The text, read by a parser of others.
+//! The text, parsed by an independent parser.
 
 use http::Method;
 use prometheus_parse::{Scrape, Value};
@@ -27,12 +27,12 @@ fn scrape(text: &str) -> Scrape {
     scrape
 }
 
-fn value(scrape: &Scrape, name: &str, wanted: &[(&str, &str)]) -> f64 {
+fn value(scrape: &Scrape, name: &str, expected: &[(&str, &str)]) -> f64 {
     let found = scrape.samples.iter().find(|sample| {
         let fits = |(key, value): &(&str, &str)| sample.labels.get(key) == Some(*value);
-        sample.metric == name && wanted.iter().all(fits)
+        sample.metric == name && expected.iter().all(fits)
     });
-    match &found.unwrap_or_else(|| panic!("no {name} {wanted:?}")).value {
+    match &found.unwrap_or_else(|| panic!("no {name} {expected:?}")).value {
         Value::Counter(value) | Value::Gauge(value) | Value::Untyped(value) => *value,
         Value::Histogram(buckets) => buckets.last().unwrap().count,
         other => panic!("{name} is {other:?}"),
@@ -40,16 +40,16 @@ fn value(scrape: &Scrape, name: &str, wanted: &[(&str, &str)]) -> f64 {
 }
 
 #[test]
-fn requests_are_told_by_upstreams_names_and_labels() {
+fn requests_are_counted_with_the_names_and_labels_of_kube_apiserver() {
     let metrics = Metrics::default();
     let list = labels(&Method::GET, "/api/v1/namespaces/x/pods", true);
-    metrics.answered(&list, 200, Duration::from_millis(30));
-    metrics.answered(&list, 200, Duration::from_millis(30));
+    metrics.record_response(&list, 200, Duration::from_millis(30));
+    metrics.record_response(&list, 200, Duration::from_millis(30));
     let create = labels(&Method::POST, "/apis/apps/v1/namespaces/x/deployments?dryRun=All", true);
-    metrics.answered(&create, 422, Duration::from_millis(3));
+    metrics.record_response(&create, 422, Duration::from_millis(3));
     let unknown = labels(&Method::GET, "/api/v1/whatever-\"you\\like", false);
-    metrics.answered(&unknown, 404, Duration::from_millis(1));
-    metrics.answered(&labels(&Method::GET, "/readyz", false), 200, Duration::from_millis(1));
+    metrics.record_response(&unknown, 404, Duration::from_millis(1));
+    metrics.record_response(&labels(&Method::GET, "/readyz", false), 200, Duration::from_millis(1));
     let held = metrics.in_flight(true);
     metrics.set_objects("apps", "deployments", 7);
     let scrape = scrape(&metrics.text());
@@ -82,7 +82,7 @@ fn requests_are_told_by_upstreams_names_and_labels() {
 }
 
 #[test]
-fn the_process_is_told() {
+fn the_metrics_of_the_process_are_exported() {
     let scrape = scrape(&Metrics::default().text());
     assert!(value(&scrape, "process_resident_memory_bytes", &[]) > 1e6);
     assert!(value(&scrape, "process_open_fds", &[]) >= 3.0);
@@ -98,7 +98,7 @@ fn to_name_and_count_a_request_takes_little() {
     let begun = std::time::Instant::now();
     for _ in 0..COUNT {
         let list = labels(&Method::GET, "/api/v1/namespaces/x/pods", true);
-        metrics.answered(&list, 200, Duration::from_millis(30));
+        metrics.record_response(&list, 200, Duration::from_millis(30));
     }
     let cost = begun.elapsed() / COUNT;
     println!("{} ns each", cost.as_nanos());

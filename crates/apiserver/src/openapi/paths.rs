@@ -1,5 +1,5 @@
-//! Paths with their operations. kubectl finds out from them which query parameters a kind's PATCH
-//! takes.
+//! The paths of the documents, with their operations. kubectl finds in them which query parameters
+//! PATCH of a kind accepts.
 
 use serde_json::{Map, Value, json};
 
@@ -11,40 +11,40 @@ const PLAIN_PATCHES: [&str; 2] = ["application/json-patch+json", "application/me
 const STRATEGIC_MERGE_PATCH: &str = "application/strategic-merge-patch+json";
 const APPLY_PATCH: &str = "application/apply-patch+yaml";
 
-/// `/api/v1` or `/apis/<group>/<version>`.
+/// The root path of a version: `/api/v1` or `/apis/<group>/<version>`.
 pub fn root(group: &str, version: &str) -> String {
     if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
 }
 
-/// All paths of a resource.
-pub fn of_resource(resource: &Resource) -> Map<String, Value> {
+/// All paths of a resource, by path.
+pub fn resource_paths(resource: &Resource) -> Map<String, Value> {
     let root = root(&resource.group, &resource.version);
     let plural = &resource.plural;
     let home = if resource.namespaced { "/namespaces/{namespace}" } else { "" };
     let mut paths = Map::new();
     let collection = [("get", "list"), ("post", "create"), ("delete", "deletecollection")];
     let item = [("get", "get"), ("put", "update"), ("delete", "delete"), ("patch", "patch")];
-    let scope = Scope { resource, sub: None, namespaced: resource.namespaced };
+    let scope = PathScope { resource, sub: None, namespaced: resource.namespaced };
     insert(&mut paths, format!("{root}{home}/{plural}"), &scope, &collection, false);
     insert(&mut paths, format!("{root}{home}/{plural}/{{name}}"), &scope, &item, true);
     if resource.namespaced {
-        let all = Scope { namespaced: false, ..scope };
+        let all = PathScope { namespaced: false, ..scope };
         let list = [("get", "list")];
         insert(&mut paths, format!("{root}/{plural}"), &all, &list, false);
     }
     let methods = [("get", "get"), ("post", "create"), ("put", "update"), ("patch", "patch")];
-    // What is connected to has no body that a definition describes.
+    // Connections have no body that a definition describes.
     let is_described = |sub: &&Subresource| !matches!(sub.handler, SubresourceHandler::Connect);
     for sub in resource.subresources.iter().filter(is_described) {
-        let scope = Scope { resource, sub: Some(sub), namespaced: resource.namespaced };
+        let scope = PathScope { resource, sub: Some(sub), namespaced: resource.namespaced };
         let path = format!("{root}{home}/{plural}/{{name}}/{}", sub.name);
         insert(&mut paths, path, &scope, &methods, true);
     }
     paths
 }
 
-/// The document of a version itself.
-pub fn of_version(group: &str, version: &str) -> (String, Value) {
+/// The path of the discovery document of a version, and its item.
+pub fn version_path(group: &str, version: &str) -> (String, Value) {
     let list = json!({"schema": reference(&meta("APIResourceList"))});
     let content: Map<String, Value> =
         Typed::Yes.media_types().iter().map(|media| ((*media).to_owned(), list.clone())).collect();
@@ -60,14 +60,14 @@ pub fn of_version(group: &str, version: &str) -> (String, Value) {
 }
 
 #[derive(Clone, Copy)]
-struct Scope<'a> {
+struct PathScope<'a> {
     resource: &'a Resource,
     sub: Option<&'a Subresource>,
     /// The path has a namespace.
     namespaced: bool,
 }
 
-impl Scope<'_> {
+impl PathScope<'_> {
     fn verbs(&self) -> &[&'static str] {
         self.sub.map_or(&self.resource.verbs, |sub| &sub.verbs)
     }
@@ -77,7 +77,7 @@ impl Scope<'_> {
             _ => gvk(&self.resource.group, &self.resource.version, &self.resource.kind),
         }
     }
-    /// Name of the definition of bodies.
+    /// Name of the definition of the bodies.
     fn body(&self) -> String {
         let other = self.sub.and_then(|sub| sub.gvk);
         match other.map(|(group, version, kind)| schemas::builtin(group, version, kind)) {
@@ -90,7 +90,7 @@ impl Scope<'_> {
 fn insert(
     paths: &mut Map<String, Value>,
     path: String,
-    scope: &Scope<'_>,
+    scope: &PathScope<'_>,
     methods: &[(&str, &str)],
     named: bool,
 ) {
@@ -117,10 +117,10 @@ fn insert(
     paths.insert(path, Value::Object(entry));
 }
 
-fn operation(scope: &Scope<'_>, verb: &str) -> Value {
+fn operation(scope: &PathScope<'_>, verb: &str) -> Value {
     let resource = scope.resource;
     let body = scope.body();
-    let (answer, codes) = match verb {
+    let (response_type, codes) = match verb {
         "list" => (format!("{body}List"), &["200"][..]),
         "deletecollection" => (meta("Status"), &["200"][..]),
         "delete" => (meta("Status"), &["200", "202"][..]),
@@ -130,7 +130,7 @@ fn operation(scope: &Scope<'_>, verb: &str) -> Value {
     };
     let mut responses = Map::new();
     for code in codes {
-        responses.insert((*code).to_owned(), response(scope, code, &answer, verb));
+        responses.insert((*code).to_owned(), response(scope, code, &response_type, verb));
     }
     responses.insert("401".to_owned(), json!({"description": "Unauthorized"}));
     let action = match verb {
@@ -146,7 +146,7 @@ fn operation(scope: &Scope<'_>, verb: &str) -> Value {
         "x-kubernetes-action": action,
         "x-kubernetes-group-version-kind": scope.kind(),
     });
-    // Clients that write the document again leave an empty list out.
+    // Clients that encode the document again omit an empty list.
     let parameters = parameters(verb);
     if !parameters.is_empty() {
         operation["parameters"] = parameters.into();
@@ -157,10 +157,10 @@ fn operation(scope: &Scope<'_>, verb: &str) -> Value {
     operation
 }
 
-fn response(scope: &Scope<'_>, code: &str, answer: &str, verb: &str) -> Value {
+fn response(scope: &PathScope<'_>, code: &str, response_type: &str, verb: &str) -> Value {
     let typed = Typed::from(scope.resource.has_protobuf(scope.sub));
     let watches = if verb == "list" { typed.watch_media_types() } else { &[] };
-    let schema = json!({"schema": reference(answer)});
+    let schema = json!({"schema": reference(response_type)});
     let media = typed.media_types().iter().chain(watches);
     let content: Map<String, Value> =
         media.map(|media| ((*media).to_owned(), schema.clone())).collect();
@@ -172,7 +172,7 @@ fn response(scope: &Scope<'_>, code: &str, answer: &str, verb: &str) -> Value {
     json!({"description": text, "content": content})
 }
 
-fn request_body(scope: &Scope<'_>, verb: &str, body: &str) -> Option<Value> {
+fn request_body(scope: &PathScope<'_>, verb: &str, body: &str) -> Option<Value> {
     let schema = |name: &str| json!({"schema": reference(name)});
     Some(match verb {
         "create" | "update" => json!({"required": true, "content": {"*/*": schema(body)}}),
@@ -253,7 +253,7 @@ fn list_parameters() -> Vec<Value> {
     ]
 }
 
-fn description(scope: &Scope<'_>, verb: &str) -> String {
+fn description(scope: &PathScope<'_>, verb: &str) -> String {
     let kind = &scope.resource.kind;
     let part = scope.sub.map(|sub| format!("{} of ", sub.name)).unwrap_or_default();
     let a = if kind.starts_with(['A', 'E', 'I', 'O', 'U']) { "an" } else { "a" };
@@ -268,7 +268,7 @@ fn description(scope: &Scope<'_>, verb: &str) -> String {
     }
 }
 
-fn operation_id(scope: &Scope<'_>, verb: &str) -> String {
+fn operation_id(scope: &PathScope<'_>, verb: &str) -> String {
     let resource = scope.resource;
     let of = if verb == "deletecollection" { "Collection" } else { "" };
     let verb = match verb {
@@ -277,11 +277,11 @@ fn operation_id(scope: &Scope<'_>, verb: &str) -> String {
         "deletecollection" => "delete",
         other => other,
     };
-    let place = format!("{}{}{of}", camel(&resource.group), upper_first(&resource.version));
+    let version_name = format!("{}{}{of}", camel(&resource.group), upper_first(&resource.version));
     let namespaced = if scope.namespaced { "Namespaced" } else { "" };
     let all = if resource.namespaced && !scope.namespaced { "ForAllNamespaces" } else { "" };
     let sub = scope.sub.map(|sub| upper_first(sub.name)).unwrap_or_default();
-    format!("{verb}{place}{namespaced}{}{sub}{all}", resource.kind)
+    format!("{verb}{version_name}{namespaced}{}{sub}{all}", resource.kind)
 }
 
 /// `rbac.authorization.k8s.io` → `RbacAuthorization`; the core group is `Core`.

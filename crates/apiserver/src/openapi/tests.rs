@@ -1,11 +1,11 @@
-//! What clients look for in the documents: hashes, query parameters, references, merge rules.
+//! What clients need from the documents: hashes, query parameters, references, merge rules.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::{Encoding, OpenApi};
-use crate::aggregation::Table;
+use crate::aggregation::ApiServiceTable;
 use crate::catalog::Catalog;
 use crate::custom::{definition_resource, desired_status, resources_of};
 use crate::resource::Resource;
@@ -80,7 +80,7 @@ fn v3(path: &str) -> Value {
 fn the_index_leads_to_every_document_by_its_hash() {
     let openapi = OpenApi::new("v1.36.3");
     let index: Value =
-        serde_json::from_slice(&openapi.index(&catalog(), &Table::default())).unwrap();
+        serde_json::from_slice(&openapi.index(&catalog(), &ApiServiceTable::default())).unwrap();
     let paths: Vec<&String> = index["paths"].as_object().unwrap().keys().collect();
     let expected = [
         "api",
@@ -113,12 +113,12 @@ fn only_the_documents_of_a_changed_definition_change() {
     let hash = |catalog: &Catalog, path: &str| openapi.v3_hash(catalog, path).unwrap();
     assert_ne!(hash(&before, "apis/ex.org/v1"), hash(&after, "apis/ex.org/v1"));
     assert_eq!(hash(&before, "api/v1"), hash(&after, "api/v1"));
-    let hash2 = |catalog: &Catalog| openapi.v2_hash(catalog, &Table::default());
+    let hash2 = |catalog: &Catalog| openapi.v2_hash(catalog, &ApiServiceTable::default());
     assert_ne!(hash2(&before), hash2(&after));
 }
 
 #[test]
-fn a_patch_tells_which_query_parameters_it_takes() {
+fn the_patch_operation_lists_its_query_parameters() {
     let core = v3("api/v1");
     let patch = &core["paths"]["/api/v1/namespaces/{namespace}/pods/{name}"]["patch"];
     assert_eq!(patch["x-kubernetes-action"], "patch");
@@ -141,7 +141,7 @@ fn a_patch_tells_which_query_parameters_it_takes() {
 }
 
 #[test]
-fn every_reference_of_a_document_leads_somewhere() {
+fn every_reference_of_a_document_resolves() {
     fn references<'a>(value: &'a Value, out: &mut Vec<&'a str>) {
         match value {
             Value::Object(map) => {
@@ -152,7 +152,7 @@ fn every_reference_of_a_document_leads_somewhere() {
             _ => {}
         }
     }
-    let v2 = OpenApi::new("v1.36.3").v2(&catalog(), &Table::default(), Encoding::Json);
+    let v2 = OpenApi::new("v1.36.3").v2(&catalog(), &ApiServiceTable::default(), Encoding::Json);
     let v2: Value = serde_json::from_slice(&v2.plain()).unwrap();
     let documents = [
         (v3("api/v1"), "/components/schemas/"),
@@ -210,13 +210,13 @@ fn custom_types_are_published_with_metadata() {
     assert!(foo["properties"]["kind"]["description"].is_string());
     let reference = "#/components/schemas/io.k8s.apimachinery.pkg.apis.meta.v1.ObjectMeta";
     assert_eq!(foo["properties"]["metadata"]["allOf"][0]["$ref"], reference);
-    // v3 keeps what v2 has no words for.
+    // v3 contains what v2 has no keywords for.
     assert_eq!(foo["properties"]["spec"]["properties"]["n"]["nullable"], true);
-    let v2 = OpenApi::new("v1.36.3").v2(&catalog(), &Table::default(), Encoding::Json);
+    let v2 = OpenApi::new("v1.36.3").v2(&catalog(), &ApiServiceTable::default(), Encoding::Json);
     let v2: Value = serde_json::from_slice(&v2.plain()).unwrap();
     let foo = &v2["definitions"]["org.ex.v1.Foo"];
     let spec = &foo["properties"]["spec"]["properties"];
-    // Whoever checks a null or any field against a type would refuse it.
+    // A client that checks a null or an arbitrary field against a type would reject it.
     assert_eq!(spec["n"], json!({}));
     assert_eq!(spec["free"], json!({"x-kubernetes-preserve-unknown-fields": true}));
     for name in ["org.ex.v1.Foo", "org.ex.v1.FooList"] {
@@ -239,7 +239,7 @@ fn a_custom_type_that_may_have_any_field_is_published_as_a_plain_object_in_v2() 
     version["schema"]["openAPIV3Schema"]["x-kubernetes-preserve-unknown-fields"] = true.into();
     let open = resources_of(&definition, &Arc::default(), |_| Arc::new(NoScale)).remove(0);
     let catalog = catalog().with(open);
-    let v2 = OpenApi::new("v1.36.3").v2(&catalog, &Table::default(), Encoding::Json);
+    let v2 = OpenApi::new("v1.36.3").v2(&catalog, &ApiServiceTable::default(), Encoding::Json);
     let v2: Value = serde_json::from_slice(&v2.plain()).unwrap();
     let kind = json!([{"group": "ex.org", "version": "v1", "kind": "Foo"}]);
     let expected = json!({
@@ -271,7 +271,7 @@ fn an_operation_without_parameters_has_no_list_of_them() {
 }
 
 #[test]
-fn kept_documents_are_bounded() {
+fn cached_documents_are_bounded() {
     let mut openapi = OpenApi::new("v1.36.3");
     let first = openapi.v3(&catalog(), "apis/ex.org/v1", Encoding::Json).unwrap();
     let again = openapi.v3(&catalog(), "apis/ex.org/v1", Encoding::Json).unwrap();
@@ -279,15 +279,15 @@ fn kept_documents_are_bounded() {
     let protobuf = openapi.v3(&catalog(), "apis/ex.org/v1", Encoding::Protobuf).unwrap();
     assert_eq!(protobuf.hash, first.hash);
     assert_ne!(protobuf.plain(), first.plain());
-    openapi.kept_bytes_max = first.gzipped().len() * 5 / 2;
+    openapi.cached_bytes_max = first.gzipped().len() * 5 / 2;
     for note in ["one", "two", "three", "four"] {
         let schema = json!({"type": "object", "description": note});
         openapi.v3(&catalog().with(foo(schema)), "apis/ex.org/v1", Encoding::Json).unwrap();
     }
-    let kept = openapi.kept.lock();
-    let size: usize = kept.iter().map(|document| document.gzipped.len()).sum();
-    assert!((1..=openapi.kept_bytes_max).contains(&size));
-    assert!(!kept.iter().any(|document| document.hash == first.hash));
+    let cache = openapi.cache.lock();
+    let size: usize = cache.iter().map(|document| document.gzipped.len()).sum();
+    assert!((1..=openapi.cached_bytes_max).contains(&size));
+    assert!(!cache.iter().any(|document| document.hash == first.hash));
 }
 
 #[test]

@@ -1,5 +1,5 @@
-//! The older form: Swagger 2, one document for everything. It says less; what it cannot say is left
-//! out.
+//! The older format: Swagger 2, one document for everything. It expresses less than v3; what it
+//! cannot express is omitted.
 
 use serde_json::{Map, Value, json};
 
@@ -8,14 +8,14 @@ const V2_REFERENCES: &str = "#/definitions/";
 /// Keywords of v3 that v2 does not have.
 const DROPPED: [&str; 6] = ["nullable", "oneOf", "anyOf", "allOf", "not", "default"];
 
-/// The document made of v3's paths and definitions.
+/// The v2 document made from the paths and the definitions of v3.
 pub fn document(info: Value, paths: Map<String, Value>, schemas: Map<String, Value>) -> Value {
     let definitions: Map<String, Value> = schemas
         .into_iter()
         .map(|(name, schema)| {
             let schema = match opaque_kind(&schema) {
                 Some(opaque) => opaque,
-                None => narrowed(schema),
+                None => narrow_schema(schema),
             };
             (name, schema)
         })
@@ -31,8 +31,8 @@ pub fn document(info: Value, paths: Map<String, Value>, schemas: Map<String, Val
     })
 }
 
-/// A kind whose objects may have any field, as kube-apiserver publishes it: kubectl would refuse
-/// every field that is not among declared ones. `None` for other definitions.
+/// A kind whose objects may have any field, as kube-apiserver publishes it: kubectl would reject
+/// every field that is not declared. `None` for other definitions.
 fn opaque_kind(schema: &Value) -> Option<Value> {
     let kind = schema.get("x-kubernetes-group-version-kind")?;
     if schema.get("x-kubernetes-preserve-unknown-fields") != Some(&Value::Bool(true)) {
@@ -45,12 +45,12 @@ fn opaque_kind(schema: &Value) -> Option<Value> {
     Some(opaque)
 }
 
-fn narrowed(mut schema: Value) -> Value {
+fn narrow_schema(mut schema: Value) -> Value {
     narrow(&mut schema);
     schema
 }
 
-/// Brings a schema into the words of v2.
+/// Converts a schema to the keywords of v2.
 fn narrow(schema: &mut Value) {
     let Some(map) = schema.as_object_mut() else {
         return;
@@ -59,7 +59,7 @@ fn narrow(schema: &mut Value) {
     if int_or_string || is_quantity(map) {
         map.insert("type".to_owned(), "string".into());
     }
-    // A reference was wrapped only to stand beside a description.
+    // A reference was wrapped only because it has a description.
     let wrapped = map
         .get("allOf")
         .and_then(Value::as_array)
@@ -69,7 +69,7 @@ fn narrow(schema: &mut Value) {
         map.insert("$ref".to_owned(), reference);
     }
     let is_true = |key: &str| map.get(key) == Some(&Value::Bool(true));
-    // Declaring what there may be of it would have clients refuse null, or drop other fields.
+    // Clients would reject null, or drop fields that are not declared.
     let opaque = is_true("nullable") || is_true("x-kubernetes-preserve-unknown-fields");
     let typeless = opaque || is_true("x-kubernetes-int-or-string");
     for keyword in DROPPED {
@@ -93,8 +93,8 @@ fn narrow(schema: &mut Value) {
 }
 
 fn is_quantity(map: &Map<String, Value>) -> bool {
-    let forms = map.get("oneOf").and_then(Value::as_array).map(Vec::as_slice);
-    matches!(forms, Some([a, b]) if a["type"] == "string" && b["type"] == "number")
+    let types = map.get("oneOf").and_then(Value::as_array).map(Vec::as_slice);
+    matches!(types, Some([a, b]) if a["type"] == "string" && b["type"] == "number")
         && !map.contains_key("type")
 }
 
@@ -153,7 +153,7 @@ fn operation(mut operation: Value) -> Value {
     operation
 }
 
-/// A parameter's type stands in the parameter itself.
+/// In v2, the type of a parameter is a member of the parameter itself.
 fn parameter(parameter: Value) -> Value {
     let Value::Object(mut map) = parameter else {
         return parameter;

@@ -1,4 +1,4 @@
-//! What is used of a quota now, counted from the objects that there are.
+//! The usage of a quota, counted from the present objects.
 
 use std::collections::BTreeSet;
 
@@ -8,15 +8,14 @@ use serde_json::{Value, json};
 
 use super::amounts::{self, Amounts};
 use super::{scope, usage};
-use crate::registry::{ListQuery, Registry, Version};
+use crate::registry::{ListQuery, ReadVersion, Registry};
 use crate::resource::Backend;
 
 /// The status that a ResourceQuota should have: its limits, and what the objects of its namespace
-/// take of them. For quota controllers; counted from the caches, so a write that is under way
-/// may be missing.
+/// use. For quota controllers. It is counted from the caches, so a concurrent write may be missing.
 ///
 /// # Errors
-/// Those of a list.
+/// Those of [`Registry::list`]: retry later.
 pub async fn status(registry: &Registry, quota: &Value) -> Result<Value, Status> {
     let namespace = quota["metadata"]["namespace"].as_str().unwrap_or_default();
     let hard = amounts::of(&quota["spec"]["hard"]);
@@ -34,7 +33,7 @@ pub async fn status(registry: &Registry, quota: &Value) -> Result<Value, Status>
         for name in &measured {
             used.entry((*name).clone()).or_insert(Quantity::from_whole(0));
         }
-        let query = ListQuery { version: Version::Any, ..ListQuery::all(namespace) };
+        let query = ListQuery { version: ReadVersion::Any, ..ListQuery::all(namespace) };
         for object in registry.list(resource, &query).await?.items {
             let object = object.value();
             if scope::covers(quota, resource, &object) {

@@ -1,4 +1,4 @@
-//! What a pod takes: the requests and limits of its containers, as long as it has not ended.
+//! The usage of a pod: the requests and limits of its containers, until it has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,18 +12,18 @@ use crate::fields::{items, str_of};
 const REQUESTS: &str = "requests.";
 const LIMITS: &str = "limits.";
 const HUGE_PAGES: &str = "hugepages-";
-/// What quotas limit of both requests and limits; a bare name is the request.
+/// Resources that quotas limit as requests and as limits; a bare name is the request.
 const COMPUTE: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// Quotas of these require that every container states them.
+/// Quotas of these require that every container specifies them.
 const STATED: [&str; 6] =
     ["cpu", "memory", "requests.cpu", "requests.memory", "limits.cpu", "limits.memory"];
 
-/// Whether it ends by itself: the scope `Terminating`.
+/// Whether the pod has a deadline: the scope `Terminating`.
 pub fn is_bounded(pod: &Value) -> bool {
     pod["spec"]["activeDeadlineSeconds"].as_i64().is_some_and(|seconds| seconds >= 0)
 }
 
-/// Whether pods can take something of what the name limits.
+/// Whether pods can use the resource of this name.
 pub fn is_measured(name: &str) -> bool {
     let request = name.strip_prefix(REQUESTS);
     let limit = name.strip_prefix(LIMITS);
@@ -33,12 +33,13 @@ pub fn is_measured(name: &str) -> bool {
         || request.is_some_and(is_extended)
 }
 
-/// Resources that others than Kubernetes define, such as devices.
+/// Resources that are not defined by Kubernetes itself, such as devices.
 fn is_extended(name: &str) -> bool {
     name.contains('/') && !name.contains("kubernetes.io/")
         || name.starts_with("deviceclass.resource.kubernetes.io/")
 }
 
+/// Adds what a pod uses, under the names of quotas; nothing once it has ended.
 pub fn add_usage(pod: &Value, taken: &mut Amounts) {
     if has_ended(pod) {
         return;
@@ -54,10 +55,10 @@ pub fn add_usage(pod: &Value, taken: &mut Amounts) {
         }
     }
     taken.insert("pods".to_owned(), Quantity::from_whole(1));
-    taken.extend(named(&requests, &limits));
+    taken.extend(quota_names(&requests, &limits));
 }
 
-/// Ended, or past the time that it had to stop.
+/// Ended, or terminating beyond its grace period.
 fn has_ended(pod: &Value) -> bool {
     if matches!(str_of(&pod["status"]["phase"]), "Failed" | "Succeeded") {
         return true;
@@ -72,8 +73,8 @@ fn has_ended(pod: &Value) -> bool {
     end.is_ok_and(|end| Timestamp::now() > end)
 }
 
-/// Under the names that quotas use.
-fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
+/// The amounts under the names that quotas use.
+fn quota_names(requests: &Amounts, limits: &Amounts) -> Amounts {
     let mut all = Amounts::new();
     for (name, amount) in requests {
         let counted = COMPUTE.contains(&name.as_str()) || name.starts_with(HUGE_PAGES);
@@ -90,8 +91,9 @@ fn named(requests: &Amounts, limits: &Amounts) -> Amounts {
     all
 }
 
-/// The most that runs at once: all containers beside those started before them that stay, or one of
-/// the others that come before. What the pod states as a whole replaces it.
+/// The most that is used at once: all containers together with the sidecars, or one of the other
+/// init containers together with the sidecars started before it. What the pod specifies as a whole
+/// replaces it. `field` is `requests` or `limits`.
 pub fn all_containers(spec: &Value, field: &str) -> Amounts {
     let own = |container: &Value| amounts::of(&container["resources"][field]);
     let mut total = Amounts::new();
@@ -116,13 +118,14 @@ pub fn all_containers(spec: &Value, field: &str) -> Amounts {
     total
 }
 
-/// What can be stated for a pod as a whole.
+/// Resources that can be specified for a pod as a whole.
 fn is_of_whole_pods(name: &str) -> bool {
     matches!(name, "cpu" | "memory") || name.starts_with(HUGE_PAGES)
 }
 
-/// Which of the limited resources which containers do not state: `limits.cpu for: a,b; …`.
-pub fn unstated(pod: &Value, limited: &[&String]) -> String {
+/// The limited resources that containers do not specify: `limits.cpu for: a,b; …`; empty when none
+/// is missing.
+pub fn missing_amounts(pod: &Value, limited: &[&String]) -> String {
     let spec = &pod["spec"];
     let whole = ["requests", "limits"]
         .iter()
@@ -136,14 +139,14 @@ pub fn unstated(pod: &Value, limited: &[&String]) -> String {
     {
         let resources = &container["resources"];
         let stated =
-            named(&amounts::of(&resources["requests"]), &amounts::of(&resources["limits"]));
+            quota_names(&amounts::of(&resources["requests"]), &amounts::of(&resources["limits"]));
         let required = limited.iter().filter(|name| STATED.contains(&name.as_str()));
         for name in required.filter(|name| !stated.contains_key(name.as_str())) {
             missing.entry(name).or_default().insert(str_of(&container["name"]));
         }
     }
-    let told = missing.into_iter().map(|(name, containers)| {
+    let parts = missing.into_iter().map(|(name, containers)| {
         format!("{name} for: {}", containers.into_iter().collect::<Vec<_>>().join(","))
     });
-    told.collect::<Vec<_>>().join("; ")
+    parts.collect::<Vec<_>>().join("; ")
 }

@@ -7,8 +7,8 @@ use crate::fields::{items, str_of};
 
 const COUNTED: [&str; 2] = ["cpu", "memory"];
 
-/// `BestEffort` without any request or limit, `Guaranteed` when all containers request exactly
-/// their limits of both, else `Burstable`.
+/// The class of a pod spec: `BestEffort` without any request or limit, `Guaranteed` when all
+/// containers request exactly their limits of CPU and memory, else `Burstable`.
 pub fn of(spec: &Value) -> &'static str {
     let containers: Vec<&Value> = ["containers", "initContainers"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! One write held against one quota.
+//! Compares one write with one quota.
 
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
@@ -8,8 +8,9 @@ use super::amounts::{self, Amounts};
 use super::{pod, scope, usage};
 use crate::resource::Resource;
 
-/// A write that counts.
-pub struct Request<'a> {
+/// A write whose usage is charged.
+pub struct QuotaRequest<'a> {
+    /// Of the object, for errors.
     pub name: &'a str,
     pub resource: &'a Resource,
     pub object: &'a Value,
@@ -17,12 +18,11 @@ pub struct Request<'a> {
     pub old: Option<&'a Value>,
 }
 
-impl Request<'_> {
-    /// What the quota's status says is used once the write is done; `None` when the write does not
-    /// change it.
+impl QuotaRequest<'_> {
+    /// `status.used` of the quota after the write; `None` when the write does not change it.
     ///
     /// # Errors
-    /// 403: it does not fit, or the quota has not been counted yet.
+    /// 403 when the write does not fit, or the quota has not been counted yet.
     pub fn used_with(&self, quota: &Value) -> Result<Option<Value>, Status> {
         let hard = amounts::of(&quota["status"]["hard"]);
         let limited: Vec<&String> =
@@ -31,7 +31,7 @@ impl Request<'_> {
             return Ok(None);
         }
         if usage::is_pod(self.resource) {
-            let missing = pod::unstated(self.object, &limited);
+            let missing = pod::missing_amounts(self.object, &limited);
             if !missing.is_empty() {
                 let text = format!("failed quota: {}: must specify {missing}", quota.name());
                 return Err(self.refusal(&text));
@@ -56,17 +56,17 @@ impl Request<'_> {
         if exceeded.is_empty() {
             return Ok(Some(amounts::to_json(&after)));
         }
-        let told = |amounts: &Amounts| amounts::told(amounts, exceeded.iter().copied());
+        let format = |amounts: &Amounts| amounts::format_amounts(amounts, exceeded.iter().copied());
         Err(self.refusal(&format!(
             "exceeded quota: {}, requested: {}, used: {}, limited: {}",
             quota.name(),
-            told(&requested),
-            told(&used),
-            told(&hard)
+            format(&requested),
+            format(&used),
+            format(&hard)
         )))
     }
 
-    /// What the object takes beyond what it took of this quota before.
+    /// What the object uses beyond what it used of this quota before.
     fn more(&self, quota: &Value) -> Result<Amounts, Status> {
         let now = usage::of(self.resource, self.object);
         let negative: Vec<&str> = now

@@ -1,4 +1,4 @@
-//! Which objects a quota is about.
+//! Which objects a quota covers.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::fields::{items, str_of};
 use crate::quota::quality;
 use crate::resource::Resource;
 
-/// Whether an object is in every scope of a quota. Scopes are about pods, and one about claims.
+/// Whether an object is in every scope of a quota. Scopes apply to pods, and one to claims.
 pub fn covers(quota: &Value, resource: &Resource, object: &Value) -> bool {
     let spec = &quota["spec"];
     let plain = items(&spec["scopes"]).iter().map(|scope| (str_of(scope), "Exists", &Value::Null));
@@ -17,16 +17,16 @@ pub fn covers(quota: &Value, resource: &Resource, object: &Value) -> bool {
     });
     plain.chain(chosen).all(|(scope, operator, values)| {
         if usage::is_pod(resource) {
-            has_pod(scope, operator, values, object)
+            covers_pod(scope, operator, values, object)
         } else if usage::is_claim(resource) && scope == "VolumeAttributesClass" {
-            has_claim(operator, values, object)
+            covers_claim(operator, values, object)
         } else {
             false
         }
     })
 }
 
-fn has_pod(scope: &str, operator: &str, values: &Value, object: &Value) -> bool {
+fn covers_pod(scope: &str, operator: &str, values: &Value, object: &Value) -> bool {
     let best_effort = || match str_of(&object["status"]["qosClass"]) {
         "" => quality::of(&object["spec"]) == "BestEffort",
         known => known == "BestEffort",
@@ -37,12 +37,12 @@ fn has_pod(scope: &str, operator: &str, values: &Value, object: &Value) -> bool 
         "BestEffort" => best_effort(),
         "NotBestEffort" => !best_effort(),
         "PriorityClass" => selects(operator, values, str_of(&object["spec"]["priorityClassName"])),
-        "CrossNamespacePodAffinity" => looks_beyond_its_namespace(object),
+        "CrossNamespacePodAffinity" => has_cross_namespace_affinity(object),
         _ => false,
     }
 }
 
-fn has_claim(operator: &str, values: &Value, claim: &Value) -> bool {
+fn covers_claim(operator: &str, values: &Value, claim: &Value) -> bool {
     let named = [
         &claim["spec"]["volumeAttributesClassName"],
         &claim["status"]["currentVolumeAttributesClassName"],
@@ -56,7 +56,7 @@ fn has_claim(operator: &str, values: &Value, claim: &Value) -> bool {
     classes.into_iter().any(|class| selects(operator, values, class))
 }
 
-/// Whether a name, empty for none, is selected.
+/// Whether a name is selected; empty is no name.
 fn selects(operator: &str, values: &Value, name: &str) -> bool {
     let listed = || items(values).contains(&json!(name));
     match operator {
@@ -68,7 +68,7 @@ fn selects(operator: &str, values: &Value, name: &str) -> bool {
     }
 }
 
-fn looks_beyond_its_namespace(pod: &Value) -> bool {
+fn has_cross_namespace_affinity(pod: &Value) -> bool {
     let beyond = |term: &Value| {
         !items(&term["namespaces"]).is_empty() || term["namespaceSelector"].is_object()
     };

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::request::Request;
+use super::request::QuotaRequest;
 use super::{amounts, scope, usage};
 use crate::kind::Kind;
 use crate::resource::Resource;
@@ -59,7 +59,7 @@ fn an_ended_pod_only_counts_as_an_object() {
 }
 
 #[test]
-fn services_claims_and_others_take_what_quotas_name() {
+fn services_claims_and_others_use_the_resources_that_quotas_name() {
     let service = json!({"spec": {"type": "LoadBalancer", "ports": [{}, {"nodePort": 30000}]}});
     let expected = json!({"count/services": "1", "services": "1", "services.loadbalancers": "1",
                           "services.nodeports": "2"});
@@ -83,7 +83,7 @@ fn services_claims_and_others_take_what_quotas_name() {
 }
 
 #[test]
-fn a_scope_is_about_some_pods_only() {
+fn a_scope_covers_only_its_pods() {
     let plain = json!({"spec": {"containers": [{"name": "c"}]}});
     let mut bounded = plain.clone();
     bounded["spec"]["activeDeadlineSeconds"] = 5.into();
@@ -128,14 +128,14 @@ fn quota(hard: Value, used: Value) -> Value {
     json!({"metadata": {"name": "q"}, "spec": {}, "status": {"hard": hard, "used": used}})
 }
 
-fn ask(
+fn used_with(
     plural: &'static str,
     quota: &Value,
     object: &Value,
     old: Option<&Value>,
 ) -> Result<Option<Value>, String> {
     let resource = kind(plural);
-    let request = Request { name: "x", resource: &resource, object, old };
+    let request = QuotaRequest { name: "x", resource: &resource, object, old };
     request.used_with(quota).map_err(|status| {
         assert_eq!((status.code, &*status.reason), (403, "Forbidden"));
         status.message
@@ -143,36 +143,37 @@ fn ask(
 }
 
 #[test]
-fn what_does_not_fit_is_refused_with_the_numbers() {
+fn writes_that_exceed_a_quota_are_rejected_with_the_amounts() {
     let pod = json!({"spec": {"containers": [container(json!({"cpu": "600m"}), json!({}))]}});
     let hard = json!({"pods": "2", "requests.cpu": "1", "secrets": "1"});
     let fits = quota(hard.clone(), json!({"pods": "1", "requests.cpu": "0", "secrets": "1"}));
     let after = json!({"pods": "2", "requests.cpu": "600m", "secrets": "1"});
-    assert_eq!(ask("pods", &fits, &pod, None), Ok(Some(after)));
+    assert_eq!(used_with("pods", &fits, &pod, None), Ok(Some(after)));
 
     let full = quota(hard.clone(), json!({"pods": "2", "requests.cpu": "600m", "secrets": "0"}));
-    let told = "pods \"x\" is forbidden: exceeded quota: q, requested: pods=1,requests.cpu=600m, \
+    let expected = "pods \"x\" is forbidden: exceeded quota: q, requested: pods=1,requests.cpu=600m, \
                 used: pods=2,requests.cpu=600m, limited: pods=2,requests.cpu=1";
-    assert_eq!(ask("pods", &full, &pod, None), Err(told.to_owned()));
+    assert_eq!(used_with("pods", &full, &pod, None), Err(expected.to_owned()));
 
     let silent = json!({"spec": {"containers": [{"name": "b"}, {"name": "a"}]}});
-    let told = "pods \"x\" is forbidden: failed quota: q: must specify requests.cpu for: a,b";
-    assert_eq!(ask("pods", &fits, &silent, None), Err(told.to_owned()));
+    let expected = "pods \"x\" is forbidden: failed quota: q: must specify requests.cpu for: a,b";
+    assert_eq!(used_with("pods", &fits, &silent, None), Err(expected.to_owned()));
 
     let unknown = quota(hard, json!({"secrets": "0"}));
-    let told = "pods \"x\" is forbidden: status unknown for quota: q, resources: pods,requests.cpu";
-    assert_eq!(ask("pods", &unknown, &pod, None), Err(told.to_owned()));
-    assert_eq!(ask("configmaps", &unknown, &json!({}), None), Ok(None));
+    let expected =
+        "pods \"x\" is forbidden: status unknown for quota: q, resources: pods,requests.cpu";
+    assert_eq!(used_with("pods", &unknown, &pod, None), Err(expected.to_owned()));
+    assert_eq!(used_with("configmaps", &unknown, &json!({}), None), Ok(None));
 }
 
 #[test]
-fn an_update_is_charged_what_it_adds() {
+fn an_update_is_charged_only_the_increase() {
     let service = |kind: &str| json!({"spec": {"type": kind, "ports": [{}]}});
     let hard = json!({"services": "1", "services.nodeports": "1"});
     let used = quota(hard, json!({"services": "1", "services.nodeports": "0"}));
     let (inner, outer) = (service("ClusterIP"), service("NodePort"));
     let after = json!({"services": "1", "services.nodeports": "1"});
-    assert_eq!(ask("services", &used, &outer, Some(&inner)), Ok(Some(after)));
-    assert_eq!(ask("services", &used, &inner, Some(&outer)), Ok(None));
-    assert!(ask("services", &used, &inner, None).is_err());
+    assert_eq!(used_with("services", &used, &outer, Some(&inner)), Ok(Some(after)));
+    assert_eq!(used_with("services", &used, &inner, Some(&outer)), Ok(None));
+    assert!(used_with("services", &used, &inner, None).is_err());
 }

@@ -1,4 +1,4 @@
-//! How much an object takes of what quotas limit, and which writes change that.
+//! How much an object uses of the resources that quotas limit, and which writes change that.
 
 use api_meta::object::ObjectExt;
 use api_meta::quantity::Quantity;
@@ -13,7 +13,7 @@ use crate::strategy::Operation;
 
 const STORAGE: &str = "requests.storage";
 const CLAIMS: &str = "persistentvolumeclaims";
-/// Between the name of a storage class and what is limited of it.
+/// Separates the name of a storage class from the limited resource.
 const OF_CLASS: &str = ".storageclass.storage.k8s.io/";
 /// Older than the field.
 const CLASS_ANNOTATION: &str = "volume.beta.kubernetes.io/storage-class";
@@ -25,15 +25,17 @@ fn is_core(resource: &Resource, plural: &str) -> bool {
     resource.group.is_empty() && resource.plural == plural
 }
 
+/// Whether the resource is pods.
 pub fn is_pod(resource: &Resource) -> bool {
     is_core(resource, "pods")
 }
 
+/// Whether the resource is PersistentVolumeClaims.
 pub fn is_claim(resource: &Resource) -> bool {
     is_core(resource, CLAIMS)
 }
 
-/// Whether a write may change what is used. Events never count.
+/// Whether a write may change what is used. Events are never counted.
 pub fn is_counted(
     operation: Operation,
     resource: &Resource,
@@ -61,7 +63,7 @@ fn count_name(resource: &Resource) -> String {
     format!("count/{}", qualified(&resource.plural, &resource.group))
 }
 
-/// Whether objects of this kind can take something of what the name limits.
+/// Whether objects of this resource can use the limited resource of this name.
 pub fn is_measured(resource: &Resource, name: &str) -> bool {
     if name == count_name(resource) {
         return true;
@@ -80,7 +82,7 @@ pub fn is_measured(resource: &Resource, name: &str) -> bool {
     }
 }
 
-/// What an object takes.
+/// What an object uses, by the names of quotas.
 pub fn of(resource: &Resource, object: &Value) -> Amounts {
     let mut taken = Amounts::from([(count_name(resource), Quantity::from_whole(1))]);
     if !resource.group.is_empty() {
@@ -102,7 +104,7 @@ fn add_service(service: &Value, taken: &mut Amounts) {
     let spec = &service["spec"];
     let ports = items(&spec["ports"]);
     let balanced = spec["type"] == "LoadBalancer";
-    // Ports of nodes are handed out later; counted is what will be asked for.
+    // Node ports are allocated later, so the requested number is counted.
     let node_ports = match str_of(&spec["type"]) {
         "LoadBalancer" if spec["allocateLoadBalancerNodePorts"] == false => {
             ports.iter().filter(|port| port["nodePort"].as_i64().unwrap_or_default() != 0).count()
@@ -130,10 +132,11 @@ fn add_claim(claim: &Value, taken: &mut Amounts) {
         }
     };
     insert(CLAIMS, Quantity::from_whole(1));
-    let asked = amounts::of(&claim["spec"]["resources"]["requests"]);
+    let requested = amounts::of(&claim["spec"]["resources"]["requests"]);
     let allocated = amounts::of(&claim["status"]["allocatedResources"]);
-    if let Some(asked) = asked.get("storage") {
-        let most = allocated.get("storage").map_or(*asked, |allocated| *asked.max(allocated));
+    if let Some(requested) = requested.get("storage") {
+        let most =
+            allocated.get("storage").map_or(*requested, |allocated| *requested.max(allocated));
         insert(STORAGE, whole(most));
     }
 }

@@ -1,4 +1,4 @@
-//! What is called around each write beside the rules of its kind: [`Admission`], which
+//! What is called around each write in addition to the rules of its kind: [`Admission`], which
 //! [`crate::admission`] implements, and the [`Plugin`]s of the embedding program.
 
 mod plugin;
@@ -10,8 +10,8 @@ use api_meta::status::Status;
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-pub use plugin::{Held, Plugin, Taken};
-pub use request::{Operation, Request};
+pub use plugin::{Held, Plugin, TakenValues};
+pub use request::{AdmissionOperation, AdmissionRequest};
 
 use crate::registry::Registry;
 use crate::resource::Resource;
@@ -20,31 +20,40 @@ use crate::strategy::Write;
 /// Decides about writes. It fails closed: what it cannot evaluate is rejected.
 pub trait Admission: Send + Sync + 'static {
     /// Whether [`Admission::mutate`] has anything to do for the write.
-    fn mutates(&self, registry: &Registry, request: &Request<'_>) -> bool;
+    fn mutates(&self, registry: &Registry, request: &AdmissionRequest<'_>) -> bool;
 
-    /// Whether policies or webhooks are configured.
+    /// Whether any policies or webhooks exist.
     fn is_configured(&self) -> bool;
 
-    /// The first stage, before the kind prepares and validates: may change `object`, which is absent on
-    /// delete.
+    /// The first stage, before the kind prepares and validates: may change `object`, which is
+    /// absent on delete.
+    ///
+    /// # Errors
+    /// Why the write is rejected; `object` is then unspecified.
     fn mutate<'a>(
         &'a self,
         registry: &'a Registry,
-        request: &'a Request<'a>,
+        request: &'a AdmissionRequest<'a>,
         object: Option<&'a mut Value>,
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>>;
 
     /// The last stage: may reject the write. `object` is as it will be stored; absent on delete.
+    ///
+    /// # Errors
+    /// Why the write is rejected.
     fn review<'a>(
         &'a self,
         registry: &'a Registry,
-        request: &'a Request<'a>,
+        request: &'a AdmissionRequest<'a>,
         object: Option<&'a Value>,
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>>;
 
     /// Charges a write to the quotas of its namespace, just before it is stored.
+    ///
+    /// # Errors
+    /// 403 when a quota would be exceeded.
     fn charge<'a>(
         &'a self,
         registry: &'a Registry,
@@ -60,13 +69,13 @@ impl Registry {
         &self.admission
     }
 
-    pub(super) fn mutates(&self, request: &Request<'_>) -> bool {
+    pub(super) fn mutates(&self, request: &AdmissionRequest<'_>) -> bool {
         self.admission.mutates(self, request)
     }
 
     pub(crate) async fn mutate(
         &self,
-        request: &Request<'_>,
+        request: &AdmissionRequest<'_>,
         object: Option<&mut Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
@@ -78,7 +87,7 @@ impl Registry {
 
     pub(crate) async fn review(
         &self,
-        request: &Request<'_>,
+        request: &AdmissionRequest<'_>,
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
@@ -98,13 +107,13 @@ impl Registry {
         self.admission.charge(self, write, resource, object, old).await
     }
 
-    /// Lets plugins take out what is not stored with the object.
+    /// Lets plugins take the values out of an object that are not stored with it.
     pub(crate) async fn take_out(
         &self,
         resource: &Resource,
         object: &mut Value,
         old: Option<&Value>,
-        taken: &mut Taken,
+        taken: &mut TakenValues,
     ) -> Result<(), Status> {
         for plugin in self.plugins(resource) {
             plugin.take_out(resource, object, old, taken).await?;
@@ -112,13 +121,14 @@ impl Registry {
         Ok(())
     }
 
-    /// Stores what was taken out. Holds until the object's own write has ended.
+    /// Stores the values that were taken out. Hold the result until the write of the object has
+    /// ended.
     pub(crate) async fn store_taken(
         &self,
         resource: &Resource,
         object: &Value,
         old: Option<&Value>,
-        taken: &Taken,
+        taken: &TakenValues,
     ) -> Result<Vec<Held>, Status> {
         let mut held = Vec::new();
         for plugin in self.plugins(resource) {
@@ -127,8 +137,8 @@ impl Registry {
         Ok(held)
     }
 
-    /// Tells plugins that the object is no longer stored.
+    /// Notifies plugins that the object is no longer stored.
     pub(crate) fn note_deleted(&self, resource: &Resource, object: &Value) {
-        self.plugins(resource).for_each(|plugin| plugin.deleted(resource, object));
+        self.plugins(resource).for_each(|plugin| plugin.on_deleted(resource, object));
     }
 }

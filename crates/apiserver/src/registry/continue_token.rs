@@ -1,4 +1,4 @@
-//! Where the next page of a list begins, as clients are told it.
+//! The continue token of a list: where its next page begins.
 
 use api_meta::status::Status;
 use base64::Engine;
@@ -7,28 +7,33 @@ use serde::{Deserialize, Serialize};
 use storage::Revision;
 
 const VERSION: &str = "meta.k8s.io/v1";
-/// Stands for the newest revision.
+/// Means the newest revision.
 const NEWEST: i64 = -1;
 
-/// A place in a list.
+/// A position in a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContinueToken {
-    /// The snapshot to go on in; `None` is the newest.
+    /// The snapshot of the list; `None` is the newest.
     pub revision: Option<Revision>,
-    /// The key to go on from, relative to the list's prefix. Never empty, and never leads out of it.
+    /// The key to continue from, relative to the prefix of the list. Never empty, and never outside
+    /// of the prefix.
     pub start: String,
+    /// Spares counting; `None` in tokens of filtered lists.
     pub left: Option<Left>,
 }
 
-/// How many objects a list has left in its snapshot, so that they need not be counted for each page.
+/// The number of objects that a list has left in its snapshot, so that they need not be counted for
+/// each page.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Left {
-    /// The prefix of the list. The token goes on in other lists as well, where the number says nothing.
+    /// The prefix of the list. The token can also continue other lists, for which the number is
+    /// wrong.
     of: String,
     number: u64,
 }
 
 impl Left {
+    /// The number of objects left in the list with this prefix.
     pub fn new(prefix: &str, number: u64) -> Self {
         Self { of: prefix.to_owned(), number }
     }
@@ -48,6 +53,7 @@ struct Encoded {
 }
 
 impl ContinueToken {
+    /// The token as clients receive it: JSON in URL-safe base64.
     pub fn encode(&self) -> String {
         let revision = self.revision.map(|revision| i64::try_from(revision).unwrap_or(i64::MAX));
         let token = Encoded {
@@ -59,8 +65,10 @@ impl ContinueToken {
         URL_SAFE_NO_PAD.encode(serde_json::to_vec(&token).expect("plain strings serialise"))
     }
 
+    /// Decodes a token of a client.
+    ///
     /// # Errors
-    /// 400: it is none that [`ContinueToken::encode`] could have made.
+    /// 400 when [`ContinueToken::encode`] cannot have made it.
     pub fn decode(token: &str) -> Result<Self, Status> {
         let bad = |what: &str| {
             let text = format!("invalid continue token: continue key is not valid: {what}");

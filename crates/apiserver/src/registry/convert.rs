@@ -1,4 +1,4 @@
-//! Objects between the versions of their kind: by their schemas alone, or by a webhook.
+//! Converts objects between the versions of their kind: by their schemas alone, or by a webhook.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,59 +18,61 @@ use crate::strategy::Conversion;
 
 /// Longest call of a conversion webhook.
 const TIMEOUT: Duration = Duration::from_secs(30);
-/// Bytes of objects that one question to a conversion webhook has, or one object that is larger.
-const QUESTION_SIZE_MAX: usize = 4 * 1024 * 1024;
+/// Bytes of objects in one request to a conversion webhook, or one object that is larger.
+const REQUEST_SIZE_MAX: usize = 4 * 1024 * 1024;
 
-/// The API version that objects are stored in, where they have several.
+/// The API version that objects are stored in, when it may differ from the served one.
 pub(super) fn stored_as(resource: &Resource) -> Option<String> {
     let version = resource.strategy.storage_version().filter(|version| !version.is_empty())?;
     Some(format!("{}/{version}", resource.group))
 }
 
 impl Registry {
-    /// Brings an object of any version of `resource` into the version that `resource` is.
+    /// Converts an object of any version of `resource` to the version of `resource`.
     ///
     /// # Errors
-    /// A webhook that must be asked for that failed.
+    /// The conversion webhook failed.
     pub(crate) async fn convert(
         &self,
         resource: &Resource,
         object: &mut Value,
     ) -> Result<(), Status> {
         if let Some(conversion) = resource.strategy.conversion() {
-            let wanted = resource.api_version();
-            self.convert_by(conversion, &wanted, std::slice::from_mut(object)).await?;
+            let api_version = resource.api_version();
+            self.convert_by(conversion, &api_version, std::slice::from_mut(object)).await?;
         }
         bring_to_version(resource, object);
         Ok(())
     }
 
-    /// The objects in the version that `resource` is; as they are where that needs no webhook.
+    /// The objects in the version of `resource`; as they are when that needs no webhook.
     ///
     /// # Errors
-    /// As [`Registry::convert`].
+    /// Those of [`Registry::convert`].
     pub(crate) async fn serve(
         &self,
         resource: &Resource,
         mut objects: Vec<Arc<Stored>>,
     ) -> Result<Vec<Arc<Stored>>, Status> {
         let Some(conversion) = resource.strategy.conversion() else { return Ok(objects) };
-        let wanted = resource.api_version();
+        let api_version = resource.api_version();
         let mut rest = objects.as_mut_slice();
         while !rest.is_empty() {
             let mut size = 0;
             let fits = rest.iter().take_while(|object| {
                 size += object.bytes.len();
-                size <= QUESTION_SIZE_MAX
+                size <= REQUEST_SIZE_MAX
             });
             let count = fits.count().max(1);
             let (batch, later) = rest.split_at_mut(count);
             let mut values: Vec<Value> = batch.iter().map(|object| object.value()).collect();
-            let other = values.iter().map(|value| value.api_version() != wanted);
-            let other: Vec<bool> = other.collect();
-            self.convert_by(conversion, &wanted, &mut values).await?;
-            for ((object, value), other) in batch.iter_mut().zip(&values).zip(other) {
-                if other {
+            let needs_conversion = values.iter().map(|value| value.api_version() != api_version);
+            let needs_conversion: Vec<bool> = needs_conversion.collect();
+            self.convert_by(conversion, &api_version, &mut values).await?;
+            for ((object, value), needs_conversion) in
+                batch.iter_mut().zip(&values).zip(needs_conversion)
+            {
+                if needs_conversion {
                     *object = Arc::new(object.with_value(value));
                 }
             }
@@ -79,7 +81,7 @@ impl Registry {
         Ok(objects)
     }
 
-    /// [`Registry::serve`] of one.
+    /// [`Registry::serve`] for one object.
     pub(crate) async fn serve_one(
         &self,
         resource: &Resource,
@@ -88,15 +90,15 @@ impl Registry {
         if resource.strategy.conversion().is_none() {
             return Ok(object);
         }
-        // Every watch would keep room for a call that few make, for as long as it lasts.
+        // Boxed, or every watch would reserve the size of a call that few make.
         let mut served = Box::pin(self.serve(resource, vec![object])).await?;
         Ok(served.remove(0))
     }
 
-    /// [`Registry::serve`] of what an event shows: a webhook is asked once for all who watch.
+    /// [`Registry::serve`] for the object of an event: the webhook is called once for all watches.
     ///
     /// # Errors
-    /// As [`Registry::convert`].
+    /// Those of [`Registry::convert`].
     pub(crate) async fn serve_view(
         self: &Arc<Self>,
         resource: &Arc<Resource>,
@@ -107,10 +109,10 @@ impl Registry {
         }
         let (registry, resource) = (self.clone(), resource.clone());
         let convert = |stored| async move { registry.serve_one(&resource, stored).await }.boxed();
-        view.served(convert).await
+        view.get_or_convert(convert).await
     }
 
-    /// The tree of a stored object as this resource serves it.
+    /// The tree of a stored object, in the version of this resource.
     pub(super) async fn served_value(
         &self,
         resource: &Resource,
@@ -121,7 +123,7 @@ impl Registry {
         Ok(object)
     }
 
-    /// The object as it is stored, in the version it is stored in.
+    /// The bytes of an object for the storage, in its storage version.
     pub(super) async fn storage_bytes(
         &self,
         resource: &Resource,
@@ -137,35 +139,37 @@ impl Registry {
         Ok(to_storage(object))
     }
 
-    /// Has a webhook bring those objects into the version `wanted` that are in another one.
+    /// Converts those objects to `api_version` that are in another version, by one call of the
+    /// webhook.
     ///
     /// # Errors
-    /// The webhook failed, or what it answered is no conversion of them.
+    /// The webhook failed, or its response is not a conversion of the objects.
     pub(super) async fn convert_by(
         &self,
         conversion: &Conversion,
-        wanted: &str,
+        api_version: &str,
         objects: &mut [Value],
     ) -> Result<(), Status> {
-        let others = |object: &&Value| object.api_version() != wanted;
-        let question: Vec<Value> = objects.iter().filter(others).cloned().collect();
-        let Some(first) = question.first() else { return Ok(()) };
-        let (api_version, kind) = (first.api_version(), first.kind());
+        let differs = |object: &&Value| object.api_version() != api_version;
+        let originals: Vec<Value> = objects.iter().filter(differs).cloned().collect();
+        let Some(first) = originals.first() else { return Ok(()) };
+        let (from, kind) = (first.api_version(), first.kind());
         let failed = |problem: String| {
-            let text = format!("conversion webhook for {api_version}, Kind={kind} {problem}");
+            let text = format!("conversion webhook for {from}, Kind={kind} {problem}");
             Status::new(500, "", text)
         };
         let client =
             conversion.client.as_ref().map_err(|text| failed(format!("failed: {text}")))?;
         let uid = new_uid();
-        let body = conversion.question(&uid, wanted, &question);
-        let answered =
-            self.webhook_calls().post(self.webhook_target(client), client, TIMEOUT, body).await;
-        let bytes = answered.map_err(|error| failed(format!("failed: {error}")))?;
-        let converted = conversion.answer(&uid, wanted, &question, &bytes).map_err(failed)?;
-        let places = objects.iter_mut().filter(|object| object.api_version() != wanted);
-        for (place, converted) in places.zip(converted) {
-            *place = converted;
+        let body = conversion.request_body(&uid, api_version, &originals);
+        let response =
+            self.webhook_client().post(self.webhook_target(client), client, TIMEOUT, body).await;
+        let bytes = response.map_err(|error| failed(format!("failed: {error}")))?;
+        let converted =
+            conversion.converted_objects(&uid, api_version, &originals, &bytes).map_err(failed)?;
+        let targets = objects.iter_mut().filter(|object| object.api_version() != api_version);
+        for (target, converted) in targets.zip(converted) {
+            *target = converted;
         }
         Ok(())
     }

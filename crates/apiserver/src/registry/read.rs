@@ -1,4 +1,4 @@
-//! Reading: one object, lists in all their consistency modes, and pages.
+//! Reads: one object, lists in all consistency modes, and pages.
 
 use std::sync::Arc;
 
@@ -7,41 +7,45 @@ use api_meta::labels::LabelSelector;
 use api_meta::status::Status;
 use storage::{RangeRequest, Revision, prefix_end};
 
-use crate::registry::{ContinueToken, Left, Registry, decode, storage_failed};
+use crate::registry::{ContinueToken, Left, Registry, decode, storage_status};
 use crate::resource::{Backend, Resource};
 use crate::stored::Stored;
 
-/// How fresh an answer must be.
+/// How fresh the response must be: `resourceVersion` and `resourceVersionMatch`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Version {
+pub enum ReadVersion {
     /// Everything committed before the request.
     Latest,
     /// Whatever the cache holds.
     Any,
+    /// At least as new as this revision.
     NotOlderThan(Revision),
+    /// Exactly the state at this revision, lists only.
     Exact(Revision),
 }
 
-/// What a list asks for.
+/// The options of a list.
 #[derive(Clone, Debug)]
 pub struct ListQuery {
     /// Empty for all namespaces.
     pub namespace: String,
     pub labels: LabelSelector,
     pub fields: FieldSelector,
-    pub version: Version,
+    pub version: ReadVersion,
+    /// Most objects of a page; `None` is all.
     pub limit: Option<usize>,
-    /// A token of an earlier page.
+    /// The token of an earlier page.
     pub continue_token: Option<String>,
 }
 
 impl ListQuery {
+    /// Everything in a namespace (empty for all), as new as the latest commit.
     pub fn all(namespace: &str) -> Self {
         Self {
             namespace: namespace.to_owned(),
             labels: LabelSelector::default(),
             fields: FieldSelector::default(),
-            version: Version::Latest,
+            version: ReadVersion::Latest,
             limit: None,
             continue_token: None,
         }
@@ -51,58 +55,75 @@ impl ListQuery {
     }
 }
 
-/// One page, or all.
+/// One page of a list, or the whole list.
 #[derive(Debug)]
-pub struct List {
+pub struct ObjectList {
     pub items: Vec<Arc<Stored>>,
     /// The snapshot that the items are from.
     pub revision: Revision,
+    /// For the next page; `None` on the last one.
     pub continue_token: Option<String>,
+    /// Objects after this page; `None` on the last page, and with selectors.
     pub remaining: Option<u64>,
 }
 
 impl Registry {
-    /// One object, as of now.
+    /// One object, at least as new as the latest commit before the call.
+    ///
+    /// # Errors
+    /// Those of [`Registry::get_at`].
     pub async fn get(
         &self,
         resource: &Resource,
         namespace: &str,
         name: &str,
     ) -> Result<Arc<Stored>, Status> {
-        self.get_at(resource, namespace, name, Version::Latest).await
+        self.get_at(resource, namespace, name, ReadVersion::Latest).await
     }
 
+    /// One object, as fresh as `version` requires.
+    ///
+    /// # Errors
+    /// 404 without such an object, 405 for computed resources, 504 when the caches do not reach the
+    /// version in time.
     pub async fn get_at(
         &self,
         resource: &Resource,
         namespace: &str,
         name: &str,
-        version: Version,
+        version: ReadVersion,
     ) -> Result<Arc<Stored>, Status> {
-        self.settle(version).await?;
+        self.wait_for_version(version).await?;
         let key = resource.key(namespace, name).ok_or_else(Status::method_not_allowed)?;
         self.cache(resource)?
             .get(&key)
             .ok_or_else(|| Status::not_found(&resource.group, &resource.plural, name))
     }
 
-    async fn settle(&self, version: Version) -> Result<Revision, Status> {
+    async fn wait_for_version(&self, version: ReadVersion) -> Result<Revision, Status> {
         match version {
-            Version::Any => Ok(*self.progress.borrow()),
-            Version::Latest => self.fresh().await,
-            Version::NotOlderThan(wanted) | Version::Exact(wanted) => self.reach(wanted).await,
+            ReadVersion::Any => Ok(*self.progress.borrow()),
+            ReadVersion::Latest => self.fresh().await,
+            ReadVersion::NotOlderThan(revision) | ReadVersion::Exact(revision) => {
+                self.reach(revision).await
+            }
         }
     }
 
-    pub async fn list(&self, resource: &Resource, query: &ListQuery) -> Result<List, Status> {
+    /// Lists the objects that the query selects.
+    ///
+    /// # Errors
+    /// 410 when the version or the token has expired, 400 for an invalid token, 405 for computed
+    /// resources, 504 when the caches do not reach the version in time.
+    pub async fn list(&self, resource: &Resource, query: &ListQuery) -> Result<ObjectList, Status> {
         if let Some(token) = &query.continue_token {
             return self.list_continued(resource, query, token).await;
         }
-        let reached = self.settle(query.version).await?;
+        let reached = self.wait_for_version(query.version).await?;
         match query.version {
-            Version::Exact(wanted) if wanted < reached => {
+            ReadVersion::Exact(revision) if revision < reached => {
                 let from = key_prefix(resource, &query.namespace)?;
-                self.list_at(resource, query, wanted, &from, None).await
+                self.list_at(resource, query, revision, &from, None).await
             }
             _ => self.list_cached(resource, query, ""),
         }
@@ -113,7 +134,7 @@ impl Registry {
         resource: &Resource,
         query: &ListQuery,
         token: &str,
-    ) -> Result<List, Status> {
+    ) -> Result<ObjectList, Status> {
         let ContinueToken { revision, start, left } = ContinueToken::decode(token)?;
         let prefix = key_prefix(resource, &query.namespace)?;
         let from = format!("{prefix}{}", start.trim_start_matches('/'));
@@ -129,7 +150,8 @@ impl Registry {
                     if status.code != 410 {
                         return status;
                     }
-                    // The way on: the same place at the newest revision, no longer one snapshot.
+                    // The continuation: the same position at the newest revision, no longer in one
+                    // snapshot.
                     let mut status = Status::expired(
                         "The provided continue parameter is too old to display a consistent list \
                          result. You can start a new list without the continue parameter, or use \
@@ -138,34 +160,35 @@ impl Registry {
                          list - objects that were created, modified, or deleted between the time \
                          the first chunk was returned and now may show up in the list.",
                     );
-                    let way_on = ContinueToken { revision: None, start, left: None };
-                    status.continue_token = Some(way_on.encode());
+                    let continuation = ContinueToken { revision: None, start, left: None };
+                    status.continue_token = Some(continuation.encode());
                     status
                 })
             }
         }
     }
 
-    /// From the cache; the page's revision is what the cache is complete to.
+    /// Lists from the cache, from the key `from`; the revision is the one up to which the cache is
+    /// complete.
     fn list_cached(
         &self,
         resource: &Resource,
         query: &ListQuery,
         from: &str,
-    ) -> Result<List, Status> {
+    ) -> Result<ObjectList, Status> {
         let cache = self.cache(resource)?;
         let prefix = key_prefix(resource, &query.namespace)?;
-        // Progress is published after its changes were applied, so no change of this cache lies between it and the
-        // newest change seen: the larger of the two is exactly the state listed.
+        // Progress is published after its changes were applied, so no change of this cache lies
+        // between it and the newest change seen: the larger of the two is exactly the state listed.
         let complete = *self.progress.borrow();
         let objects = cache.read();
         let left = from.is_empty().then(|| objects.count(&query.namespace) as u64);
         let (items, more) = take_page(resource, query, objects.walk(&prefix, from), left);
-        Ok(page(query, items, complete.max(objects.newest()), more, &prefix))
+        Ok(page_of(query, items, complete.max(objects.newest()), more, &prefix))
     }
 
-    /// As it was at `revision`, from the key `from` on, after which the snapshot has `left` objects
-    /// if that is known.
+    /// Lists the state at `revision`, from the key `from`, after which the snapshot has `left`
+    /// objects if that is known.
     async fn list_at(
         &self,
         resource: &Resource,
@@ -173,30 +196,30 @@ impl Registry {
         revision: Revision,
         from: &str,
         left: Option<u64>,
-    ) -> Result<List, Status> {
+    ) -> Result<ObjectList, Status> {
         let prefix = key_prefix(resource, &query.namespace)?;
-        // A cache holds more of the past than the storage where little changes. What the storage has
+        // Where little changes, a cache has more history than the storage. What the storage has
         // compacted has expired, for every kind alike.
-        let is_kept = revision >= self.storage().compacted();
-        if is_kept && *self.progress.borrow() >= revision {
+        let is_available = revision >= self.storage().compacted();
+        if is_available && *self.progress.borrow() >= revision {
             let cache = self.cache(resource)?;
             let objects = cache.read();
             if let Some(then) = objects.walk_at(revision, &prefix, from) {
                 let (items, more) = take_page(resource, query, then, left);
-                return Ok(page(query, items, revision, more, &prefix));
+                return Ok(page_of(query, items, revision, more, &prefix));
             }
         }
         self.list_stored(resource, query, revision, from).await
     }
 
-    /// From storage at an earlier revision.
+    /// Lists from the storage at an earlier revision.
     async fn list_stored(
         &self,
         resource: &Resource,
         query: &ListQuery,
         revision: Revision,
         from: &str,
-    ) -> Result<List, Status> {
+    ) -> Result<ObjectList, Status> {
         let prefix = key_prefix(resource, &query.namespace)?;
         let mut request = RangeRequest {
             start: from.to_owned(),
@@ -211,12 +234,12 @@ impl Registry {
                 .storage()
                 .range(request.clone())
                 .await
-                .map_err(|error| storage_failed(&error))?;
+                .map_err(|error| storage_status(&error))?;
             let last = range.items.last().map(|item| item.key.to_string());
             let mut left = range.items.len();
             for object in range.items.iter().filter_map(|item| decode(item, resource)) {
                 left -= 1;
-                if selected(resource, query, &object) {
+                if is_selected(resource, query, &object) {
                     items.push(object);
                     if items.len() == limit {
                         break;
@@ -226,14 +249,14 @@ impl Registry {
             let more = range.remaining + if items.len() == limit { left as u64 } else { 0 };
             match last {
                 Some(last) if items.len() < limit && more > 0 => request.start = last + "\0",
-                _ => return Ok(page(query, items, revision, more, &prefix)),
+                _ => return Ok(page_of(query, items, revision, more, &prefix)),
             }
         }
     }
 }
 
-/// The objects of one page, and how many come after them. With a selector, which makes nobody tell
-/// their number, it is one or none.
+/// The objects of one page, and how many follow them. With a selector, the number is 0 or 1:
+/// clients do not see it.
 fn take_page<'o>(
     resource: &Resource,
     query: &ListQuery,
@@ -242,7 +265,7 @@ fn take_page<'o>(
 ) -> (Vec<Arc<Stored>>, u64) {
     let limit = query.limit.unwrap_or(usize::MAX);
     if !query.selects_all() {
-        let mut selected = objects.filter(|object| selected(resource, query, object));
+        let mut selected = objects.filter(|object| is_selected(resource, query, object));
         let items = selected.by_ref().take(limit).cloned().collect();
         return (items, u64::from(selected.next().is_some()));
     }
@@ -250,20 +273,20 @@ fn take_page<'o>(
     let items: Vec<_> = objects.by_ref().take(limit).cloned().collect();
     let more = match (objects.next(), left) {
         (None, _) => 0,
-        // Whoever makes up a token is told what stands in it.
+        // A forged token yields the number that it contains.
         (Some(_), Some(left)) => left.saturating_sub(items.len() as u64).max(1),
         (Some(_), None) => 1 + objects.count() as u64,
     };
     (items, more)
 }
 
-fn page(
+fn page_of(
     query: &ListQuery,
     items: Vec<Arc<Stored>>,
     revision: Revision,
     more: u64,
     prefix: &str,
-) -> List {
+) -> ObjectList {
     let remaining = (more > 0 && query.selects_all()).then_some(more);
     let continue_token = (more > 0).then(|| {
         let last = items.last().map_or("", |object| &object.key[prefix.len()..]);
@@ -271,10 +294,10 @@ fn page(
         let left = remaining.map(|number| Left::new(prefix, number));
         ContinueToken { revision, start, left }.encode()
     });
-    List { items, revision, continue_token, remaining }
+    ObjectList { items, revision, continue_token, remaining }
 }
 
-/// The keys of a resource, in one namespace or all.
+/// The prefix of the keys of a resource, in one namespace or all.
 pub(crate) fn key_prefix(resource: &Resource, namespace: &str) -> Result<String, Status> {
     match &resource.backend {
         Backend::Stored { prefix } if resource.namespaced && !namespace.is_empty() => {
@@ -285,11 +308,11 @@ pub(crate) fn key_prefix(resource: &Resource, namespace: &str) -> Result<String,
     }
 }
 
-pub(crate) fn selected(resource: &Resource, query: &ListQuery, object: &Stored) -> bool {
+pub(crate) fn is_selected(resource: &Resource, query: &ListQuery, object: &Stored) -> bool {
     matches(resource, &query.labels, &query.fields, object)
 }
 
-/// Whether both selectors take the object.
+/// Whether both selectors match the object.
 pub(crate) fn matches(
     resource: &Resource,
     labels: &LabelSelector,

@@ -1,4 +1,4 @@
-//! Stored objects in the version that a resource serves, where no webhook converts.
+//! Stored objects in the version that a resource serves, when no webhook converts.
 
 use bytes::Bytes;
 use serde_json::Value;
@@ -7,7 +7,7 @@ use super::write::bring_to_version;
 use crate::resource::Resource;
 use crate::stored::{Stored, to_bytes};
 
-/// Whether stored bytes are already what this resource serves.
+/// Whether stored bytes are served unchanged.
 pub(crate) fn served_as_stored(resource: &Resource) -> bool {
     !resource.custom && !resource.strategy.rewrites_on_read()
 }

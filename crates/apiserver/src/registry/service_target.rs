@@ -1,39 +1,39 @@
-//! The address behind the Service of a webhook or an aggregated server.
+//! Resolves the address behind the Service of a webhook or an aggregated server.
 
 use serde_json::Value;
 
 use crate::fields::{items, str_of};
 use crate::registry::{ListQuery, Registry};
-use crate::webhook::{ClientConfig, Place};
+use crate::webhook::{ClientConfig, WebhookLocation};
 
-/// The label that ties an EndpointSlice to its Service.
+/// Label of an EndpointSlice with the name of its Service.
 const SERVICE_LABEL: &str = "kubernetes.io/service-name";
 
 impl Registry {
     /// Host or address and port to connect to; see [`Registry::service_target`] for Services.
     ///
     /// # Errors
-    /// Told to the client as why the call failed.
+    /// The reason of the failed call, for the client.
     pub(crate) async fn webhook_target(
         &self,
         config: &ClientConfig,
     ) -> Result<(String, u16), String> {
-        match &config.place {
-            Place::Service { namespace, name, port } => {
+        match &config.location {
+            WebhookLocation::Service { namespace, name, port } => {
                 self.service_target(namespace, name, *port).await
             }
-            Place::Url { .. } => config.host_and_port(),
+            WebhookLocation::Url { .. } => config.host_and_port(),
         }
     }
 
     /// Host or address and port behind a port of a Service.
     ///
-    /// A Service is answered by one of its ready endpoints, since nothing routes cluster addresses
-    /// to where this server runs; only when there is none, by its cluster address. A Service of
-    /// type ExternalName is that name.
+    /// One of the ready endpoints of the Service, since nothing routes cluster addresses to the
+    /// host of this server; without ready endpoints, its cluster address. For a Service of type
+    /// ExternalName, that name.
     ///
     /// # Errors
-    /// A Service or port that does not exist, told to the client as why the call failed.
+    /// The Service or port does not exist: the reason of the failed call, for the client.
     pub(crate) async fn service_target(
         &self,
         namespace: &str,
@@ -51,8 +51,8 @@ impl Registry {
         if spec["type"] == "ExternalName" {
             return Ok((str_of(&spec["externalName"]).to_owned(), port));
         }
-        let wanted = i64::from(port);
-        let found = items(&spec["ports"]).iter().find(|one| one["port"] == wanted);
+        let port_number = i64::from(port);
+        let found = items(&spec["ports"]).iter().find(|one| one["port"] == port_number);
         let found =
             found.ok_or_else(|| format!("no service port {port} found for service {name:?}"))?;
         if let Some(endpoint) = self.ready_endpoint(namespace, name, &found["name"]).await? {
@@ -64,7 +64,7 @@ impl Registry {
         }
     }
 
-    /// Any ready endpoint of a Service, with its port of that name.
+    /// A random ready endpoint of a Service, with its port of that name.
     async fn ready_endpoint(
         &self,
         namespace: &str,

@@ -1,4 +1,4 @@
-//! Following a resource inside the process: a full state first, then each change.
+//! Follows a resource inside the process: the full state first, then each change.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,17 +13,18 @@ use crate::registry::{Registry, served_bytes};
 use crate::resource::{Backend, Resource};
 use crate::stored::Stored;
 
-/// What a follower learns.
+/// An update of a subscription.
 pub enum Update {
-    /// The whole state; forget what was known.
+    /// The whole state: discard what was known.
     Reset(Vec<Arc<Stored>>),
-    /// Changes since, in order.
+    /// The changes since the last update, in order.
     Events(Vec<Arc<CacheEvent>>),
 }
 
 impl Update {
-    /// Brings what is known of each object, by its name, up to date.
-    pub fn keep<T>(self, known: &mut BTreeMap<String, T>, read: impl Fn(&Stored) -> T) {
+    /// Applies the update to what is known of each object, by its name; `read` extracts it from an
+    /// object.
+    pub fn apply_to<T>(self, known: &mut BTreeMap<String, T>, read: impl Fn(&Stored) -> T) {
         let entry = |object: &Stored| (object.name.to_string(), read(object));
         match self {
             Self::Reset(objects) => *known = objects.iter().map(|object| entry(object)).collect(),
@@ -40,14 +41,15 @@ impl Update {
     }
 }
 
-/// A place in a resource's history. Nothing is lost: when it falls behind it starts again with the whole state.
+/// A position in the history of a resource. No change is lost: a subscription that falls behind
+/// starts again with the whole state.
 pub struct Subscription {
     registry: Arc<Registry>,
     resource: Arc<Resource>,
-    follow: Option<Follow>,
+    followed: Option<FollowedCache>,
 }
 
-struct Follow {
+struct FollowedCache {
     cache: Arc<Cache>,
     cursor: Revision,
     newest: watch::Receiver<Revision>,
@@ -56,13 +58,13 @@ struct Follow {
 impl Registry {
     /// Follows all objects of a stored resource, in all namespaces.
     pub fn subscribe(self: &Arc<Self>, resource: &Arc<Resource>) -> Subscription {
-        Subscription { registry: self.clone(), resource: resource.clone(), follow: None }
+        Subscription { registry: self.clone(), resource: resource.clone(), followed: None }
     }
 
-    /// As [`Registry::subscribe`], of the resource with these names.
+    /// Like [`Registry::subscribe`], for the resource with these names.
     ///
     /// # Errors
-    /// There is none.
+    /// 404 when it is not served.
     pub fn subscribe_to(
         self: &Arc<Self>,
         group: &str,
@@ -74,27 +76,27 @@ impl Registry {
 }
 
 impl Subscription {
-    /// The next update; `None` when the resource is served no more. Cancel-safe.
+    /// The next update; `None` when the resource is no longer served. Cancel-safe.
     pub async fn next(&mut self) -> Option<Update> {
         loop {
-            let Some(follow) = &mut self.follow else {
+            let Some(followed) = &mut self.followed else {
                 return self.reset();
             };
-            follow.newest.borrow_and_update();
-            match follow.cache.since(follow.cursor) {
+            followed.newest.borrow_and_update();
+            match followed.cache.since(followed.cursor) {
                 Since::Events(events) => match events.last() {
                     Some(last) => {
-                        follow.cursor = last.revision;
+                        followed.cursor = last.revision;
                         return Some(Update::Events(events));
                     }
-                    None => follow.newest.changed().await.ok()?,
+                    None => followed.newest.changed().await.ok()?,
                 },
-                Since::Gone | Since::Closed => self.follow = None,
+                Since::Gone | Since::Closed => self.followed = None,
             }
         }
     }
 
-    /// The JSON of an object as the resource serves it; `None` when that takes a webhook.
+    /// The JSON of an object in the version of the resource; `None` when that needs a webhook.
     pub fn served(&self, object: &Stored) -> Option<Bytes> {
         let converts = self.resource.strategy.conversion().is_some();
         (!converts).then(|| served_bytes(&self.resource, object))
@@ -105,7 +107,7 @@ impl Subscription {
         let Backend::Stored { prefix } = &self.resource.backend else { return None };
         let newest = cache.subscribe();
         let (objects, cursor) = cache.list(prefix);
-        self.follow = Some(Follow { cache, cursor, newest });
+        self.followed = Some(FollowedCache { cache, cursor, newest });
         Some(Update::Reset(objects))
     }
 }

@@ -1,12 +1,13 @@
-//! Writing: create, update in place, delete. The order of steps is that of [`crate::strategy::Strategy`].
+//! Writes: create, update in place, delete. The order of steps is that of
+//! [`crate::strategy::Strategy`].
 
 mod create;
 mod delete;
 mod duplicates;
 mod ownership;
+mod requested_update;
 pub(crate) mod scale;
 mod update;
-mod wish;
 
 use std::sync::Arc;
 
@@ -29,64 +30,72 @@ use crate::resource::Resource;
 use crate::stored::Stored;
 use crate::strategy::{Operation, SERVER, Write};
 
-/// How often a write is tried again when another one came between.
+/// How often a write is retried after a conflict with another one.
 const CONFLICT_RETRIES_MAX: usize = 50;
 
-/// What to do about fields the kind does not know and keys that stand twice.
+/// What to do about unknown fields and duplicate keys: `fieldValidation`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
+    /// Drop unknown fields.
     Ignore,
+    /// Drop them, with a warning.
     #[default]
     Warn,
+    /// Reject the write.
     Strict,
 }
 
-/// On whose behalf and how a write is done.
+/// On whose behalf a write is done, and how.
 #[derive(Clone, Debug)]
 pub struct WriteOptions {
+    /// For admission and audit. The registry does not authorise.
     pub user: UserInfo,
+    /// Do everything except storing.
     pub dry_run: bool,
     pub field_validation: FieldValidation,
-    /// Keys that stood twice in the body.
+    /// Duplicate keys of the body.
     pub duplicates: Vec<Duplicate>,
-    /// The body, when it is the JSON of a built-in kind: its problems are reported in its order.
+    /// The body, when it is the JSON of a built-in kind: its problems are reported in document
+    /// order.
     pub document: Option<Bytes>,
     /// The update came as a patch: strict errors are then 422.
     pub is_patch: bool,
-    /// Who comes to own the fields that are written; empty is nobody in particular.
+    /// The manager of the fields that are written.
     pub manager: String,
-    /// The subresource that is written through, other than those that have their own operation.
+    /// The subresource of the write, when it has no operation of its own.
     pub subresource: &'static str,
-    /// Why the asker may not create the object of an update that finds none.
+    /// Why the caller has no right to create the object of an update that finds none.
     pub creation_refused: Option<Box<Status>>,
-    /// Admission has seen the write already, under the name of a subresource.
+    /// Admission has evaluated the write already, as one of a subresource.
     pub admitted: bool,
-    /// What admission has to say beside the answer.
+    /// Warnings of admission for the response.
     pub warnings: Warnings,
-    /// Where admission tells what belongs into the audit log.
+    /// Annotations of admission for the audit log.
     pub audit: Sink,
 }
 
-/// Texts for the client of one request, gathered on the way.
+/// Warnings for the client of one request, collected while it is handled. Clones share them.
 #[derive(Clone, Debug, Default)]
 pub struct Warnings(Arc<parking_lot::Mutex<Vec<String>>>);
 
 impl Warnings {
+    /// Adds warnings for the response; an empty list adds nothing.
     pub fn add(&self, texts: Vec<String>) {
         if !texts.is_empty() {
             self.0.lock().extend(texts);
         }
     }
-    /// Those gathered so far, which are gone then.
+    /// Returns the warnings so far, and removes them.
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock())
     }
 }
 
-/// The manager of what the server writes of itself.
+/// The field manager of the writes of the server.
 const OWN_MANAGER: &str = "kube-apiserver";
 
 impl WriteOptions {
+    /// Options of a write by this user, with the manager `kube-apiserver`.
     pub fn of(user: UserInfo) -> Self {
         Self {
             user,
@@ -103,21 +112,23 @@ impl WriteOptions {
             audit: Sink::default(),
         }
     }
-    /// For the server's own controllers.
+    /// Options of a write by a controller of the server.
     pub fn system() -> Self {
         Self::of(UserInfo::new(SERVER, &[GROUP_MASTERS]))
     }
 }
 
-/// One object's place.
+/// The object that a write addresses.
 #[derive(Clone, Copy)]
-pub struct Target<'a> {
+pub struct WriteTarget<'a> {
     pub resource: &'a Resource,
+    /// Empty for cluster-scoped resources.
     pub namespace: &'a str,
     pub name: &'a str,
 }
 
-impl Target<'_> {
+impl WriteTarget<'_> {
+    /// 404 for this object.
     pub fn not_found(&self) -> Status {
         Status::not_found(&self.resource.group, &self.resource.plural, self.name)
     }
@@ -133,20 +144,22 @@ impl Target<'_> {
     fn invalid(&self, causes: Vec<Cause>) -> Status {
         Status::invalid(&self.resource.group, &self.resource.kind, self.name, causes)
     }
-    fn modified(&self) -> Status {
+    fn conflict(&self) -> Status {
         Status::modified(&self.resource.group, &self.resource.plural, self.name)
     }
 }
 
-/// A write's result.
+/// The result of a write.
 #[derive(Debug)]
 pub struct Written {
     pub object: Arc<Stored>,
+    /// The write created the object.
     pub created: bool,
     pub warnings: Vec<String>,
 }
 
-/// Rewrites the apiVersion, and defaults and pruning of a changed schema.
+/// Converts an object to the version of the resource, without a webhook: API version, and defaults
+/// and pruning of a changed schema.
 pub(crate) fn bring_to_version(resource: &Resource, object: &mut Value) {
     if object.api_version() != resource.api_version() {
         object["apiVersion"] = resource.api_version().into();
@@ -157,7 +170,7 @@ pub(crate) fn bring_to_version(resource: &Resource, object: &mut Value) {
     }
 }
 
-/// Fills or checks the type of a body. Built-in kinds may leave it out.
+/// Completes or validates the type of a body. Built-in kinds may omit it.
 fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Status> {
     if object.is_null() && !resource.custom {
         *object = Value::Object(serde_json::Map::new());
@@ -168,23 +181,23 @@ fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Status> {
             resource.kind
         )));
     };
-    let wanted = (resource.api_version(), resource.kind.clone());
+    let expected = (resource.api_version(), resource.kind.clone());
     let is_named =
         |field| map.get(field).and_then(Value::as_str).is_some_and(|text| !text.is_empty());
     if resource.custom && !is_named("kind") {
         return Err(Status::bad_request("Object 'Kind' is missing in the body of the request"));
     }
-    for (field, wanted) in [("apiVersion", wanted.0), ("kind", wanted.1)] {
+    for (field, expected) in [("apiVersion", expected.0), ("kind", expected.1)] {
         match map.get(field).and_then(Value::as_str) {
             None | Some("") if !resource.custom => {
-                map.insert(field.to_owned(), wanted.into());
+                map.insert(field.to_owned(), expected.into());
             }
-            Some(given) if given == wanted => {}
+            Some(given) if given == expected => {}
             given => {
                 let given = given.unwrap_or_default();
                 let field = if field == "apiVersion" { "API version" } else { field };
                 return Err(Status::bad_request(format!(
-                    "the {field} in the data ({given}) does not match the expected {field} ({wanted})"
+                    "the {field} in the data ({given}) does not match the expected {field} ({expected})"
                 )));
             }
         }
@@ -199,7 +212,7 @@ fn check_type(resource: &Resource, object: &mut Value) -> Result<(), Status> {
     }
 }
 
-/// A body that does not fit the kind's type.
+/// 400 for a body that does not match the type of the kind.
 fn unreadable(resource: &Resource, problem: &str) -> Status {
     let (kind, version) = (&resource.kind, &resource.version);
     Status::bad_request(format!(
@@ -207,8 +220,8 @@ fn unreadable(resource: &Resource, problem: &str) -> Status {
     ))
 }
 
-/// The namespace of a body follows the path.
-fn check_namespace(target: &Target<'_>, object: &mut Value) -> Result<(), Status> {
+/// Sets the namespace of a body to that of the path, or rejects another one.
+fn check_namespace(target: &WriteTarget<'_>, object: &mut Value) -> Result<(), Status> {
     if !target.resource.namespaced {
         object.remove_meta("namespace");
         return Ok(());
@@ -224,12 +237,12 @@ fn check_namespace(target: &Target<'_>, object: &mut Value) -> Result<(), Status
     Ok(())
 }
 
-/// Why an object could not be read again, once it is stored.
+/// Why an object could not be decoded again once it is stored: it is nested too deeply.
 pub(crate) fn depth_problem(object: &Value) -> Option<String> {
     (object_depth(object) > DEPTH_MAX).then(|| TOO_DEEP.to_owned())
 }
 
-/// Refuses what does not fit the kind's type.
+/// Rejects a body that does not match the type of the kind.
 fn check_decodable(
     resource: &Resource,
     object: &Value,
@@ -238,8 +251,8 @@ fn check_decodable(
     let problem = depth_problem(object).or_else(|| resource.strategy.decode_problem(object));
     let Some(problem) = problem else { return Ok(()) };
     if options.is_patch {
-        let shown = Value::String(object.to_string());
-        let cause = Cause::invalid("patch", &shown, &problem);
+        let object_text = Value::String(object.to_string());
+        let cause = Cause::invalid("patch", &object_text, &problem);
         return Err(Status::invalid("", "", "", vec![cause]));
     }
     Err(unreadable(resource, &problem))
@@ -279,12 +292,13 @@ fn check_fields(
     Err(unreadable(resource, &format!("strict decoding error: {list}")))
 }
 
-/// Now, in the form of metadata.
+/// The current time in the format of metadata.
 fn now() -> String {
     jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
-/// Everything but metadata, and status where it has its own subresource: what `generation` counts.
+/// Whether anything that `generation` counts differs: everything except metadata, and except status
+/// when it has its own subresource.
 fn spec_differs(resource: &Resource, old: &Value, new: &Value) -> bool {
     let relevant = |object: &Value| {
         let map = object.as_object().cloned().unwrap_or_default();
@@ -298,8 +312,12 @@ fn spec_differs(resource: &Resource, old: &Value, new: &Value) -> bool {
     relevant(old) != relevant(new)
 }
 
-/// A dry run's answer: like a stored object, but nowhere stored.
-fn unstored(resource: &Resource, object: &mut Value, revision: u64) -> Result<Arc<Stored>, Status> {
+/// The result of a dry run: like a stored object, but not stored.
+fn dry_run_object(
+    resource: &Resource,
+    object: &mut Value,
+    revision: u64,
+) -> Result<Arc<Stored>, Status> {
     let value = crate::stored::to_storage(object);
     let item = storage::KeyValue {
         key: "".into(),
@@ -316,11 +334,11 @@ fn unstored(resource: &Resource, object: &mut Value, revision: u64) -> Result<Ar
 }
 
 impl Registry {
-    /// Writes an object. One that is too large is written without the owners of its fields, unless an
-    /// apply has just said who they are.
+    /// Stores an object. One that is too large is stored without the owners of its fields, unless
+    /// they are the result of an apply.
     ///
     /// # Errors
-    /// Outside, that it cannot be brought into its stored form; inside, those of the storage.
+    /// Outer: it cannot be converted to its storage version. Inner: those of the storage.
     async fn put(
         &self,
         resource: &Resource,
@@ -341,8 +359,12 @@ impl Registry {
         Ok(self.storage().put(key, value, expect, ttl).await)
     }
 
-    /// The stored form of a fresh write.
-    fn stored(&self, resource: &Resource, item: &storage::KeyValue) -> Result<Arc<Stored>, Status> {
+    /// The object of a value that was just stored.
+    fn decode_stored(
+        &self,
+        resource: &Resource,
+        item: &storage::KeyValue,
+    ) -> Result<Arc<Stored>, Status> {
         Stored::decode(item, &resource.selectable_fields)
             .map(Arc::new)
             .map_err(|error| Status::internal(&error))

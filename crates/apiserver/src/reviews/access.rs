@@ -1,4 +1,4 @@
-//! May he: the access reviews, and the list of all one may.
+//! The access reviews, and the list of all permissions of the requester.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,32 +8,33 @@ use authz::PolicyRule;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::answered;
+use super::with_status;
 use crate::attributes::{Attributes, Authorizer, Decision, UserInfo};
 use crate::authorization::RuleResolver;
 use crate::resource::{Call, Endpoint};
 
 const GROUP: &str = "authorization.k8s.io";
 
-/// About whom a review may ask.
+/// Whose permissions a review may query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scope {
-    /// Anybody, anywhere: `SubjectAccessReview`.
+pub enum ReviewScope {
+    /// Any user, in any namespace: `SubjectAccessReview`.
     Anybody,
-    /// Anybody, in the namespace of the review: `LocalSubjectAccessReview`.
+    /// Any user, in the namespace of the review: `LocalSubjectAccessReview`.
     Namespace,
-    /// The asker: `SelfSubjectAccessReview`.
-    Asker,
+    /// The requester: `SelfSubjectAccessReview`.
+    Requester,
 }
 
-/// Whether somebody may do something.
+/// Whether a user has a permission.
 pub struct AccessReview {
     authorizer: Arc<dyn Authorizer>,
-    scope: Scope,
+    scope: ReviewScope,
 }
 
 impl AccessReview {
-    pub fn new(authorizer: Arc<dyn Authorizer>, scope: Scope) -> Self {
+    /// A review endpoint that queries this authorizer.
+    pub fn new(authorizer: Arc<dyn Authorizer>, scope: ReviewScope) -> Self {
         Self { authorizer, scope }
     }
 
@@ -44,23 +45,23 @@ impl AccessReview {
             return Err(Status::invalid(GROUP, "", "", causes));
         }
         let user = match self.scope {
-            Scope::Asker => call.user.clone(),
-            Scope::Anybody | Scope::Namespace => subject(spec)?,
+            ReviewScope::Requester => call.user.clone(),
+            ReviewScope::Anybody | ReviewScope::Namespace => subject(spec)?,
         };
         let status = match self.authorizer.authorize(&attributes(spec, user)) {
-            Decision::Allow { reason } => verdict(true, false, &reason),
-            Decision::Deny { reason } => verdict(false, true, &reason),
-            Decision::NoOpinion { reason } => verdict(false, false, &reason),
+            Decision::Allow { reason } => access_status(true, false, &reason),
+            Decision::Deny { reason } => access_status(false, true, &reason),
+            Decision::NoOpinion { reason } => access_status(false, false, &reason),
         };
         let metadata = match &call.body["metadata"] {
             Value::Object(metadata) => Value::Object(metadata.clone()),
             _ => json!({}),
         };
-        let mut answer = answered(&call.body, metadata, Some(spec.clone()), status);
-        if self.scope == Scope::Namespace {
-            answer["metadata"]["namespace"] = json!(call.namespace);
+        let mut review = with_status(&call.body, metadata, Some(spec.clone()), status);
+        if self.scope == ReviewScope::Namespace {
+            review["metadata"]["namespace"] = json!(call.namespace);
         }
-        Ok(answer)
+        Ok(review)
     }
 
     fn violations(&self, call: &Call) -> Vec<Cause> {
@@ -82,11 +83,11 @@ impl AccessReview {
         }
         let groups = spec["groups"].as_array().is_some_and(|groups| !groups.is_empty());
         let user = spec["user"].as_str().unwrap_or_default();
-        if self.scope != Scope::Asker && user.is_empty() && !groups {
+        if self.scope != ReviewScope::Requester && user.is_empty() && !groups {
             let text = "at least one of user or group must be specified";
             causes.push(Cause::invalid("spec.user", &json!(""), text));
         }
-        if self.scope == Scope::Namespace {
+        if self.scope == ReviewScope::Namespace {
             if !path.is_null() {
                 let text = "disallowed on this kind of request";
                 let shown = json!({"Path": path["path"], "Verb": path["verb"]});
@@ -105,11 +106,11 @@ impl AccessReview {
 
 impl Endpoint for AccessReview {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<(u16, Value), Status>> {
-        Box::pin(std::future::ready(self.review(&call).map(|answer| (201, answer))))
+        Box::pin(std::future::ready(self.review(&call).map(|review| (201, review))))
     }
 }
 
-fn verdict(allowed: bool, denied: bool, reason: &str) -> Value {
+fn access_status(allowed: bool, denied: bool, reason: &str) -> Value {
     let mut status = json!({"allowed": allowed});
     if denied {
         status["denied"] = json!(true);
@@ -146,27 +147,28 @@ fn attributes(spec: &Value, user: UserInfo) -> Attributes {
         let (verb, path) = (text(path, "verb"), text(path, "path"));
         return Attributes { user, verb, path, ..Attributes::default() };
     }
-    let wanted = &spec["resourceAttributes"];
+    let resource = &spec["resourceAttributes"];
     Attributes {
         user,
-        verb: text(wanted, "verb"),
+        verb: text(resource, "verb"),
         is_resource: true,
-        group: text(wanted, "group"),
-        version: text(wanted, "version"),
-        resource: text(wanted, "resource"),
-        subresource: text(wanted, "subresource"),
-        namespace: text(wanted, "namespace"),
-        name: text(wanted, "name"),
+        group: text(resource, "group"),
+        version: text(resource, "version"),
+        resource: text(resource, "resource"),
+        subresource: text(resource, "subresource"),
+        namespace: text(resource, "namespace"),
+        name: text(resource, "name"),
         path: String::new(),
     }
 }
 
-/// Everything that the asker may do in a namespace.
+/// All rules of the requester in a namespace.
 pub struct RulesReview {
     rules: Arc<dyn RuleResolver>,
 }
 
 impl RulesReview {
+    /// A review endpoint that queries this resolver.
     pub fn new(rules: Arc<dyn RuleResolver>) -> Self {
         Self { rules }
     }
@@ -190,12 +192,12 @@ impl RulesReview {
             [one] => status["evaluationError"] = json!(one),
             many => status["evaluationError"] = json!(format!("[{}]", many.join(", "))),
         }
-        Ok(answered(&call.body, json!({}), Some(json!({})), status))
+        Ok(with_status(&call.body, json!({}), Some(json!({})), status))
     }
 }
 
 impl Endpoint for RulesReview {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<(u16, Value), Status>> {
-        Box::pin(std::future::ready(self.review(&call).map(|answer| (201, answer))))
+        Box::pin(std::future::ready(self.review(&call).map(|review| (201, review))))
     }
 }

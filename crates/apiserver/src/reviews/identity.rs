@@ -1,4 +1,4 @@
-//! Who is that: `TokenReview`, `SelfSubjectReview`.
+//! Reviews of identity: `TokenReview`, `SelfSubjectReview`.
 
 use std::sync::Arc;
 
@@ -6,18 +6,20 @@ use api_meta::status::Status;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{answered, user_json};
+use super::{user_json, with_status};
 use crate::attributes::InvalidCredential;
 use crate::authentication::TokenAuthenticator;
 use crate::resource::{Call, Endpoint};
 
-/// Whose token this is. A token that does not hold is an answer, not a failure.
+/// The identity behind a token. An invalid token is a result, not an error.
 pub struct TokenReview {
     tokens: Arc<dyn TokenAuthenticator>,
     audiences: Vec<String>,
 }
 
 impl TokenReview {
+    /// A review endpoint that authenticates with `tokens`, for `audiences` when the review names
+    /// none.
     pub fn new(tokens: Arc<dyn TokenAuthenticator>, audiences: Vec<String>) -> Self {
         Self { tokens, audiences }
     }
@@ -28,13 +30,13 @@ impl TokenReview {
             let text = "token is required for TokenReview in authentication";
             return Err(Status::bad_request(text));
         }
-        let wanted: Vec<String> = match &body["spec"]["audiences"] {
+        let audiences: Vec<String> = match &body["spec"]["audiences"] {
             Value::Null => Vec::new(),
             list => serde::Deserialize::deserialize(list)
                 .map_err(|_| Status::bad_request("spec.audiences is not a list of strings"))?,
         };
-        let wanted = if wanted.is_empty() { &self.audiences } else { &wanted };
-        let status = match self.tokens.authenticate_token(token, wanted).await {
+        let audiences = if audiences.is_empty() { &self.audiences } else { &audiences };
+        let status = match self.tokens.authenticate_token(token, audiences).await {
             Ok(Some(found)) => json!({
                 "authenticated": true,
                 "user": user_json(&found.user),
@@ -44,7 +46,7 @@ impl TokenReview {
                 json!({"user": {}, "error": "invalid bearer token"})
             }
         };
-        Ok(answered(body, body["metadata"].clone(), Some(body["spec"].clone()), status))
+        Ok(with_status(body, body["metadata"].clone(), Some(body["spec"].clone()), status))
     }
 }
 
@@ -54,14 +56,14 @@ impl Endpoint for TokenReview {
     }
 }
 
-/// Who asks, as the server sees him (`kubectl auth whoami`).
+/// The identity of the requester (`kubectl auth whoami`).
 pub struct WhoAmI;
 
 impl Endpoint for WhoAmI {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<(u16, Value), Status>> {
         let now = jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
         let status = json!({"userInfo": user_json(&call.user)});
-        let answer = answered(&call.body, json!({"creationTimestamp": now}), None, status);
-        Box::pin(std::future::ready(Ok((201, answer))))
+        let review = with_status(&call.body, json!({"creationTimestamp": now}), None, status);
+        Box::pin(std::future::ready(Ok((201, review))))
     }
 }

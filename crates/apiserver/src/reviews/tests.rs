@@ -1,4 +1,4 @@
-//! The answers of all reviews, over a small policy.
+//! The responses of all reviews, over a small policy.
 
 use std::sync::Arc;
 
@@ -60,11 +60,11 @@ fn post(plural: &str, body: Value) -> Result<Value, Status> {
         force: false,
         applied: false,
     };
-    let (code, answer) = endpoint.call(call).now_or_never().expect("nothing to wait for")?;
+    let (code, review) = endpoint.call(call).now_or_never().expect("nothing to wait for")?;
     assert_eq!(code, 201);
-    assert_eq!(answer["kind"], resource.kind);
-    assert_eq!(answer["apiVersion"], resource.api_version());
-    Ok(answer)
+    assert_eq!(review["kind"], resource.kind);
+    assert_eq!(review["apiVersion"], resource.api_version());
+    Ok(review)
 }
 
 fn status(plural: &str, spec: Value) -> Value {
@@ -75,9 +75,9 @@ const REASON: &str =
     "RBAC: allowed by RoleBinding \"rw/r1\" of Role \"rw\" to ServiceAccount \"sa1/r1\"";
 const DANGLING: &str = "role.rbac.authorization.k8s.io \"nope\" not found";
 
-/// Answers recorded from kube-apiserver 1.36.
+/// Responses recorded from kube-apiserver 1.36.
 #[test]
-fn access_reviews_answer_as_in_kubernetes() {
+fn access_reviews_respond_like_kube_apiserver() {
     let secrets = json!({"namespace": "r1", "verb": "get", "resource": "secrets"});
     let pods = json!({"namespace": "r1", "verb": "get", "resource": "pods"});
     let path = json!({"path": "/x", "verb": "get"});
@@ -116,18 +116,18 @@ fn access_reviews_answer_as_in_kubernetes() {
             }),
         ),
     ];
-    for (plural, spec, wanted) in cases {
-        assert_eq!(status(plural, spec.clone()), wanted, "{plural} {spec}");
+    for (plural, spec, expected) in cases {
+        assert_eq!(status(plural, spec.clone()), expected, "{plural} {spec}");
     }
     let body = json!({"spec": {"user": "bob", "resourceAttributes": secrets}});
-    let answer = post("localsubjectaccessreviews", body.clone()).unwrap();
-    assert_eq!(answer["metadata"], json!({"namespace": "r1"}));
-    assert_eq!(answer["spec"], body["spec"]);
+    let review = post("localsubjectaccessreviews", body.clone()).unwrap();
+    assert_eq!(review["metadata"], json!({"namespace": "r1"}));
+    assert_eq!(review["spec"], body["spec"]);
 }
 
 /// Texts recorded from kube-apiserver 1.36.
 #[test]
-fn access_reviews_ask_one_question_about_one_subject() {
+fn access_reviews_need_one_subject_and_one_kind_of_attributes() {
     let resource = json!({"verb": "get"});
     let path = json!({"path": "/x", "verb": "get"});
     let cases = [
@@ -156,20 +156,20 @@ fn access_reviews_ask_one_question_about_one_subject() {
              metadata.namespace",
         ),
     ];
-    for (plural, spec, wanted) in cases {
+    for (plural, spec, expected) in cases {
         let status = post(plural, json!({ "spec": spec })).unwrap_err();
-        assert_eq!(status.message, format!(".authorization.k8s.io \"\" is invalid: {wanted}"));
+        assert_eq!(status.message, format!(".authorization.k8s.io \"\" is invalid: {expected}"));
         assert_eq!(status.code, 422);
     }
 }
 
 #[test]
-fn a_rules_review_lists_what_the_asker_may_do() {
+fn a_rules_review_lists_the_rules_of_the_requester() {
     let body = json!({"spec": {"namespace": "r1"}});
-    let answer = post("selfsubjectrulesreviews", body).unwrap();
-    assert_eq!(answer["spec"], json!({}));
+    let review = post("selfsubjectrulesreviews", body).unwrap();
+    assert_eq!(review["spec"], json!({}));
     assert_eq!(
-        answer["status"],
+        review["status"],
         json!({
             "resourceRules": [{"verbs": ["get"], "apiGroups": [""], "resources": ["secrets"]}],
             "nonResourceRules": [{"verbs": ["get"], "nonResourceURLs": ["/api"]}],
@@ -182,7 +182,7 @@ fn a_rules_review_lists_what_the_asker_may_do() {
 }
 
 #[test]
-fn a_token_review_tells_whose_a_token_is() {
+fn a_token_review_returns_the_identity_of_the_token() {
     assert_eq!(
         status("tokenreviews", json!({"token": "t-ann"})),
         json!({
@@ -201,17 +201,17 @@ fn a_token_review_tells_whose_a_token_is() {
 }
 
 #[test]
-fn everybody_can_ask_who_he_is() {
-    let answer = post("selfsubjectreviews", json!({})).unwrap();
+fn a_self_subject_review_returns_the_identity_of_the_requester() {
+    let review = post("selfsubjectreviews", json!({})).unwrap();
     assert_eq!(
-        answer["status"]["userInfo"],
+        review["status"]["userInfo"],
         json!({"username": "system:serviceaccount:r1:sa1", "groups": sa1().groups})
     );
-    assert!(answer["metadata"]["creationTimestamp"].is_string());
+    assert!(review["metadata"]["creationTimestamp"].is_string());
 }
 
 #[test]
-fn a_review_of_another_type_is_refused() {
+fn a_review_of_another_type_is_rejected() {
     for body in [json!({"kind": "Pod"}), json!({"apiVersion": "v1"}), json!([]), json!("x")] {
         assert_eq!(post("selfsubjectreviews", body).unwrap_err().code, 400);
     }

@@ -18,10 +18,10 @@ use structured_merge::OpenApiError;
 
 use super::components;
 
-/// Where references between definitions lead.
+/// Prefix of references between definitions.
 pub const DEFINITIONS_PATH: &str = "/components/schemas";
 
-/// A built-in kind: the name and source of its type.
+/// The type of a built-in kind, with its compiled schemas.
 pub struct Builtin {
     group: &'static str,
     version: &'static str,
@@ -52,11 +52,11 @@ impl Builtin {
     pub fn gvk(&self) -> (&'static str, &'static str, &'static str) {
         (self.group, self.version, self.kind)
     }
-    /// Adds the type's definition, and those it refers to, to what `generator` collects.
+    /// Adds the definition of the type, and those it refers to, to what `generator` collects.
     pub fn collect(&self, generator: &mut SchemaGenerator) {
         (self.generate)(generator);
     }
-    /// The compiled schema. Made at first use and kept.
+    /// The compiled schema. Made at first use and cached for the process.
     pub fn schema(&self) -> &Schema {
         self.schema.get_or_init(|| {
             let mut generator = generator();
@@ -66,52 +66,54 @@ impl Builtin {
                 .expect("generated schemas refer only to definitions that come with them")
         })
     }
-    /// The type's definition and those that it leads to, in the form of OpenAPI v3.
+    /// The definition of the type and all definitions it refers to, as OpenAPI v3, by name.
     pub fn models(&self) -> Map<String, Value> {
         let mut generator = generator();
         self.collect(&mut generator);
-        components::finished(&mut generator)
+        components::openapi_definitions(&mut generator)
     }
-    /// How objects merge, and what of them has an owner. Made at first use and kept.
+    /// The schema by which objects merge and their fields have owners. Made at first use and cached
+    /// for the process.
     pub fn merge_schema(&self) -> &structured_merge::Schema {
         self.merge_schema.get_or_init(|| {
             self.merge_schema_from(self.models())
-                .expect("the models of built-in kinds are complete, and their marks are known")
+                .expect("the models of built-in kinds are complete, and their extensions are known")
         })
     }
-    /// The same from other models of the type and those that it leads to.
+    /// The merge schema from other models of the type and the types that it refers to.
     ///
     /// # Errors
-    /// The models are not complete, or one has a mark that is not known.
+    /// A model is missing, or has an extension that is not known.
     pub fn merge_schema_from(
         &self,
         mut models: Map<String, Value>,
     ) -> Result<structured_merge::Schema, OpenApiError> {
-        // Clients may leave these out, and yet they are always told: nobody adds them.
-        let always_told = match self.kind {
+        // Clients may omit these fields, but kube-apiserver always returns them: no manager adds
+        // them.
+        let always_present = match self.kind {
             "ClusterRole" | "Role" => Some("rules"),
             _ => None,
         };
-        if let (Some(field), Some(model)) = (always_told, models.get_mut(&self.definition())) {
+        if let (Some(field), Some(model)) = (always_present, models.get_mut(&self.definition())) {
             model["required"] = json!([field]);
         }
         structured_merge::Schema::from_openapi(&models, &self.definition())
     }
 }
 
-/// Collects definitions with references in the form of OpenAPI v3.
+/// A generator that collects definitions with references in the format of OpenAPI v3.
 pub fn generator() -> SchemaGenerator {
     let settings = SchemaSettings::draft2020_12()
         .with(|settings| settings.definitions_path = DEFINITIONS_PATH.into());
     settings.into_generator()
 }
 
-/// Every type.
+/// The types of all built-in kinds.
 pub fn builtins() -> &'static [Builtin] {
     &BUILTINS
 }
 
-/// The type of a built-in kind.
+/// The type of a built-in kind; `None` for unknown ones.
 pub fn builtin(group: &str, version: &str, kind: &str) -> Option<&'static Builtin> {
     let same = |one: &&Builtin| (one.group, one.version, one.kind) == (group, version, kind);
     BUILTINS.iter().find(same)

@@ -1,4 +1,4 @@
-//! Definitions of types, in the form of OpenAPI v3.
+//! Definitions of types, as OpenAPI v3.
 
 use std::collections::BTreeMap;
 
@@ -37,10 +37,12 @@ pub fn meta(kind: &str) -> String {
     format!("{META}.{kind}")
 }
 
+/// A `$ref` to the definition of this name.
 pub fn reference(name: &str) -> Value {
     json!({"$ref": format!("#/components/schemas/{name}")})
 }
 
+/// A member of `x-kubernetes-group-version-kind`.
 pub fn gvk(group: &str, version: &str, kind: &str) -> Value {
     json!({"group": group, "version": version, "kind": kind})
 }
@@ -60,7 +62,7 @@ fn own_name(group: &str, version: &str, kind: &str) -> String {
     parts.join(".")
 }
 
-/// The definitions that the documents of these resources need.
+/// All definitions that the documents of these resources refer to, by name.
 pub fn components<'a>(resources: impl Iterator<Item = &'a Resource>) -> Map<String, Value> {
     let mut generator = generator();
     collect::<ObjectMeta>(&mut generator);
@@ -91,7 +93,7 @@ pub fn components<'a>(resources: impl Iterator<Item = &'a Resource>) -> Map<Stri
             }
         }
     }
-    let mut definitions = finished(&mut generator);
+    let mut definitions = openapi_definitions(&mut generator);
     definitions.extend(own);
     definitions.insert(
         meta("Patch"),
@@ -106,8 +108,9 @@ pub fn components<'a>(resources: impl Iterator<Item = &'a Resource>) -> Map<Stri
     definitions
 }
 
-/// What was collected, in the form of OpenAPI v3.
-pub fn finished(generator: &mut SchemaGenerator) -> Map<String, Value> {
+/// The definitions that the generator has collected, as OpenAPI v3; takes them out of the
+/// generator.
+pub fn openapi_definitions(generator: &mut SchemaGenerator) -> Map<String, Value> {
     let definitions = generator.take_definitions(false).into_iter();
     let finished = definitions.map(|(name, definition)| {
         let definition = finish(&name, definition);
@@ -120,20 +123,20 @@ fn collect<T: JsonSchema>(generator: &mut SchemaGenerator) {
     generator.subschema_for::<T>();
 }
 
-/// From JSON schema, as the types are described in Rust, to OpenAPI v3.
+/// Converts a definition from JSON schema, as the Rust types describe it, to OpenAPI v3.
 fn finish(name: &str, mut definition: Value) -> Value {
     let short = name.rsplit('.').next().unwrap_or(name);
     let description = definition["description"].take();
     match short {
         "IntOrString" => {
-            let forms = [json!({"type": "integer"}), json!({"type": "string"})];
-            definition = json!({"format": "int-or-string", "oneOf": forms});
+            let types = [json!({"type": "integer"}), json!({"type": "string"})];
+            definition = json!({"format": "int-or-string", "oneOf": types});
         }
         "Quantity" => {
-            let forms = [json!({"type": "string"}), json!({"type": "number"})];
-            definition = json!({"oneOf": forms});
+            let types = [json!({"type": "string"}), json!({"type": "number"})];
+            definition = json!({"oneOf": types});
         }
-        // Several JSON forms: nothing that OpenAPI could say.
+        // Several JSON types: OpenAPI cannot express them.
         "JSON"
         | "JSONSchemaPropsOrArray"
         | "JSONSchemaPropsOrBool"
@@ -151,7 +154,7 @@ fn finish(name: &str, mut definition: Value) -> Value {
     definition
 }
 
-/// OpenAPI v3.0 ignores what stands beside a `$ref`, so it is wrapped.
+/// OpenAPI v3.0 ignores the siblings of a `$ref`, so it is wrapped.
 fn wrap_references(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -184,7 +187,7 @@ fn add_object_fields(schema: &mut Value) {
         "description": METADATA_DESCRIPTION, "allOf": [reference(&meta("ObjectMeta"))]});
 }
 
-/// A kind that is not built in: its own schema, or just an object.
+/// The definition of a custom resource: its own schema, or any object.
 fn own_definition(resource: &Resource) -> Value {
     match resource.strategy.published_schema() {
         Some(published) => {
@@ -207,15 +210,15 @@ fn whole(published: &PublishedSchema) -> Value {
     schema
 }
 
-/// How objects of a custom resource merge, and what of them has an owner.
+/// The schema by which objects of a custom resource merge and their fields have owners.
 ///
 /// # Errors
-/// The schema has a list or map type that is not known, which validation rules out.
+/// The schema has an unknown list or map type, which validation of the definition rules out.
 pub fn merge_schema(published: &PublishedSchema) -> Result<Schema, OpenApiError> {
     const ROOT: &str = "custom";
     let mut generator = generator();
     collect::<ObjectMeta>(&mut generator);
-    let mut models = finished(&mut generator);
+    let mut models = openapi_definitions(&mut generator);
     models.insert(ROOT.to_owned(), whole(published));
     Schema::from_openapi(&models, ROOT)
 }
@@ -239,7 +242,7 @@ fn list(resource: &Resource, item: &str) -> Value {
     list
 }
 
-/// Says by which fields objects may be selected.
+/// Adds the fields by which objects may be selected.
 fn mark_selectable(resource: &Resource, schema: &mut Value) {
     let fields = resource.selectable_fields.iter().filter(|field| resource.custom && field.offered);
     let fields: Vec<Value> = fields.map(|field| json!({"fieldPath": field.label})).collect();

@@ -1,7 +1,7 @@
-//! What OpenAPI says of built-in types beyond their form, and `k8s-openapi` leaves out: how lists
-//! and maps merge, defaults, and what is required on the wire.
+//! The OpenAPI extensions of built-in types that `k8s-openapi` omits: how lists and maps merge,
+//! defaults, and what is required on the wire.
 //!
-//! `kubectl apply` computes its patches by this, and ownership of fields goes by it. The table is
+//! `kubectl apply` computes its patches from them, and field ownership follows them. The table is
 //! what kube-apiserver publishes; `cargo test -p apiserver --test published` compares the two and
 //! writes the next table.
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 const TABLE: &str = include_str!("marks.txt");
 
-/// By the type's name, the marks of the type itself (the property's name is empty) and of its
+/// By the name of the type: the marks of the type itself (with an empty property name) and of its
 /// properties.
 type Marks = BTreeMap<&'static str, Vec<(&'static str, &'static str)>>;
 

@@ -1,5 +1,5 @@
-//! What kube-apiserver writes of an object in which nothing is set: of the fields that its Go types
-//! never leave out, the zero values. Bookmarks are such objects.
+//! What kube-apiserver writes for an object in which nothing is set: the zero values of the fields
+//! that its Go types never omit. Bookmarks are such objects.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -18,7 +18,8 @@ static FIELDS: LazyLock<HashMap<(&str, &str), &str>> = LazyLock::new(|| {
     rows.collect()
 });
 
-/// The fields of such an object; none for what is no built-in kind.
+/// The fields of an object in which nothing is set, without metadata and type; empty for kinds that
+/// are not built in.
 pub fn fields(api_version: &str, kind: &str) -> Map<String, Value> {
     let text = FIELDS.get(&(api_version, kind));
     text.map(|text| serde_json::from_str(text).expect("the table's test has read it"))

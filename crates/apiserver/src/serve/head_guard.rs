@@ -1,11 +1,12 @@
-//! Looks at the heads of HTTP/1 requests before hyper does, and refuses what two readers could understand differently:
-//! a line that ends with a bare LF, and a length beside `Transfer-Encoding`. A proxy in front of this server that reads
-//! such a request otherwise could be made to send one person's request as part of another's (RFC 9112, sections 2.2
-//! and 6.1).
+//! Checks the heads of HTTP/1 requests before hyper reads them, and rejects what two readers could
+//! understand differently: a line that ends with a bare LF, and a length beside
+//! `Transfer-Encoding`. A proxy in front of this server that reads such a request differently could
+//! be made to send the request of one user as part of the request of another (RFC 9112, sections
+//! 2.2 and 6.1).
 //!
-//! Nothing is copied or held back. What is refused gets a NUL in place of the byte at fault, which HTTP/1 has nowhere:
-//! hyper answers 400 and closes the connection. Bodies are skipped, so that the next head is found; what comes after
-//! a switch of protocols is not looked at.
+//! Nothing is copied or delayed. In a rejected head, the invalid byte is replaced by NUL, which
+//! HTTP/1 never allows: hyper responds with 400 and closes the connection. Bodies are skipped to
+//! find the next head; nothing is checked after a switch of protocols.
 
 mod checker;
 
@@ -21,25 +22,25 @@ use crate::body::budget::{Budget, Share};
 use crate::rejections;
 pub use checker::HeadChecker;
 
-/// What a head may take without counting: others are rare.
+/// Bytes that a head may have without counting against the budget: longer ones are rare.
 const HEAD_FREE_BYTES: usize = 16 * 1024;
-/// What longer heads that are not complete may take beyond that, of all connections together.
+/// Bytes that incomplete longer heads of all connections may have beyond that.
 const HEADS_BUFFERED_MAX: usize = 32 * 1024 * 1024;
 
 static HEADS: Budget = Budget::new(HEADS_BUFFERED_MAX);
 
-/// The connection has switched to another protocol. Cheap to clone.
+/// Set once the connection has switched to another protocol. Cheap to clone.
 #[derive(Clone, Default)]
 pub struct Switched(Arc<AtomicBool>);
 
 impl Switched {
-    /// To be called before the answer that says so is sent.
+    /// Call this before the response that switches the protocol is sent.
     pub fn set(&self) {
         self.0.store(true, Ordering::Release);
     }
 }
 
-/// A byte stream from a client, looked at on its way to hyper.
+/// A byte stream from a client, checked on its way to hyper.
 pub struct HeadGuard<S> {
     io: S,
     checker: HeadChecker,
@@ -49,13 +50,13 @@ pub struct HeadGuard<S> {
 }
 
 impl<S> HeadGuard<S> {
-    /// `is_http2`: what TLS agreed on.
+    /// Checks `io`, unless TLS negotiated HTTP/2 (`is_http2`).
     pub fn new(io: S, is_http2: bool, switched: Switched) -> Self {
         let checker = if is_http2 { HeadChecker::off() } else { HeadChecker::default() };
         Self { io, checker, switched, share: HEADS.share(), shared: 0 }
     }
 
-    /// Whether there is room for the head so far.
+    /// Whether the budget has room for the head so far.
     fn has_room(&mut self) -> bool {
         let beyond = self.checker.head_bytes().saturating_sub(HEAD_FREE_BYTES);
         if beyond < self.shared {
@@ -90,7 +91,7 @@ impl<S: AsyncRead + Unpin> AsyncRead for HeadGuard<S> {
         let first = arrived.len();
         if !this.checker.check(arrived) {
             rejections::HEADS.count();
-            tracing::debug!(bytes = first, "a request that is no HTTP/1.1 was refused");
+            tracing::debug!(bytes = first, "rejected a request that is not HTTP/1.1");
         } else if !this.has_room() {
             rejections::HEADS.count();
             return Poll::Ready(Err(io::Error::other("too many long heads of requests at once")));

@@ -1,9 +1,9 @@
-//! Connections on which nobody has authenticated yet: how many there may be, from one address and in all, and which of
-//! them yield when there are more.
+//! Unauthenticated connections: how many there may be, from one address and in all, and which of
+//! them are closed when there are more.
 //!
-//! Whoever holds the most has the most to give: the connection that is closed is one of the address that has most of
-//! them, the oldest that is idle. So a flood from some addresses keeps nobody out who comes from another, however fast
-//! it opens connections anew.
+//! The closed connection belongs to the address with the most such connections: its oldest idle
+//! one. A flood from some addresses therefore excludes no client from another address, however fast
+//! it reconnects.
 
 use std::collections::{BTreeMap, HashMap};
 use std::net::IpAddr;
@@ -18,23 +18,23 @@ use tokio_util::sync::CancellationToken;
 
 use crate::rejections;
 
-/// In all. Measured, one costs some 30 KiB once TLS is set up.
+/// Unauthenticated connections in all. Measured, one costs some 30 KiB once TLS is set up.
 pub const STRANGERS_MAX: usize = 2_048;
-/// From one address (IPv6: one /64). A load balancer that nobody told the server about is one address, with all agents
-/// behind it.
+/// Unauthenticated connections from one address (IPv6: one /64). A load balancer that the server
+/// does not know as a proxy is one address, with all agents behind it.
 pub const STRANGERS_PER_ADDRESS_MAX: usize = 512;
-/// A connection this young is not closed for others, unless their address has fewer: its TLS handshake and its first
-/// request take less.
+/// A younger connection is not closed for others, unless their address has fewer: its TLS handshake
+/// and its first request take less.
 const YOUNG: Duration = Duration::from_secs(1);
-/// One with a request under way is left alone for this long.
+/// A connection with an open request is spared for this long.
 const BUSY_SPARED: Duration = Duration::from_secs(5);
 
-/// The connections. Cheap to clone.
+/// The unauthenticated connections of a server. Cheap to clone.
 #[derive(Clone, Default)]
-pub struct Strangers(Arc<Mutex<State>>);
+pub struct Strangers(Arc<Mutex<StrangersState>>);
 
 #[derive(Default)]
-struct State {
+struct StrangersState {
     next: u64,
     count: usize,
     /// By address, by age.
@@ -48,7 +48,7 @@ struct Guest {
     cut: CancellationToken,
 }
 
-/// One connection, until dropped.
+/// One connection, counted until dropped.
 pub struct Ticket {
     all: Strangers,
     address: Option<IpAddr>,
@@ -56,14 +56,14 @@ pub struct Ticket {
     guest: Arc<Guest>,
 }
 
-/// One request of a connection, until dropped.
+/// One request of a connection, counted until dropped.
 pub struct UnderWay(Arc<Guest>);
 
 impl Strangers {
-    /// Counts a new connection. Without an address (it comes from a trusted proxy, with many people behind it) it
-    /// counts only in all.
+    /// Counts a new connection. Without an address (it comes from a trusted proxy, with many users
+    /// behind it) it counts only in all.
     ///
-    /// `None`: there are too many, and none that could yield.
+    /// `None` when there are too many, and none of them can be closed: close the new one.
     pub fn admit(&self, address: Option<IpAddr>) -> Option<Ticket> {
         let address = address.map(network::customer);
         let mut state = self.0.lock();
@@ -93,14 +93,14 @@ impl Strangers {
         Some(Ticket { all: self.clone(), address, number, guest })
     }
 
-    /// Closes a connection on which nobody has authenticated, for one that needs its place. False when there is none.
+    /// Closes one unauthenticated connection to make room. `false` when there is none.
     pub fn yield_one(&self) -> bool {
         self.0.lock().close_one()
     }
 }
 
-impl State {
-    /// Closes one of the address that has most.
+impl StrangersState {
+    /// Closes a connection of the address that has most.
     fn close_one(&mut self) -> bool {
         let most = self.by_address.iter().max_by_key(|(_, guests)| guests.len());
         let most = most.map(|(address, _)| *address);
@@ -109,7 +109,7 @@ impl State {
 
     fn close_one_of(&mut self, address: Option<IpAddr>) -> bool {
         let Some(guests) = self.by_address.get(&address) else { return false };
-        // Their order is that of their age.
+        // They are ordered by age.
         let idle = guests.iter().find(|(_, guest)| guest.is_idle() && guest.is_older_than(YOUNG));
         let busy = || guests.iter().find(|(_, guest)| guest.is_older_than(BUSY_SPARED));
         let Some((&number, _)) = idle.or_else(busy) else { return false };
@@ -117,8 +117,8 @@ impl State {
         true
     }
 
-    /// Closes the oldest of the address that has most, if those are more than `count`. Proxies are spared: nobody knows
-    /// how many people are behind one.
+    /// Closes the oldest connection of the address that has most, if it has more than `count`.
+    /// Proxies are spared: the number of users behind one is unknown.
     fn close_one_of_more_than(&mut self, count: usize) -> bool {
         let of_one = self.by_address.iter().filter(|(address, _)| address.is_some());
         let most = of_one.max_by_key(|(_, guests)| guests.len());
@@ -160,26 +160,27 @@ impl Guest {
 }
 
 impl Ticket {
-    /// Somebody has authenticated on the connection: from now on it is none of these.
-    pub fn authenticated(&self) {
+    /// Records that a caller has authenticated on the connection: it no longer counts here.
+    pub fn mark_authenticated(&self) {
         if !self.guest.is_known.swap(true, Ordering::Relaxed) {
             self.all.0.lock().remove(self.address, self.number);
         }
     }
 
-    /// Whether somebody has authenticated on the connection; from then on it has no limits here.
+    /// Whether a caller has authenticated on the connection; from then on it has no limits here.
     pub fn is_authenticated(&self) -> bool {
         self.guest.is_known.load(Ordering::Relaxed)
     }
 
-    /// Counts a request. `None`: nobody has authenticated, and `under_way_max` are under way.
+    /// Counts a request until the result is dropped. `None` when no caller has authenticated, and
+    /// `under_way_max` requests are open already: reject the request.
     pub fn begin(&self, under_way_max: usize) -> Option<UnderWay> {
         let before = self.guest.under_way.fetch_add(1, Ordering::Relaxed);
         let under_way = UnderWay(self.guest.clone());
         (before < under_way_max || self.is_authenticated()).then_some(under_way)
     }
 
-    /// Waits until the connection must make room for another.
+    /// Waits until the connection must be closed to make room for another one.
     pub async fn cut(&self) {
         self.guest.cut.cancelled().await;
     }

@@ -1,4 +1,4 @@
-//! From a service account's token to its identity.
+//! Authenticates the tokens of service accounts.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -19,16 +19,16 @@ use crate::attributes::{InvalidCredential, UserInfo};
 use crate::authentication::certificates::CREDENTIAL_ID;
 use crate::authentication::{TokenAuthenticator, TokenUser};
 
-/// Tokens whose signatures are remembered. Agents and controllers send the same one with each request, and verifying it
-/// costs more than a small request otherwise.
+/// Tokens whose signatures are cached. Agents and controllers send the same token with each
+/// request, and verifying it costs more than the rest of a small request.
 const REMEMBERED_MAX: usize = 1024;
 
-/// Knows the tokens that this server has issued.
+/// Authenticates the tokens that this server has issued.
 pub struct ServiceAccountTokens {
     issuer: String,
     keys: VerifyKeys,
-    /// The claims of tokens whose signature holds, by the token's SHA-256. Everything else about them is checked anew
-    /// each time.
+    /// The claims of tokens with a valid signature, by SHA-256 of the token. Everything else about
+    /// them is checked each time.
     remembered: Mutex<HashMap<[u8; 32], Arc<Value>>>,
     objects: Arc<dyn CoreObjects>,
     uses: Option<mpsc::Sender<Use>>,
@@ -41,17 +41,18 @@ impl ServiceAccountTokens {
         Self { issuer: issuer.to_owned(), keys, remembered: Mutex::default(), objects, uses: None }
     }
 
-    /// Tells `uses` which tokens of Secrets are used.
+    /// Reports to `uses` which tokens of Secrets are used.
     #[must_use]
-    pub fn telling(mut self, uses: mpsc::Sender<Use>) -> Self {
+    pub fn reporting_uses(mut self, uses: mpsc::Sender<Use>) -> Self {
         self.uses = Some(uses);
         self
     }
 
-    /// Whose a token is at `now` (unix seconds).
+    /// The identity of a token at `now` (unix seconds), for any of `audiences`; `None` when another
+    /// issuer made it.
     ///
     /// # Errors
-    /// As [`TokenAuthenticator::authenticate_token`].
+    /// Those of [`TokenAuthenticator::authenticate_token`].
     pub async fn identify(
         &self,
         token: &str,
@@ -60,14 +61,14 @@ impl ServiceAccountTokens {
     ) -> Result<Option<TokenUser>, InvalidCredential> {
         let claims = match self.verify(token) {
             Ok(claims) => claims,
-            Err(TokenError::NotOurs) => return Ok(None),
+            Err(TokenError::Unrecognized) => return Ok(None),
             Err(TokenError::BadSignature) => return Err(InvalidCredential),
         };
         let issuer = claims["iss"].as_str().unwrap_or_default();
         if issuer == legacy::ISSUER {
             let (user, secret) = legacy::identify(&*self.objects, &claims, token).await?;
             if let Some(uses) = &self.uses {
-                tracking::tell(uses, &secret, now);
+                tracking::report_use(uses, &secret, now);
             }
             return Ok(Some(TokenUser { user, audiences: audiences.to_vec() }));
         }
@@ -76,7 +77,7 @@ impl ServiceAccountTokens {
         }
         let claims = Claims::deserialize(&*claims).map_err(|_| InvalidCredential)?;
         let meant: Vec<String> =
-            audiences.iter().filter(|wanted| claims.aud.contains(wanted)).cloned().collect();
+            audiences.iter().filter(|audience| claims.aud.contains(audience)).cloned().collect();
         let subject =
             user_name(&claims.kubernetes.namespace, &claims.kubernetes.serviceaccount.name);
         if !claims.is_valid_at(now) || claims.sub != subject || meant.is_empty() {
@@ -86,7 +87,8 @@ impl ServiceAccountTokens {
         Ok(Some(TokenUser { user: user(&claims), audiences: meant }))
     }
 
-    /// As [`VerifyKeys::verify`], which happens once for each token. The keys are the same for as long as this lives.
+    /// [`VerifyKeys::verify`], once for each token. The keys never change during the life of this
+    /// value.
     fn verify(&self, token: &str) -> Result<Arc<Value>, TokenError> {
         let digest: [u8; 32] = Sha256::digest(token).into();
         if let Some(known) = self.remembered.lock().get(&digest) {
@@ -101,7 +103,8 @@ impl ServiceAccountTokens {
         Ok(claims)
     }
 
-    /// The account and everything the token is bound to exist, and are not others of the same name.
+    /// Checks that the account and every object the token is bound to exist, and are not new
+    /// objects of the same name.
     async fn check_bound(&self, claims: &Claims) -> Result<(), InvalidCredential> {
         let kubernetes = &claims.kubernetes;
         let namespace = kubernetes.namespace.as_str();
@@ -113,10 +116,10 @@ impl ServiceAccountTokens {
             // to it.
             ("nodes", "", kubernetes.node.as_ref().filter(|_| kubernetes.pod.is_none())),
         ];
-        for (plural, namespace, wanted) in bound {
-            let Some(wanted) = wanted else { continue };
-            let found = self.objects.get(plural, namespace, &wanted.name).await;
-            if !found.is_some_and(|object| is(&object, wanted)) {
+        for (plural, namespace, expected) in bound {
+            let Some(expected) = expected else { continue };
+            let found = self.objects.get(plural, namespace, &expected.name).await;
+            if !found.is_some_and(|object| is_same(&object, expected)) {
                 return Err(InvalidCredential);
             }
         }
@@ -124,26 +127,26 @@ impl ServiceAccountTokens {
     }
 }
 
-fn is(object: &Value, wanted: &Bound) -> bool {
-    // Deletion takes a while; a token of something that goes is no longer good.
-    object.uid() == wanted.uid && !object.is_terminating()
+fn is_same(object: &Value, expected: &Bound) -> bool {
+    // Deletion takes a while; tokens of a terminating object are invalid.
+    object.uid() == expected.uid && !object.is_terminating()
 }
 
 fn user(claims: &Claims) -> UserInfo {
     let kubernetes = &claims.kubernetes;
     let mut extra: BTreeMap<String, Vec<String>> = BTreeMap::new();
-    let mut tell = |key: &str, value: &str| {
+    let mut insert = |key: &str, value: &str| {
         if !value.is_empty() {
             extra.insert(key.to_owned(), vec![value.to_owned()]);
         }
     };
     if !claims.jti.is_empty() {
-        tell(CREDENTIAL_ID, &format!("JTI={}", claims.jti));
+        insert(CREDENTIAL_ID, &format!("JTI={}", claims.jti));
     }
     for (kind, bound) in [("pod", &kubernetes.pod), ("node", &kubernetes.node)] {
         if let Some(bound) = bound {
-            tell(&format!("authentication.kubernetes.io/{kind}-name"), &bound.name);
-            tell(&format!("authentication.kubernetes.io/{kind}-uid"), &bound.uid);
+            insert(&format!("authentication.kubernetes.io/{kind}-name"), &bound.name);
+            insert(&format!("authentication.kubernetes.io/{kind}-uid"), &bound.uid);
         }
     }
     UserInfo {

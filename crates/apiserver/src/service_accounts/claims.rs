@@ -1,28 +1,35 @@
-//! What a token says.
+//! The claims of a token.
 
 use serde::{Deserialize, Serialize};
 
-/// Clocks of replicas may differ by this much: a token of one is not "not yet valid" to the other.
+/// Seconds by which the clocks of replicas may differ, so that a fresh token of one is valid on the
+/// other.
 const CLOCK_SKEW_SECONDS: i64 = 60;
 
 /// The claims of a token from a token request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claims {
+    /// Issuer.
     pub iss: String,
+    /// Subject: the user name.
     pub sub: String,
+    /// Audiences.
     #[serde(default, deserialize_with = "one_or_many")]
     pub aud: Vec<String>,
-    /// Unix seconds, as all times here.
+    /// Expires at; unix seconds, like all times here.
     pub exp: i64,
+    /// Not valid before.
     pub nbf: i64,
+    /// Issued at.
     pub iat: i64,
+    /// Id of the token; empty when it has none.
     #[serde(default)]
     pub jti: String,
     #[serde(rename = "kubernetes.io")]
     pub kubernetes: Kubernetes,
 }
 
-/// The account, and what else the token is bound to.
+/// The account, and the objects that the token is bound to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Kubernetes {
     pub namespace: String,
@@ -35,7 +42,7 @@ pub struct Kubernetes {
     pub node: Option<Bound>,
 }
 
-/// An object that must exist, with this uid.
+/// An object that must exist, with this UID.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bound {
     pub name: String,
@@ -44,7 +51,7 @@ pub struct Bound {
 }
 
 impl Claims {
-    /// Whether `now` is in the token's time.
+    /// Whether the token is valid at `now` (unix seconds).
     pub fn is_valid_at(&self, now: i64) -> bool {
         self.nbf.saturating_sub(CLOCK_SKEW_SECONDS) <= now && now < self.exp
     }

@@ -22,16 +22,16 @@ const ALGORITHM: &str = "ES256";
 #[error("cannot use the service account key: {0}")]
 pub struct KeyError(String);
 
-/// Why a token does not hold.
+/// Why a token is not valid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenError {
-    /// Not a token that one of the keys could have signed: no signature of this kind at all.
-    NotOurs,
-    /// It looks like one and the signature is wrong.
+    /// Not a token that one of the keys could have signed: let other authenticators check it.
+    Unrecognized,
+    /// A token of this kind with a wrong signature: reject it.
     BadSignature,
 }
 
-/// Signs tokens. `Debug` shows the key's id only.
+/// A private key that signs tokens. `Debug` prints only its id.
 pub struct SigningKey {
     pair: EcdsaKeyPair,
     public: VerifyKey,
@@ -68,11 +68,12 @@ impl SigningKey {
         Ok(Self { pair, public })
     }
 
+    /// The `kid` of its tokens: SHA-256 of the public key, in base64.
     pub fn id(&self) -> &str {
         &self.public.id
     }
 
-    /// The signed token that says `claims`.
+    /// A signed token with these claims.
     ///
     /// # Panics
     /// When the system has no randomness.
@@ -105,7 +106,7 @@ impl VerifyKey {
         let (_, spki) =
             SubjectPublicKeyInfo::from_der(der).map_err(|error| KeyError(error.to_string()))?;
         let point = spki.subject_public_key.data.to_vec();
-        // 0x04, x and y: what P-256 points are, and no other usual curve's.
+        // 0x04, x and y: the format of P-256 points, and of no other usual curve.
         if point.len() != 65 || point[0] != 4 {
             return Err(KeyError("not a P-256 public key".to_owned()));
         }
@@ -113,8 +114,8 @@ impl VerifyKey {
     }
 }
 
-/// Verifies tokens: the current key and those before it, so that a change of keys ends no token
-/// early.
+/// Public keys that verify tokens: the current key and earlier ones, so that a key rotation
+/// invalidates no token.
 #[derive(Clone, Debug, Default)]
 pub struct VerifyKeys(Vec<VerifyKey>);
 
@@ -122,7 +123,7 @@ impl VerifyKeys {
     /// Verifies with the keys of these PEM texts, each a private or a public key.
     ///
     /// # Errors
-    /// The first that is neither.
+    /// The first text that is neither.
     pub fn from_pems<'p>(pems: impl IntoIterator<Item = &'p str>) -> Result<Self, KeyError> {
         let keys = pems.into_iter().map(|pem| {
             if let Ok(spki) = SubjectPublicKeyInfoDer::from_pem_slice(pem.as_bytes()) {
@@ -133,13 +134,13 @@ impl VerifyKeys {
         Ok(Self(keys.collect::<Result<_, _>>()?))
     }
 
-    /// The claims of a token that one of the keys signed. They are not yet checked in any way.
+    /// The claims of a token that one of the keys signed. The claims themselves are not checked.
     ///
     /// # Errors
-    /// [`TokenError`].
+    /// [`TokenError`] says whether another authenticator may know the token.
     pub fn verify(&self, token: &str) -> Result<Value, TokenError> {
         #[derive(Deserialize)]
-        struct Head {
+        struct TokenHeader {
             alg: String,
             #[serde(default)]
             kid: String,
@@ -148,14 +149,15 @@ impl VerifyKeys {
         let (Some(head), Some(claims), Some(signature), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return Err(TokenError::NotOurs);
+            return Err(TokenError::Unrecognized);
         };
-        let decoded = |text: &str| URL_SAFE_NO_PAD.decode(text).map_err(|_| TokenError::NotOurs);
-        let parsed: Head =
-            serde_json::from_slice(&decoded(head)?).map_err(|_| TokenError::NotOurs)?;
-        // The algorithm is ours, not the token's choice.
+        let decoded =
+            |text: &str| URL_SAFE_NO_PAD.decode(text).map_err(|_| TokenError::Unrecognized);
+        let parsed: TokenHeader =
+            serde_json::from_slice(&decoded(head)?).map_err(|_| TokenError::Unrecognized)?;
+        // The algorithm is fixed here: the token does not choose it.
         if parsed.alg != ALGORITHM {
-            return Err(TokenError::NotOurs);
+            return Err(TokenError::Unrecognized);
         }
         let signed = &token[..head.len() + 1 + claims.len()];
         let signature = decoded(signature)?;

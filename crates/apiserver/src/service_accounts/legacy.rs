@@ -1,8 +1,9 @@
-//! Tokens that live in a Secret of type `kubernetes.io/service-account-token` and do not expire.
+//! Tokens that are stored in a Secret of type `kubernetes.io/service-account-token` and do not
+//! expire.
 //!
 //! A Secret of this type that names an account by annotation gets `token`, `ca.crt` and
-//! `namespace`; when the account goes, the Secret goes ([`wanted_change`], [`keep`]). The token
-//! holds as long as the Secret has it.
+//! `namespace`. It is deleted with its account ([`desired_change`], [`reconcile_secrets`]). The
+//! token is valid as long as the Secret contains it.
 
 use std::sync::Arc;
 
@@ -16,7 +17,7 @@ use subtle::ConstantTimeEq as _;
 use super::keys::SigningKey;
 use super::{CoreObjects, groups, tracking, user_name};
 use crate::attributes::{InvalidCredential, UserInfo};
-use crate::registry::{DeleteOptions, ListQuery, Registry, Target, Update, WriteOptions};
+use crate::registry::{DeleteOptions, ListQuery, Registry, Update, WriteOptions, WriteTarget};
 use crate::stored::Stored;
 use crate::strategy::Operation;
 
@@ -24,9 +25,9 @@ pub(super) const ISSUER: &str = "kubernetes/serviceaccount";
 
 /// The type of such a Secret.
 pub const SECRET_TYPE: &str = "kubernetes.io/service-account-token";
-/// Names the account.
+/// Annotation with the name of the account.
 pub const ANNOTATION_NAME: &str = "kubernetes.io/service-account.name";
-/// Set by the server: which account of that name.
+/// Annotation with the UID of the account, set by the server.
 pub const ANNOTATION_UID: &str = "kubernetes.io/service-account.uid";
 
 const NAMESPACE: &str = "kubernetes.io/serviceaccount/namespace";
@@ -34,43 +35,43 @@ const SECRET_NAME: &str = "kubernetes.io/serviceaccount/secret.name";
 const ACCOUNT_NAME: &str = "kubernetes.io/serviceaccount/service-account.name";
 const ACCOUNT_UID: &str = "kubernetes.io/serviceaccount/service-account.uid";
 
-/// What is to be done with a Secret.
+/// The change that a Secret needs.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Change {
+pub enum SecretChange {
     None,
-    /// Write the Secret so.
+    /// Replace the Secret by this.
     Update(Value),
-    /// Its account is gone.
+    /// Delete it: its account does not exist.
     Delete,
 }
 
-/// Compares a Secret with its account. Pure but for the signature.
+/// Compares a Secret with its account. Pure except for the signature.
 ///
-/// `account` is the account that the annotation names, if there is one; `ca` is the PEM text
+/// `account` is the account that the annotation names, if it exists; `ca` is the PEM text that
 /// clients trust.
-pub fn wanted_change(
+pub fn desired_change(
     secret: &Value,
     account: Option<&Value>,
     key: &SigningKey,
     ca: &str,
-) -> Change {
+) -> SecretChange {
     if secret["type"] != SECRET_TYPE || secret.is_terminating() {
-        return Change::None;
+        return SecretChange::None;
     }
     let Some(name) = secret.annotation(ANNOTATION_NAME).filter(|name| !name.is_empty()) else {
-        return Change::None;
+        return SecretChange::None;
     };
     let stated = secret.annotation(ANNOTATION_UID).unwrap_or_default();
     let Some(account) = account
         .filter(|account| account.name() == name && (stated.is_empty() || stated == account.uid()))
     else {
-        return Change::Delete;
+        return SecretChange::Delete;
     };
     let data = |field: &str| secret["data"][field].as_str().unwrap_or_default();
-    let mut wanted = secret.clone();
-    wanted["metadata"]["annotations"][ANNOTATION_UID] = json!(account.uid());
-    wanted["data"]["namespace"] = json!(STANDARD.encode(secret.namespace()));
-    wanted["data"]["ca.crt"] = json!(STANDARD.encode(ca));
+    let mut desired = secret.clone();
+    desired["metadata"]["annotations"][ANNOTATION_UID] = json!(account.uid());
+    desired["data"]["namespace"] = json!(STANDARD.encode(secret.namespace()));
+    desired["data"]["ca.crt"] = json!(STANDARD.encode(ca));
     if data("token").is_empty() {
         let token = key.sign(&json!({
             "iss": ISSUER,
@@ -80,12 +81,12 @@ pub fn wanted_change(
             ACCOUNT_NAME: name,
             ACCOUNT_UID: account.uid(),
         }));
-        wanted["data"]["token"] = json!(STANDARD.encode(token));
+        desired["data"]["token"] = json!(STANDARD.encode(token));
     }
-    if wanted == *secret { Change::None } else { Change::Update(wanted) }
+    if desired == *secret { SecretChange::None } else { SecretChange::Update(desired) }
 }
 
-/// Whose a token is that says these claims, and the Secret that holds it.
+/// The identity of a token with these claims, and the Secret that stores it.
 pub(super) async fn identify(
     objects: &dyn CoreObjects,
     claims: &Value,
@@ -101,13 +102,13 @@ pub(super) async fn identify(
         return Err(InvalidCredential);
     }
     let secret = objects.get("secrets", namespace, secret).await.ok_or(InvalidCredential)?;
-    let held = secret["data"]["token"].as_str().unwrap_or_default();
-    let held = STANDARD.decode(held).map_err(|_| InvalidCredential)?;
-    let same = bool::from(held.ct_eq(token.as_bytes()));
+    let stored_token = secret["data"]["token"].as_str().unwrap_or_default();
+    let stored_token = STANDARD.decode(stored_token).map_err(|_| InvalidCredential)?;
+    let same = bool::from(stored_token.ct_eq(token.as_bytes()));
     let account = objects.get("serviceaccounts", namespace, name).await.ok_or(InvalidCredential)?;
-    let gone = secret.is_terminating() || account.is_terminating();
+    let is_terminating = secret.is_terminating() || account.is_terminating();
     let marked = secret.label(tracking::INVALID_SINCE).is_some_and(|since| !since.is_empty());
-    if !same || gone || marked || secret["type"] != SECRET_TYPE || account.uid() != uid {
+    if !same || is_terminating || marked || secret["type"] != SECRET_TYPE || account.uid() != uid {
         return Err(InvalidCredential);
     }
     let user = UserInfo {
@@ -119,35 +120,35 @@ pub(super) async fn identify(
     Ok((user, secret))
 }
 
-/// Keeps these Secrets as [`wanted_change`] wants them, until the resources are served no more.
-pub async fn keep(registry: Arc<Registry>, key: Arc<SigningKey>, ca: String) {
-    let keeper = Keeper { registry, key, ca };
+/// Reconciles these Secrets to [`desired_change`]. Returns when the resources are no longer served.
+pub async fn reconcile_secrets(registry: Arc<Registry>, key: Arc<SigningKey>, ca: String) {
+    let controller = TokenSecretController { registry, key, ca };
     let (Some(secrets), Some(accounts)) =
-        (keeper.registry.find("", "secrets"), keeper.registry.find("", "serviceaccounts"))
+        (controller.registry.find("", "secrets"), controller.registry.find("", "serviceaccounts"))
     else {
         return;
     };
-    let mut secrets = keeper.registry.subscribe(&secrets);
-    let mut accounts = keeper.registry.subscribe(&accounts);
+    let mut secrets = controller.registry.subscribe(&secrets);
+    let mut accounts = controller.registry.subscribe(&accounts);
     loop {
         let outcome = tokio::select! {
-            Some(update) = secrets.next() => keeper.secrets_changed(update).await,
-            Some(update) = accounts.next() => keeper.accounts_changed(update).await,
+            Some(update) = secrets.next() => controller.secrets_changed(update).await,
+            Some(update) = accounts.next() => controller.accounts_changed(update).await,
             else => return,
         };
         if let Err(status) = outcome {
-            tracing::warn!(%status, "a service account token Secret was not brought up to date");
+            tracing::warn!(%status, "cannot reconcile a service account token Secret; retrying at its next change");
         }
     }
 }
 
-struct Keeper {
+struct TokenSecretController {
     registry: Arc<Registry>,
     key: Arc<SigningKey>,
     ca: String,
 }
 
-impl Keeper {
+impl TokenSecretController {
     async fn secrets_changed(&self, update: Update) -> Result<(), Status> {
         let changed = match update {
             Update::Reset(objects) => objects,
@@ -159,8 +160,8 @@ impl Keeper {
         self.check_all(&changed).await
     }
 
-    /// Accounts matter when they go: their Secrets go too. A Secret without an account is gone
-    /// already.
+    /// Only deletions of accounts matter: their Secrets are deleted too. A Secret without an
+    /// account was deleted before.
     async fn accounts_changed(&self, update: Update) -> Result<(), Status> {
         let Update::Events(events) = update else { return Ok(()) };
         let Some(secrets) = self.registry.find("", "secrets") else { return Ok(()) };
@@ -172,7 +173,7 @@ impl Keeper {
         Ok(())
     }
 
-    /// Checks all, and tells of the first that failed.
+    /// Checks all Secrets, and returns the first error.
     async fn check_all(&self, secrets: &[Arc<Stored>]) -> Result<(), Status> {
         let mut first = Ok(());
         for secret in secrets {
@@ -187,22 +188,22 @@ impl Keeper {
         let Some(secrets) = self.registry.find("", "secrets") else { return Ok(()) };
         let namespace = secret.namespace();
         let account = CoreObjects::get(&self.registry, "serviceaccounts", namespace, name).await;
-        let target = Target { resource: &secrets, namespace, name: secret.name() };
+        let target = WriteTarget { resource: &secrets, namespace, name: secret.name() };
         let options = WriteOptions::system();
-        let outcome = match wanted_change(secret, account.as_ref(), &self.key, &self.ca) {
-            Change::None => return Ok(()),
-            Change::Update(_) => {
-                // Once more on the newest state, which another write may have changed.
+        let outcome = match desired_change(secret, account.as_ref(), &self.key, &self.ca) {
+            SecretChange::None => return Ok(()),
+            SecretChange::Update(_) => {
+                // Computed again from the newest state, which another write may have changed.
                 let change = |current: &Value| {
-                    Ok(match wanted_change(current, account.as_ref(), &self.key, &self.ca) {
-                        Change::Update(wanted) => wanted,
-                        Change::None | Change::Delete => current.clone(),
+                    Ok(match desired_change(current, account.as_ref(), &self.key, &self.ca) {
+                        SecretChange::Update(desired) => desired,
+                        SecretChange::None | SecretChange::Delete => current.clone(),
                     })
                 };
                 let written = self.registry.modify(&target, Operation::Update, &options, &change);
                 written.await.map(|_| ())
             }
-            Change::Delete => {
+            SecretChange::Delete => {
                 let this_one = DeleteOptions {
                     uid: Some(secret.uid().to_owned()),
                     ..DeleteOptions::default()
@@ -211,7 +212,7 @@ impl Keeper {
             }
         };
         match outcome {
-            // Gone meanwhile, or another of the same name: its own event follows.
+            // Deleted meanwhile, or replaced by another of the same name: its own event follows.
             Err(status) if matches!(status.code, 404 | 409) => Ok(()),
             other => other,
         }

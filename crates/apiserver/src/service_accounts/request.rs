@@ -18,7 +18,7 @@ const EXPIRATION_SECONDS: i64 = 3600;
 const EXPIRATION_SECONDS_MIN: i64 = 600;
 const EXPIRATION_SECONDS_MAX: i64 = 1 << 32;
 
-/// Issues tokens of service accounts.
+/// Issues tokens of service accounts on request.
 pub struct TokenRequests {
     issuer: String,
     audiences: Vec<String>,
@@ -27,7 +27,7 @@ pub struct TokenRequests {
 }
 
 impl TokenRequests {
-    /// `audiences`: what a token is for when the request does not say.
+    /// Signs with `key` as `issuer`. `audiences` are those of tokens whose request names none.
     pub fn new(
         issuer: &str,
         audiences: Vec<String>,
@@ -47,11 +47,11 @@ impl TokenRequests {
         }
     }
 
-    /// Answers a request at `now` (unix seconds).
+    /// Responds to a TokenRequest at `now` (unix seconds).
     ///
     /// # Errors
-    /// 404 when the account or the object to bind to is missing, 400 or 422 when the request asks
-    /// for what there is not.
+    /// 404 when the account or the object to bind to does not exist, 400 or 422 when the request is
+    /// invalid.
     pub async fn issue(&self, call: &Call, now: i64) -> Result<Value, Status> {
         let account = self.objects.get("serviceaccounts", &call.namespace, &call.name).await;
         let account = account
@@ -98,7 +98,7 @@ impl TokenRequests {
         }))
     }
 
-    /// Ties the token to an object: when that goes, the token no longer holds.
+    /// Binds the token to an object: the token is invalid once the object is deleted.
     async fn bind(&self, kubernetes: &mut Kubernetes, reference: &Value) -> Result<(), Status> {
         let text = |field: &str| reference[field].as_str().unwrap_or_default();
         let (kind, version, name) = (text("kind"), text("apiVersion"), text("name"));
@@ -115,10 +115,10 @@ impl TokenRequests {
         };
         let object = self.objects.get(plural, &namespace, name).await;
         let object = object.ok_or_else(|| Status::not_found("", plural, name))?;
-        let wanted = text("uid");
-        if !wanted.is_empty() && wanted != object.uid() {
+        let expected = text("uid");
+        if !expected.is_empty() && expected != object.uid() {
             let text = format!(
-                "the UID in the bound object reference ({wanted}) does not match the UID in \
+                "the UID in the bound object reference ({expected}) does not match the UID in \
                  record. The object might have been deleted and then recreated"
             );
             return Err(Status::conflict("", plural, name, &text));
@@ -154,8 +154,8 @@ impl TokenRequests {
 impl Endpoint for TokenRequests {
     fn call(&self, call: Call) -> BoxFuture<'_, Result<(u16, Value), Status>> {
         Box::pin(async move {
-            let answer = self.issue(&call, jiff::Timestamp::now().as_second()).await?;
-            Ok((201, answer))
+            let response = self.issue(&call, jiff::Timestamp::now().as_second()).await?;
+            Ok((201, response))
         })
     }
 }

@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use super::authenticator::ServiceAccountTokens;
 use super::keys::{SigningKey, TokenError, VerifyKeys};
-use super::legacy::{Change, wanted_change};
+use super::legacy::{SecretChange, desired_change};
 use super::request::TokenRequests;
 use super::*;
 use crate::attributes::{InvalidCredential, UserInfo};
@@ -99,10 +99,10 @@ impl Server {
         Self { pem, key }
     }
     fn token(&self, spec: Value) -> String {
-        let answer = issue(&self.key, "sa1", spec).unwrap();
-        answer["status"]["token"].as_str().unwrap().to_owned()
+        let response = issue(&self.key, "sa1", spec).unwrap();
+        response["status"]["token"].as_str().unwrap().to_owned()
     }
-    fn ask(
+    fn authenticate(
         &self,
         world: World,
         token: &str,
@@ -115,23 +115,23 @@ impl Server {
         tokens.identify(token, &audiences, now).now_or_never().expect("nothing to wait for")
     }
     fn holds(&self, world: World, token: &str) -> bool {
-        matches!(self.ask(world, token, ISSUER, NOW + 1), Ok(Some(_)))
+        matches!(self.authenticate(world, token, ISSUER, NOW + 1), Ok(Some(_)))
     }
 }
 
 #[test]
-fn a_token_is_the_account_it_was_issued_to() {
+fn a_token_authenticates_the_account_it_was_issued_to() {
     let server = Server::new();
-    let answer = issue(&server.key, "sa1", json!({})).unwrap();
-    assert_eq!(answer["kind"], "TokenRequest");
-    assert_eq!(answer["metadata"]["uid"], "sa-uid");
+    let response = issue(&server.key, "sa1", json!({})).unwrap();
+    assert_eq!(response["kind"], "TokenRequest");
+    assert_eq!(response["metadata"]["uid"], "sa-uid");
     assert_eq!(
-        answer["spec"],
+        response["spec"],
         json!({"audiences": [ISSUER], "expirationSeconds": 3600, "boundObjectRef": null})
     );
-    assert_eq!(answer["status"]["expirationTimestamp"], "2027-01-15T09:00:00Z");
-    let token = answer["status"]["token"].as_str().unwrap();
-    let found = server.ask(world(), token, ISSUER, NOW).unwrap().unwrap();
+    assert_eq!(response["status"]["expirationTimestamp"], "2027-01-15T09:00:00Z");
+    let token = response["status"]["token"].as_str().unwrap();
+    let found = server.authenticate(world(), token, ISSUER, NOW).unwrap().unwrap();
     assert_eq!(found.user.name, "system:serviceaccount:r1:sa1");
     assert_eq!(found.user.uid, "sa-uid");
     assert_eq!(found.user.groups, ["system:serviceaccounts", "system:serviceaccounts:r1"]);
@@ -141,18 +141,18 @@ fn a_token_is_the_account_it_was_issued_to() {
 }
 
 #[test]
-fn a_token_holds_in_its_time_for_its_audience_and_unchanged() {
+fn a_token_is_valid_in_its_time_for_its_audience_and_unmodified() {
     let server = Server::new();
     let token = server.token(json!({"expirationSeconds": 600, "audiences": ["a", "b"]}));
-    let invalid = |verdict: Result<Option<TokenUser>, InvalidCredential>| verdict.is_err();
-    let ask = |audience, now| server.ask(world(), &token, audience, now);
-    assert_eq!(ask("b", NOW).unwrap().unwrap().audiences, ["b"]);
-    assert!(ask("b", NOW + 599).is_ok());
-    assert!(invalid(ask("b", NOW + 600)));
-    assert!(ask("b", NOW - 60).is_ok(), "clocks differ a little");
-    assert!(invalid(ask("b", NOW - 61)));
-    assert!(invalid(ask("c", NOW)));
-    assert!(invalid(ask(ISSUER, NOW)));
+    let invalid = |result: Result<Option<TokenUser>, InvalidCredential>| result.is_err();
+    let authenticate = |audience, now| server.authenticate(world(), &token, audience, now);
+    assert_eq!(authenticate("b", NOW).unwrap().unwrap().audiences, ["b"]);
+    assert!(authenticate("b", NOW + 599).is_ok());
+    assert!(invalid(authenticate("b", NOW + 600)));
+    assert!(authenticate("b", NOW - 60).is_ok(), "clocks differ a little");
+    assert!(invalid(authenticate("b", NOW - 61)));
+    assert!(invalid(authenticate("c", NOW)));
+    assert!(invalid(authenticate(ISSUER, NOW)));
 
     let good = server.token(json!({}));
     let parts: Vec<&str> = good.split('.').collect();
@@ -160,19 +160,24 @@ fn a_token_holds_in_its_time_for_its_audience_and_unchanged() {
         serde_json::from_slice(&URL_SAFE_NO_PAD.decode(parts[1]).unwrap()).unwrap();
     claims["sub"] = json!("system:serviceaccount:kube-system:root");
     let forged = URL_SAFE_NO_PAD.encode(claims.to_string());
-    assert!(invalid(server.ask(
+    assert!(invalid(server.authenticate(
         world(),
         &format!("{}.{forged}.{}", parts[0], parts[2]),
         ISSUER,
         NOW
     )));
-    assert!(invalid(server.ask(world(), &format!("{}.{}.", parts[0], parts[1]), ISSUER, NOW)));
+    assert!(invalid(server.authenticate(
+        world(),
+        &format!("{}.{}.", parts[0], parts[1]),
+        ISSUER,
+        NOW
+    )));
     let other = Server::new();
-    assert!(invalid(other.ask(world(), &good, ISSUER, NOW)), "another server's key");
+    assert!(invalid(other.authenticate(world(), &good, ISSUER, NOW)), "another server's key");
 }
 
 #[test]
-fn what_is_no_token_of_ours_is_left_to_others() {
+fn tokens_of_other_issuers_are_left_to_other_authenticators() {
     let server = Server::new();
     let good = server.token(json!({}));
     let parts: Vec<&str> = good.split('.').collect();
@@ -188,12 +193,12 @@ fn what_is_no_token_of_ours_is_left_to_others() {
         format!("{symmetric}.{}.{}", parts[1], parts[2]),
         foreign,
     ] {
-        assert_eq!(server.ask(world(), &token, ISSUER, NOW).unwrap(), None, "{token}");
+        assert_eq!(server.authenticate(world(), &token, ISSUER, NOW).unwrap(), None, "{token}");
     }
 }
 
 #[test]
-fn a_token_ends_with_what_it_speaks_of() {
+fn a_token_is_invalid_without_the_objects_it_is_bound_to() {
     let server = Server::new();
     let bound = |kind: &str, name: &str| {
         server.token(json!({"boundObjectRef": {"apiVersion": "v1", "kind": kind, "name": name}}))
@@ -207,7 +212,7 @@ fn a_token_ends_with_what_it_speaks_of() {
     ];
     for (token, key) in &cases {
         assert!(server.holds(world(), token), "{key}");
-        assert!(!server.holds(world().without(key), token), "{key} gone");
+        assert!(!server.holds(world().without(key), token), "{key} deleted");
         let (plural, rest) = key.split_once('/').unwrap();
         let (namespace, name) = rest.split_once('/').unwrap();
         let again = world().with(plural, object(namespace, name, "other"));
@@ -217,7 +222,7 @@ fn a_token_ends_with_what_it_speaks_of() {
         assert!(!server.holds(world().with(plural, going), token), "{key} going");
     }
     assert!(server.holds(world().without("nodes//n"), &cases[1].0), "the pod's node is hearsay");
-    let pod = server.ask(world(), &cases[1].0, ISSUER, NOW).unwrap().unwrap().user;
+    let pod = server.authenticate(world(), &cases[1].0, ISSUER, NOW).unwrap().unwrap().user;
     assert_eq!(pod.extra["authentication.kubernetes.io/pod-name"], ["p"]);
     assert_eq!(pod.extra["authentication.kubernetes.io/pod-uid"], ["pod-uid"]);
     assert_eq!(pod.extra["authentication.kubernetes.io/node-name"], ["n"]);
@@ -225,9 +230,9 @@ fn a_token_ends_with_what_it_speaks_of() {
 
 /// Texts recorded from kube-apiserver 1.36.
 #[test]
-fn a_token_that_was_seen_before_is_judged_anew() {
-    struct Shared(Arc<Mutex<World>>);
-    impl CoreObjects for Shared {
+fn a_cached_token_is_validated_again() {
+    struct SharedObjects(Arc<Mutex<World>>);
+    impl CoreObjects for SharedObjects {
         fn get<'a>(
             &'a self,
             plural: &'a str,
@@ -241,22 +246,22 @@ fn a_token_that_was_seen_before_is_judged_anew() {
     let server = Server::new();
     let keys = VerifyKeys::from_pems([server.pem.as_str()]).unwrap();
     let objects = Arc::new(Mutex::new(world()));
-    let tokens = ServiceAccountTokens::new(ISSUER, keys, Arc::new(Shared(objects.clone())));
+    let tokens = ServiceAccountTokens::new(ISSUER, keys, Arc::new(SharedObjects(objects.clone())));
     let token = server.token(json!({}));
-    let ask = |audience: &str, now: i64| {
+    let authenticate = |audience: &str, now: i64| {
         let audiences = [audience.to_owned()];
         tokens.identify(&token, &audiences, now).now_or_never().expect("nothing to wait for")
     };
-    assert!(matches!(ask(ISSUER, NOW), Ok(Some(_))));
-    assert!(matches!(ask(ISSUER, NOW + 1), Ok(Some(_))));
-    assert!(ask("vault", NOW + 1).is_err(), "another audience");
-    assert!(ask(ISSUER, NOW + 2 * 3600).is_err(), "outdated");
+    assert!(matches!(authenticate(ISSUER, NOW), Ok(Some(_))));
+    assert!(matches!(authenticate(ISSUER, NOW + 1), Ok(Some(_))));
+    assert!(authenticate("vault", NOW + 1).is_err(), "another audience");
+    assert!(authenticate(ISSUER, NOW + 2 * 3600).is_err(), "outdated");
     *objects.lock() = World::default();
-    assert!(ask(ISSUER, NOW + 1).is_err(), "without its account");
+    assert!(authenticate(ISSUER, NOW + 1).is_err(), "without its account");
 }
 
 #[test]
-fn requests_that_cannot_be_met_say_why() {
+fn invalid_token_requests_are_rejected_with_the_reason() {
     let bound = |api_version: &str, kind: &str, name: &str| {
         json!({"boundObjectRef": 
         {"apiVersion": api_version, "kind": kind, "name": name}})
@@ -295,7 +300,7 @@ fn requests_that_cannot_be_met_say_why() {
 }
 
 #[test]
-fn tokens_of_earlier_keys_hold() {
+fn tokens_of_earlier_keys_stay_valid() {
     let (old, new) = (SigningKey::generate_pem(), SigningKey::generate_pem());
     let token = SigningKey::from_pem(&old).unwrap().sign(&json!({"a": 1}));
     let both = VerifyKeys::from_pems([new.as_str(), old.as_str()]).unwrap();
@@ -324,25 +329,25 @@ fn legacy_secret() -> Value {
 }
 
 #[test]
-fn a_secret_for_an_account_gets_a_token_that_holds_as_long_as_the_secret() {
+fn a_secret_for_an_account_gets_a_token_that_is_valid_as_long_as_the_secret() {
     let server = Server::new();
     let account = object("r1", "sa1", "sa-uid");
-    let change = wanted_change(&legacy_secret(), Some(&account), &server.key, "CA");
-    let Change::Update(filled) = change else { panic!("{change:?}") };
+    let change = desired_change(&legacy_secret(), Some(&account), &server.key, "CA");
+    let SecretChange::Update(filled) = change else { panic!("{change:?}") };
     let data = |field: &str| {
         let bytes = STANDARD.decode(filled["data"][field].as_str().unwrap()).unwrap();
         String::from_utf8(bytes).unwrap()
     };
     assert_eq!((data("namespace").as_str(), data("ca.crt").as_str()), ("r1", "CA"));
     assert_eq!(filled["metadata"]["annotations"]["kubernetes.io/service-account.uid"], "sa-uid");
-    assert_eq!(wanted_change(&filled, Some(&account), &server.key, "CA"), Change::None);
-    let renewed = wanted_change(&filled, Some(&account), &server.key, "other CA");
-    let Change::Update(renewed) = renewed else { panic!("{renewed:?}") };
+    assert_eq!(desired_change(&filled, Some(&account), &server.key, "CA"), SecretChange::None);
+    let renewed = desired_change(&filled, Some(&account), &server.key, "other CA");
+    let SecretChange::Update(renewed) = renewed else { panic!("{renewed:?}") };
     assert_eq!(renewed["data"]["token"], filled["data"]["token"]);
 
     let token = data("token");
     let there = world().with("secrets", filled.clone());
-    let found = server.ask(there.clone(), &token, ISSUER, NOW).unwrap().unwrap();
+    let found = server.authenticate(there.clone(), &token, ISSUER, NOW).unwrap().unwrap();
     assert_eq!(found.user.name, "system:serviceaccount:r1:sa1");
     assert!(!server.holds(world(), &token), "no secret");
     assert!(!server.holds(there.clone().without("serviceaccounts/r1/sa1"), &token));
@@ -354,15 +359,15 @@ fn a_secret_for_an_account_gets_a_token_that_holds_as_long_as_the_secret() {
 }
 
 #[test]
-fn a_secret_goes_with_its_account() {
+fn a_secret_is_deleted_with_its_account() {
     let key = key();
     let mut secret = legacy_secret();
-    assert_eq!(wanted_change(&secret, None, &key, "CA"), Change::Delete);
+    assert_eq!(desired_change(&secret, None, &key, "CA"), SecretChange::Delete);
     secret["metadata"]["annotations"]["kubernetes.io/service-account.uid"] = json!("old");
     let account = object("r1", "sa1", "sa-uid");
-    assert_eq!(wanted_change(&secret, Some(&account), &key, "CA"), Change::Delete);
+    assert_eq!(desired_change(&secret, Some(&account), &key, "CA"), SecretChange::Delete);
     secret["type"] = json!("Opaque");
-    assert_eq!(wanted_change(&secret, None, &key, "CA"), Change::None);
+    assert_eq!(desired_change(&secret, None, &key, "CA"), SecretChange::None);
 }
 
 #[test]

@@ -1,8 +1,9 @@
-//! On which day a token that lives in a Secret was used last.
+//! Records on which day a token that is stored in a Secret was used last.
 //!
-//! The day is a label of the Secret, from which kube-controller-manager's cleaner tells whether
-//! anybody needs the token; a ConfigMap says since when days are kept. The cleaner first marks a
-//! Secret invalid, by another label, and removes it later: whoever misses it takes the mark away.
+//! The day is a label of the Secret, from which the cleaner of kube-controller-manager decides
+//! whether the token is still needed; a ConfigMap contains the day since which uses are recorded.
+//! The cleaner first marks a Secret invalid, by another label, and deletes it later: to keep the
+//! token, remove that label.
 
 use std::sync::Arc;
 
@@ -13,52 +14,53 @@ use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
 use super::legacy::SECRET_TYPE;
-use crate::registry::{Registry, Target, WriteOptions};
+use crate::registry::{Registry, WriteOptions, WriteTarget};
 use crate::strategy::Operation;
 
 pub(super) const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 const NAMESPACE: &str = "kube-system";
 const CONFIG_MAP: &str = "kube-apiserver-legacy-service-account-token-tracking";
-/// Entry of the ConfigMap.
+/// Key in the ConfigMap.
 const SINCE: &str = "since";
 const DAY: &str = "%Y-%m-%d";
-/// Uses that wait to be written. One that finds no room is told again by the next use.
+/// Uses that wait to be written. One that finds no room is reported again by the next use.
 const WAITING_MAX: usize = 256;
 
-/// A Secret whose token was used on a day that its label does not say.
+/// A use of the token of a Secret, on a day that its label does not have yet.
 pub struct Use {
     namespace: String,
     name: String,
     day: String,
 }
 
-/// Takes uses, and gives them to [`record`].
+/// A bounded channel of uses to [`record`].
 pub fn channel() -> (mpsc::Sender<Use>, mpsc::Receiver<Use>) {
     mpsc::channel(WAITING_MAX)
 }
 
-/// Tells that the token of `secret` was used at `now` (unix seconds), unless its label says so.
-pub(super) fn tell(uses: &mpsc::Sender<Use>, secret: &Value, now: i64) {
+/// Reports that the token of `secret` was used at `now` (unix seconds), unless its label has that
+/// day already.
+pub(super) fn report_use(uses: &mpsc::Sender<Use>, secret: &Value, now: i64) {
     let Ok(now) = Timestamp::from_second(now) else { return };
     let day = now.strftime(DAY).to_string();
     if secret["metadata"]["labels"][LAST_USED] == day {
         return;
     }
     let (namespace, name) = (secret.namespace().to_owned(), secret.name().to_owned());
-    // Losing one is harmless, waiting in the way of a request is not.
+    // Losing one is harmless; delaying a request is not.
     let _ = uses.try_send(Use { namespace, name, day });
 }
 
-/// Publishes since when days are kept, and writes them until nobody can tell of a use any more.
+/// Publishes the day since which uses are recorded, and writes uses until all senders are dropped.
 pub async fn record(registry: Arc<Registry>, mut uses: mpsc::Receiver<Use>) {
     if let Err(status) = publish(&registry).await {
-        tracing::warn!(%status, "since when uses of tokens are kept was not published");
+        tracing::warn!(%status, "cannot publish the day since which uses of tokens are recorded");
     }
     while let Some(used) = uses.recv().await {
         if let Err(status) = mark(&registry, &used).await {
             let (namespace, name) = (&used.namespace, &used.name);
-            tracing::warn!(%status, namespace, name, "the use of a token was not written");
+            tracing::warn!(%status, namespace, name, "cannot record the use of a token");
         }
     }
 }
@@ -75,7 +77,7 @@ async fn publish(registry: &Registry) -> Result<(), Status> {
 
 async fn mark(registry: &Registry, used: &Use) -> Result<(), Status> {
     let Some(secrets) = registry.find("", "secrets") else { return Ok(()) };
-    let target = Target { resource: &secrets, namespace: &used.namespace, name: &used.name };
+    let target = WriteTarget { resource: &secrets, namespace: &used.namespace, name: &used.name };
     let change = |current: &Value| {
         let mut changed = current.clone();
         if current["type"] == SECRET_TYPE {

@@ -1,8 +1,8 @@
 //! Conversion of custom resources by webhook: ConversionReview, versions v1 and v1beta1.
 //!
-//! What is asked and what answers are worth is here; who is asked when is
-//! [`crate::registry::Registry`]'s. A webhook converts everything but metadata, of which it may
-//! change labels and annotations.
+//! This module builds the request and validates the response; [`crate::registry::Registry`] decides
+//! when to call which webhook. A webhook converts everything except metadata, of which it may
+//! change only labels and annotations.
 
 use api_meta::labels::{validate_annotations, validate_labels};
 use api_meta::object::ObjectExt;
@@ -14,9 +14,9 @@ use crate::webhook::ClientConfig;
 /// Versions of ConversionReview that a webhook can be sent.
 pub const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
 
-/// How the objects of a definition get from one version into another.
+/// How objects of a CustomResourceDefinition are converted between its versions.
 pub struct Conversion {
-    /// Why the webhook cannot be called, when it cannot.
+    /// The webhook, or why it cannot be called.
     pub client: Result<ClientConfig, String>,
     /// Group and version that objects are stored in.
     pub stored_as: String,
@@ -24,8 +24,8 @@ pub struct Conversion {
 }
 
 impl Conversion {
-    /// `None` when a definition's versions differ in their names only. `stored_as` is its storage
-    /// version with the group.
+    /// The conversion of a definition; `None` when its versions differ only in their names.
+    /// `stored_as` is its storage version with the group.
     pub fn of(crd: &Value, stored_as: &str) -> Option<Self> {
         let conversion = &crd["spec"]["conversion"];
         if conversion["strategy"] != "Webhook" {
@@ -41,23 +41,25 @@ impl Conversion {
         })
     }
 
-    /// What the webhook is sent, to bring `objects` into the version `wanted`.
-    pub fn question(&self, uid: &str, wanted: &str, objects: &[Value]) -> Bytes {
+    /// The body of a request to convert `objects` to the version `desired_version`, with this
+    /// `uid`.
+    pub fn request_body(&self, uid: &str, desired_version: &str, objects: &[Value]) -> Bytes {
         crate::stored::to_bytes(&json!({
             "kind": "ConversionReview",
             "apiVersion": format!("apiextensions.k8s.io/{}", self.review_version),
-            "request": {"uid": uid, "desiredAPIVersion": wanted, "objects": objects},
+            "request": {"uid": uid, "desiredAPIVersion": desired_version, "objects": objects},
         }))
     }
 
-    /// The converted objects out of an answer, with the metadata they had.
+    /// Validates the response of the webhook, and returns the converted objects with the metadata
+    /// they had.
     ///
     /// # Errors
-    /// Why this is no conversion of `objects`: what follows `conversion webhook for … `.
-    pub fn answer(
+    /// Why the response is not a conversion of `objects`: what follows `conversion webhook for … `.
+    pub fn converted_objects(
         &self,
         uid: &str,
-        wanted: &str,
+        desired_version: &str,
         objects: &[Value],
         bytes: &[u8],
     ) -> Result<Vec<Value>, String> {
@@ -69,24 +71,28 @@ impl Conversion {
             return Err(format!("returned 0 objects, expected {}", objects.len()));
         };
         if converted.len() != objects.len() {
-            let (found, wanted) = (converted.len(), objects.len());
-            return Err(format!("returned {found} objects, expected {wanted}"));
+            let (returned, expected) = (converted.len(), objects.len());
+            return Err(format!("returned {returned} objects, expected {expected}"));
         }
         let pairs = converted.into_iter().zip(objects).enumerate();
         pairs
             .map(|(index, (converted, original))| {
-                accepted(original, converted, wanted).map_err(|(what, problem)| {
-                    let what = match (what, objects.len()) {
-                        (Part::Type, 1) => "object at index 0".to_owned(),
-                        (Part::Identity, 1) => "object".to_owned(),
-                        (Part::Metadata, 1) => "metadata".to_owned(),
-                        (Part::Type | Part::Identity, _) => {
-                            format!("converted object at index {index}")
-                        }
-                        (Part::Metadata, _) => format!("metadata in object at index {index}"),
-                    };
-                    format!("returned invalid {what}: {problem}")
-                })
+                validate_converted(original, converted, desired_version).map_err(
+                    |(what, problem)| {
+                        let what = match (what, objects.len()) {
+                            (InvalidPart::Type, 1) => "object at index 0".to_owned(),
+                            (InvalidPart::Identity, 1) => "object".to_owned(),
+                            (InvalidPart::Metadata, 1) => "metadata".to_owned(),
+                            (InvalidPart::Type | InvalidPart::Identity, _) => {
+                                format!("converted object at index {index}")
+                            }
+                            (InvalidPart::Metadata, _) => {
+                                format!("metadata in object at index {index}")
+                            }
+                        };
+                        format!("returned invalid {what}: {problem}")
+                    },
+                )
             })
             .collect()
     }
@@ -94,10 +100,10 @@ impl Conversion {
     fn check(&self, review: &Value, uid: &str) -> Result<(), String> {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         let (api_version, kind) = (text(&review["apiVersion"]), text(&review["kind"]));
-        let wanted = format!("apiextensions.k8s.io/{}", self.review_version);
-        if (api_version.as_str(), kind.as_str()) != (wanted.as_str(), "ConversionReview") {
+        let expected = format!("apiextensions.k8s.io/{}", self.review_version);
+        if (api_version.as_str(), kind.as_str()) != (expected.as_str(), "ConversionReview") {
             return Err(format!(
-                "expected webhook response of {wanted}, Kind=ConversionReview, got {api_version}, \
+                "expected webhook response of {expected}, Kind=ConversionReview, got {api_version}, \
                  Kind={kind}"
             ));
         }
@@ -105,9 +111,9 @@ impl Conversion {
         if !response.is_object() {
             return Err("no response provided".to_owned());
         }
-        let found = text(&response["uid"]);
-        if found != uid {
-            return Err(format!("expected response.uid={uid:?}, got {found:?}"));
+        let returned = text(&response["uid"]);
+        if returned != uid {
+            return Err(format!("expected response.uid={uid:?}, got {returned:?}"));
         }
         let result = &response["result"];
         match (text(&result["status"]).as_str(), text(&result["message"])) {
@@ -120,10 +126,10 @@ impl Conversion {
     }
 }
 
-/// What of a converted object is wrong. Each is told in its own words, and of one object otherwise
-/// than of several.
+/// What is invalid in a converted object. Each part has its own text, which also differs between
+/// one object and several.
 #[derive(Clone, Copy)]
-enum Part {
+enum InvalidPart {
     /// Version or kind.
     Type,
     /// Name, namespace or UID.
@@ -131,39 +137,44 @@ enum Part {
     Metadata,
 }
 
-/// The converted object with the metadata of the original one, but for labels and annotations.
+/// The converted object with the metadata of the original one, except for labels and annotations.
 ///
 /// # Errors
-/// What part of it is wrong, and how.
-fn accepted(original: &Value, mut converted: Value, wanted: &str) -> Result<Value, (Part, String)> {
-    let metadata = |problem: String| (Part::Metadata, problem);
-    let found = converted.api_version();
-    if found != wanted {
-        let text = format!("invalid groupVersion (expected {wanted}, received {found})");
-        return Err((Part::Type, text));
+/// The invalid part, and why it is invalid.
+fn validate_converted(
+    original: &Value,
+    mut converted: Value,
+    desired_version: &str,
+) -> Result<Value, (InvalidPart, String)> {
+    let metadata = |problem: String| (InvalidPart::Metadata, problem);
+    let returned = converted.api_version();
+    if returned != desired_version {
+        let text =
+            format!("invalid groupVersion (expected {desired_version}, received {returned})");
+        return Err((InvalidPart::Type, text));
     }
     if converted.kind() != original.kind() {
-        let (wanted, found) = (original.kind(), converted.kind());
-        let text = format!("invalid kind (expected {wanted}, received {found})");
-        return Err((Part::Type, text));
+        let (expected, returned) = (original.kind(), converted.kind());
+        let text = format!("invalid kind (expected {expected}, received {returned})");
+        return Err((InvalidPart::Type, text));
     }
-    let kept = [
+    let fixed = [
         ("name", original.name(), converted.name()),
         ("namespace", original.namespace(), converted.namespace()),
         ("UID", original.uid(), converted.uid()),
     ];
-    for (what, before, after) in kept {
+    for (what, before, after) in fixed {
         if before != after {
             let text = format!("must have the same {what}: {before} != {after}");
-            return Err((Part::Identity, text));
+            return Err((InvalidPart::Identity, text));
         }
     }
-    let Value::Object(told) = converted["metadata"].take() else {
+    let Value::Object(returned_metadata) = converted["metadata"].take() else {
         return Err(metadata("missing metadata in converted object".to_owned()));
     };
     converted["metadata"] = original["metadata"].clone();
     for field in ["labels", "annotations"] {
-        let texts = texts(field, told.get(field)).map_err(metadata)?;
+        let texts = string_map(field, returned_metadata.get(field)).map_err(metadata)?;
         match texts {
             Some(texts) => converted.set_meta(field, texts),
             None => {
@@ -175,7 +186,7 @@ fn accepted(original: &Value, mut converted: Value, wanted: &str) -> Result<Valu
 }
 
 /// Labels or annotations that a webhook gives an object.
-fn texts(field: &str, value: Option<&Value>) -> Result<Option<Map<String, Value>>, String> {
+fn string_map(field: &str, value: Option<&Value>) -> Result<Option<Map<String, Value>>, String> {
     let path = format!("metadata.{field}");
     match value {
         None | Some(Value::Null) => Ok(None),

@@ -1,4 +1,4 @@
-//! The schema of a custom resource as clients are shown it.
+//! The published schema of a custom resource.
 
 use std::io::Write as _;
 
@@ -8,9 +8,9 @@ use flate2::write::GzEncoder;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
-/// The schema of a custom resource as clients are shown it.
+/// The published schema of a custom resource.
 ///
-/// Kept compressed: it is read once in a while, and there may be a thousand.
+/// Stored compressed: it is read seldom, and there may be a thousand.
 #[derive(Clone)]
 pub struct PublishedSchema {
     gzipped: Bytes,
@@ -18,6 +18,7 @@ pub struct PublishedSchema {
 }
 
 impl PublishedSchema {
+    /// Compresses this schema.
     pub fn new(schema: &Value) -> Self {
         let json = schema.to_string();
         let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
@@ -25,10 +26,11 @@ impl PublishedSchema {
         let gzipped = encoder.finish().expect("writing to memory does not fail").into();
         Self { gzipped, digest: Sha256::digest(&json).into() }
     }
-    /// Names the content.
+    /// SHA-256 of the JSON of the schema.
     pub fn digest(&self) -> &[u8; 32] {
         &self.digest
     }
+    /// The schema, decompressed and parsed at each call.
     pub fn to_json(&self) -> Value {
         let decoder = flate2::read::GzDecoder::new(self.gzipped.as_ref());
         serde_json::from_reader(decoder).expect("compressed by new()")

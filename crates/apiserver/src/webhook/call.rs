@@ -1,4 +1,4 @@
-//! One call: POST of JSON, answer within limits of time and size.
+//! One call: a POST of JSON, with limits of time and size for the response.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -15,56 +15,59 @@ use tokio::sync::Semaphore;
 use super::ClientConfig;
 use super::connect::{ConnectError, Connector, Trust};
 
-/// Largest answer that is read, in bytes.
+/// Bytes of the largest response that is read.
 pub const RESPONSE_SIZE_MAX: usize = 16 * 1024 * 1024;
-/// Calls at once, of all webhooks together; later ones wait, and their timeout runs.
+/// Concurrent calls of all webhooks together; later ones wait, and their timeout runs.
 const CALLS_MAX: usize = 256;
-/// Webhooks whose connections are kept open.
+/// Webhooks whose connections are pooled.
 const CLIENTS_MAX: usize = 64;
-/// Connections without a call that are kept, for each webhook.
+/// Idle connections that are pooled for each webhook.
 const IDLE_CONNECTIONS_MAX: usize = 4;
-/// How long such a connection is kept.
+/// How long an idle connection is pooled.
 const IDLE_MAX: Duration = Duration::from_secs(30);
-/// Bytes of a failed answer that are told.
+/// Bytes of an unsuccessful response that errors contain.
 const EXCERPT_MAX: usize = 1024;
 
-/// Why a call has no answer.
+/// Why a call failed. The texts are for clients of the server.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum CallError {
-    /// The definition cannot be used.
+    /// The `clientConfig` cannot be used.
     #[error("{0}")]
     Unusable(String),
+    /// No response: the connection failed, or the timeout passed.
     #[error("Post \"{url}\": {reason}")]
     Failed { url: String, reason: String },
-    /// An answer that says nothing, or is no success.
+    /// A response that is empty or not 2xx.
     #[error("{0}")]
     Refused(String),
 }
 
 type HttpClient = Client<Connector, Full<Bytes>>;
 
-/// What makes connections interchangeable: definition, and the address it stands for now.
+/// What identifies a connection pool: the `clientConfig`, and the address that it resolves to at
+/// present.
 type ClientKey = (ClientConfig, (String, u16));
 
-/// Calls webhooks, and keeps their connections. Costs nothing before the first call.
-pub struct Caller {
+/// Calls webhooks, and pools their connections. Costs nothing before the first call.
+pub struct WebhookClient {
     clients: Mutex<BTreeMap<ClientKey, HttpClient>>,
-    places: Semaphore,
+    permits: Semaphore,
 }
 
-impl Default for Caller {
+impl Default for WebhookClient {
     fn default() -> Self {
-        Self { clients: Mutex::default(), places: Semaphore::new(CALLS_MAX) }
+        Self { clients: Mutex::default(), permits: Semaphore::new(CALLS_MAX) }
     }
 }
 
-impl Caller {
-    /// Posts `body` and reads the response, which must be 2xx.
+impl WebhookClient {
+    /// Posts `body` to the webhook of `config`, and returns the body of the 2xx response.
     ///
-    /// - `target`: finds host and port to connect to; its error is why the call failed.
+    /// - `target`: resolves host and port to connect to; its error is the reason of the failure.
     ///
     /// # Errors
-    /// No answer within `timeout`, an answer above [`RESPONSE_SIZE_MAX`], or any other failure.
+    /// No response within `timeout`, a response above [`RESPONSE_SIZE_MAX`] bytes, or any other
+    /// failure.
     pub async fn post(
         &self,
         target: impl Future<Output = Result<(String, u16), String>>,
@@ -75,7 +78,8 @@ impl Caller {
         let url = format!("{}?timeout={}s", config.url(), timeout.as_secs());
         let failed = |reason: String| CallError::Failed { url: url.clone(), reason };
         let call = async {
-            let _place = self.places.acquire().await.map_err(|error| failed(error.to_string()))?;
+            let _permit =
+                self.permits.acquire().await.map_err(|error| failed(error.to_string()))?;
             let target = target.await.map_err(failed)?;
             let client = self.client(config, target)?;
             let request = Request::builder()
@@ -102,8 +106,8 @@ impl Caller {
             }
             Ok(bytes)
         };
-        let answered = tokio::time::timeout(timeout, call).await;
-        answered.unwrap_or_else(|_| Err(failed("context deadline exceeded".to_owned())))
+        let response = tokio::time::timeout(timeout, call).await;
+        response.unwrap_or_else(|_| Err(failed("context deadline exceeded".to_owned())))
     }
 
     fn client(
@@ -134,7 +138,7 @@ impl Caller {
     }
 }
 
-/// The innermost error says what happened; those around it that something did.
+/// The innermost error has the reason; the outer ones only say that something failed.
 pub(crate) fn reason(error: &(dyn std::error::Error + 'static)) -> String {
     let mut at = error;
     while let Some(source) = at.source() {
@@ -143,11 +147,11 @@ pub(crate) fn reason(error: &(dyn std::error::Error + 'static)) -> String {
     at.to_string()
 }
 
-/// What an answer other than 2xx means, in the words of client-go.
+/// The error of a response other than 2xx, in the words of client-go.
 fn refusal(code: StatusCode, media: &str, body: &[u8]) -> String {
     let status: Option<serde_json::Value> = serde_json::from_slice(body).ok();
-    let told = status.as_ref().filter(|status| status["kind"] == "Status");
-    if let Some(message) = told.and_then(|status| status["message"].as_str()) {
+    let returned_status = status.as_ref().filter(|status| status["kind"] == "Status");
+    if let Some(message) = returned_status.and_then(|status| status["message"].as_str()) {
         return message.to_owned();
     }
     let text = match media.starts_with("text/") {
@@ -166,7 +170,7 @@ fn refusal(code: StatusCode, media: &str, body: &[u8]) -> String {
         ),
         code => format!(
             "the server responded with the status code {code} but did not return more \
-                         information: {}",
+             information: {}",
             text.trim()
         ),
     }

@@ -1,4 +1,4 @@
-//! `clientConfig`: the address of a webhook and the authorities it is believed by.
+//! `clientConfig`: the address of a webhook and the authorities that sign its certificate.
 
 use api_meta::names;
 use api_meta::status::Cause;
@@ -6,21 +6,23 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-const FORM: &str = "; desired format: https://host[/path]";
+const URL_FORMAT: &str = "; desired format: https://host[/path]";
 const HTTPS_PORT: u16 = 443;
 
-/// Where a webhook is and how it proves itself.
+/// The location of a webhook, and how its server is verified.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ClientConfig {
-    pub place: Place,
+    /// Where it listens.
+    pub location: WebhookLocation,
     /// Path of the URL, with its leading slash.
     pub path: String,
     /// PEM text of the authorities; empty for those of the machine.
     pub ca_bundle: Vec<u8>,
 }
 
+/// Where a webhook listens.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Place {
+pub enum WebhookLocation {
     /// Without scheme: `host`, `host:port`, `[::1]:port`.
     Url {
         authority: String,
@@ -36,7 +38,7 @@ impl ClientConfig {
     /// Reads a validated `clientConfig`.
     ///
     /// # Errors
-    /// What validation rules out, for objects that were stored without.
+    /// Why it is invalid: it was stored without validation.
     pub fn read(config: &Value) -> Result<Self, String> {
         let ca_bundle = STANDARD
             .decode(config["caBundle"].as_str().unwrap_or_default())
@@ -44,8 +46,8 @@ impl ClientConfig {
         if let Some(url) = config["url"].as_str() {
             let parts = UrlParts::split(url).filter(|parts| parts.scheme == "https");
             let parts = parts.ok_or_else(|| format!("{url:?} is not an https URL"))?;
-            let place = Place::Url { authority: parts.authority.to_owned() };
-            return Ok(Self { place, path: parts.path.to_owned(), ca_bundle });
+            let location = WebhookLocation::Url { authority: parts.authority.to_owned() };
+            return Ok(Self { location, path: parts.path.to_owned(), ca_bundle });
         }
         let service = &config["service"];
         let text = |field: &str| service[field].as_str().unwrap_or_default().to_owned();
@@ -55,24 +57,30 @@ impl ClientConfig {
         if !path.is_empty() && !path.starts_with('/') {
             path.insert(0, '/');
         }
-        let place = Place::Service { namespace: text("namespace"), name: text("name"), port };
-        Ok(Self { place, path, ca_bundle })
+        let location =
+            WebhookLocation::Service { namespace: text("namespace"), name: text("name"), port };
+        Ok(Self { location, path, ca_bundle })
     }
 
-    /// The name in the URL that is called: host and port.
+    /// Host and port in the URL of calls; for a Service its DNS name.
     pub fn authority(&self) -> String {
-        match &self.place {
-            Place::Url { authority } => authority.clone(),
-            Place::Service { namespace, name, port } => format!("{name}.{namespace}.svc:{port}"),
+        match &self.location {
+            WebhookLocation::Url { authority } => authority.clone(),
+            WebhookLocation::Service { namespace, name, port } => {
+                format!("{name}.{namespace}.svc:{port}")
+            }
         }
     }
 
-    /// The whole URL without parameters.
+    /// The URL of calls, without parameters.
     pub fn url(&self) -> String {
         format!("https://{}{}", self.authority(), self.path)
     }
 
-    /// Host and port of the URL; the host is what the certificate must be for.
+    /// Host and port of the URL; the certificate must be for the host.
+    ///
+    /// # Errors
+    /// The URL has no valid host: the webhook cannot be called.
     pub fn host_and_port(&self) -> Result<(String, u16), String> {
         let authority = self.authority();
         let parsed: http::uri::Authority =
@@ -82,7 +90,7 @@ impl ClientConfig {
     }
 }
 
-/// A URL taken apart, without judging the parts.
+/// The parts of a URL, not validated.
 struct UrlParts<'a> {
     scheme: &'a str,
     user: Option<&'a str>,
@@ -113,7 +121,8 @@ impl<'a> UrlParts<'a> {
     }
 }
 
-/// Everything that is wrong with the `clientConfig` at `path`.
+/// Adds all violations of the `clientConfig` at `path` to `causes`, with the texts of
+/// kube-apiserver.
 pub fn validate(config: &Value, path: &str, causes: &mut Vec<Cause>) {
     match (&config["url"], &config["service"]) {
         (Value::Null, Value::Null) | (Value::String(_), Value::Object(_)) => {
@@ -126,7 +135,7 @@ pub fn validate(config: &Value, path: &str, causes: &mut Vec<Cause>) {
 
 fn validate_url(url: &str, path: &str, causes: &mut Vec<Cause>) {
     let Some(parts) = UrlParts::split(url) else {
-        let detail = format!("url must be a valid URL: {url:?} cannot be read{FORM}");
+        let detail = format!("url must be a valid URL: {url:?} cannot be read{URL_FORMAT}");
         causes.push(Cause::required(path, &detail));
         return;
     };
@@ -134,10 +143,10 @@ fn validate_url(url: &str, path: &str, causes: &mut Vec<Cause>) {
         causes.push(Cause::invalid(path, &value.into(), detail));
     };
     if parts.scheme != "https" {
-        refuse(parts.scheme, &format!("'https' is the only allowed URL scheme{FORM}"));
+        refuse(parts.scheme, &format!("'https' is the only allowed URL scheme{URL_FORMAT}"));
     }
     if parts.authority.is_empty() {
-        refuse(parts.authority, &format!("host must be specified{FORM}"));
+        refuse(parts.authority, &format!("host must be specified{URL_FORMAT}"));
     }
     if let Some(user) = parts.user {
         refuse(user, "user information is not permitted in the URL");
@@ -174,7 +183,7 @@ fn validate_service(service: &Value, path: &str, causes: &mut Vec<Cause>) {
     if !text.starts_with('/') {
         refuse("must start with a '/'");
     }
-    // As upstream: the first character goes, whatever it is.
+    // Like kube-apiserver: the first character is dropped, whatever it is.
     let rest = text.char_indices().nth(1).map_or("", |(at, _)| &text[at..]);
     for (index, segment) in rest.strip_suffix('/').unwrap_or(rest).split('/').enumerate() {
         if segment.is_empty() {

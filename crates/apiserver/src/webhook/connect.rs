@@ -1,4 +1,5 @@
-//! Connections to one webhook or aggregated server: TCP to where it is, TLS to who it says it is.
+//! Connections to one webhook or aggregated server: TCP to its address, TLS verified against its
+//! name.
 
 use std::io::ErrorKind;
 use std::net::SocketAddr;
@@ -27,23 +28,23 @@ use tokio_rustls::rustls::{
     SignatureScheme,
 };
 
-/// Why no connection came about, in the words of Go's `net` and `crypto/tls`.
+/// Why a connection failed, in the words of `net` and `crypto/tls` of Go.
 #[derive(Clone, Debug, thiserror::Error)]
 #[error("{0}")]
 pub struct ConnectError(pub String);
 
-/// Whom a server is believed by, and what it is told of the caller.
+/// How the server is verified, and how the client identifies itself.
 #[derive(Clone, Default)]
 pub struct Trust {
     /// PEM; empty for the machine's authorities.
     pub ca_bundle: Vec<u8>,
-    /// Believe any certificate.
+    /// Accept any certificate.
     pub unverified: bool,
-    /// Certificates and key that are presented when the server asks, in PEM.
+    /// Certificates and key for client authentication, in PEM.
     pub identity: Option<(Arc<str>, Arc<str>)>,
 }
 
-/// Connects to one address, whatever URL is asked for.
+/// Connects to one address, whatever the URL of the request is.
 #[derive(Clone)]
 pub struct Connector {
     /// Host or address, and port.
@@ -53,9 +54,12 @@ pub struct Connector {
 }
 
 impl Connector {
+    /// Connects to `target` (host or address, and port), and verifies its certificate for
+    /// `server_name`.
+    ///
     /// # Errors
-    /// A host that no certificate can be for, a bundle without a certificate, or an identity that
-    /// does not decode.
+    /// No certificate can be for that name, the bundle has no certificate, or the identity does not
+    /// decode.
     pub fn new(
         target: (String, u16),
         server_name: &str,
@@ -94,7 +98,7 @@ impl Connector {
     async fn connect(self) -> Result<Stream, ConnectError> {
         let (host, port) = (&*self.target.0, self.target.1);
         let tcp = dial(host, port).await?;
-        // Requests are small and each is waited for.
+        // Requests are small, and each is waited for.
         if let Err(error) = tcp.set_nodelay(true) {
             tracing::debug!(%error, "cannot turn off the delay of small packets");
         }
@@ -103,11 +107,11 @@ impl Connector {
     }
 }
 
-/// The first address of `host` that answers; the error is that of the first one.
+/// Connects to the first address of `host` that accepts; the error is that of the first address.
 async fn dial(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
-    let nowhere = |why: &str| ConnectError(format!("dial tcp: lookup {host}: {why}"));
+    let lookup_error = |why: &str| ConnectError(format!("dial tcp: lookup {host}: {why}"));
     let found = tokio::net::lookup_host((host, port)).await;
-    let mut addresses: Vec<_> = found.map_err(|error| nowhere(&error.to_string()))?.collect();
+    let mut addresses: Vec<_> = found.map_err(|error| lookup_error(&error.to_string()))?.collect();
     addresses.sort_by_key(SocketAddr::is_ipv6);
     let mut first = None;
     for address in addresses {
@@ -122,10 +126,10 @@ async fn dial(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
             }
         }
     }
-    Err(first.unwrap_or_else(|| nowhere("no such host")))
+    Err(first.unwrap_or_else(|| lookup_error("no such host")))
 }
 
-/// Believes whoever answers; only the signatures of the handshake are looked at.
+/// Accepts any certificate; verifies only the signatures of the handshake.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 
@@ -193,7 +197,7 @@ fn tls_problem(error: &std::io::Error) -> String {
         return error.to_string();
     };
     let reason = match problem {
-        // A signature that is wrong is of another authority of the same name.
+        // A wrong signature comes from another authority of the same name.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => {
             "certificate signed by unknown authority".to_owned()
         }

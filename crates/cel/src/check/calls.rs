@@ -1,12 +1,12 @@
-//! Which functions calls mean.
+//! The overloads of calls.
 
-use super::{Checker, dotted};
-use crate::ast::{Expr, Kind, Literal, operator};
+use super::{TypeChecker, dotted_name};
+use crate::ast::{Expr, ExprKind, Literal, operator};
 use crate::functions::{Overload, overloads};
 use crate::message::{self, Vocabulary};
 use crate::types::Type;
 
-impl Checker {
+impl TypeChecker {
     pub(super) fn call(
         &mut self,
         expr: &Expr,
@@ -15,7 +15,7 @@ impl Checker {
         args: &[Expr],
     ) -> Type {
         if function == operator::OPTIONAL_SELECT {
-            let Kind::Literal(Literal::Text(field)) = &args[1].kind else {
+            let ExprKind::Literal(Literal::Text(field)) = &args[1].kind else {
                 return Type::Error;
             };
             self.expr(&args[1]);
@@ -30,10 +30,10 @@ impl Checker {
             let name = function.trim_start_matches('.');
             return match self.overloads(name) {
                 Some(all) => self.resolve(expr, name, all, None, args),
-                None => self.undeclared(expr.at, function),
+                None => self.report_undeclared(expr.at, function),
             };
         };
-        if let Some(name) = dotted(target).map(|prefix| format!("{prefix}.{function}"))
+        if let Some(name) = dotted_name(target).map(|prefix| format!("{prefix}.{function}"))
             && let Some(all) = self.overloads(&name)
         {
             self.checked.qualified[expr.id as usize] = Some(name.as_str().into());
@@ -42,7 +42,7 @@ impl Checker {
         self.expr(target);
         match self.overloads(function) {
             Some(all) => self.resolve(expr, function, all, Some(target), args),
-            None => self.undeclared(expr.at, function),
+            None => self.report_undeclared(expr.at, function),
         }
     }
 
@@ -67,9 +67,9 @@ impl Checker {
                 return self.junction(expr, overload, &given, args);
             }
             let first = self.bindings.reserve(overload.variables);
-            let wanted: Vec<Type> =
-                overload.parameters.iter().map(|wanted| renumber(wanted, first)).collect();
-            if !self.bindings.assign_all(&given, &wanted) {
+            let expected: Vec<Type> =
+                overload.parameters.iter().map(|expected| renumber(expected, first)).collect();
+            if !self.bindings.assign_all(&given, &expected) {
                 continue;
             }
             self.checked.overloads[expr.id as usize].push(overload.id);
@@ -104,7 +104,7 @@ impl Checker {
         let mut result = Type::Bool;
         for (given, arg) in given.iter().zip(args) {
             if !self.bindings.assign(given, &Type::Bool) {
-                self.mismatch(arg.at, &Type::Bool, given);
+                self.report_mismatch(arg.at, &Type::Bool, given);
                 result = Type::Error;
             }
         }

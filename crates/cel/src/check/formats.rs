@@ -1,28 +1,28 @@
-//! Whether constant templates fit the values that they format.
+//! Checks that constant templates fit their values.
 
 use super::Checked;
-use crate::ast::{Element, Expr, Kind, Literal};
+use crate::ast::{Element, Expr, ExprKind, Literal};
 use crate::library::text_format::template::{Piece, pieces};
 use crate::library::text_format::{UNEXPECTED_END, mismatch, out_of_range};
-use crate::source::Problem;
+use crate::source::CompileProblem;
 use crate::types::Type;
 
-/// Finds the problems of `expr` and of all that it is made of.
-pub(super) fn formats(expr: &Expr, checked: &Checked, problems: &mut Vec<Problem>) {
-    if let Kind::Call { function, target: Some(target), args } = &expr.kind
+/// Finds the problems of `expr` and its parts.
+pub(super) fn formats(expr: &Expr, checked: &Checked, problems: &mut Vec<CompileProblem>) {
+    if let ExprKind::Call { function, target: Some(target), args } = &expr.kind
         && &**function == "format"
-        && let Kind::Literal(Literal::Text(template)) = &target.kind
-        && let [Expr { kind: Kind::List(values), .. }] = args.as_slice()
+        && let ExprKind::Literal(Literal::Text(template)) = &target.kind
+        && let [Expr { kind: ExprKind::List(values), .. }] = args.as_slice()
         && let Err((at, message)) = fits(template, values, checked)
     {
-        problems.push(Problem { at: at.unwrap_or(expr.at), message });
+        problems.push(CompileProblem { at: at.unwrap_or(expr.at), message });
     }
     for child in expr.children() {
         formats(child, checked, problems);
     }
 }
 
-/// What is wrong, and where when it is one of the values.
+/// Fails with the problem, and with its position when it concerns one of the values.
 fn fits(
     template: &str,
     values: &[Element],
@@ -53,13 +53,13 @@ fn fits(
     Ok(())
 }
 
-/// The part of the value that the clause cannot write.
+/// The part of the value that the clause cannot format.
 fn unfit<'e>(kind: u8, value: &'e Expr, checked: &Checked) -> Option<&'e Expr> {
     let found = &checked.types[value.id as usize];
     if !found.is_dyn() && !takes(kind, found) {
         return Some(value);
     }
-    let inside = matches!(kind, b's') && matches!(value.kind, Kind::List(_) | Kind::Map(_));
+    let inside = matches!(kind, b's') && matches!(value.kind, ExprKind::List(_) | ExprKind::Map(_));
     let children = if inside { value.children() } else { Vec::new() };
     children.into_iter().find_map(|child| unfit(kind, child, checked))
 }
@@ -67,7 +67,7 @@ fn unfit<'e>(kind: u8, value: &'e Expr, checked: &Checked) -> Option<&'e Expr> {
 fn takes(kind: u8, found: &Type) -> bool {
     match kind {
         b'd' | b'o' => matches!(found, Type::Int | Type::Uint),
-        // Texts may be the names of numbers.
+        // Texts may name numbers, such as `NaN`.
         b'f' | b'e' => matches!(found, Type::Double | Type::Text),
         b'b' => matches!(found, Type::Int | Type::Uint | Type::Bool),
         b'x' | b'X' => matches!(found, Type::Int | Type::Uint | Type::Text | Type::Bytes),

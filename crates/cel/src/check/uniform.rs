@@ -1,13 +1,13 @@
-//! Whether lists and maps are of one type.
+//! Checks that lists and maps have elements of one type.
 
 use super::Checked;
-use crate::ast::{Expr, Kind};
-use crate::source::Problem;
+use crate::ast::{Expr, ExprKind};
+use crate::source::CompileProblem;
 use crate::types::Type;
 
-/// Lists and maps are of one type, but for what a text is formatted from.
-pub(super) fn uniform(expr: &Expr, checked: &Checked, problems: &mut Vec<Problem>) {
-    if matches!(&expr.kind, Kind::Call { function, .. } if &**function == "format") {
+/// Reports lists and maps with elements of several types, except for the arguments of `format`.
+pub(super) fn uniform(expr: &Expr, checked: &Checked, problems: &mut Vec<CompileProblem>) {
+    if matches!(&expr.kind, ExprKind::Call { function, .. } if &**function == "format") {
         return;
     }
     let mut compare = |parts: Vec<(&Expr, bool)>, all: bool| {
@@ -18,12 +18,12 @@ pub(super) fn uniform(expr: &Expr, checked: &Checked, problems: &mut Vec<Problem
         let Some(((first, optional), rest)) = parts.split_first() else {
             return;
         };
-        let wanted = kind(first, *optional);
+        let expected = kind(first, *optional);
         for (part, optional) in rest {
             let found = kind(part, *optional);
-            if found != wanted {
-                let message = format!("expected type '{wanted}' but found '{found}'");
-                problems.push(Problem { at: part.at, message });
+            if found != expected {
+                let message = format!("expected type '{expected}' but found '{found}'");
+                problems.push(CompileProblem { at: part.at, message });
                 if !all {
                     return;
                 }
@@ -31,10 +31,10 @@ pub(super) fn uniform(expr: &Expr, checked: &Checked, problems: &mut Vec<Problem
         }
     };
     match &expr.kind {
-        Kind::List(elements) => {
+        ExprKind::List(elements) => {
             compare(elements.iter().map(|e| (&e.value, e.optional)).collect(), false);
         }
-        Kind::Map(entries) => {
+        ExprKind::Map(entries) => {
             compare(entries.iter().map(|entry| (&entry.key, false)).collect(), true);
             compare(entries.iter().map(|e| (&e.value, e.optional)).collect(), true);
         }

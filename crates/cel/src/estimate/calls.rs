@@ -1,13 +1,13 @@
-//! What calls cost, and how large their results are.
+//! The cost of calls, and the sizes of their results.
 
 use super::{
-    Estimate, Estimator, Inside, Step, compares, compares_at_once, declared_size, is_junction,
+    Estimate, Estimator, Inside, PathStep, compares, compares_at_once, declared_size, is_junction,
 };
-use crate::ast::{Expr, Kind, Literal, operator};
+use crate::ast::{Expr, ExprKind, Literal, operator};
 use crate::limits::{AUTHORIZATION_CHECK_COST, CHARACTER_COST, PATTERN_COST};
 use crate::types::{Library, Type};
 
-/// Characters of the longest pattern that stands for a named format.
+/// Characters of the longest pattern of a named format.
 const FORMAT_PATTERN: f64 = 128.0;
 /// Characters of the longest name of a format.
 const FORMAT_NAME: u64 = 64;
@@ -20,7 +20,7 @@ pub(super) struct Call<'c, 'a> {
     pub function: &'c str,
     pub target: Option<&'a Expr>,
     pub args: &'a [Expr],
-    /// What the arguments cost.
+    /// The costs of the arguments.
     pub costs: &'c [Estimate],
 }
 
@@ -30,7 +30,7 @@ impl Call<'_, '_> {
     }
 }
 
-/// A cost, and the size of the result where that is known.
+/// A cost, and the size of the result if it is known.
 pub(super) type Cost = (Estimate, Option<Estimate>);
 
 fn characters(size: Estimate) -> Estimate {
@@ -80,7 +80,7 @@ impl<'a> Estimator<'a> {
             }
             ("in_list", Some(list)) => (self.size_or_unknown(list).plus(arguments), None),
             ("add_string" | "add_bytes" | "add_list", Some(second)) => {
-                self.joined(call.expr, first, second, overload == "add_list", arguments)
+                self.join_estimate(call.expr, first, second, overload == "add_list", arguments)
             }
             (_, Some(second)) if compares(overload) => {
                 let max = self.size_or_unknown(first).max.min(self.size_or_unknown(second).max);
@@ -117,7 +117,7 @@ impl<'a> Estimator<'a> {
         (call.costs[0].plus(call.costs[1].union(call.costs[2])), Some(size))
     }
 
-    fn joined(
+    fn join_estimate(
         &mut self,
         expr: &Expr,
         first: &'a Expr,
@@ -133,7 +133,7 @@ impl<'a> Estimator<'a> {
         (cost.plus(arguments), Some(size))
     }
 
-    /// What Kubernetes says of a function.
+    /// The cost of a function in Kubernetes' own model.
     fn library_cost(&mut self, call: &Call<'_, 'a>, overload: &str) -> Option<Cost> {
         let one = Estimate::exactly(1);
         let first = call.args.first();
@@ -149,7 +149,7 @@ impl<'a> Estimator<'a> {
                 let size = self.library_size(call.target?);
                 return Some((characters(size), Some(size)));
             }
-            "replace" => return self.replaced(call),
+            "replace" => return self.replace_estimate(call),
             "split" => return self.split(call),
             "join" => return self.join(call),
             "find" | "findAll" => {
@@ -223,11 +223,11 @@ impl<'a> Estimator<'a> {
         }
     }
 
-    /// The size of the items of a list that is declared.
+    /// The size of the items of a declared list.
     fn item_size(&mut self, list: &'a Expr) -> Estimate {
         match self.origin(list) {
             super::Origin::None => Estimate::UNKNOWN,
-            origin => match self.descend(origin, Step::Items) {
+            origin => match self.descend(origin, PathStep::Items) {
                 super::Origin::Declared(declared) => declared_size(declared),
                 _ => Estimate::UNKNOWN,
             },
@@ -246,37 +246,37 @@ impl<'a> Estimator<'a> {
         Some(cost)
     }
 
-    fn replaced(&mut self, call: &Call<'_, 'a>) -> Option<Cost> {
+    fn replace_estimate(&mut self, call: &Call<'_, 'a>) -> Option<Cost> {
         let (Some(target), [from, to, ..]) = (call.target, call.args) else {
             return None;
         };
         let text = self.library_size(target);
         let (from, to) = (self.library_size(from), self.library_size(to));
         let mut times = Estimate::default();
-        let mut kept = Estimate::default();
+        let mut rest = Estimate::default();
         let count = |size: u64, each: u64| (size as f64 / each as f64).ceil() as u64;
         if from.min == 0 {
-            (times.max, kept.max) = (text.max.saturating_add(1), text.max);
+            (times.max, rest.max) = (text.max.saturating_add(1), text.max);
         } else if to.max <= from.min {
-            kept.max = text.max;
+            rest.max = text.max;
         } else {
             times.max = count(text.max, from.min);
         }
         if from.max == 0 {
-            (times.min, kept.min) = (text.min.saturating_add(1), text.min);
+            (times.min, rest.min) = (text.min.saturating_add(1), text.min);
         } else if from.max <= to.min {
-            kept.min = text.min;
+            rest.min = text.min;
         } else {
             times.min = count(text.min, from.max);
         }
-        Some((text.scaled(2.0 * CHARACTER_COST), Some(times.times(to).plus(kept))))
+        Some((text.scaled(2.0 * CHARACTER_COST), Some(times.times(to).plus(rest))))
     }
 
     fn split(&mut self, call: &Call<'_, 'a>) -> Option<Cost> {
         let text = self.library_size(call.target?);
         let max = match call.args.get(1).map(|arg| &arg.kind) {
-            // A negative number is no limit, as a large one is none.
-            Some(Kind::Literal(Literal::Int(most))) => *most as u64,
+            // A negative number is no limit, like a large one.
+            Some(ExprKind::Literal(Literal::Int(most))) => *most as u64,
             _ => text.max,
         };
         Some((text.scaled(2.0 * CHARACTER_COST), Some(Estimate { min: 0, max })))

@@ -1,15 +1,15 @@
-//! What the functions cost that make lists of other lists: the model of `cel-go/ext/lists.go`.
+//! The cost of functions that build lists from other lists: the model of `cel-go/ext/lists.go`.
 
 use super::calls::{Call, Cost};
 use super::{Estimate, Estimator};
-use crate::ast::{Expr, Kind, Literal};
+use crate::ast::{Expr, ExprKind, Literal};
 use crate::limits::{CHARACTER_COST, LIST_COST};
 
-/// Times that each pair of items is looked at.
+/// Cost units per pair of items.
 const PAIR_COST: f64 = 2.0;
 
 impl<'a> Estimator<'a> {
-    /// The cost of the call and the size of its result; `None` when it is none of these.
+    /// The cost of the call and the size of its result; `None` for other functions.
     pub(super) fn list_cost(&mut self, call: &Call<'_, 'a>, overload: &str) -> Option<Cost> {
         let [first, second] = [call.args.first(), call.args.get(1)];
         let (factor, size) = match (overload, call.target, first) {
@@ -52,10 +52,10 @@ fn pair_cost(overload: &str) -> f64 {
     if texts { PAIR_COST + CHARACTER_COST } else { PAIR_COST }
 }
 
-/// The number that an argument says; what is negative counts as nothing.
+/// The number of a literal argument; a negative one counts as 0.
 fn whole(arg: &Expr) -> Option<u64> {
     match arg.kind {
-        Kind::Literal(Literal::Int(number)) => Some(u64::try_from(number).unwrap_or(0)),
+        ExprKind::Literal(Literal::Int(number)) => Some(u64::try_from(number).unwrap_or(0)),
         _ => None,
     }
 }

@@ -1,7 +1,7 @@
-//! How large values are, at least and at most.
+//! The minimum and maximum sizes of values.
 
 use super::{Estimate, Estimator, Inside, Origin};
-use crate::ast::{ACCUMULATOR, Expr, Kind, Literal};
+use crate::ast::{ACCUMULATOR, Expr, ExprKind, Literal};
 use crate::declared::Declared;
 use crate::types::Type;
 
@@ -26,7 +26,7 @@ impl<'a> Estimator<'a> {
             return Some(Estimate::exactly(1));
         }
         match &expr.kind {
-            Kind::Ident(name) => self.local(name)?.size,
+            ExprKind::Ident(name) => self.local(name)?.size,
             _ => None,
         }
     }
@@ -36,14 +36,14 @@ impl<'a> Estimator<'a> {
             return Some(*inside);
         }
         match &expr.kind {
-            Kind::Ident(name) => self.local(name)?.inside,
+            ExprKind::Ident(name) => self.local(name)?.inside,
             _ => None,
         }
     }
 
-    /// The size that Kubernetes' own functions reckon with: they do not look at accumulators.
+    /// The size for Kubernetes' own functions, which ignore accumulators.
     pub(super) fn library_size(&mut self, expr: &'a Expr) -> Estimate {
-        let accumulated = matches!(&expr.kind, Kind::Ident(name) if **name == *ACCUMULATOR);
+        let accumulated = matches!(&expr.kind, ExprKind::Ident(name) if **name == *ACCUMULATOR);
         match self.size(expr) {
             Some(size) => size,
             None if accumulated => Estimate::UNKNOWN,
@@ -61,11 +61,11 @@ pub(super) fn declared_size(declared: &Declared) -> Estimate {
 
 fn literal_size(expr: &Expr) -> Option<u64> {
     Some(match &expr.kind {
-        Kind::Literal(Literal::Text(text)) => text.chars().count() as u64,
-        Kind::Literal(Literal::Bytes(bytes)) => bytes.len() as u64,
-        Kind::Literal(_) => 1,
-        Kind::List(elements) => elements.len() as u64,
-        Kind::Map(entries) => entries.len() as u64,
+        ExprKind::Literal(Literal::Text(text)) => text.chars().count() as u64,
+        ExprKind::Literal(Literal::Bytes(bytes)) => bytes.len() as u64,
+        ExprKind::Literal(_) => 1,
+        ExprKind::List(elements) => elements.len() as u64,
+        ExprKind::Map(entries) => entries.len() as u64,
         _ => return None,
     })
 }

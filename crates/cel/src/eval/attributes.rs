@@ -1,10 +1,10 @@
-//! Selections and indexes. A chain of them is one thing, an attribute.
+//! Selections and indexes. A chain of them is one attribute.
 
 use super::{Evaluator, named_type};
-use crate::ast::{Expr, Kind, operator};
+use crate::ast::{Expr, ExprKind, operator};
 use crate::library;
 use crate::operators;
-use crate::value::{List, Map, Outcome, Value, fail, no_such_overload};
+use crate::value::{EvalResult, List, Map, Value, fail, no_such_overload};
 
 impl<'a> Evaluator<'a> {
     pub(super) fn select(
@@ -13,7 +13,7 @@ impl<'a> Evaluator<'a> {
         operand: &'a Expr,
         field: &str,
         test: bool,
-    ) -> Outcome<'a> {
+    ) -> EvalResult<'a> {
         if let Some(name) = self.program.qualified(expr.id) {
             return match self.program.is_input(name) {
                 true => self.ident(name),
@@ -46,7 +46,7 @@ impl<'a> Evaluator<'a> {
         };
         let found = map.field(field);
         if test {
-            // A null that stands for absence was removed before.
+            // A null that means absence was removed before.
             return Ok(Value::Bool(found.is_some()));
         }
         match (found, optional) {
@@ -57,8 +57,8 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// What a selection or index is applied to. What is not an attribute yet becomes one.
-    fn operand(&mut self, operand: &'a Expr) -> Outcome<'a> {
+    /// The operand of a selection or index. An operand that is no attribute becomes one.
+    fn operand(&mut self, operand: &'a Expr) -> EvalResult<'a> {
         let value = self.expr(operand)?;
         if !is_attribute(operand) {
             self.charge(1)?;
@@ -66,7 +66,7 @@ impl<'a> Evaluator<'a> {
         Ok(value)
     }
 
-    pub(super) fn optional_select(&mut self, operand: &'a Expr, field: &str) -> Outcome<'a> {
+    pub(super) fn optional_select(&mut self, operand: &'a Expr, field: &str) -> EvalResult<'a> {
         let value = match self.operand(operand)? {
             Value::Optional(None) => return Ok(Value::Optional(None)),
             Value::Optional(Some(inner)) => (*inner).clone(),
@@ -86,7 +86,7 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    pub(super) fn index(&mut self, args: &'a [Expr], optional: bool) -> Outcome<'a> {
+    pub(super) fn index(&mut self, args: &'a [Expr], optional: bool) -> EvalResult<'a> {
         let whole = self.operand(&args[0])?;
         let index = self.expr(&args[1])?;
         let free = optional && self.program.is_constant(args[1].id);
@@ -99,7 +99,7 @@ impl<'a> Evaluator<'a> {
             other => (other, false),
         };
         let found = match &value {
-            // The keys of what comes from outside are texts.
+            // The keys of input values are texts.
             Value::Map(Map::Given { .. } | Map::Object { .. })
                 if !matches!(index, Value::Text(_)) =>
             {
@@ -141,12 +141,12 @@ impl<'a> Evaluator<'a> {
     }
 }
 
-/// Whether a selection from it continues the same chain.
+/// Whether a selection from this expression continues its chain.
 fn is_attribute(expr: &Expr) -> bool {
     match &expr.kind {
-        Kind::Ident(_) => true,
-        Kind::Select { test, .. } => !test,
-        Kind::Call { function, .. } => matches!(
+        ExprKind::Ident(_) => true,
+        ExprKind::Select { test, .. } => !test,
+        ExprKind::Call { function, .. } => matches!(
             &**function,
             operator::INDEX
                 | operator::OPTIONAL_INDEX
@@ -157,14 +157,16 @@ fn is_attribute(expr: &Expr) -> bool {
     }
 }
 
-/// Whether a chain begins with something that costs one unit by itself.
+/// Whether the start of a chain costs one unit by itself.
 pub(super) fn has_base_cost(expr: &Expr) -> bool {
     let mut first = expr;
     while is_attribute(first) {
         first = match &first.kind {
-            Kind::Ident(_) => return true,
-            Kind::Select { operand, .. } => operand,
-            Kind::Call { function, args, .. } if &**function != operator::CONDITIONAL => &args[0],
+            ExprKind::Ident(_) => return true,
+            ExprKind::Select { operand, .. } => operand,
+            ExprKind::Call { function, args, .. } if &**function != operator::CONDITIONAL => {
+                &args[0]
+            }
             _ => return false,
         };
     }

@@ -1,20 +1,20 @@
-//! What macros over lists and maps become, and the accumulators they gather in.
+//! Folds, the expansion of macros over lists and maps, and their accumulators.
 
 use std::rc::Rc;
 
 use super::Evaluator;
-use crate::ast::{ACCUMULATOR, Expr, Fold, Kind, operator};
+use crate::ast::{ACCUMULATOR, Expr, ExprKind, Fold, operator};
 use crate::library;
 use crate::limits::ELEMENTS_MAX;
 use crate::message;
-use crate::value::{Failure, List, Map, Outcome, Value, fail, no_such_overload};
+use crate::value::{EvalFailure, EvalResult, List, Map, Value, fail, no_such_overload};
 
 impl<'a> Evaluator<'a> {
-    /// `accumulator + [x]`, without copying what has been gathered so far.
-    pub(super) fn append(&mut self, expr: &'a Expr, args: &'a [Expr]) -> Outcome<'a> {
+    /// `accumulator + [x]`, without a copy of the accumulator.
+    pub(super) fn append(&mut self, expr: &'a Expr, args: &'a [Expr]) -> EvalResult<'a> {
         self.charge(1)?;
         let addition = self.expr(&args[1]);
-        let (so_far, addition) = match self.gathered(addition)? {
+        let (so_far, addition) = match self.accumulate_with(addition)? {
             (Value::List(List::Made(so_far)), Value::List(addition)) => (so_far, addition),
             (so_far, addition) => {
                 return self.invoke(expr.id, operator::ADD, vec![so_far, addition]);
@@ -23,7 +23,7 @@ impl<'a> Evaluator<'a> {
         self.charge(1)?;
         let mut items = so_far;
         if items.len() + addition.len() > ELEMENTS_MAX {
-            return Err(Failure::Cost);
+            return Err(EvalFailure::Cost);
         }
         let all = Rc::make_mut(&mut items);
         for item in addition.iter() {
@@ -32,9 +32,12 @@ impl<'a> Evaluator<'a> {
         Ok(Value::List(List::Made(items)))
     }
 
-    /// What has been gathered, and what comes to it. When there is an error in one of them, the step
-    /// is paid all the same.
-    fn gathered<T>(&mut self, more: Result<T, Failure>) -> Result<(Value<'a>, T), Failure> {
+    /// The accumulator and the next value. When one of them is an error, the step is charged
+    /// nevertheless.
+    fn accumulate_with<T>(
+        &mut self,
+        more: Result<T, EvalFailure>,
+    ) -> Result<(Value<'a>, T), EvalFailure> {
         let so_far = self.take_accumulator();
         match (so_far, more) {
             (Ok(so_far), Ok(more)) => Ok((so_far, more)),
@@ -46,18 +49,18 @@ impl<'a> Evaluator<'a> {
         }
     }
 
-    /// Takes what has been gathered out of its scope; the step puts it back.
-    fn take_accumulator(&mut self) -> Outcome<'a> {
+    /// Moves the accumulator out of its scope; the step puts it back.
+    fn take_accumulator(&mut self) -> EvalResult<'a> {
         match self.scopes.iter_mut().rev().find(|(name, _)| *name == ACCUMULATOR) {
             Some((_, value)) => std::mem::replace(value, Ok(Value::Null)),
             None => no_such_overload(),
         }
     }
 
-    pub(super) fn insert(&mut self, args: &'a [Expr]) -> Outcome<'a> {
+    pub(super) fn insert(&mut self, args: &'a [Expr]) -> EvalResult<'a> {
         self.charge(1)?;
         let additions = args[1..].iter().map(|arg| self.expr(arg)).collect::<Result<Vec<_>, _>>();
-        let (Value::Map(Map::Made(mut made)), additions) = self.gathered(additions)? else {
+        let (Value::Map(Map::Made(mut made)), additions) = self.accumulate_with(additions)? else {
             return no_such_overload();
         };
         self.charge(1)?;
@@ -77,7 +80,7 @@ impl<'a> Evaluator<'a> {
         let all = Rc::make_mut(&mut made);
         for (key, value) in pairs {
             if all.entries().len() >= ELEMENTS_MAX {
-                return Err(Failure::Cost);
+                return Err(EvalFailure::Cost);
             }
             let name = library::text::display(&key);
             if !all.insert(key, value) {
@@ -87,7 +90,7 @@ impl<'a> Evaluator<'a> {
         Ok(Value::Map(Map::Made(made)))
     }
 
-    pub(super) fn fold(&mut self, fold: &'a Fold) -> Outcome<'a> {
+    pub(super) fn fold(&mut self, fold: &'a Fold) -> EvalResult<'a> {
         let range = self.expr(&fold.range)?;
         let init = self.expr(&fold.init);
         if let Err(failure) = &init
@@ -108,7 +111,12 @@ impl<'a> Evaluator<'a> {
         result
     }
 
-    fn fold_list(&mut self, fold: &'a Fold, list: &List<'a>, base: usize) -> Result<(), Failure> {
+    fn fold_list(
+        &mut self,
+        fold: &'a Fold,
+        list: &List<'a>,
+        base: usize,
+    ) -> Result<(), EvalFailure> {
         for index in 0..list.len() {
             let Some(item) = list.get(index) else {
                 break;
@@ -127,7 +135,7 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    fn fold_map(&mut self, fold: &'a Fold, map: &Map<'a>, base: usize) -> Result<(), Failure> {
+    fn fold_map(&mut self, fold: &'a Fold, map: &Map<'a>, base: usize) -> Result<(), EvalFailure> {
         for key in map.keys() {
             let value = fold.second.as_ref().map(|second| (second, map.get(&key)));
             self.scopes.push((&fold.variable, Ok(key)));
@@ -141,8 +149,8 @@ impl<'a> Evaluator<'a> {
         Ok(())
     }
 
-    /// Whether to go on.
-    fn step(&mut self, fold: &'a Fold, base: usize) -> Result<bool, Failure> {
+    /// Runs one step. False ends the fold.
+    fn step(&mut self, fold: &'a Fold, base: usize) -> Result<bool, EvalFailure> {
         let goes_on = match self.expr(&fold.condition) {
             Err(failure) if failure.is_final() => return Err(failure),
             Ok(Value::Bool(value)) => value,
@@ -163,10 +171,10 @@ impl<'a> Evaluator<'a> {
 }
 
 pub(super) fn is_accumulator(expr: &Expr) -> bool {
-    matches!(&expr.kind, Kind::Ident(name) if &**name == ACCUMULATOR)
+    matches!(&expr.kind, ExprKind::Ident(name) if &**name == ACCUMULATOR)
 }
 
-/// What upstream's implementation calls the type.
+/// The name of the type in upstream's implementation.
 fn implementation(value: &Value<'_>) -> &'static str {
     match value {
         Value::Null => "types.Null",
@@ -191,7 +199,7 @@ fn implementation(value: &Value<'_>) -> &'static str {
             "*mutation.JSONPatchVal"
         }
         Value::Message(_) => "*dynamic.ObjectVal",
-        // These can be gone through.
+        // These types are iterable.
         Value::List(_) | Value::Map(_) | Value::Opaque(_) => "ref.Val",
     }
 }

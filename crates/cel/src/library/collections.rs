@@ -8,13 +8,13 @@ use crate::eval::Evaluator;
 use crate::operators;
 use crate::time::Duration;
 use crate::types::Type;
-use crate::value::{Failure, List, Outcome, Value, fail};
+use crate::value::{EvalFailure, EvalResult, List, Value, fail};
 
 pub(super) fn call<'a>(
     evaluator: &mut Evaluator<'a>,
     function: &str,
     args: &[Value<'a>],
-) -> Option<Outcome<'a>> {
+) -> Option<EvalResult<'a>> {
     if !accepts(function, args) {
         return None;
     }
@@ -23,8 +23,8 @@ pub(super) fn call<'a>(
         ("min", [Value::List(list)]) => extreme(list, "min", Ordering::Less),
         ("max", [Value::List(list)]) => extreme(list, "max", Ordering::Greater),
         ("sum", [Value::List(list)]) => sum(evaluator, list),
-        ("indexOf", [Value::List(list), wanted]) => place(evaluator, list, wanted, false),
-        ("lastIndexOf", [Value::List(list), wanted]) => place(evaluator, list, wanted, true),
+        ("indexOf", [Value::List(list), item]) => index_of(evaluator, list, item, false),
+        ("lastIndexOf", [Value::List(list), item]) => index_of(evaluator, list, item, true),
         ("sets.contains", [Value::List(a), Value::List(b)]) => {
             includes(evaluator, a, b).map(Value::Bool)
         }
@@ -38,7 +38,7 @@ pub(super) fn call<'a>(
     })
 }
 
-/// Whether a list is one that the function takes, by its first item as upstream.
+/// Whether the function accepts a list. Like cel-go, only its first item is checked.
 fn accepts(function: &str, args: &[Value<'_>]) -> bool {
     let Some(Value::List(list)) = args.first() else {
         return true;
@@ -56,7 +56,7 @@ fn accepts(function: &str, args: &[Value<'_>]) -> bool {
     }
 }
 
-fn is_sorted<'a>(list: &List<'a>) -> Outcome<'a> {
+fn is_sorted<'a>(list: &List<'a>) -> EvalResult<'a> {
     let mut before: Option<Value<'a>> = None;
     for item in list.iter() {
         let item = item?;
@@ -70,12 +70,12 @@ fn is_sorted<'a>(list: &List<'a>) -> Outcome<'a> {
     Ok(Value::Bool(true))
 }
 
-fn extreme<'a>(list: &List<'a>, name: &str, wanted: Ordering) -> Outcome<'a> {
+fn extreme<'a>(list: &List<'a>, name: &str, order: Ordering) -> EvalResult<'a> {
     let mut best: Option<Value<'a>> = None;
     for item in list.iter() {
         let item = item?;
         let better = match &best {
-            Some(best) => compare(&item, best)? == wanted,
+            Some(best) => compare(&item, best)? == order,
             None => true,
         };
         if better {
@@ -85,8 +85,8 @@ fn extreme<'a>(list: &List<'a>, name: &str, wanted: Ordering) -> Outcome<'a> {
     best.map_or_else(|| fail(format!("{name} called on empty list")), Ok)
 }
 
-/// The sum; of nothing, zero of the type that was declared.
-fn sum<'a>(evaluator: &mut Evaluator<'a>, list: &List<'a>) -> Outcome<'a> {
+/// The sum; of an empty list, the zero of the declared type.
+fn sum<'a>(evaluator: &mut Evaluator<'a>, list: &List<'a>) -> EvalResult<'a> {
     let mut total: Option<Value<'a>> = None;
     for item in list.iter() {
         let item = item?;
@@ -107,15 +107,15 @@ fn sum<'a>(evaluator: &mut Evaluator<'a>, list: &List<'a>) -> Outcome<'a> {
     Ok(total.unwrap_or_else(zero))
 }
 
-fn place<'a>(
+fn index_of<'a>(
     evaluator: &mut Evaluator<'a>,
     list: &List<'a>,
-    wanted: &Value<'a>,
+    expected: &Value<'a>,
     last: bool,
-) -> Outcome<'a> {
+) -> EvalResult<'a> {
     let mut found = -1;
     for (index, item) in list.iter().enumerate() {
-        if equal(&item?, wanted, &mut evaluator.work, 0)? {
+        if equal(&item?, expected, &mut evaluator.work, 0)? {
             found = index as i64;
             if !last {
                 break;
@@ -128,10 +128,10 @@ fn place<'a>(
 fn has<'a>(
     evaluator: &mut Evaluator<'a>,
     list: &List<'a>,
-    wanted: &Value<'a>,
-) -> Result<bool, Failure> {
+    expected: &Value<'a>,
+) -> Result<bool, EvalFailure> {
     for item in list.iter() {
-        if equal(&item?, wanted, &mut evaluator.work, 0)? {
+        if equal(&item?, expected, &mut evaluator.work, 0)? {
             return Ok(true);
         }
     }
@@ -142,7 +142,7 @@ fn includes<'a>(
     evaluator: &mut Evaluator<'a>,
     whole: &List<'a>,
     part: &List<'a>,
-) -> Result<bool, Failure> {
+) -> Result<bool, EvalFailure> {
     for item in part.iter() {
         if !has(evaluator, whole, &item?)? {
             return Ok(false);
@@ -151,7 +151,7 @@ fn includes<'a>(
     Ok(true)
 }
 
-fn intersects<'a>(evaluator: &mut Evaluator<'a>, a: &List<'a>, b: &List<'a>) -> Outcome<'a> {
+fn intersects<'a>(evaluator: &mut Evaluator<'a>, a: &List<'a>, b: &List<'a>) -> EvalResult<'a> {
     for item in a.iter() {
         if has(evaluator, b, &item?)? {
             return Ok(Value::Bool(true));

@@ -3,14 +3,14 @@
 use std::rc::Rc;
 
 use crate::time::{Duration, Timestamp};
-use crate::value::{Outcome, Value, fail};
+use crate::value::{EvalResult, Value, fail};
 
 /// The first double that is no 64-bit integer.
 const INT_LIMIT: f64 = 9_223_372_036_854_775_808.0;
 /// The first double that is no unsigned 64-bit integer.
 const UINT_LIMIT: f64 = 18_446_744_073_709_551_616.0;
 
-pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
+pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<EvalResult<'a>> {
     let [value] = args else {
         return None;
     };
@@ -43,7 +43,7 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
             Some(duration) => Ok(Value::Duration(duration)),
             None => fail("type conversion error from 'string' to 'google.protobuf.Duration'"),
         },
-        // Declared, but made by nothing.
+        // Declared, but no function returns it.
         ("duration", Value::Int(_)) => {
             fail("type conversion error from 'int' to 'google.protobuf.Duration'")
         }
@@ -51,7 +51,7 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
     })
 }
 
-fn to_bool<'a>(text: &str) -> Outcome<'a> {
+fn to_bool<'a>(text: &str) -> EvalResult<'a> {
     match text {
         "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Value::Bool(true)),
         "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Value::Bool(false)),
@@ -59,7 +59,7 @@ fn to_bool<'a>(text: &str) -> Outcome<'a> {
     }
 }
 
-fn to_int<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+fn to_int<'a>(value: &Value<'a>) -> Option<EvalResult<'a>> {
     let overflow = || fail("integer overflow");
     Some(match value {
         Value::Uint(value) => i64::try_from(*value).map(Value::Int).or_else(|_| overflow()),
@@ -75,7 +75,7 @@ fn to_int<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     })
 }
 
-fn to_uint<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+fn to_uint<'a>(value: &Value<'a>) -> Option<EvalResult<'a>> {
     let overflow = || fail("unsigned integer overflow");
     Some(match value {
         Value::Int(value) => u64::try_from(*value).map(Value::Uint).or_else(|_| overflow()),
@@ -89,7 +89,7 @@ fn to_uint<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     })
 }
 
-fn to_double<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+fn to_double<'a>(value: &Value<'a>) -> Option<EvalResult<'a>> {
     Some(match value {
         Value::Int(value) => Ok(Value::Double(*value as f64)),
         Value::Uint(value) => Ok(Value::Double(*value as f64)),
@@ -101,7 +101,7 @@ fn to_double<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     })
 }
 
-fn to_text<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
+fn to_text<'a>(value: &Value<'a>) -> Option<EvalResult<'a>> {
     Some(Ok(Value::text(match value {
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
@@ -119,7 +119,7 @@ fn to_text<'a>(value: &Value<'a>) -> Option<Outcome<'a>> {
     })))
 }
 
-/// The shortest text that reads as the same double; large and small ones with an exponent.
+/// The shortest text that parses as the same double; large and small ones have an exponent.
 pub(super) fn double_text(value: f64) -> String {
     if value.is_nan() {
         return "NaN".to_owned();

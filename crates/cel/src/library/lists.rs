@@ -1,25 +1,27 @@
-//! Functions that make lists of other lists.
+//! Functions that build lists from other lists.
 
 use std::cmp::Ordering;
 
 use crate::equality::{compare, equal, has_order};
 use crate::eval::Evaluator;
 use crate::limits::{ELEMENTS_MAX, VALUE_DEPTH_MAX};
-use crate::value::{Failure, List, Outcome, Value, fail};
+use crate::value::{EvalFailure, EvalResult, List, Value, fail};
 
 pub(super) fn call<'a>(
     evaluator: &mut Evaluator<'a>,
     function: &str,
     args: &[Value<'a>],
-) -> Option<Outcome<'a>> {
+) -> Option<EvalResult<'a>> {
     Some(match (function, args) {
         ("slice", [Value::List(list), Value::Int(start), Value::Int(end)]) => {
             slice(list, *start, *end)
         }
-        ("flatten", [Value::List(list)]) => flattened(list, 1),
-        ("flatten", [Value::List(list), Value::Int(depth)]) => flattened(list, *depth),
-        ("sort", [Value::List(list)]) => sorted(list, list),
-        ("@sortByAssociatedKeys", [Value::List(list), Value::List(keys)]) => sorted(list, keys),
+        ("flatten", [Value::List(list)]) => flatten_to_depth(list, 1),
+        ("flatten", [Value::List(list), Value::Int(depth)]) => flatten_to_depth(list, *depth),
+        ("sort", [Value::List(list)]) => sort_by_keys(list, list),
+        ("@sortByAssociatedKeys", [Value::List(list), Value::List(keys)]) => {
+            sort_by_keys(list, keys)
+        }
         ("lists.range", [Value::Int(count)]) => range(*count),
         ("reverse", [Value::List(list)]) => {
             let items: Result<Vec<_>, _> =
@@ -29,19 +31,19 @@ pub(super) fn call<'a>(
         ("distinct", [Value::List(list)]) => distinct(evaluator, list),
         ("first", [Value::List(list)]) => at(list, 0),
         ("last", [Value::List(list)]) => at(list, list.len().wrapping_sub(1)),
-        ("optional.unwrap" | "unwrapOpt", [Value::List(list)]) => return unwrapped(list),
+        ("optional.unwrap" | "unwrapOpt", [Value::List(list)]) => return unwrap_optionals(list),
         _ => return None,
     })
 }
 
-fn at<'a>(list: &List<'a>, index: usize) -> Outcome<'a> {
+fn at<'a>(list: &List<'a>, index: usize) -> EvalResult<'a> {
     match list.get(index) {
         Some(item) => item.map(Value::some),
         None => Ok(Value::Optional(None)),
     }
 }
 
-fn slice<'a>(list: &List<'a>, start: i64, end: i64) -> Outcome<'a> {
+fn slice<'a>(list: &List<'a>, start: i64, end: i64) -> EvalResult<'a> {
     let refuse = |why: &str| fail(format!("cannot slice({start}, {end}), {why}"));
     let (Ok(from), Ok(to)) = (usize::try_from(start), usize::try_from(end)) else {
         return refuse("negative indexes not supported");
@@ -56,39 +58,39 @@ fn slice<'a>(list: &List<'a>, start: i64, end: i64) -> Outcome<'a> {
     items.map(Value::list)
 }
 
-fn range<'a>(count: i64) -> Outcome<'a> {
-    // Such a list has cost more than any evaluation may.
+fn range<'a>(count: i64) -> EvalResult<'a> {
+    // A longer list exceeds the cost limit of every evaluation.
     if usize::try_from(count).is_ok_and(|count| count > ELEMENTS_MAX) {
-        return Err(Failure::Cost);
+        return Err(EvalFailure::Cost);
     }
     Ok(Value::list((0..count).map(Value::Int).collect()))
 }
 
-fn flattened<'a>(list: &List<'a>, depth: i64) -> Outcome<'a> {
+fn flatten_to_depth<'a>(list: &List<'a>, depth: i64) -> EvalResult<'a> {
     if depth < 0 {
         return fail("level must be non-negative");
     }
     let mut items = Vec::with_capacity(list.len());
-    // Deeper values are nowhere made.
+    // No function produces deeper values.
     flatten(list, depth.min(VALUE_DEPTH_MAX as i64), &mut items)?;
     Ok(Value::list(items))
 }
 
-fn flatten<'a>(list: &List<'a>, depth: i64, items: &mut Vec<Value<'a>>) -> Result<(), Failure> {
+fn flatten<'a>(list: &List<'a>, depth: i64, items: &mut Vec<Value<'a>>) -> Result<(), EvalFailure> {
     for item in list.iter() {
         match item? {
             Value::List(inner) if depth > 0 => flatten(&inner, depth - 1, items)?,
             item => items.push(item),
         }
         if items.len() > ELEMENTS_MAX {
-            return Err(Failure::Cost);
+            return Err(EvalFailure::Cost);
         }
     }
     Ok(())
 }
 
-/// The items in the order of their keys. Items of the same key stay in theirs.
-fn sorted<'a>(list: &List<'a>, keys: &List<'a>) -> Outcome<'a> {
+/// The items sorted by their keys. The sort is stable.
+fn sort_by_keys<'a>(list: &List<'a>, keys: &List<'a>) -> EvalResult<'a> {
     if list.len() != keys.len() {
         return fail(format!(
             "@sortByAssociatedKeys() expected a list of the same size as the associated keys list, \
@@ -108,13 +110,13 @@ fn sorted<'a>(list: &List<'a>, keys: &List<'a>) -> Outcome<'a> {
         return fail("list elements must have the same type");
     }
     let mut places: Vec<usize> = (0..keys.len()).collect();
-    // What is not comparable, as NaN, is before and after nothing.
+    // Values that cannot be compared, such as NaN, count as equal to all.
     places.sort_by(|a, b| compare(&keys[*a], &keys[*b]).unwrap_or(Ordering::Equal));
     let items: Result<Vec<_>, _> = places.into_iter().filter_map(|at| list.get(at)).collect();
     items.map(Value::list)
 }
 
-fn distinct<'a>(evaluator: &mut Evaluator<'a>, list: &List<'a>) -> Outcome<'a> {
+fn distinct<'a>(evaluator: &mut Evaluator<'a>, list: &List<'a>) -> EvalResult<'a> {
     let mut items: Vec<Value<'a>> = Vec::new();
     'items: for item in list.iter() {
         let item = item?;
@@ -129,7 +131,7 @@ fn distinct<'a>(evaluator: &mut Evaluator<'a>, list: &List<'a>) -> Outcome<'a> {
 }
 
 /// The values of the optionals that have one; `None` when the first item is no optional.
-fn unwrapped<'a>(list: &List<'a>) -> Option<Outcome<'a>> {
+fn unwrap_optionals<'a>(list: &List<'a>) -> Option<EvalResult<'a>> {
     let mut items = Vec::new();
     for (index, item) in list.iter().enumerate() {
         match item {

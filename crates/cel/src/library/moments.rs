@@ -1,10 +1,10 @@
-//! Parts of points in time and of durations.
+//! Parts of timestamps and durations.
 
-use crate::value::{Outcome, Value, fail};
+use crate::value::{EvalResult, Value, fail};
 
 const SECOND: i64 = 1_000_000_000;
 
-pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
+pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<EvalResult<'a>> {
     let (time, zone) = match args {
         [Value::Timestamp(time)] => (time, "UTC"),
         [Value::Timestamp(time), Value::Text(zone)] => (time, &**zone),
@@ -29,8 +29,8 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
     })))
 }
 
-/// All of a duration in one unit, but for milliseconds.
-fn whole<'a>(function: &str, nanos: i64) -> Option<Outcome<'a>> {
+/// A whole duration in one unit; milliseconds are only its part below a second.
+fn whole<'a>(function: &str, nanos: i64) -> Option<EvalResult<'a>> {
     Some(Ok(Value::Int(match function {
         "getHours" => nanos / (3600 * SECOND),
         "getMinutes" => nanos / (60 * SECOND),

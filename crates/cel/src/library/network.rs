@@ -7,9 +7,9 @@ use std::net::{IpAddr, Ipv6Addr};
 use api_meta::go_text::quoted;
 
 use self::explain::explain;
-use crate::value::{Outcome, Value, fail, no_such_overload};
+use crate::value::{EvalResult, Value, fail, no_such_overload};
 
-pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
+pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<EvalResult<'a>> {
     Some(Ok(match (function, args) {
         ("ip", [Value::Text(text)]) => match address(text) {
             Ok(address) => Value::Ip(address),
@@ -42,7 +42,9 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
         ("isCIDR", [Value::Text(text)]) => Value::Bool(network(text).is_ok()),
         ("ip", [Value::Cidr(address, _)]) => Value::Ip(*address),
         ("prefixLength", [Value::Cidr(_, bits)]) => Value::Int(i64::from(*bits)),
-        ("masked", [Value::Cidr(address, bits)]) => Value::Cidr(masked(*address, *bits), *bits),
+        ("masked", [Value::Cidr(address, bits)]) => {
+            Value::Cidr(network_address(*address, *bits), *bits)
+        }
         ("containsIP", [Value::Cidr(net, bits), Value::Ip(address)]) => {
             Value::Bool(contains(*net, *bits, *address))
         }
@@ -77,7 +79,7 @@ fn address(text: &str) -> Result<IpAddr, String> {
     refuse_mapped(address, text)
 }
 
-/// Addresses of one family written as the other's are refused: they are read in two ways.
+/// Refuses IPv4 addresses that are mapped to IPv6, because they are ambiguous.
 fn refuse_mapped(address: IpAddr, text: &str) -> Result<IpAddr, String> {
     match address {
         IpAddr::V6(v6) if v6.to_ipv4_mapped().is_some() => {
@@ -110,7 +112,7 @@ fn network(text: &str) -> Result<(IpAddr, u8), String> {
     Ok((address, bits))
 }
 
-fn masked(address: IpAddr, bits: u8) -> IpAddr {
+fn network_address(address: IpAddr, bits: u8) -> IpAddr {
     match address {
         IpAddr::V4(v4) => {
             let mask = u32::MAX.checked_shl(32 - u32::from(bits)).unwrap_or(0);
@@ -124,7 +126,8 @@ fn masked(address: IpAddr, bits: u8) -> IpAddr {
 }
 
 fn contains(net: IpAddr, bits: u8, address: IpAddr) -> bool {
-    net.is_ipv4() == address.is_ipv4() && masked(net, bits) == masked(address, bits)
+    net.is_ipv4() == address.is_ipv4()
+        && network_address(net, bits) == network_address(address, bits)
 }
 
 fn is_link_local(address: IpAddr) -> bool {

@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 
 use api_meta::quantity::Quantity;
 
-use crate::value::{Outcome, Value, fail};
+use crate::value::{EvalResult, Value, fail};
 
-pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
+pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<EvalResult<'a>> {
     Some(Ok(match (function, args) {
         ("quantity", [Value::Text(text)]) => match text.parse() {
             Ok(quantity) => Value::Quantity(quantity),

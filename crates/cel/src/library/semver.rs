@@ -3,22 +3,22 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use crate::value::{Outcome, Value, fail};
+use crate::value::{EvalResult, Value, fail};
 
-/// A version of semver 2.0.0; its build metadata does not count.
+/// A version of semver 2.0.0, without its build metadata.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Version {
+pub struct SemanticVersion {
     numbers: [u64; 3],
-    pre: Vec<Part>,
+    pre: Vec<PreRelease>,
 }
 
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Part {
+enum PreRelease {
     Number(u64),
     Text(String),
 }
 
-impl Version {
+impl SemanticVersion {
     /// `normalize`: a leading `v`, missing parts and leading zeros are allowed.
     fn parse(text: &str, normalize: bool) -> Option<Self> {
         let text = if normalize { text.strip_prefix('v').unwrap_or(text) } else { text };
@@ -43,8 +43,8 @@ impl Version {
         for part in pre.into_iter().flat_map(|pre| pre.split('.')) {
             let numeric = part.bytes().all(|byte| byte.is_ascii_digit());
             found.push(match numeric {
-                true => Part::Number(digits(part, false)?),
-                false if is_name(part) => Part::Text(part.to_owned()),
+                true => PreRelease::Number(digits(part, false)?),
+                false if is_name(part) => PreRelease::Text(part.to_owned()),
                 false => return None,
             });
         }
@@ -58,15 +58,15 @@ fn digits(text: &str, zeros: bool) -> Option<u64> {
     (plain && (zeros || !leading)).then(|| text.parse().ok())?
 }
 
-impl PartialOrd for Version {
+impl PartialOrd for SemanticVersion {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         Some(self.cmp(other))
     }
 }
 
-impl Ord for Version {
+impl Ord for SemanticVersion {
     fn cmp(&self, other: &Self) -> Ordering {
-        // A version comes after its own pre-releases.
+        // A version is greater than its pre-releases.
         let pre = match (self.pre.is_empty(), other.pre.is_empty()) {
             (true, true) => Ordering::Equal,
             (true, false) => Ordering::Greater,
@@ -77,8 +77,8 @@ impl Ord for Version {
     }
 }
 
-pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
-    let number = |version: &Version, index: usize| {
+pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<EvalResult<'a>> {
+    let number = |version: &SemanticVersion, index: usize| {
         Value::Int(i64::try_from(version.numbers[index]).unwrap_or(i64::MAX))
     };
     Some(Ok(match (function, args) {
@@ -88,7 +88,7 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
                 [Value::Bool(normalize)] => *normalize,
                 _ => return None,
             };
-            match (function, Version::parse(text, normalize)) {
+            match (function, SemanticVersion::parse(text, normalize)) {
                 ("isSemver", version) => Value::Bool(version.is_some()),
                 (_, Some(version)) => Value::Semver(Rc::new(version)),
                 (_, None) => {

@@ -1,12 +1,12 @@
-//! Functions on texts. Positions count characters.
+//! Functions on text. Positions are in characters.
 
 use api_meta::go_text::letter_of;
 
 use crate::library::text_format;
 use crate::limits::TEXT_BYTES_MAX;
-use crate::value::{Failure, Outcome, Value, fail, no_such_overload};
+use crate::value::{EvalFailure, EvalResult, Value, fail, no_such_overload};
 
-pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
+pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<EvalResult<'a>> {
     Some(match (function, args) {
         ("size", [value @ (Value::Text(_) | Value::Bytes(_) | Value::List(_) | Value::Map(_))]) => {
             Ok(Value::Int(value.size() as i64))
@@ -57,7 +57,7 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
     })
 }
 
-/// A value as error messages name it.
+/// A value as error messages show it.
 pub(crate) fn display(value: &Value<'_>) -> String {
     match value {
         Value::Text(text) => text.to_string(),
@@ -69,16 +69,16 @@ pub(crate) fn display(value: &Value<'_>) -> String {
     }
 }
 
-/// The byte at which the character `at` begins; the end is a place as well.
+/// The byte offset of the character `at`; the end of the text is a valid position.
 fn byte_of(text: &str, at: usize) -> Option<usize> {
     text.char_indices().map(|(byte, _)| byte).chain([text.len()]).nth(at)
 }
 
-fn out_of_range<'a>(index: i64) -> Outcome<'a> {
+fn out_of_range<'a>(index: i64) -> EvalResult<'a> {
     fail(format!("index out of range: {index}"))
 }
 
-fn char_at<'a>(text: &str, at: i64) -> Outcome<'a> {
+fn char_at<'a>(text: &str, at: i64) -> EvalResult<'a> {
     let byte = usize::try_from(at).ok().and_then(|index| byte_of(text, index));
     match byte {
         Some(byte) => {
@@ -93,7 +93,7 @@ fn count(text: &str) -> i64 {
     text.chars().count() as i64
 }
 
-fn index_of<'a>(text: &str, part: &str, from: i64) -> Outcome<'a> {
+fn index_of<'a>(text: &str, part: &str, from: i64) -> EvalResult<'a> {
     let Ok(start) = usize::try_from(from) else {
         return out_of_range(from);
     };
@@ -104,11 +104,11 @@ fn index_of<'a>(text: &str, part: &str, from: i64) -> Outcome<'a> {
     Ok(Value::Int(found.unwrap_or(-1)))
 }
 
-fn last_index_of<'a>(text: &str, part: &str, from: Option<i64>) -> Outcome<'a> {
+fn last_index_of<'a>(text: &str, part: &str, from: Option<i64>) -> EvalResult<'a> {
     let end = match from {
         None => text.len(),
         Some(from) => match usize::try_from(from).ok().and_then(|index| byte_of(text, index)) {
-            // The part may begin there, so it may end further on.
+            // The part may begin there, so it may end later.
             Some(byte) => {
                 let mut end = (byte + part.len()).min(text.len());
                 while !text.is_char_boundary(end) {
@@ -122,11 +122,11 @@ fn last_index_of<'a>(text: &str, part: &str, from: Option<i64>) -> Outcome<'a> {
     Ok(Value::Int(text[..end].rfind(part).map_or(-1, |at| count(&text[..at]))))
 }
 
-fn replace<'a>(text: &str, from: &str, to: &str, most: i64) -> Outcome<'a> {
+fn replace<'a>(text: &str, from: &str, to: &str, most: i64) -> EvalResult<'a> {
     let most = usize::try_from(most).unwrap_or(usize::MAX);
     let times = text.matches(from).take(most).count();
     if text.len().saturating_add(times.saturating_mul(to.len())) > TEXT_BYTES_MAX {
-        return Err(Failure::Cost);
+        return Err(EvalFailure::Cost);
     }
     Ok(Value::text(text.replacen(from, to, most)))
 }
@@ -156,7 +156,7 @@ fn split<'a>(text: &str, by: &str, most: i64) -> Value<'a> {
     Value::list(pieces)
 }
 
-fn substring<'a>(text: &str, from: i64, to: Option<i64>) -> Outcome<'a> {
+fn substring<'a>(text: &str, from: i64, to: Option<i64>) -> EvalResult<'a> {
     let length = count(text);
     let end = to.unwrap_or(length);
     if from > end {
@@ -175,7 +175,7 @@ fn substring<'a>(text: &str, from: i64, to: Option<i64>) -> Outcome<'a> {
     Ok(Value::text(&text[byte(from)..byte(end)]))
 }
 
-fn join<'a>(list: &crate::value::List<'a>, by: &str) -> Outcome<'a> {
+fn join<'a>(list: &crate::value::List<'a>, by: &str) -> EvalResult<'a> {
     let mut out = String::new();
     for (index, item) in list.iter().enumerate() {
         let Value::Text(text) = item? else {
@@ -186,13 +186,13 @@ fn join<'a>(list: &crate::value::List<'a>, by: &str) -> Outcome<'a> {
         }
         out.push_str(&text);
         if out.len() > TEXT_BYTES_MAX {
-            return Err(Failure::Cost);
+            return Err(EvalFailure::Cost);
         }
     }
     Ok(Value::text(out))
 }
 
-/// As Go's `%q`, but for control characters without a letter: these stay as they are.
+/// Like Go's `%q`, except that control characters without a letter escape are not escaped.
 fn quote(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');

@@ -1,4 +1,4 @@
-//! `"…%s…".format([…])`, with numbers as upstream writes them in English.
+//! `"…%s…".format([…])`, with numbers in upstream's English format.
 
 pub(crate) mod template;
 
@@ -6,15 +6,15 @@ use api_meta::go_text::quoted;
 
 use self::template::{Clause, Piece, pieces};
 use crate::limits::{TEXT_BYTES_MAX, VALUE_DEPTH_MAX};
-use crate::value::{Failure, List, Map, Outcome, Value, fail};
+use crate::value::{EvalFailure, EvalResult, List, Map, Value, fail};
 
-/// Digits behind the point where none are asked for.
+/// Default number of digits behind the decimal point.
 const PRECISION: usize = 6;
 
-/// What is said before the reason why a value cannot be written.
+/// The prefix of the reason why a value cannot be formatted.
 pub(crate) const DURING: &str = "error during formatting: ";
 
-pub(super) fn format<'a>(template: &str, args: &List<'a>) -> Outcome<'a> {
+pub(super) fn format<'a>(template: &str, args: &List<'a>) -> EvalResult<'a> {
     let mut out = String::new();
     let mut next = 0;
     for piece in pieces(template) {
@@ -35,7 +35,7 @@ pub(super) fn format<'a>(template: &str, args: &List<'a>) -> Outcome<'a> {
             _ => return fail(UNEXPECTED_END),
         }
         if out.len() > TEXT_BYTES_MAX {
-            return Err(Failure::Cost);
+            return Err(EvalFailure::Cost);
         }
     }
     Ok(Value::text(out))
@@ -47,9 +47,9 @@ pub(crate) fn out_of_range(index: usize) -> String {
     format!("index {index} out of range")
 }
 
-/// Why a clause does not take a value of the type.
+/// Why a clause does not accept a value of the type.
 pub(crate) fn mismatch(kind: u8, found: &str) -> String {
-    let wanted = match kind {
+    let rule = match kind {
         b'd' => "decimal clause can only be used on integers",
         b'f' => "fixed-point clause can only be used on doubles",
         b'e' => "scientific clause can only be used on doubles",
@@ -61,16 +61,16 @@ pub(crate) fn mismatch(kind: u8, found: &str) -> String {
              types, durations, and timestamps"
         }
     };
-    format!("{DURING}{wanted}, was given {found}")
+    format!("{DURING}{rule}, was given {found}")
 }
 
-fn one(clause: Clause, value: &Value<'_>, out: &mut String) -> Result<(), Failure> {
+fn one(clause: Clause, value: &Value<'_>, out: &mut String) -> Result<(), EvalFailure> {
     let digits = clause.precision.unwrap_or(PRECISION);
     let text = match (clause.kind, value) {
         (b's', value) => return plain(value, out, 0),
         (b'd', Value::Int(value)) => Some(value.to_string()),
         (b'd', Value::Uint(value)) => Some(value.to_string()),
-        (b'f', _) => as_double(value).map(|value| fixed(value, digits)),
+        (b'f', _) => as_double(value).map(|value| fixed_point(value, digits)),
         (b'e', _) => as_double(value).map(|value| scientific(value, digits)),
         (b'b', Value::Int(value)) if *value < 0 => Some(format!("-{:b}", value.unsigned_abs())),
         (b'b', Value::Int(value)) => Some(format!("{value:b}")),
@@ -104,7 +104,7 @@ fn hexadecimal(value: &Value<'_>) -> Option<String> {
     })
 }
 
-/// A number, or the name of one that no digits can write.
+/// A number, from a number or from the name of one without digits, such as `NaN`.
 fn as_double(value: &Value<'_>) -> Option<f64> {
     match value {
         Value::Double(value) => Some(*value),
@@ -128,7 +128,7 @@ fn without_digits(value: f64) -> Option<&'static str> {
 }
 
 /// `1,234.500000`.
-fn fixed(value: f64, digits: usize) -> String {
+fn fixed_point(value: f64, digits: usize) -> String {
     if let Some(text) = without_digits(value) {
         return text.to_owned();
     }
@@ -145,8 +145,8 @@ fn fixed(value: f64, digits: usize) -> String {
     out
 }
 
-/// `1.500000×10⁰³`: the exponent has at least two digits. What is asked for as digits behind the
-/// point is upstream the width.
+/// `1.500000×10⁰³`: the exponent has at least two digits. Upstream uses the requested digits behind
+/// the decimal point as the width.
 fn scientific(value: f64, width: usize) -> String {
     const SUPERSCRIPTS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
     let text = match without_digits(value) {
@@ -167,12 +167,16 @@ fn scientific(value: f64, width: usize) -> String {
     format!("{text:>width$}")
 }
 
-fn too_large(out: &str, depth: usize) -> Result<(), Failure> {
-    if depth > VALUE_DEPTH_MAX || out.len() > TEXT_BYTES_MAX { Err(Failure::Cost) } else { Ok(()) }
+fn too_large(out: &str, depth: usize) -> Result<(), EvalFailure> {
+    if depth > VALUE_DEPTH_MAX || out.len() > TEXT_BYTES_MAX {
+        Err(EvalFailure::Cost)
+    } else {
+        Ok(())
+    }
 }
 
-/// A value as `%s` writes it.
-fn plain(value: &Value<'_>, out: &mut String, depth: usize) -> Result<(), Failure> {
+/// A value as `%s` formats it.
+fn plain(value: &Value<'_>, out: &mut String, depth: usize) -> Result<(), EvalFailure> {
     too_large(out, depth)?;
     match value {
         Value::Text(text) => out.push_str(text),
@@ -201,7 +205,7 @@ fn plain(value: &Value<'_>, out: &mut String, depth: usize) -> Result<(), Failur
     Ok(())
 }
 
-fn utf8(bytes: &[u8]) -> Result<&str, Failure> {
+fn utf8(bytes: &[u8]) -> Result<&str, EvalFailure> {
     std::str::from_utf8(bytes).or_else(|_| {
         fail(format!(
             "{DURING}could not convert argument \"invalid UTF-8 in bytes, cannot convert to \
@@ -210,8 +214,8 @@ fn utf8(bytes: &[u8]) -> Result<&str, Failure> {
     })
 }
 
-/// A value inside a list or map, as an expression would write it.
-fn inner(value: &Value<'_>, out: &mut String, depth: usize) -> Result<(), Failure> {
+/// A value inside a list or map, in the syntax of expressions.
+fn inner(value: &Value<'_>, out: &mut String, depth: usize) -> Result<(), EvalFailure> {
     let text = match value {
         Value::Text(text) => quoted(text),
         Value::Bytes(bytes) => format!("b{}", quoted(utf8(bytes)?)),
@@ -238,8 +242,8 @@ fn inner(value: &Value<'_>, out: &mut String, depth: usize) -> Result<(), Failur
     Ok(())
 }
 
-/// Entries in the order of their keys.
-fn entries(map: &Map<'_>, out: &mut String, depth: usize) -> Result<(), Failure> {
+/// Entries sorted by their keys.
+fn entries(map: &Map<'_>, out: &mut String, depth: usize) -> Result<(), EvalFailure> {
     let mut texts = Vec::new();
     for key in map.keys() {
         let mut name = String::new();

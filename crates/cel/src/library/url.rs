@@ -1,11 +1,11 @@
-//! URLs, split as Go splits them.
+//! URLs, parsed like Go does.
 
 use std::net::Ipv6Addr;
 use std::rc::Rc;
 
-use crate::value::{Made, Map, Outcome, Value, fail};
+use crate::value::{EvalResult, Made, Map, Value, fail};
 
-/// An absolute URL or path, in its parts.
+/// An absolute URL or path, split into its parts.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Url {
     scheme: String,
@@ -15,7 +15,7 @@ pub struct Url {
     query: String,
 }
 
-pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>> {
+pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<EvalResult<'a>> {
     Some(Ok(match (function, args) {
         ("url", [Value::Text(text)]) => match Url::parse(text) {
             Some(url) => Value::Url(Rc::new(url)),
@@ -37,9 +37,9 @@ pub(super) fn call<'a>(function: &str, args: &[Value<'a>]) -> Option<Outcome<'a>
     }))
 }
 
-/// How much of a URL Go's two ways of reading one take.
+/// The syntax that one of Go's two parsers accepts.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum UrlSyntax {
     /// As in the first line of a request: absolute, without a fragment; `//` begins a path.
     Request,
     /// As in a page: `//` begins an authority.
@@ -49,17 +49,18 @@ enum Form {
 impl Url {
     /// Whether a text is an absolute URL, or a path that begins with `/`.
     pub(crate) fn is_valid(text: &str) -> bool {
-        Self::read(text, Form::Request).is_some()
+        Self::read(text, UrlSyntax::Request).is_some()
     }
 
-    /// What [`Url::is_valid`] takes, but for hosts of URLs without a scheme that are none.
+    /// Parses a text that [`Url::is_valid`] accepts, except for invalid hosts of URLs without a
+    /// scheme.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        Self::read(text, Form::Request)?;
+        Self::read(text, UrlSyntax::Request)?;
         let (text, fragment) = text.split_once('#').unwrap_or((text, ""));
-        escapes_hold(fragment).then(|| Self::read(text, Form::Reference))?
+        escapes_hold(fragment).then(|| Self::read(text, UrlSyntax::Reference))?
     }
 
-    fn read(text: &str, form: Form) -> Option<Self> {
+    fn read(text: &str, syntax: UrlSyntax) -> Option<Self> {
         if text.contains(|c: char| c.is_ascii_control()) {
             return None;
         }
@@ -75,11 +76,11 @@ impl Url {
             // Opaque URLs such as `mailto:a@b` have no parts.
             return Some(url);
         }
-        if form == Form::Request && !rest.starts_with('/') && text != "*" {
+        if syntax == UrlSyntax::Request && !rest.starts_with('/') && text != "*" {
             return None;
         }
         let has_authority =
-            !url.scheme.is_empty() || (form == Form::Reference && !rest.starts_with("///"));
+            !url.scheme.is_empty() || (syntax == UrlSyntax::Reference && !rest.starts_with("///"));
         let mut path = rest;
         if let Some(tail) = rest.strip_prefix("//").filter(|_| has_authority) {
             let end = tail.find('/').unwrap_or(tail.len());
@@ -105,7 +106,7 @@ impl Url {
         host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host)
     }
 
-    /// Names to lists of values.
+    /// A map from names to lists of values.
     fn query<'a>(&self) -> Value<'a> {
         let mut names: Vec<(String, Vec<Value<'a>>)> = Vec::new();
         let pairs = self.query.split('&').filter(|pair| !pair.is_empty() && !pair.contains(';'));
@@ -147,7 +148,7 @@ fn authority(scheme: &str, text: &str) -> Option<String> {
         Some(0) => address(text),
         Some(_) => None,
         None => {
-            // More than one colon is refused where the scheme is known to have a port there.
+            // More than one colon is refused for schemes that have a port there.
             let colon = match scheme {
                 "http" | "https" => text.find(':'),
                 _ => text.rfind(':'),
@@ -172,7 +173,7 @@ fn is_port(text: &str) -> bool {
         || text.strip_prefix(':').is_some_and(|port| port.bytes().all(|b| b.is_ascii_digit()))
 }
 
-/// `None` when something in it may not stand in a host, or not escaped. A zone may escape more.
+/// `None` when a character is not allowed in a host, or not escaped. A zone allows more escapes.
 fn unescape_host(text: &str, zone: bool) -> Option<String> {
     let plain = |c: char| {
         !c.is_ascii() || c.is_ascii_alphanumeric() || "-_.~!$&'()*+,;=:[]<>\"".contains(c)
@@ -202,7 +203,7 @@ fn escape_path(path: &str) -> String {
     out
 }
 
-/// `plus`: a plus stands for a space, as in queries.
+/// `plus`: a plus means a space, as in queries.
 fn unescape(text: &str, plus: bool) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -1,16 +1,16 @@
-//! What operators are applied to: literals, names, calls, lists and maps.
+//! Operands: literals, names, calls, lists and maps.
 
-use super::{Parser, RESERVED};
-use crate::ast::{Element, Entry, Expr, Field, Kind, Literal};
+use super::{ExprParser, RESERVED};
+use crate::ast::{Element, Expr, ExprKind, Literal, MapEntry, MessageField};
 use crate::lexer::Token;
 use crate::macros;
-use crate::source::Problem;
+use crate::source::CompileProblem;
 
-impl Parser {
-    pub(super) fn primary(&mut self) -> Result<Expr, Problem> {
+impl ExprParser {
+    pub(super) fn primary(&mut self) -> Result<Expr, CompileProblem> {
         let at = self.at();
         if let Token::Symbol(_) | Token::End | Token::Quoted(_) = self.peek() {
-            return self.grouped(at);
+            return self.grouped_operand(at);
         }
         match self.take().token {
             Token::Literal(literal) => self.build.literal(at, literal),
@@ -18,12 +18,12 @@ impl Parser {
                 Ok(value) => self.build.literal(at, Literal::Int(value)),
                 Err(_) => Err(invalid_integer(at)),
             },
-            Token::Ident(name) => self.named(at, &name, false),
+            Token::Ident(name) => self.named_operand(at, &name, false),
             _ => Err(self.unexpected("an expression")),
         }
     }
 
-    fn grouped(&mut self, at: u32) -> Result<Expr, Problem> {
+    fn grouped_operand(&mut self, at: u32) -> Result<Expr, CompileProblem> {
         if self.accept("(") {
             let inner = self.expression()?;
             self.expect(")")?;
@@ -51,18 +51,23 @@ impl Parser {
             && let Token::Ident(name) = self.peek().clone()
         {
             self.take();
-            return self.named(at, &name, true);
+            return self.named_operand(at, &name, true);
         }
         Err(self.unexpected("an expression"))
     }
 
-    fn named(&mut self, at: u32, name: &str, absolute: bool) -> Result<Expr, Problem> {
+    fn named_operand(
+        &mut self,
+        at: u32,
+        name: &str,
+        absolute: bool,
+    ) -> Result<Expr, CompileProblem> {
         if let Some(length) = self.message_name() {
             return self.message(name, absolute, length);
         }
         if RESERVED.contains(&name) {
             let message = format!("Syntax error: reserved identifier: {name}");
-            return Err(Problem { at, message });
+            return Err(CompileProblem { at, message });
         }
         let open_at = self.at();
         if self.accept("(") {
@@ -73,8 +78,8 @@ impl Parser {
         self.build.ident(at, &name)
     }
 
-    /// Tokens between the first part of a name and the brace that makes it one of a message, as
-    /// in `Object.spec{}`.
+    /// The number of tokens between the first part of a name and the brace that makes it the name
+    /// of a message, as in `Object.spec{}`.
     fn message_name(&self) -> Option<usize> {
         let token = |at: usize| self.tokens.get(self.next + at).map(|spanned| &spanned.token);
         let mut length = 0;
@@ -86,7 +91,12 @@ impl Parser {
         matches!(token(length), Some(Token::Symbol("{"))).then_some(length)
     }
 
-    fn message(&mut self, first: &str, absolute: bool, length: usize) -> Result<Expr, Problem> {
+    fn message(
+        &mut self,
+        first: &str,
+        absolute: bool,
+        length: usize,
+    ) -> Result<Expr, CompileProblem> {
         let mut name = if absolute { format!(".{first}") } else { first.to_owned() };
         for _ in 0..length {
             match self.take().token {
@@ -103,16 +113,16 @@ impl Parser {
             };
             let at = self.at();
             self.expect(":")?;
-            fields.push(Field { at, name, value: self.expression()?, optional });
+            fields.push(MessageField { at, name, value: self.expression()?, optional });
             if !self.accept(",") {
                 self.expect("}")?;
                 break;
             }
         }
-        self.build.node(at, Kind::Struct { name: name.into(), fields })
+        self.build.node(at, ExprKind::Struct { name: name.into(), fields })
     }
 
-    fn list(&mut self, at: u32) -> Result<Expr, Problem> {
+    fn list(&mut self, at: u32) -> Result<Expr, CompileProblem> {
         let mut elements = Vec::new();
         while !self.accept("]") {
             let optional = self.accept("?");
@@ -122,26 +132,26 @@ impl Parser {
                 break;
             }
         }
-        self.build.node(at, Kind::List(elements))
+        self.build.node(at, ExprKind::List(elements))
     }
 
-    fn map(&mut self, at: u32) -> Result<Expr, Problem> {
+    fn map(&mut self, at: u32) -> Result<Expr, CompileProblem> {
         let mut entries = Vec::new();
         while !self.accept("}") {
             let optional = self.accept("?");
             let key = self.expression()?;
             self.expect(":")?;
             let value = self.expression()?;
-            entries.push(Entry { key, value, optional });
+            entries.push(MapEntry { key, value, optional });
             if !self.accept(",") {
                 self.expect("}")?;
                 break;
             }
         }
-        self.build.node(at, Kind::Map(entries))
+        self.build.node(at, ExprKind::Map(entries))
     }
 }
 
-fn invalid_integer(at: u32) -> Problem {
-    Problem { at, message: "Syntax error: invalid int literal".to_owned() }
+fn invalid_integer(at: u32) -> CompileProblem {
+    CompileProblem { at, message: "Syntax error: invalid int literal".to_owned() }
 }

@@ -1,12 +1,12 @@
-//! Costs of the functions that make lists of other lists: the model of `cel-go/ext/lists.go`.
+//! Costs of functions that build lists from other lists: the model of `cel-go/ext/lists.go`.
 
 use crate::limits::{CHARACTER_COST, LIST_COST};
 use crate::value::{List, Value};
 
-/// Times that each pair of items is looked at.
+/// Cost units per pair of items.
 const PAIR_COST: f64 = 2.0;
 
-/// Cost units of a call of the overload; `None` when it is none of these.
+/// Cost units of a call of the overload; `None` for other functions.
 pub(super) fn call(overload: &str, args: &[Value<'_>]) -> Option<u64> {
     Some(match (overload, args) {
         ("list_slice", args) => allocating(match args {
@@ -24,17 +24,17 @@ pub(super) fn call(overload: &str, args: &[Value<'_>]) -> Option<u64> {
         ("list_flatten_int", [list, Value::Int(depth)]) => {
             allocating(list.size() as f64 * *depth as f64)
         }
-        _ => allocating(pairs(compared(overload, args)?)),
+        _ => allocating(pairs(compared_list(overload, args)?)),
     })
 }
 
-/// What upstream's reckoning of costs ends the evaluation with when the arguments, of which some
-/// failed, are not of the types that it takes for granted.
+/// The failure of upstream's cost tracker when some arguments failed, so that they do not have the
+/// types that it assumes.
 pub(crate) fn internal_failure(overload: &str, args: &[Value<'_>]) -> Option<&'static str> {
     if overload == "list_flatten_int" && !matches!(args.get(1), Some(Value::Int(_))) {
         return Some("internal error: interface conversion: ref.Val is *types.Err, not types.Int");
     }
-    (compares_items(overload) && compared(overload, args).is_none()).then_some(
+    (compares_items(overload) && compared_list(overload, args).is_none()).then_some(
         "internal error: interface conversion: *types.Err is not traits.Lister: missing method Add",
     )
 }
@@ -48,7 +48,7 @@ fn sorts_by_keys(overload: &str) -> bool {
 }
 
 /// The list whose items are compared with each other.
-fn compared<'l, 'a>(overload: &str, args: &'l [Value<'a>]) -> Option<&'l List<'a>> {
+fn compared_list<'l, 'a>(overload: &str, args: &'l [Value<'a>]) -> Option<&'l List<'a>> {
     let place = usize::from(sorts_by_keys(overload));
     match args.get(place) {
         Some(Value::List(list)) if compares_items(overload) => Some(list),
@@ -63,7 +63,7 @@ fn pairs(list: &List<'_>) -> f64 {
 }
 
 fn allocating(size: f64) -> u64 {
-    // A negative depth makes a call cheaper; upstream's numbers wrap around as these do.
+    // A negative depth makes a call cheaper; upstream's numbers wrap around, too.
     let size = if size < 0.0 { size as i64 as u64 } else { size as u64 };
     match size.checked_add(1 + LIST_COST) {
         Some(cost) => cost,

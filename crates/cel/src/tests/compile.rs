@@ -1,4 +1,4 @@
-//! What is refused, and how.
+//! Refused expressions and their errors.
 
 use super::program;
 
@@ -7,7 +7,7 @@ fn refusal(source: &str) -> String {
 }
 
 #[test]
-fn an_error_shows_its_place() {
+fn an_error_shows_its_position() {
     assert_eq!(
         refusal("self.i > 1 &&\n  self.foo == 1"),
         "compilation failed: ERROR: <input>:2:7: undefined field 'foo'\n |   self.foo == 1\n | \
@@ -19,7 +19,7 @@ fn an_error_shows_its_place() {
 
 #[test]
 fn types_that_do_not_fit_are_refused() {
-    for (source, wanted) in [
+    for (source, expected) in [
         ("self.i + self.s == 1", "found no matching overload for '_+_' applied to '(int, string)'"),
         ("self.i == self.s", "found no matching overload for '_==_' applied to '(int, string)'"),
         ("foo == 1", "undeclared reference to 'foo' (in container '')"),
@@ -73,7 +73,7 @@ fn types_that_do_not_fit_are_refused() {
         ("Foo{a: 1} == 1", "undeclared reference to 'Foo' (in container '')"),
     ] {
         let text = refusal(source);
-        assert!(text.contains(wanted), "{source}: {text}");
+        assert!(text.contains(expected), "{source}: {text}");
     }
     let text = refusal("int('abc') == 1");
     assert_eq!(text, "program instantiation failed: type conversion error from 'string' to 'int'");
@@ -90,7 +90,7 @@ fn syntax_errors_are_refused() {
 
 #[test]
 fn names_are_escaped() {
-    for (name, wanted) in [
+    for (name, expected) in [
         ("plain", Some("plain")),
         ("namespace", Some("__namespace__")),
         ("a.b-c/d", Some("a__dot__b__dash__c__slash__d")),
@@ -99,6 +99,6 @@ fn names_are_escaped() {
         ("sp ace", None),
         ("", None),
     ] {
-        assert_eq!(crate::escape(name).as_deref(), wanted, "{name}");
+        assert_eq!(crate::escape(name).as_deref(), expected, "{name}");
     }
 }

@@ -1,32 +1,35 @@
-//! Variables that expressions share, and questions to an authority.
+//! Variables that expressions share, and queries to an authority.
 
 use std::cell::RefCell;
 use std::sync::Arc;
 
 use serde_json::json;
 
-use crate::authorization::{Asker, Authority, Question, ResourceCheck, Verdict};
+use crate::authorization::{AccessDecision, AccessQuery, AccessSubject, Authority, ResourceCheck};
 use crate::compose::{Composed, VARIABLES, Variable};
 use crate::types::Library;
 use crate::{Declared, DeclaredKind, Given, Input, Program, Type, Value};
 
-/// Allows what is done to pods, and remembers what it was asked.
+/// Allows everything on pods, and records its queries.
 #[derive(Default)]
-struct Doorman(RefCell<Vec<(Asker, Question)>>);
+struct Doorman(RefCell<Vec<(AccessSubject, AccessQuery)>>);
 
 impl Authority for Doorman {
-    fn decide(&self, asker: &Asker, question: &Question) -> Verdict {
-        self.0.borrow_mut().push((asker.clone(), question.clone()));
-        match question {
-            Question::Resource { resource, .. } if resource.resource == "broken" => {
-                Verdict { error: Some("no answer".to_owned()), ..Verdict::default() }
+    fn decide(&self, subject: &AccessSubject, query: &AccessQuery) -> AccessDecision {
+        self.0.borrow_mut().push((subject.clone(), query.clone()));
+        match query {
+            AccessQuery::Resource { resource, .. } if resource.resource == "broken" => {
+                AccessDecision {
+                    error: Some("no decision".to_owned()),
+                    ..AccessDecision::default()
+                }
             }
-            Question::Resource { resource, .. } => Verdict {
+            AccessQuery::Resource { resource, .. } => AccessDecision {
                 allowed: resource.resource == "pods",
                 reason: format!("about {}", resource.resource),
                 error: None,
             },
-            Question::Path { .. } => Verdict::default(),
+            AccessQuery::Path { .. } => AccessDecision::default(),
         }
     }
 }
@@ -42,7 +45,7 @@ fn inputs() -> Vec<Input> {
     ]
 }
 
-/// The results of expressions, one after the other, with what each took.
+/// The results of expressions, one after the other, with the cost of each.
 fn run(doorman: &Doorman, variables: &[(&str, &str)], sources: &[&str]) -> Vec<(String, u64)> {
     let compile = |source: &str| Program::compile(source, &inputs());
     let variables: Vec<Variable> = variables
@@ -81,7 +84,7 @@ fn run(doorman: &Doorman, variables: &[(&str, &str)], sources: &[&str]) -> Vec<(
 }
 
 #[test]
-fn a_variable_is_evaluated_when_it_is_first_asked_for_and_once() {
+fn a_variable_is_evaluated_once_at_its_first_use() {
     let variables = [("sum", "object.list.map(x, x * 2).size()"), ("more", "variables.sum + 1")];
     let sources = ["object.name == 'y' && variables.more == 4", "variables.more == 4"];
     let found = run(&Doorman::default(), &variables, &[sources[0], sources[1], sources[1]]);
@@ -93,7 +96,7 @@ fn a_variable_is_evaluated_when_it_is_first_asked_for_and_once() {
 }
 
 #[test]
-fn what_is_wrong_with_a_variable_shows_where_it_is_used() {
+fn the_error_of_a_variable_shows_where_it_is_used() {
     let variables = [
         ("absent", "object.nothing"),
         ("broken", "1 +"),
@@ -111,8 +114,8 @@ fn what_is_wrong_with_a_variable_shows_where_it_is_used() {
     ];
     let found = run(&Doorman::default(), &variables, &sources);
     assert_eq!(found[0].0, "true");
-    let wanted = "composited variable \"absent\" fails to evaluate: no such key: nothing";
-    assert_eq!(found[1].0, wanted);
+    let expected = "composited variable \"absent\" fails to evaluate: no such key: nothing";
+    assert_eq!(found[1].0, expected);
     assert!(found[2].0.starts_with("composited variable \"broken\" fails to compile: "));
     assert!(found[3].0.contains("variable \"self\" refers to itself"), "{}", found[3].0);
     assert!(found[4].0.contains("variable \"one\" refers to itself"), "{}", found[4].0);
@@ -120,7 +123,7 @@ fn what_is_wrong_with_a_variable_shows_where_it_is_used() {
 }
 
 #[test]
-fn questions_are_built_step_by_step() {
+fn queries_are_built_step_by_step() {
     let doorman = Doorman::default();
     let sources = [
         "authorizer.group('').resource('pods').subresource('log').namespace('n').name('p')\
@@ -132,8 +135,8 @@ fn questions_are_built_step_by_step() {
     ];
     let found = run(&doorman, &[], &sources);
     let texts: Vec<&str> = found.iter().map(|(text, _)| text.as_str()).collect();
-    assert_eq!(texts, ["true", "false", "about pods", "true", "no answer"]);
-    let asked = doorman.0.borrow();
+    assert_eq!(texts, ["true", "false", "about pods", "true", "no decision"]);
+    let queries = doorman.0.borrow();
     let resource = ResourceCheck {
         group: String::new(),
         resource: "pods".to_owned(),
@@ -143,16 +146,17 @@ fn questions_are_built_step_by_step() {
         field_selector: "a=b".to_owned(),
         label_selector: "c=d".to_owned(),
     };
-    let question = Question::Resource { resource, verb: "get".to_owned() };
-    assert_eq!(asked[0], (Asker::Requester, question));
-    let account = Asker::ServiceAccount { namespace: "ns".to_owned(), name: "sa".to_owned() };
-    let question = Question::Path { path: "/x".to_owned(), verb: "get".to_owned() };
-    assert_eq!(asked[1], (account, question));
+    let query = AccessQuery::Resource { resource, verb: "get".to_owned() };
+    assert_eq!(queries[0], (AccessSubject::Requester, query));
+    let account =
+        AccessSubject::ServiceAccount { namespace: "ns".to_owned(), name: "sa".to_owned() };
+    let query = AccessQuery::Path { path: "/x".to_owned(), verb: "get".to_owned() };
+    assert_eq!(queries[1], (account, query));
     assert!(found[0].1 > 350_000, "a check is dear: {}", found[0].1);
 }
 
 #[test]
-fn questions_that_make_no_sense_fail() {
+fn invalid_queries_fail() {
     let sources = [
         "authorizer.path(' ').check('get').allowed()",
         "authorizer.group('').resource('').check('get').allowed()",
@@ -162,12 +166,12 @@ fn questions_that_make_no_sense_fail() {
     let doorman = Doorman::default();
     let found = run(&doorman, &[], &sources);
     let texts: Vec<&str> = found.iter().map(|(text, _)| text.as_str()).collect();
-    let wanted = [
+    let expected = [
         "path must not be empty",
         "resource must not be empty",
         "Invalid service account name",
         "Invalid service account namespace",
     ];
-    assert_eq!(texts, wanted);
+    assert_eq!(texts, expected);
     assert!(doorman.0.borrow().is_empty());
 }

@@ -2,7 +2,7 @@
 
 use super::{program, run};
 
-/// Expression, its estimate, and what it really cost.
+/// Expression, its estimate, and its cost.
 const COSTS: &[(&str, u64, u64)] = &[
     ("self.i == 3", 2, 3),
     ("self.i + self.j > 5 && self.b", 8, 8),
@@ -193,15 +193,15 @@ const COSTS: &[(&str, u64, u64)] = &[
 ];
 
 #[test]
-fn expressions_cost_what_they_cost_in_kubernetes() {
-    for (source, _, wanted) in COSTS {
-        assert_eq!(run(source).1, *wanted, "{source}");
+fn costs_are_those_of_kubernetes() {
+    for (source, _, expected) in COSTS {
+        assert_eq!(run(source).1, *expected, "{source}");
     }
 }
 
 #[test]
 fn estimates_are_those_of_kubernetes() {
-    for (source, wanted, _) in COSTS {
-        assert_eq!(program(source).unwrap().estimate().max, *wanted, "{source}");
+    for (source, expected, _) in COSTS {
+        assert_eq!(program(source).unwrap().estimate().max, *expected, "{source}");
     }
 }

@@ -204,8 +204,8 @@ const RESULTS: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn expressions_give_what_kubernetes_gives() {
-    for (source, wanted) in RESULTS {
-        assert_eq!(run(source).0, *wanted, "{source}");
+fn results_are_those_of_kubernetes() {
+    for (source, expected) in RESULTS {
+        assert_eq!(run(source).0, *expected, "{source}");
     }
 }

@@ -2,7 +2,7 @@
 
 use super::{program, run};
 
-/// Expression, its estimate, what it really cost, and its result.
+/// Expression, its estimate, its cost, and its result.
 const FORMATS: &[(&str, u64, u64, &str)] = &[
     ("'%d'.format([1234567]) == '1234567'", 12, 2, "true"),
     ("'%d'.format([self.i * 1000000]) == '3000000'", 15, 15, "true"),
@@ -166,7 +166,7 @@ const FORMATS: &[(&str, u64, u64, &str)] = &[
 ];
 
 #[test]
-fn texts_are_formatted_as_kubernetes_does() {
+fn texts_are_formatted_like_in_kubernetes() {
     for (source, estimate, cost, result) in FORMATS {
         let estimated = program(source).unwrap().estimate().max;
         assert_eq!(

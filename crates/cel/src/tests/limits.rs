@@ -1,4 +1,4 @@
-//! Nothing that an expression says overflows the stack, runs on, or panics.
+//! No expression overflows the stack, runs without an end, or panics.
 
 use std::time::{Duration, Instant};
 
@@ -34,7 +34,7 @@ fn deep_nesting_is_refused_without_overflow() {
             "optional.of(1)".to_owned() + &".optMap(v, v)".repeat(3_000),
             "x".repeat(200_000),
         ] {
-            // Signs cancel each other out, so some of these are good expressions.
+            // Signs cancel each other out, so some of these are valid expressions.
             let _ = program(&source);
         }
     });
@@ -62,13 +62,13 @@ fn the_deepest_expressions_are_evaluated_without_overflow() {
 }
 
 #[test]
-fn a_thousand_terms_are_no_depth() {
+fn a_thousand_terms_do_not_count_as_depth() {
     let source = vec!["self.i > 0"; 1_000].join(" && ");
     assert_eq!(run(&source).0, "true");
 }
 
 #[test]
-fn the_cost_limit_stops_whatever_runs_on() {
+fn the_cost_limit_stops_endless_expressions() {
     let started = Instant::now();
     for source in [
         "self.n.all(a, self.n.all(b, self.n.all(c, self.n.all(d, self.n.all(e, self.n.all(f, \
@@ -80,7 +80,7 @@ fn the_cost_limit_stops_whatever_runs_on() {
         let value = value();
         let (result, cost) = program.evaluate(&[Some(&value)], COST);
         assert_eq!(result.unwrap_err(), EvalError::TooCostly);
-        // The step that went over the limit is the last.
+        // The step that exceeded the limit is the last one.
         assert!(cost < COST + 100, "{cost}");
     }
     assert!(started.elapsed() < SOON);
@@ -94,7 +94,7 @@ fn an_exceeded_limit_is_not_absorbed() {
     assert_eq!(result.unwrap_err().to_string(), "operation cancelled: actual cost limit exceeded");
 }
 
-/// Sources that are often nearly right.
+/// Sources that are often nearly valid.
 fn source() -> impl Strategy<Value = String> {
     let leaf = prop::sample::select(vec![
         "self",
@@ -170,7 +170,7 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2_000))]
 
     #[test]
-    fn no_expression_panics_or_runs_on(source in source()) {
+    fn no_expression_panics_or_runs_without_an_end(source in source()) {
         let inputs = [Input { name: "self", declared: declared(), optional: false }];
         if let Ok(program) = Program::compile(&source, &inputs) {
             program.estimate();

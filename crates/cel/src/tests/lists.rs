@@ -1,8 +1,8 @@
-//! Functions that make lists of lists: results, estimates and costs.
+//! Functions that build lists from lists: results, estimates and costs.
 
 use super::{program, run};
 
-/// Expression, its estimate, what it really cost, and its result.
+/// Expression, its estimate, its cost, and its result.
 const LISTS: &[(&str, u64, u64, &str)] = &[
     ("self.l.slice(0, 2) == ['a','bb']", 26, 16, "true"),
     ("self.l.slice(1, self.i).size() == 2", 26, 19, "true"),
@@ -129,7 +129,7 @@ const LISTS: &[(&str, u64, u64, &str)] = &[
 ];
 
 #[test]
-fn lists_give_and_cost_what_kubernetes_says() {
+fn list_functions_have_the_results_and_costs_of_kubernetes() {
     for (source, estimate, cost, result) in LISTS {
         let estimated = program(source).unwrap().estimate().max;
         assert_eq!(

@@ -1,4 +1,4 @@
-//! Messages, as mutations make them.
+//! Messages, which mutations produce.
 
 use serde_json::{Value as Json, json};
 
@@ -15,7 +15,7 @@ fn mutation(source: &str) -> Program {
     compiled(source, Vocabulary::Mutations).unwrap_or_else(|error| panic!("{source}: {error}"))
 }
 
-/// The result as JSON, with what it cost.
+/// The result as JSON, with its cost.
 fn made(source: &str) -> (Result<Json, String>, u64) {
     let object = json!({"spec": {"replicas": 3, "a": "x"}, "list": [1, 2]});
     let program = mutation(source);
@@ -35,8 +35,8 @@ fn refusal(source: &str) -> String {
 }
 
 #[test]
-fn objects_are_made_of_their_fields() {
-    for (source, wanted) in [
+fn objects_consist_of_their_fields() {
+    for (source, expected) in [
         ("Object{}", json!({})),
         (
             "Object{spec: Object.spec{replicas: object.spec.replicas + 1}}",
@@ -64,7 +64,7 @@ fn objects_are_made_of_their_fields() {
         ("Object{spec: Object.spec{n: 3}} == Object{spec: Object.spec{n: 1 + 2}}", json!(true)),
         ("has(Object{a: 1}.a) && !has(Object{a: 1}.b) && type(Object{}) == Object", json!(true)),
     ] {
-        assert_eq!(made(source).0, Ok(wanted), "{source}");
+        assert_eq!(made(source).0, Ok(expected), "{source}");
     }
 }
 
@@ -73,18 +73,18 @@ fn patches_are_lists_of_operations() {
     let source = "[JSONPatch{op: 'add', path: '/metadata/labels/' + jsonpatch.escapeKey('a/b~c'), \
                   value: Object.metadata.labels{x: 1}}] + (true ? [JSONPatch{op: 'remove', path: \
                   '/x'}] : [])";
-    let wanted = json!([
+    let expected = json!([
         {"op": "add", "path": "/metadata/labels/a~1b~0c", "value": {"x": 1}},
         {"op": "remove", "path": "/x"},
     ]);
     assert_eq!(mutation(source).result_type().to_string(), "list(JSONPatch)");
-    assert_eq!(made(source).0, Ok(wanted));
+    assert_eq!(made(source).0, Ok(expected));
     let found = made("JSONPatch{op: dyn(1), path: ''}").0.unwrap_err();
     assert_eq!(found, "unexpected type int64 for JSONPatchType 'op' field");
 }
 
 #[test]
-fn objects_cost_forty_and_what_their_fields_cost() {
+fn objects_cost_forty_and_the_costs_of_their_fields() {
     for (source, cost) in [
         ("Object{}", 40),
         ("Object{a: Object.a{b: 1}}", 80),
@@ -92,7 +92,7 @@ fn objects_cost_forty_and_what_their_fields_cost() {
         ("[JSONPatch{op: 'remove', path: '/x'}]", 50),
     ] {
         assert_eq!(made(source).1, cost, "{source}");
-        // Estimates leave out what is selected from a dynamic value.
+        // Estimates do not count selections from a dynamic value.
         let selected = if source.contains("object.spec.a") { 2 } else { 0 };
         let estimate = mutation(source).estimate();
         assert_eq!((estimate.min, estimate.max), (cost - selected, cost - selected), "{source}");
@@ -101,25 +101,25 @@ fn objects_cost_forty_and_what_their_fields_cost() {
 
 #[test]
 fn parts_of_objects_are_named_by_their_paths() {
-    let problem = |found: &str, wanted: &str| {
+    let problem = |found: &str, expected: &str| {
         format!(
-            "type mismatch: unexpected type name {found:?}, expected {wanted:?}, which matches \
+            "type mismatch: unexpected type name {found:?}, expected {expected:?}, which matches \
              field name path from root Object type"
         )
     };
-    for (source, found, wanted) in [
+    for (source, found, expected) in [
         ("Object{a: Object.b{}}", "Object.b", "Object.a"),
         ("Object{a: [Object.a.item{}]}", "Object.a.item", "Object.a"),
         ("Object{a: {'k': Object.k{}}}", "Object.k", "Object.a"),
         ("Object{a: Object.a{b: Object.a{}}}", "Object.a", "Object.a.b"),
     ] {
-        assert_eq!(made(source).0, Err(problem(found, wanted)), "{source}");
+        assert_eq!(made(source).0, Err(problem(found, expected)), "{source}");
     }
 }
 
 #[test]
-fn what_is_no_message_is_refused_where_it_stands() {
-    for (source, wanted) in [
+fn a_value_that_is_no_message_is_refused_at_its_position() {
+    for (source, expected) in [
         ("Objects{}", "1:8: undeclared reference to 'Objects' (in container '')"),
         (
             "Nothing.at.all{a: 1}",
@@ -135,7 +135,7 @@ fn what_is_no_message_is_refused_where_it_stands() {
         ("[Object.a{}, Object.b{}]", "1:22: expected type 'Object.a' but found 'Object.b'"),
         ("Object{a: nothing}", "1:11: undeclared reference to 'nothing' (in container '')"),
     ] {
-        assert_eq!(refusal(source), wanted, "{source}");
+        assert_eq!(refusal(source), expected, "{source}");
     }
     for source in ["Object{}", "JSONPatch{}", "Object.spec{} == null", "jsonpatch.escapeKey('')"] {
         assert!(compiled(source, Vocabulary::Rules).is_err(), "{source}");
@@ -146,7 +146,7 @@ fn what_is_no_message_is_refused_where_it_stands() {
 }
 
 #[test]
-fn values_that_share_their_parts_are_not_written_without_end() {
+fn values_that_share_their_parts_are_written_within_the_limit() {
     let mut source = "'x'".to_owned();
     for _ in 0..10 {
         source = format!("[{source}].map(x, [x, x, x, x, x, x, x, x, x, x])");

@@ -1,8 +1,8 @@
-//! Values that functions do not take: results, estimates and costs.
+//! Values that functions do not accept: results, estimates and costs.
 
 use super::{program, run};
 
-/// Expression, its estimate, what it really cost, and its result.
+/// Expression, its estimate, its cost, and its result.
 const OVERLOADS: &[(&str, u64, u64, &str)] = &[
     ("dyn(self.i).charAt(1) == ''", 4, 4, "no such overload: charAt(int, int)"),
     ("dyn(self.i).size() == 1", 5, 5, "no such overload: size"),
@@ -192,7 +192,7 @@ const OVERLOADS: &[(&str, u64, u64, &str)] = &[
 ];
 
 #[test]
-fn values_are_refused_as_kubernetes_refuses_them() {
+fn values_are_refused_like_in_kubernetes() {
     for (source, estimate, cost, result) in OVERLOADS {
         let estimated = program(source).unwrap().estimate().max;
         assert_eq!(

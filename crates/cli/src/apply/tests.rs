@@ -1,4 +1,4 @@
-//! Manifests, and their way into a real API server in process.
+//! Manifests, applied to a real API server in process.
 
 use std::sync::Arc;
 
@@ -86,14 +86,14 @@ fn a_document_without_a_name_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_manifest_is_applied_twice_and_keeps_what_others_added() {
+async fn applying_a_manifest_again_leaves_labels_of_other_clients() {
     let cluster = Cluster::start().await;
     let admin = cluster.client("admin", GROUP_MASTERS);
     let mut documents = documents(MANIFEST).unwrap();
     for document in &documents {
         apply(&admin, document).await.unwrap();
     }
-    let labels = json!({"metadata": {"labels": {"theirs": "yes"}}});
+    let labels = json!({"metadata": {"labels": {"added-by-user": "yes"}}});
     let namespaces = Api::<k8s_openapi::api::core::v1::Namespace>::all(admin.clone());
     let patch = Patch::Merge(&labels);
     namespaces.patch("system", &PatchParams::default(), &patch).await.unwrap();
@@ -104,7 +104,7 @@ async fn a_manifest_is_applied_twice_and_keeps_what_others_added() {
         apply(&admin, document).await.unwrap();
     }
     let namespace = get(&admin, "/api/v1/namespaces/system").await;
-    assert_eq!(namespace["metadata"]["labels"]["theirs"], "yes");
+    assert_eq!(namespace["metadata"]["labels"]["added-by-user"], "yes");
     assert_eq!(namespace["metadata"]["labels"]["keep"], "n");
     let deployment = get(&admin, "/apis/apps/v1/namespaces/system/deployments/agent").await;
     let image = &deployment["spec"]["template"]["spec"]["containers"][0]["image"];
@@ -112,7 +112,7 @@ async fn a_manifest_is_applied_twice_and_keeps_what_others_added() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_the_cluster_forbids_says_whose_rights_are_needed() {
+async fn a_forbidden_document_names_the_required_rights() {
     let cluster = Cluster::start().await;
     let eve = cluster.client("eve", "system:authenticated");
     let namespace = &documents(MANIFEST).unwrap()[0];
@@ -129,7 +129,7 @@ async fn an_object_waits_for_its_namespace() {
     let documents = Arc::new(documents(MANIFEST).unwrap());
     let (early, late) = (documents.clone(), admin.clone());
     let waiting = tokio::spawn(async move { apply(&late, &early[1]).await });
-    // Refused at least once before the namespace is there.
+    // Refused at least once before the namespace exists.
     let path = "/api/v1/namespaces/system/serviceaccounts/n";
     let request = || http::Request::builder().uri(path).body(Vec::new()).unwrap();
     assert!(admin.request::<Value>(request()).await.is_err());

@@ -17,10 +17,10 @@ pub enum TokenCommand {
         /// What it is for
         #[arg(long, default_value = "")]
         description: String,
-        /// How long it holds, such as 12h or 30d; 0 is as long as the server allows
+        /// How long it is valid, such as 12h or 30d; 0 is as long as the server allows
         #[arg(long, value_parser = duration, default_value = "0")]
         ttl: Duration,
-        /// Good for this cluster only: name or id
+        /// Valid for this cluster only: name or id
         #[arg(long, add = completion::clusters())]
         cluster: Option<String>,
         #[command(flatten)]
@@ -54,7 +54,7 @@ pub enum UserCommand {
     Create {
         /// Name to log in with
         username: String,
-        /// Name shown to people
+        /// Display name
         #[arg(long)]
         display_name: Option<String>,
         #[command(flatten)]
@@ -62,7 +62,7 @@ pub enum UserCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Keep users from logging in, and end what they are logged in to
+    /// Block users from logging in, and end their logins
     Disable {
         /// User names or ids
         #[arg(required = true, add = completion::users())]
@@ -80,13 +80,14 @@ pub enum UserCommand {
     },
     /// Change your own password, or give another user a new one
     SetPassword {
-        /// User name or id; your own password when left out
+        /// User name or id; your own password if omitted
         #[arg(add = completion::users())]
         user: Option<String>,
-        /// Your current password, which others on this machine can see here; asked for when left out
+        /// Your current password, visible to others on this machine; prompted for if omitted
         #[arg(long, env = "DROVER_PASSWORD", hide_env_values = true, value_name = "PASSWORD")]
         current_password: Option<String>,
-        /// Read your current password from stdin; with --password-stdin the new one is the second line
+        /// Read your current password from stdin; with --password-stdin the new one is the second
+        /// line
         #[arg(long, conflicts_with_all = ["user", "current_password"])]
         current_password_stdin: bool,
         #[command(flatten)]
@@ -103,7 +104,7 @@ pub enum UserCommand {
         /// User names or ids
         #[arg(required = true, add = completion::users())]
         users: Vec<String>,
-        /// Do not ask
+        /// Do not prompt for confirmation
         #[arg(long, short)]
         yes: bool,
         #[command(flatten)]
@@ -111,10 +112,10 @@ pub enum UserCommand {
     },
 }
 
-/// Where a new password comes from.
+/// The source of a new password.
 #[derive(Args, Clone)]
 pub struct NewPassword {
-    /// Password, which others on this machine can see here; asked for when left out
+    /// Password, visible to others on this machine; prompted for if omitted
     #[arg(long, env = "DROVER_USER_PASSWORD", hide_env_values = true)]
     pub password: Option<String>,
     /// Read the password from stdin
@@ -152,7 +153,7 @@ pub enum RoleCommand {
     /// List who has which role in a cluster or project
     Bindings {
         #[command(flatten)]
-        place: Place,
+        scope: RoleScope,
         #[command(flatten)]
         list: ListArgs,
     },
@@ -174,21 +175,21 @@ pub enum RoleCommand {
 
 /// A cluster, or a project in it.
 #[derive(Args, Clone, Debug)]
-pub struct Place {
+pub struct RoleScope {
     #[command(flatten)]
     pub cluster: super::ClusterArg,
     #[command(flatten)]
     pub project: ProjectArg,
 }
 
-/// Which role, where, whose.
+/// Which role, in which scope, of which user.
 #[derive(Args, Clone, Debug)]
 pub struct RoleTarget {
     /// Name or id of the role template, such as cluster-member
     #[arg(add = completion::roles())]
     pub role: String,
     #[command(flatten)]
-    pub place: Place,
+    pub scope: RoleScope,
     /// Name or id of the user
     #[arg(long, add = completion::users())]
     pub user: String,
@@ -219,7 +220,7 @@ pub enum SettingsCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
-    /// Give settings their default values again
+    /// Reset settings to their default values
     Reset {
         /// Names
         #[arg(required = true, add = completion::settings())]

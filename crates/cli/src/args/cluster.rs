@@ -8,8 +8,8 @@ use clap::{Args, Subcommand, ValueHint};
 use super::{ClusterArg, ListArgs, OutputArgs, ServerArgs, WaitArgs, duration, key_value};
 use crate::completion;
 
-/// How long a removal is followed unless said otherwise: two minutes beyond the server's own wait
-/// ([`api_management::cluster::REMOVAL_WAIT_MAX`]), so that the command reports how it ended.
+/// Default time for which a removal is followed: two minutes beyond the server's own wait
+/// ([`api_management::cluster::REMOVAL_WAIT_MAX`]), so that the command reports its result.
 const REMOVAL_FOLLOWED: &str = "7m";
 
 #[derive(Clone, Debug, Subcommand)]
@@ -39,9 +39,9 @@ pub enum ClusterCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
-    /// Stop managing a cluster and leave what runs in it as it is
+    /// Stop managing a cluster and leave its workloads unchanged
     Detach(DetachArgs),
-    /// Remove a cluster, and what was put into it
+    /// Remove a cluster, and the objects that Drover created in it
     #[command(visible_alias = "remove")]
     Rm(RemoveArgs),
 }
@@ -67,10 +67,11 @@ pub struct KubeconfigArgs {
     /// Name or id
     #[arg(add = completion::clusters())]
     pub cluster: String,
-    /// With this command in place of a token: kubectl asks it for short-lived ones
+    /// With this command in place of a token: kubectl runs it to get short-lived tokens
     #[arg(long)]
     pub exec: bool,
-    /// Add it to your kubeconfig, the first file of KUBECONFIG or ~/.kube/config, in place of printing it
+    /// Add it to your kubeconfig, the first file of KUBECONFIG or ~/.kube/config, in place of
+    /// printing it
     #[arg(long)]
     pub merge: bool,
     /// Name of the context there [default: the cluster's name]
@@ -83,13 +84,13 @@ pub struct KubeconfigArgs {
     pub server: ServerArgs,
 }
 
-/// What a kubeconfig made by `cluster kubeconfig --exec` gives this command.
+/// Arguments that a kubeconfig of `cluster kubeconfig --exec` passes to this command.
 #[derive(Args, Clone, Debug)]
 pub struct CredentialArgs {
     /// Id of the cluster
     #[arg(long)]
     pub cluster: String,
-    /// How long a credential holds
+    /// How long a credential is valid
     #[arg(long, value_parser = duration, default_value = "1h", value_name = "TIME")]
     pub ttl: Duration,
     #[command(flatten)]
@@ -112,13 +113,14 @@ pub struct ImportArgs {
     /// Description shown with the cluster
     #[arg(long)]
     pub description: Option<String>,
-    /// Go on with a cluster of this name whose import did not finish
+    /// Continue with a cluster of this name whose import did not finish
     #[arg(long)]
     pub resume: bool,
     /// Give the entry of this name, which manages this very cluster, a new agent
     #[arg(long, conflicts_with_all = ["resume", "as_new"])]
     pub adopt: bool,
-    /// Take the cluster for a clone: import it although another entry, or server, manages one of its uid
+    /// Treat the cluster as a clone: import it although another entry, or server, manages one of
+    /// its uid
     #[arg(long)]
     pub as_new: bool,
     /// Give up after this long, such as 90s, 5m or 1h
@@ -133,7 +135,7 @@ pub struct RemoveArgs {
     /// Name or id
     #[arg(add = completion::clusters())]
     pub cluster: String,
-    /// Do not ask
+    /// Do not prompt for confirmation
     #[arg(long, short)]
     pub yes: bool,
     /// Do not wait for a cluster that does not respond; what stays in it is reported
@@ -142,7 +144,7 @@ pub struct RemoveArgs {
     /// Wait for a cluster that does not respond until the server ends the wait
     #[arg(long)]
     pub wait: bool,
-    /// Give up following after this long; the removal goes on in the server
+    /// Stop following after this long; the removal continues on the server
     #[arg(long, value_parser = duration, default_value = REMOVAL_FOLLOWED)]
     pub timeout: Duration,
     #[command(flatten)]
@@ -154,7 +156,7 @@ pub struct DetachArgs {
     /// Name or id
     #[arg(add = completion::clusters())]
     pub cluster: String,
-    /// Do not ask
+    /// Do not prompt for confirmation
     #[arg(long, short)]
     pub yes: bool,
     /// Do not wait for a cluster that does not respond; what stays in it is reported
@@ -163,7 +165,7 @@ pub struct DetachArgs {
     /// Wait for a cluster that does not respond until the server ends the wait
     #[arg(long)]
     pub wait: bool,
-    /// Give up following after this long; detaching goes on in the server
+    /// Stop following after this long; detaching continues on the server
     #[arg(long, value_parser = duration, default_value = REMOVAL_FOLLOWED)]
     pub timeout: Duration,
     #[command(flatten)]
@@ -176,7 +178,7 @@ pub struct KubectlArgs {
     pub cluster: ClusterArg,
     #[command(flatten)]
     pub server: ServerArgs,
-    /// What kubectl is given
+    /// Arguments of kubectl
     #[arg(
         trailing_var_arg = true, allow_hyphen_values = true, value_name = "ARGS",
         add = completion::kubectl()

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use super::{Format, OutputArgs};
+use super::{OutputArgs, OutputFormat};
 use crate::completion;
 
 #[derive(Args, Clone)]
@@ -15,22 +15,22 @@ pub struct LoginArgs {
     /// Name for this login [default: host and port of the server]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// User name; asked for when neither it nor a token is given
+    /// User name; prompted for if neither it nor a token is given
     #[arg(long, short)]
     pub username: Option<String>,
-    /// Password, which others on this machine can see here; asked for when left out
+    /// Password, visible to others on this machine; prompted for if omitted
     #[arg(long, short, env = "DROVER_PASSWORD", hide_env_values = true)]
     pub password: Option<String>,
     /// Read the password from stdin
     #[arg(long, conflicts_with_all = ["password", "token", "token_stdin"])]
     pub password_stdin: bool,
-    /// New password, if the one you have must be changed; others on this machine can see it here
+    /// New password, if the current one must be changed; visible to others on this machine
     #[arg(long, env = "DROVER_NEW_PASSWORD", hide_env_values = true, value_name = "PASSWORD")]
     pub new_password: Option<String>,
     /// Read the new password from stdin; with --password-stdin it is the second line
     #[arg(long, conflicts_with = "new_password")]
     pub new_password_stdin: bool,
-    /// Log in with an API token instead, which others on this machine can see here
+    /// Log in with an API token instead, visible to others on this machine
     #[arg(
         long, env = "DROVER_TOKEN", hide_env_values = true, conflicts_with_all = ["username"]
     )]
@@ -38,13 +38,13 @@ pub struct LoginArgs {
     /// Log in with an API token read from stdin
     #[arg(long, conflicts_with_all = ["username", "token"])]
     pub token_stdin: bool,
-    /// PEM file of the certificate authority that the server's certificate must come from
+    /// PEM file of the certificate authority that must have issued the server's certificate
     #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
     pub ca_file: Option<PathBuf>,
-    /// Trust the server's certificate authority without asking when it is not known
+    /// Trust the server's certificate authority without a prompt if it is unknown
     #[arg(long, short)]
     pub yes: bool,
-    /// Let the current login stay the one that commands use, if there is one
+    /// Do not make this the current login, unless there is none
     #[arg(long)]
     pub keep_current: bool,
 }
@@ -60,7 +60,7 @@ impl std::fmt::Debug for LoginArgs {
 
 #[derive(Args, Clone, Debug)]
 pub struct VersionArgs {
-    /// Only of this program
+    /// Only the version of this program
     #[arg(long)]
     pub client: bool,
     #[command(flatten)]
@@ -77,7 +77,7 @@ pub enum ContextCommand {
             short, long, default_value = "table", hide_default_value = true, value_name = "FORMAT",
             add = completion::formats()
         )]
-        output: Format,
+        output: OutputFormat,
     },
     /// Choose the login, cluster and project that commands use
     Use {

@@ -23,9 +23,9 @@ pub enum NodeCommand {
     Annotate(NodeChangeArgs),
     /// Set or remove taints of a node: KEY=VALUE:EFFECT, KEY:EFFECT, KEY:EFFECT-, KEY-
     Taint(NodeChangeArgs),
-    /// Keep new pods from nodes; those that run there stay
+    /// Mark nodes unschedulable; running pods stay
     Cordon(NodesArgs),
-    /// Let new pods come to nodes again
+    /// Mark nodes schedulable again
     Uncordon(NodesArgs),
     /// Cordon nodes and evict their pods, one node after the other; ctrl-c stops it
     Drain(DrainArgs),
@@ -36,7 +36,7 @@ pub enum NodeCommand {
     Rm {
         #[command(flatten)]
         nodes: NodesArgs,
-        /// Do not ask
+        /// Do not prompt for confirmation
         #[arg(long, short)]
         yes: bool,
     },
@@ -50,7 +50,7 @@ pub struct NodeChangeArgs {
     /// KEY=VALUE sets, KEY- removes
     #[arg(required = true, value_name = "CHANGE")]
     pub changes: Vec<String>,
-    /// Replace values that are there
+    /// Replace existing values
     #[arg(long)]
     pub overwrite: bool,
     #[command(flatten)]
@@ -63,25 +63,25 @@ pub struct NodeChangeArgs {
 pub struct DrainArgs {
     #[command(flatten)]
     pub nodes: NodesArgs,
-    /// Also evict pods that nothing starts again elsewhere
+    /// Also evict pods that no controller restarts on another node
     #[arg(long)]
     pub force: bool,
-    /// Leave pods of DaemonSets; with "false" they stand in the way
+    /// Leave pods of DaemonSets; with "false" they block the drain
     #[arg(
         long, action = ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = true,
         default_missing_value = "true", value_name = "BOOL"
     )]
     pub ignore_daemonsets: bool,
-    /// Also evict pods whose data in an emptyDir is lost by that
+    /// Also evict pods with an emptyDir, whose data is lost
     #[arg(long)]
     pub delete_emptydir_data: bool,
-    /// Seconds that each pod has to end; -1 is its own period
+    /// Seconds that each pod has to terminate; -1 is its own grace period
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub grace_period: Option<i64>,
-    /// Give up after this long for each node, at most 3h; pods that were evicted are not brought back
+    /// Give up after this long for each node, at most 3h; evicted pods are not restored
     #[arg(long, value_parser = duration, default_value = "2m", value_name = "TIME")]
     pub timeout: Duration,
-    /// Start it and return; the server goes on
+    /// Start the drain and return; the server continues it
     #[arg(long)]
     pub no_wait: bool,
 }

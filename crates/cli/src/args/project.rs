@@ -5,7 +5,7 @@ use clap::{Args, Subcommand};
 use super::{ClusterArg, ListArgs, OutputArgs, ServerArgs, WaitArgs, user_without_flag};
 use crate::completion;
 
-/// Which project, where one may be left out.
+/// Which project, where one may be omitted.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ProjectArg {
     /// Name or id of a project
@@ -20,7 +20,7 @@ pub enum ProjectCommand {
     Ls {
         #[command(flatten)]
         cluster: ClusterArg,
-        /// Of all clusters, whatever the context says
+        /// Of all clusters, whatever the context selects
         #[arg(long, short)]
         all_clusters: bool,
         #[command(flatten)]
@@ -50,13 +50,13 @@ pub enum ProjectCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Delete a project; its namespaces stay and belong to none
+    /// Delete a project; its namespaces stay and belong to no project
     #[command(visible_alias = "remove")]
     Rm {
         /// Name or id
         #[arg(add = completion::projects())]
         project: String,
-        /// Do not ask
+        /// Do not prompt for confirmation
         #[arg(long, short)]
         yes: bool,
         #[command(flatten)]
@@ -77,14 +77,14 @@ pub enum ProjectCommand {
     /// Give a user a role in a project
     AddMember {
         #[command(flatten)]
-        member: Member,
+        member: ProjectMember,
         #[command(flatten)]
         output: OutputArgs,
     },
     /// Take a role in a project from a user
     RemoveMember {
         #[command(flatten)]
-        member: Member,
+        member: ProjectMember,
         #[command(flatten)]
         server: ServerArgs,
     },
@@ -92,7 +92,7 @@ pub enum ProjectCommand {
 
 /// Who has which role in which project.
 #[derive(Args, Clone, Debug)]
-pub struct Member {
+pub struct ProjectMember {
     /// Name or id of the project
     #[arg(add = completion::projects())]
     pub project: String,
@@ -147,13 +147,13 @@ pub enum NamespaceCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
-    /// Delete namespaces with all that is in them
+    /// Delete namespaces with their contents
     #[command(visible_alias = "remove")]
     Rm {
         /// Names
         #[arg(required = true, add = completion::namespaces())]
         names: Vec<String>,
-        /// Do not ask
+        /// Do not prompt for confirmation
         #[arg(long, short)]
         yes: bool,
         #[command(flatten)]

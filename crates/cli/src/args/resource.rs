@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::{Args, ValueHint};
 
-use super::{ClusterArg, Format, OutputArgs, ProjectArg, ServerArgs, WaitArgs, duration};
+use super::{ClusterArg, OutputArgs, OutputFormat, ProjectArg, ServerArgs, WaitArgs, duration};
 use crate::commands::wait::Goal;
 use crate::completion;
 
@@ -15,12 +15,12 @@ pub struct InspectArgs {
     /// Type, such as cluster, project or roleTemplate
     #[arg(value_name = "TYPE", add = completion::types())]
     pub kind: String,
-    /// Name or id; all objects of the type are listed when left out
+    /// Name or id; all objects of the type if omitted
     #[arg(value_name = "NAME|ID", add = completion::objects())]
     pub name: Option<String>,
     /// Format of the data on stdout [default: yaml, and a table of several]
     #[arg(short, long, value_name = "FORMAT", add = completion::formats())]
-    pub output: Option<Format>,
+    pub output: Option<OutputFormat>,
     #[command(flatten)]
     pub server: ServerArgs,
 }
@@ -97,7 +97,7 @@ pub struct AuditArgs {
 pub struct PsArgs {
     #[command(flatten)]
     pub cluster: ClusterArg,
-    /// Of all clusters, whatever the context says
+    /// Of all clusters, whatever the context selects
     #[arg(long, short)]
     pub all_clusters: bool,
     #[command(flatten)]
@@ -105,7 +105,7 @@ pub struct PsArgs {
     /// In this namespace only
     #[arg(long, short, add = completion::namespaces())]
     pub namespace: Option<String>,
-    /// Show pods in place of what makes them
+    /// Show pods in place of their workloads
     #[arg(long)]
     pub pods: bool,
     /// Give up on a cluster after this long

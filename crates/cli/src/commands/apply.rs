@@ -1,6 +1,8 @@
-//! `drover apply`: objects become as files describe them; what a file does not name stays.
+//! `drover apply`: creates or changes objects as files describe them. Fields that a file does not
+//! name stay.
 //!
-//! [`document`] reads files, [`change`] compares what is wanted with what is there; both are pure.
+//! [`document`] reads files, [`change`] compares the desired fields with the existing object; both
+//! are pure.
 
 mod change;
 mod document;
@@ -16,19 +18,19 @@ use crate::args::ApplyArgs;
 use crate::commands::wait;
 use crate::effect;
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column};
+use crate::output::{self, TableColumn};
 use crate::types::Type;
-use document::{Document, Identity};
+use document::{Document, LookupKey};
 
 /// The largest file, in bytes.
 const FILE_SIZE_MAX: u64 = 16 * 1024 * 1024;
 
-const COLUMNS: &[Column] = &[
-    Column { heading: "TYPE", cell: |row, _| text(row, "type").to_owned() },
-    Column { heading: "NAME", cell: |row, _| text(row, "name").to_owned() },
-    Column { heading: "ID", cell: |row, _| text(row, "id").to_owned() },
-    Column { heading: "RESULT", cell: |row, _| text(row, "result").to_owned() },
-    Column { heading: "FIELDS", cell: |row, _| fields(row) },
+const COLUMNS: &[TableColumn] = &[
+    TableColumn { heading: "TYPE", cell: |row, _| text(row, "type").to_owned() },
+    TableColumn { heading: "NAME", cell: |row, _| text(row, "name").to_owned() },
+    TableColumn { heading: "ID", cell: |row, _| text(row, "id").to_owned() },
+    TableColumn { heading: "RESULT", cell: |row, _| text(row, "result").to_owned() },
+    TableColumn { heading: "FIELDS", cell: |row, _| fields(row) },
 ];
 
 fn fields(row: &Value) -> String {
@@ -48,14 +50,14 @@ pub async fn run(args: ApplyArgs) -> Result<(), CliError> {
     }
     let api = Api::open(args.output.server.name())?;
     let mut apply = Apply { api: &api, args: &args, types: HashMap::new(), ids: HashMap::new() };
-    // Whatever can be refused is refused before the first change.
+    // Everything that can be checked is checked before the first change.
     for document in &documents {
-        let kind = apply.kind(&document.kind).await.map_err(|e| e.during(&document.place))?;
+        let kind = apply.kind(&document.kind).await.map_err(|e| e.during(&document.location))?;
         document.check(&kind)?;
     }
     let (mut rows, mut first_failure) = (Vec::new(), None);
     for document in documents {
-        let title = document.place.clone();
+        let title = document.location.clone();
         match apply.one(document).await {
             Ok(row) => rows.push(row),
             Err(error) => {
@@ -91,7 +93,7 @@ struct Apply<'a> {
     api: &'a Api,
     args: &'a ApplyArgs,
     types: HashMap<String, Type>,
-    /// Ids of what documents refer to, by type and what they write.
+    /// Ids of referenced objects, by type and the name or id in the document.
     ids: HashMap<(String, String), String>,
 }
 
@@ -108,15 +110,15 @@ impl Apply<'_> {
     async fn one(&mut self, mut document: Document) -> Result<Value, CliError> {
         let kind = self.kind(&document.kind).await?;
         self.resolve_references(&kind, &mut document.fields).await?;
-        let identity = document.identity(&kind)?;
-        let (now, result, fields) = match self.find(&kind, &identity).await? {
+        let lookup_key = document.lookup_key(&kind)?;
+        let (now, result, fields) = match self.find(&kind, &lookup_key).await? {
             None => (self.create(&kind, &document).await?, "created", Vec::new()),
             Some(current) => {
-                let change = change::between(&kind, &current, &document.fields)?;
+                let change = change::diff(&kind, &current, &document.fields)?;
                 if !change.left_out.is_empty() {
                     let fields = change.left_out.join(", ");
                     let name = api::name(&current);
-                    tell!("note: {} {name}: {fields} is only set at creation", kind.id);
+                    notify!("note: {} {name}: {fields} is only set at creation", kind.id);
                 }
                 if change.is_empty() {
                     (current, "unchanged", Vec::new())
@@ -139,7 +141,7 @@ impl Apply<'_> {
         }))
     }
 
-    /// Names in place of ids are welcome: ids differ from server to server.
+    /// Replaces names in reference fields by ids: ids differ between servers.
     async fn resolve_references(
         &mut self,
         kind: &Type,
@@ -156,7 +158,7 @@ impl Apply<'_> {
                 continue;
             }
             let found = match self.kind(of).await {
-                Ok(target) => self.api.resolve(&target.named(), name).await,
+                Ok(target) => self.api.resolve(&target.as_named(), name).await,
                 Err(error) => Err(error),
             };
             match found {
@@ -165,7 +167,7 @@ impl Apply<'_> {
                     *value = found.as_str().into();
                     self.ids.insert(key, found);
                 }
-                // The server judges what cannot be looked up.
+                // The server validates references that the caller may not resolve.
                 Err(error) if matches!(error.failure, Failure::NotFound | Failure::Forbidden) => {}
                 Err(error) => return Err(error.during(&format!("field \"{field}\""))),
             }
@@ -173,9 +175,9 @@ impl Apply<'_> {
         Ok(())
     }
 
-    async fn find(&self, kind: &Type, identity: &Identity) -> Result<Option<Value>, CliError> {
-        let filter = match identity {
-            Identity::Id(id) => {
+    async fn find(&self, kind: &Type, lookup_key: &LookupKey) -> Result<Option<Value>, CliError> {
+        let filter = match lookup_key {
+            LookupKey::Id(id) => {
                 let what = format!("{} \"{id}\"", kind.id);
                 return self.api.get(&kind.plural, id, &what).await.map(Some).map_err(|error| {
                     match error.failure {
@@ -184,17 +186,17 @@ impl Apply<'_> {
                     }
                 });
             }
-            Identity::Fields(fields) => fields,
+            LookupKey::Fields(fields) => fields,
         };
         let query: Vec<(&str, &str)> =
             filter.iter().map(|(field, value)| (field.as_str(), value.as_str())).collect();
         let mut found = self.api.list(&kind.plural, &query).await?;
-        // Types without such a filter list all.
+        // Types without this filter return all objects.
         found.retain(|object| query.iter().all(|(field, value)| text(object, field) == *value));
         if found.len() > 1 {
             let ids: Vec<&str> = found.iter().map(id).collect();
-            let said: Vec<String> = query.iter().map(|(f, v)| format!("{f} \"{v}\"")).collect();
-            let message = format!("{} objects have the {}", ids.len(), said.join(" and the "));
+            let filters: Vec<String> = query.iter().map(|(f, v)| format!("{f} \"{v}\"")).collect();
+            let message = format!("{} objects have the {}", ids.len(), filters.join(" and the "));
             return Err(CliError::new(Failure::Conflict, message)
                 .hint(format!("write the id of one of them: {}", ids.join(", "))));
         }
@@ -225,7 +227,7 @@ impl Apply<'_> {
         self.api.call(http::Method::PUT, &path, Some(&Value::Object(body)), &what).await
     }
 
-    /// Types without a state have nothing to wait for.
+    /// With `--wait`, waits until the object is active. Types without a state are not waited for.
     async fn wait_for(&self, kind: &Type, now: Value) -> Result<Value, CliError> {
         let wait = &self.args.wait;
         if !wait.wait || self.args.dry_run || text(&now, "state").is_empty() {

@@ -10,37 +10,38 @@ use serde_json::Value;
 use crate::api::{self, Api, encode, id, path_of, text};
 use crate::args::AuditArgs;
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column, Printer};
+use crate::output::{self, Printer, TableColumn};
 
 /// Pause between two requests for new events.
 const FOLLOW_EVERY: Duration = Duration::from_secs(2);
-/// New events are requested from this long before the last one on: they are written when they end, nearly in order.
+/// New events are requested from this long before the last one: events are written when they end,
+/// so they are only nearly in order.
 const OVERLAP: SignedDuration = SignedDuration::from_secs(5);
-/// Events of one request.
+/// Maximum number of events of one request.
 const PAGE: usize = 1000;
-/// New events that are read at once; of more, the newest.
+/// Maximum number of new events per request; of more, only the newest are read.
 const FOLLOWED_MAX: usize = 10_000;
 /// Longest path in a table, in characters.
 const PATH_CHARS_MAX: usize = 80;
-/// The event that reading the log leaves.
+/// The event that a request to read the log creates.
 const AUDIT_READ: &str = "audit-read";
 
-const COLUMNS: &[Column] = &[
-    Column { heading: "TIME", cell: |event, _| seconds(text(event, "created")).to_owned() },
-    Column { heading: "EVENT", cell: |event, _| text(event, "event").to_owned() },
-    Column { heading: "USER", cell: |event, _| user(event).to_owned() },
-    Column { heading: "FROM", cell: |event, _| from(event).to_owned() },
-    Column { heading: "STATUS", cell: |event, _| status(event) },
-    Column { heading: "VERB", cell: |event, _| text(event, "verb").to_owned() },
-    Column { heading: "PATH", cell: |event, _| path(event) },
+const COLUMNS: &[TableColumn] = &[
+    TableColumn { heading: "TIME", cell: |event, _| seconds(text(event, "created")).to_owned() },
+    TableColumn { heading: "EVENT", cell: |event, _| text(event, "event").to_owned() },
+    TableColumn { heading: "USER", cell: |event, _| user(event).to_owned() },
+    TableColumn { heading: "FROM", cell: |event, _| from(event).to_owned() },
+    TableColumn { heading: "STATUS", cell: |event, _| status(event) },
+    TableColumn { heading: "VERB", cell: |event, _| text(event, "verb").to_owned() },
+    TableColumn { heading: "PATH", cell: |event, _| path(event) },
 ];
 
-/// To the second.
+/// A time without fractions of a second.
 fn seconds(time: &str) -> &str {
     time.split('.').next().unwrap_or_default()
 }
 
-/// The login name where it is known, else the id, else the name that was given at a login.
+/// The login name if known, else the id, else the name given at a login.
 fn user(event: &Value) -> &str {
     let known = event["user"]["extra"]["username"][0].as_str();
     let known = known.or(event["user"]["username"].as_str());
@@ -55,7 +56,7 @@ fn status(event: &Value) -> String {
     event["responseStatus"]["code"].as_u64().map_or_else(|| "-".to_owned(), |code| code.to_string())
 }
 
-/// The path; of suppressed events, which they were.
+/// The path; for a summary of suppressed events, their kinds.
 fn path(event: &Value) -> String {
     let suppressed = event["annotations"]["drover.io/suppressed-events"].as_str();
     let path = suppressed.unwrap_or(text(event, "requestURI"));
@@ -75,7 +76,7 @@ pub async fn run(args: AuditArgs) -> Result<(), CliError> {
     let texts = texts.into_iter().chain([("status", &args.status), ("address", &address)]);
     filters.extend(texts.filter_map(|(name, value)| Some((name, value.clone()?))));
     let since = args.since.map(|since| Timestamp::now().checked_sub(since));
-    // Longer ago than there is time.
+    // The duration reaches back beyond the first timestamp.
     let since = since.map(|since| since.unwrap_or(Timestamp::UNIX_EPOCH));
     let events = read(&api, &filters, since, args.limit).await.map_err(|error| {
         let needs_cluster = error.failure == Failure::Forbidden && args.cluster.is_none();
@@ -114,7 +115,8 @@ async fn follow(
     }
 }
 
-/// The newest events, oldest first. A page may end before its limit, when the server has searched for long.
+/// The newest events, oldest first. A page may be shorter than its limit if the search takes the
+/// server too long.
 async fn read(
     api: &Api,
     filters: &[(&str, String)],

@@ -11,37 +11,40 @@ use crate::args::{CreateClusterArgs, ListArgs, OutputArgs};
 use crate::commands::{listing, wait};
 use crate::effect;
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column, Columns, age};
+use crate::output::{self, Columns, TableColumn, age};
 
-/// The server makes a registration token within this time.
+/// The server creates a registration token within this time.
 const COMMAND_WITHIN: Duration = Duration::from_secs(30);
-/// Between two looks.
+/// Poll interval.
 const POLL_EVERY: Duration = Duration::from_millis(150);
 
-pub const COLUMNS: &[Column] = &[
-    Column { heading: "NAME", cell: |cluster, _| text(cluster, "name").to_owned() },
-    Column { heading: "ID", cell: |cluster, _| text(cluster, "id").to_owned() },
-    Column { heading: "STATE", cell: |cluster, _| effect::state(cluster) },
-    Column { heading: "VERSION", cell: |cluster, _| version(cluster) },
-    Column { heading: "PROVIDER", cell: |cluster, _| provider(cluster) },
-    Column { heading: "NODES", cell: |cluster, _| cluster["nodeCount"].to_string() },
-    Column { heading: "AGE", cell: |cluster, now| age(text(cluster, "created"), now) },
+pub const COLUMNS: &[TableColumn] = &[
+    TableColumn { heading: "NAME", cell: |cluster, _| text(cluster, "name").to_owned() },
+    TableColumn { heading: "ID", cell: |cluster, _| text(cluster, "id").to_owned() },
+    TableColumn { heading: "STATE", cell: |cluster, _| effect::state(cluster) },
+    TableColumn { heading: "VERSION", cell: |cluster, _| version(cluster) },
+    TableColumn { heading: "PROVIDER", cell: |cluster, _| provider(cluster) },
+    TableColumn { heading: "NODES", cell: |cluster, _| cluster["nodeCount"].to_string() },
+    TableColumn { heading: "AGE", cell: |cluster, now| age(text(cluster, "created"), now) },
 ];
 
-pub const ROWS: &[Column] = &[
-    Column { heading: "Name", cell: |cluster, _| text(cluster, "name").to_owned() },
-    Column { heading: "Id", cell: |cluster, _| text(cluster, "id").to_owned() },
-    Column { heading: "Description", cell: |cluster, _| text(cluster, "description").to_owned() },
-    Column { heading: "State", cell: |cluster, _| state(cluster) },
-    Column { heading: "Version", cell: |cluster, _| version(cluster) },
-    Column { heading: "Provider", cell: |cluster, _| provider(cluster) },
-    Column { heading: "Nodes", cell: |cluster, _| cluster["nodeCount"].to_string() },
-    Column { heading: "CPU", cell: |cluster, _| share(cluster, "cpu") },
-    Column { heading: "Memory", cell: |cluster, _| share(cluster, "memory") },
-    Column { heading: "Pods", cell: |cluster, _| share(cluster, "pods") },
-    Column { heading: "Labels", cell: |cluster, _| labels(cluster) },
-    Column { heading: "Created", cell: created },
-    Column { heading: "Conditions", cell: |cluster, _| conditions(cluster) },
+pub const ROWS: &[TableColumn] = &[
+    TableColumn { heading: "Name", cell: |cluster, _| text(cluster, "name").to_owned() },
+    TableColumn { heading: "Id", cell: |cluster, _| text(cluster, "id").to_owned() },
+    TableColumn {
+        heading: "Description",
+        cell: |cluster, _| text(cluster, "description").to_owned(),
+    },
+    TableColumn { heading: "State", cell: |cluster, _| state(cluster) },
+    TableColumn { heading: "Version", cell: |cluster, _| version(cluster) },
+    TableColumn { heading: "Provider", cell: |cluster, _| provider(cluster) },
+    TableColumn { heading: "Nodes", cell: |cluster, _| cluster["nodeCount"].to_string() },
+    TableColumn { heading: "CPU", cell: |cluster, _| share(cluster, "cpu") },
+    TableColumn { heading: "Memory", cell: |cluster, _| share(cluster, "memory") },
+    TableColumn { heading: "Pods", cell: |cluster, _| share(cluster, "pods") },
+    TableColumn { heading: "Labels", cell: |cluster, _| labels(cluster) },
+    TableColumn { heading: "Created", cell: created_text },
+    TableColumn { heading: "Conditions", cell: |cluster, _| conditions(cluster) },
 ];
 
 fn version(cluster: &Value) -> String {
@@ -78,14 +81,14 @@ fn labels(cluster: &Value) -> String {
     shown.collect::<Vec<_>>().join(", ")
 }
 
-fn created(cluster: &Value, now: Timestamp) -> String {
+fn created_text(cluster: &Value, now: Timestamp) -> String {
     match text(cluster, "created") {
         "" => String::new(),
         at => format!("{at} ({} ago)", age(at, now)),
     }
 }
 
-/// Those that do not hold, with their reason; `all hold` otherwise.
+/// The conditions that are not true, with their message; `all hold` otherwise.
 fn conditions(cluster: &Value) -> String {
     let Some(list) = cluster["conditions"].as_array().filter(|list| !list.is_empty()) else {
         return String::new();
@@ -104,11 +107,11 @@ fn conditions(cluster: &Value) -> String {
 const LISTED: Columns = Columns {
     always: COLUMNS,
     wide: &[
-        Column { heading: "CPU", cell: |cluster, _| share(cluster, "cpu") },
-        Column { heading: "MEMORY", cell: |cluster, _| share(cluster, "memory") },
-        Column { heading: "PODS", cell: |cluster, _| share(cluster, "pods") },
-        Column { heading: "LABELS", cell: |cluster, _| labels(cluster) },
-        Column {
+        TableColumn { heading: "CPU", cell: |cluster, _| share(cluster, "cpu") },
+        TableColumn { heading: "MEMORY", cell: |cluster, _| share(cluster, "memory") },
+        TableColumn { heading: "PODS", cell: |cluster, _| share(cluster, "pods") },
+        TableColumn { heading: "LABELS", cell: |cluster, _| labels(cluster) },
+        TableColumn {
             heading: "MESSAGE",
             cell: |cluster, _| text(cluster, "transitioningMessage").to_owned(),
         },
@@ -133,7 +136,7 @@ pub async fn get(name: &str, args: OutputArgs) -> Result<(), CliError> {
     output::one(args.output, ROWS, &cluster)
 }
 
-/// Others join it: what they run in it goes to stderr, its id to stdout.
+/// Creates a cluster for others to join. The commands to run in it go to stderr, its id to stdout.
 pub async fn create(args: CreateClusterArgs) -> Result<(), CliError> {
     let api = Api::open(args.output.server.name())?;
     let name = args.name.as_str();
@@ -145,18 +148,18 @@ pub async fn create(args: CreateClusterArgs) -> Result<(), CliError> {
     let what = format!("creating cluster \"{name}\"");
     let mut cluster = api.create("clusters", &body, &what).await?;
     let command = registration_command(&api, id(&cluster)).await?;
-    tell!("created cluster {name}; to join it, who has its kubeconfig runs");
-    tell!("  drover cluster import {name} --kubeconfig FILE --resume");
-    tell!("or, without this program and without a check of the server's certificate authority,");
-    tell!("  {command}");
+    notify!("created cluster {name}; to join it, run with its kubeconfig");
+    notify!("  drover cluster import {name} --kubeconfig FILE --resume");
+    notify!("or, without this program and without a check of the server's certificate authority,");
+    notify!("  {command}");
     if args.wait.wait {
         let goal = wait::Goal::active();
         cluster = wait::until(&api, "clusters", &cluster, &goal, args.wait.timeout).await?;
     }
-    output::made(args.output.output, &cluster)
+    output::print_created(args.output.output, &cluster)
 }
 
-/// The server makes a registration token by itself, in a moment.
+/// Waits for the registration token that the server creates by itself, and returns its command.
 async fn registration_command(api: &Api, cluster: &str) -> Result<String, CliError> {
     let deadline = Instant::now() + COMMAND_WITHIN;
     loop {
@@ -169,14 +172,14 @@ async fn registration_command(api: &Api, cluster: &str) -> Result<String, CliErr
         if Instant::now() >= deadline {
             let text = format!("cluster {cluster} has no registration command yet");
             return Err(CliError::new(Failure::Timeout, text)
-                .hint("\"drover inspect clusterRegistrationToken\" shows those there are"));
+                .hint("\"drover inspect clusterRegistrationToken\" shows the existing ones"));
         }
         sleep(POLL_EVERY).await;
     }
 }
 
-/// The command as the server gives it. One with an authority of its own has a second that works
-/// where nobody knows that authority.
+/// The command of a registration token. A server with its own certificate authority also has an
+/// insecure one, for machines that do not trust that authority.
 fn command_of(token: &Value, own_authority: bool) -> String {
     let insecure = text(token, "insecureCommand");
     match own_authority && !insecure.is_empty() {

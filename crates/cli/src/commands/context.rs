@@ -3,30 +3,30 @@
 use serde_json::{Value, json};
 
 use crate::api::{Api, id, text};
-use crate::args::{ContextCommand, Format};
-use crate::commands::place;
-use crate::config::{self, Chosen, Config, Context};
+use crate::args::{ContextCommand, OutputFormat};
+use crate::commands::scope;
+use crate::config::{self, Config, LoginContext, Selection};
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column};
+use crate::output::{self, TableColumn};
 
-pub const COLUMNS: &[Column] = &[
-    Column {
+pub const COLUMNS: &[TableColumn] = &[
+    TableColumn {
         heading: "CURRENT",
         cell: |context, _| if context["current"] == true { "*" } else { " " }.to_owned(),
     },
-    Column { heading: "NAME", cell: |context, _| text(context, "name").to_owned() },
-    Column { heading: "SERVER", cell: |context, _| text(context, "server").to_owned() },
-    Column { heading: "USER", cell: |context, _| user(context) },
-    Column { heading: "CLUSTER", cell: |context, _| chosen(context, "cluster") },
-    Column { heading: "PROJECT", cell: |context, _| chosen(context, "project") },
+    TableColumn { heading: "NAME", cell: |context, _| text(context, "name").to_owned() },
+    TableColumn { heading: "SERVER", cell: |context, _| text(context, "server").to_owned() },
+    TableColumn { heading: "USER", cell: |context, _| user(context) },
+    TableColumn { heading: "CLUSTER", cell: |context, _| chosen(context, "cluster") },
+    TableColumn { heading: "PROJECT", cell: |context, _| chosen(context, "project") },
 ];
 
-const ROWS: &[Column] = &[
-    Column { heading: "Name", cell: |context, _| text(context, "name").to_owned() },
-    Column { heading: "Server", cell: |context, _| text(context, "server").to_owned() },
-    Column { heading: "User", cell: |context, _| user(context) },
-    Column { heading: "Cluster", cell: |context, _| chosen(context, "cluster") },
-    Column { heading: "Project", cell: |context, _| chosen(context, "project") },
+const ROWS: &[TableColumn] = &[
+    TableColumn { heading: "Name", cell: |context, _| text(context, "name").to_owned() },
+    TableColumn { heading: "Server", cell: |context, _| text(context, "server").to_owned() },
+    TableColumn { heading: "User", cell: |context, _| user(context) },
+    TableColumn { heading: "Cluster", cell: |context, _| chosen(context, "cluster") },
+    TableColumn { heading: "Project", cell: |context, _| chosen(context, "project") },
 ];
 
 fn user(context: &Value) -> String {
@@ -44,9 +44,9 @@ fn chosen(context: &Value, field: &str) -> String {
     }
 }
 
-/// Without the token.
-pub fn shown(name: &str, context: &Context, current: bool) -> Value {
-    let place = |chosen: &Chosen| match chosen.is_none() {
+/// The JSON of a context, without the token.
+pub fn context_json(name: &str, context: &LoginContext, current: bool) -> Value {
+    let scope = |chosen: &Selection| match chosen.is_none() {
         true => Value::Null,
         false => json!({"id": chosen.id, "name": chosen.name}),
     };
@@ -56,8 +56,8 @@ pub fn shown(name: &str, context: &Context, current: bool) -> Value {
         "server": context.server,
         "user": context.login.user,
         "username": context.login.username,
-        "cluster": place(&context.cluster),
-        "project": place(&context.project),
+        "cluster": scope(&context.cluster),
+        "project": scope(&context.project),
     })
 }
 
@@ -66,7 +66,7 @@ pub async fn run(command: ContextCommand) -> Result<(), CliError> {
         ContextCommand::Ls { output } => list(output),
         ContextCommand::Current { output } => {
             let api = Api::open(output.server.name())?;
-            output::one(output.output, ROWS, &shown(api.name(), api.context(), true))
+            output::one(output.output, ROWS, &context_json(api.name(), api.context(), true))
         }
         ContextCommand::Use { name, cluster, project, clear } => {
             choose(name, cluster.as_deref(), project.as_deref(), clear).await
@@ -75,12 +75,12 @@ pub async fn run(command: ContextCommand) -> Result<(), CliError> {
     }
 }
 
-fn list(format: Format) -> Result<(), CliError> {
+fn list(format: OutputFormat) -> Result<(), CliError> {
     let config = config::load(&config::path()?)?;
     let shown: Vec<Value> = config
         .contexts
         .iter()
-        .map(|(name, context)| shown(name, context, *name == config.current))
+        .map(|(name, context)| context_json(name, context, *name == config.current))
         .collect();
     output::list(format, COLUMNS, &shown)
 }
@@ -94,7 +94,7 @@ async fn choose(
     let path = config::path()?;
     let mut config = config::load(&path)?;
     if name.is_none() && cluster.is_none() && project.is_none() && !clear {
-        return Err(CliError::usage("nothing to choose is given")
+        return Err(CliError::usage("no login, cluster or project is given")
             .hint(format!("name a login ({}), or give --cluster or --project", names(&config))));
     }
     let name = name.unwrap_or_else(|| config.current.clone());
@@ -105,39 +105,42 @@ async fn choose(
     };
     let mut context = context.clone();
     if clear {
-        (context.cluster, context.project) = (Chosen::default(), Chosen::default());
+        (context.cluster, context.project) = (Selection::default(), Selection::default());
     } else if cluster.is_some() || project.is_some() {
-        (context.cluster, context.project) = look_up(&name, &context, cluster, project).await?;
+        (context.cluster, context.project) =
+            resolve_scope(&name, &context, cluster, project).await?;
     }
-    let said = place_text(&context);
+    let scope_note = scope_text(&context);
     config.contexts.insert(name.clone(), context);
     config.current.clone_from(&name);
     config::save(&path, &config)?;
-    tell!("commands now use {name}{said}");
+    notify!("commands now use {name}{scope_note}");
     Ok(())
 }
 
-/// A context keeps what is there, so that a wrong name is told now.
-async fn look_up(
+/// Resolves a cluster and a project, so that a wrong name is an error now and not when it is used.
+async fn resolve_scope(
     name: &str,
-    context: &Context,
+    context: &LoginContext,
     cluster: Option<&str>,
     project: Option<&str>,
-) -> Result<(Chosen, Chosen), CliError> {
+) -> Result<(Selection, Selection), CliError> {
     if context.login.token.is_empty() {
         let text = format!("not logged in to \"{name}\"");
         return Err(CliError::new(Failure::Unauthenticated, text)
             .hint(format!("run \"drover login {}\"", context.server)));
     }
     let api = Api::new(name, context.clone())?;
-    let (cluster, project) = place::cluster_and_project(&api, cluster, project).await?;
-    let chosen =
-        |found: &Value| Chosen { id: id(found).to_owned(), name: text(found, "name").to_owned() };
+    let (cluster, project) = scope::cluster_and_project(&api, cluster, project).await?;
+    let chosen = |found: &Value| Selection {
+        id: id(found).to_owned(),
+        name: text(found, "name").to_owned(),
+    };
     Ok((chosen(&cluster), project.as_ref().map(chosen).unwrap_or_default()))
 }
 
-fn place_text(context: &Context) -> String {
-    let part = |word: &str, chosen: &Chosen| match chosen.is_none() {
+fn scope_text(context: &LoginContext) -> String {
+    let part = |word: &str, chosen: &Selection| match chosen.is_none() {
         true => String::new(),
         false => format!(", {word} {} ({})", chosen.name, chosen.id),
     };
@@ -170,6 +173,6 @@ fn remove(name: &str) -> Result<(), CliError> {
         config.current.clear();
     }
     config::save(&path, &config)?;
-    tell!("forgot {name}");
+    notify!("forgot {name}");
     Ok(())
 }

@@ -1,8 +1,8 @@
-//! `drover credential`: what kubectl asks for a credential when a kubeconfig says so.
+//! `drover credential`: the credential plugin of kubectl for kubeconfigs made with `--exec`.
 //!
-//! A credential is a token for one cluster that holds for an hour. It is kept in
-//! `$HOME/.drover/credentials` and renewed with the login shortly before it ends, so a kubeconfig
-//! works as long as the login does, and holds no secret itself.
+//! A credential is a token for one cluster that is valid for an hour. It is stored in
+//! `$HOME/.drover/credentials` and renewed with the login shortly before it expires. So a
+//! kubeconfig works as long as the login, and contains no secret.
 
 use std::fs::{DirBuilder, File, OpenOptions};
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt};
@@ -20,27 +20,28 @@ use crate::config;
 use crate::error::{CliError, Failure};
 use crate::output;
 
-/// What kubectl and we speak; also what its kubeconfig names.
+/// The version of the plugin API that this command implements and its kubeconfigs name.
 const API_VERSION: &str = "client.authentication.k8s.io/v1";
-/// The variable in which kubectl says what it speaks.
+/// The variable in which kubectl passes its version of the plugin API.
 const EXEC_INFO_VARIABLE: &str = "KUBERNETES_EXEC_INFO";
-/// A credential is renewed this long before its end, or for short ones a fifth of its life.
+/// A credential is renewed this long before it expires; a short one after four fifths of its
+/// lifetime.
 const RENEW_BEFORE: Duration = Duration::from_secs(300);
-/// The shortest life that may be asked for.
+/// The shortest lifetime that may be requested.
 const TTL_MIN: Duration = Duration::from_secs(60);
 
-/// A credential as it is kept.
+/// A stored credential.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Credential {
-    /// Name of the context that it was made with.
+    /// Name of the context that it was created with.
     context: String,
     server: String,
     /// Id of the user.
     user: String,
     cluster: String,
     token: String,
-    /// Until then it is given away.
+    /// From then on it is renewed and not used any more.
     renew_at: Timestamp,
 }
 
@@ -59,7 +60,7 @@ impl Credential {
     }
 }
 
-/// The user of a kubeconfig that asks this command.
+/// The user entry of a kubeconfig that runs this command.
 pub fn plugin(context: &str, cluster: &str) -> Result<Value, CliError> {
     Ok(json!({"exec": {
         "apiVersion": API_VERSION,
@@ -71,7 +72,7 @@ pub fn plugin(context: &str, cluster: &str) -> Result<Value, CliError> {
     }}))
 }
 
-/// The bare name where the search path leads to this very program, else its whole path.
+/// The bare name if `PATH` leads to this program, else its absolute path.
 fn own_command() -> Result<String, CliError> {
     let own = std::env::current_exe()?;
     let name = own.file_name().unwrap_or_default().to_owned();
@@ -80,24 +81,24 @@ fn own_command() -> Result<String, CliError> {
     let same = found.and_then(|found| found.canonicalize().ok()) == own.canonicalize().ok();
     let command = if same { PathBuf::from(name) } else { own };
     command.into_os_string().into_string().map_err(|path| {
-        let text = format!("the path of this program, {}, is no text", path.display());
+        let text = format!("the path of this program, {}, is not UTF-8", path.display());
         CliError::new(Failure::Other, text).hint("install it under another name")
     })
 }
 
 pub async fn run(args: CredentialArgs) -> Result<(), CliError> {
-    speaks(std::env::var(EXEC_INFO_VARIABLE).ok().as_deref())?;
+    check_api_version(std::env::var(EXEC_INFO_VARIABLE).ok().as_deref())?;
     if args.ttl < TTL_MIN {
         let text = format!("--ttl must be at least {} s", TTL_MIN.as_secs());
         return Err(CliError::usage(text).hint("leave it out for an hour"));
     }
     let api = Api::open(args.server.name())?;
     let path = path_of(&folder()?, api.name(), api.url(), &args.cluster);
-    // Programs that start together share one credential.
+    // Programs that start at the same time share one credential.
     let _lock = lock(&path)?;
-    let kept = read(&path).filter(|kept| kept.is_of(&api, &args.cluster));
-    let credential = match kept.filter(|kept| kept.renew_at > Timestamp::now()) {
-        Some(kept) => kept,
+    let stored = read(&path).filter(|stored| stored.is_of(&api, &args.cluster));
+    let credential = match stored.filter(|stored| stored.renew_at > Timestamp::now()) {
+        Some(stored) => stored,
         None => {
             let made = make(&api, &args.cluster, args.ttl).await?;
             let text = serde_json::to_string(&made).expect("plain text serialises");
@@ -107,7 +108,7 @@ pub async fn run(args: CredentialArgs) -> Result<(), CliError> {
     };
     let ends = credential.renew_at;
     let ends = ends.round(jiff::Unit::Second).unwrap_or(ends);
-    let answer = json!({
+    let response = json!({
         "apiVersion": API_VERSION,
         "kind": "ExecCredential",
         "status": {
@@ -115,17 +116,19 @@ pub async fn run(args: CredentialArgs) -> Result<(), CliError> {
             "expirationTimestamp": ends.to_string(),
         },
     });
-    output::write(&answer.to_string())
+    output::write(&response.to_string())
 }
 
-/// Whether kubectl speaks what we do. Without a word of it a person may be looking.
-fn speaks(exec_info: Option<&str>) -> Result<(), CliError> {
+/// Refuses another version of the plugin API. Without the variable, a user runs the command.
+fn check_api_version(exec_info: Option<&str>) -> Result<(), CliError> {
     let Some(info) = exec_info.filter(|info| !info.is_empty()) else { return Ok(()) };
     let info: Value = serde_json::from_str(info).unwrap_or_default();
     match text(&info, "apiVersion") {
         API_VERSION => Ok(()),
         other => {
-            let text = format!("kubectl asks for \"{other}\", and this is \"{API_VERSION}\"");
+            let text = format!(
+                "kubectl requests \"{other}\", and this command implements \"{API_VERSION}\""
+            );
             Err(CliError::new(Failure::Other, text)
                 .hint("make the kubeconfig again: drover cluster kubeconfig CLUSTER --exec"))
         }
@@ -142,7 +145,7 @@ async fn make(api: &Api, cluster: &str, ttl: Duration) -> Result<Credential, Cli
     let token = api.create("tokens", &body, &what).await?;
     let (key, life) = (text(&token, "token"), life_of(&token).unwrap_or(ttl));
     if key.is_empty() {
-        let text = format!("{what}: the answer has no token");
+        let text = format!("{what}: the response has no token");
         return Err(CliError::new(Failure::Other, text)
             .hint("check that the URL of the login is that of a Drover server"));
     }
@@ -152,14 +155,15 @@ async fn make(api: &Api, cluster: &str, ttl: Duration) -> Result<Credential, Cli
         user: api.login().user.clone(),
         cluster: cluster.to_owned(),
         token: key.to_owned(),
-        // The server says how long; that may be for ever.
+        // The server decides the lifetime, which may be unlimited.
         renew_at: Timestamp::now()
             .checked_add(life - RENEW_BEFORE.min(life / 5))
             .unwrap_or(Timestamp::MAX),
     })
 }
 
-/// How long a token holds, by the server's clock alone: the server may allow less than was asked.
+/// The lifetime of a token, by the server's clock alone: the server may allow less than was
+/// requested.
 fn life_of(token: &Value) -> Option<Duration> {
     let at = |field: &str| text(token, field).parse::<Timestamp>().ok();
     let millis = token["ttl"].as_u64().filter(|millis| *millis > 0).map(Duration::from_millis);
@@ -179,12 +183,12 @@ fn path_of(folder: &Path, context: &str, server: &str, cluster: &str) -> PathBuf
     folder.join(format!("{name}.json"))
 }
 
-/// One that cannot be read is made anew.
+/// Reads a stored credential. None if it cannot be read: it is created again.
 fn read(path: &Path) -> Option<Credential> {
     serde_json::from_str(&std::fs::read_to_string(path).ok()?).ok()
 }
 
-/// Held until the file is dropped.
+/// Takes the lock of a credential, which is held until the file is dropped.
 fn lock(path: &Path) -> Result<File, CliError> {
     let folder = path.parent().unwrap_or(Path::new("."));
     DirBuilder::new().recursive(true).mode(0o700).create(folder)?;
@@ -194,8 +198,8 @@ fn lock(path: &Path) -> Result<File, CliError> {
     Ok(file)
 }
 
-/// What is kept of a context, and where.
-fn kept(folder: &Path, context: &str) -> Vec<(PathBuf, Credential)> {
+/// The stored credentials of a context, with their paths.
+fn stored_credentials(folder: &Path, context: &str) -> Vec<(PathBuf, Credential)> {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let files = entries.map(|entry| entry.path());
     let files = files.filter(|path| path.extension().is_some_and(|ending| ending == "json"));
@@ -205,24 +209,24 @@ fn kept(folder: &Path, context: &str) -> Vec<(PathBuf, Credential)> {
         .collect()
 }
 
-/// Forgets the credentials of a context. They end by themselves.
+/// Deletes the stored credentials of a context. Their tokens expire by themselves.
 pub fn forget(context: &str) -> Result<(), CliError> {
-    for (path, _) in kept(&folder()?, context) {
+    for (path, _) in stored_credentials(&folder()?, context) {
         std::fs::remove_file(path)?;
     }
     Ok(())
 }
 
-/// Ends the credentials of a login, and forgets them.
+/// Revokes the credentials of a login, and deletes them.
 pub async fn revoke(api: &Api) -> Result<(), CliError> {
-    for (path, credential) in kept(&folder()?, api.name()) {
+    for (path, credential) in stored_credentials(&folder()?, api.name()) {
         if credential.renew_at > Timestamp::now() && credential.server == api.url() {
             let name = credential.token_name();
             let path = format!("/v3/tokens/{}", encode(name));
             let what = format!("ending credential \"{name}\"");
-            // The login may not hold any more; then they end by themselves.
+            // The login may have expired; then they expire by themselves.
             if let Err(error) = api.call(http::Method::DELETE, &path, None, &what).await {
-                tracing::debug!(%error, "a credential stays until its end");
+                tracing::debug!(%error, "a credential stays valid until it expires");
             }
         }
         std::fs::remove_file(path)?;
@@ -246,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn the_servers_clock_says_how_long_a_token_holds() {
+    fn the_lifetime_of_a_token_is_measured_by_the_servers_clock() {
         let token = json!({"created": "2024-01-01T00:00:00Z", "expiresAt": "2024-01-01T00:10:00Z",
                            "ttl": 3_600_000});
         assert_eq!(life_of(&token), Some(Duration::from_secs(600)));
@@ -260,7 +264,7 @@ mod tests {
     }
 
     #[test]
-    fn credentials_are_kept_by_context_and_a_broken_file_is_none() {
+    fn credentials_are_stored_by_context_and_a_broken_file_is_ignored() {
         let folder = tempfile::tempdir().unwrap();
         for (context, cluster) in [("a", "c-1"), ("a", "c-2"), ("b", "c-1")] {
             let path = path_of(folder.path(), context, "https://host", cluster);
@@ -268,19 +272,21 @@ mod tests {
             config::replace(&path, &text).unwrap();
         }
         std::fs::write(folder.path().join("broken.json"), "{").unwrap();
-        assert_eq!(kept(folder.path(), "a").len(), 2);
-        assert_eq!(kept(folder.path(), "b").len(), 1);
-        assert_eq!(kept(&folder.path().join("gone"), "a").len(), 0);
+        assert_eq!(stored_credentials(folder.path(), "a").len(), 2);
+        assert_eq!(stored_credentials(folder.path(), "b").len(), 1);
+        assert_eq!(stored_credentials(&folder.path().join("absent"), "a").len(), 0);
         assert_eq!(read(&folder.path().join("broken.json")), None);
         assert_eq!(credential("a").token_name(), "token-x");
     }
 
     #[test]
-    fn only_what_both_speak_is_answered() {
-        assert!(speaks(None).is_ok());
-        assert!(speaks(Some(r#"{"apiVersion":"client.authentication.k8s.io/v1"}"#)).is_ok());
+    fn other_versions_of_the_plugin_api_are_refused() {
+        assert!(check_api_version(None).is_ok());
+        assert!(
+            check_api_version(Some(r#"{"apiVersion":"client.authentication.k8s.io/v1"}"#)).is_ok()
+        );
         for odd in [r#"{"apiVersion":"client.authentication.k8s.io/v1beta1"}"#, "{", "7"] {
-            assert!(speaks(Some(odd)).is_err(), "{odd}");
+            assert!(check_api_version(Some(odd)).is_err(), "{odd}");
         }
     }
 }

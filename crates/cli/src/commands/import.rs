@@ -1,7 +1,7 @@
 //! `drover cluster import`: from a kubeconfig to an active cluster, with a live checklist.
 //!
-//! Everything that can be refused beforehand is tried before the cluster object exists, so that a
-//! wrong file leaves nothing behind.
+//! Everything that can be checked beforehand is checked before the cluster object is created, so
+//! that a wrong file leaves nothing behind.
 
 mod agent_watch;
 mod diagnosis;
@@ -20,17 +20,17 @@ use crate::checklist::Checklist;
 use crate::error::{CliError, Failure};
 use crate::{apply, output};
 use agent_watch::AgentWatch;
-use diagnosis::{Progress, Step, Trouble};
+use diagnosis::{AgentStep, Progress, Trouble};
 use occupancy::Intent;
 
-/// Between two looks at the cluster object.
+/// Poll interval of the cluster object.
 const POLL_EVERY: Duration = Duration::from_millis(100);
-/// The server makes a registration token by itself; after this one is asked for.
+/// The server creates a registration token by itself. After this time, one is requested.
 const TOKEN_BY_ITSELF_WITHIN: Duration = Duration::from_secs(2);
 
-/// Where the server says what the user may do.
+/// Path of access reviews: what the user may do.
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-/// Annotation of an entry that takes a clone.
+/// Annotation of an entry for a clone.
 const AS_NEW: &str = api_management::keys::IMPORT_AS_NEW;
 
 type Steps = Checklist<std::io::Stderr>;
@@ -40,7 +40,7 @@ pub async fn import(args: ImportArgs) -> Result<(), CliError> {
     let import = Import { api: &api, args: &args, deadline: Instant::now() + args.timeout };
     let mut steps = Checklist::on_stderr();
     match import.run(&mut steps).await {
-        Ok(cluster) => output::made(args.output.output, &cluster),
+        Ok(cluster) => output::print_created(args.output.output, &cluster),
         Err(error) => {
             let step = steps.current().to_owned();
             steps.fail();
@@ -56,7 +56,7 @@ struct Import<'a> {
 }
 
 impl Import<'_> {
-    /// The step that fails stays the current one of the checklist.
+    /// Runs the import. A failed step stays the current one of the checklist.
     async fn run(&self, steps: &mut Steps) -> Result<Value, CliError> {
         steps.begin("cluster reached with the kubeconfig");
         let (target, url) =
@@ -79,9 +79,9 @@ impl Import<'_> {
 
         steps.begin("agent manifest applied");
         let applied = self.apply_manifest(&id, &target, steps).await;
-        applied.map_err(|error| self.with_way_on(error))?;
+        applied.map_err(|error| self.with_resume_hint(error))?;
         let followed = self.follow(&id, &target, steps).await;
-        followed.map_err(|error| self.with_way_on(error))
+        followed.map_err(|error| self.with_resume_hint(error))
     }
 
     fn intent(&self) -> Intent {
@@ -93,16 +93,16 @@ impl Import<'_> {
         }
     }
 
-    /// The cluster object stays: says how to go on from there.
-    fn with_way_on(&self, error: CliError) -> CliError {
+    /// Adds to the hint how to resume the import or undo it: the cluster object stays.
+    fn with_resume_hint(&self, error: CliError) -> CliError {
         let (name, file) = (&self.args.name, self.args.kubeconfig.display());
-        let way_on = format!(
-            "to go on: drover cluster import {name} --kubeconfig {file} --resume; to undo: drover \
+        let resume_hint = format!(
+            "to continue: drover cluster import {name} --kubeconfig {file} --resume; to undo: drover \
              cluster rm {name}"
         );
         let hint = match &error.hint {
-            Some(hint) => format!("{hint}\n{way_on}"),
-            None => way_on,
+            Some(hint) => format!("{hint}\n{resume_hint}"),
+            None => resume_hint,
         };
         error.hint(hint)
     }
@@ -111,16 +111,16 @@ impl Import<'_> {
     async fn cluster_object(&self) -> Result<Value, CliError> {
         let name = self.args.name.as_str();
         if self.args.adopt {
-            return self.adopted().await;
+            return self.cluster_to_adopt().await;
         }
         let known = self.api.list("clusters", &[("name", name)]).await?;
         if let Some(cluster) = known.into_iter().next() {
             if self.args.resume {
-                return self.resumed(cluster).await;
+                return self.resume_entry(cluster).await;
             }
             let text = format!("the name \"{name}\" is taken by cluster {}", text(&cluster, "id"));
             return Err(CliError::new(Failure::Conflict, text).hint(
-                "choose another name; if its import did not finish, go on with it by --resume",
+                "choose another name; if its import did not finish, continue it with --resume",
             ));
         }
         let labels = self.args.labels.iter().map(|(k, v)| (k.clone(), v.clone().into()));
@@ -142,8 +142,8 @@ impl Import<'_> {
         })
     }
 
-    /// The entry that gets a new agent. That it is of this cluster has been checked.
-    async fn adopted(&self) -> Result<Value, CliError> {
+    /// The entry that gets a new agent. It has been checked that it is of this cluster.
+    async fn cluster_to_adopt(&self) -> Result<Value, CliError> {
         let cluster = self.api.resolve(&api::CLUSTER, &self.args.name).await?;
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1",
@@ -155,7 +155,7 @@ impl Import<'_> {
                 "verb": "update",
             }},
         });
-        let what = "asking whether you may update the cluster";
+        let what = "checking whether you may update the cluster";
         let answer = self.api.call(http::Method::POST, REVIEWS, Some(&review), what).await?;
         if answer["status"]["allowed"] == true {
             return Ok(cluster);
@@ -167,8 +167,8 @@ impl Import<'_> {
         Err(CliError::new(Failure::Forbidden, text).hint("ask its owner or an administrator"))
     }
 
-    /// An entry whose import goes on, with `--as-new` as that of a clone.
-    async fn resumed(&self, cluster: Value) -> Result<Value, CliError> {
+    /// Resumes the import of an entry, with `--as-new` as a clone.
+    async fn resume_entry(&self, cluster: Value) -> Result<Value, CliError> {
         let mut annotations = cluster["annotations"].as_object().cloned().unwrap_or_default();
         if !self.args.as_new || annotations.get(AS_NEW).is_some_and(|value| value == "true") {
             return Ok(cluster);
@@ -196,84 +196,85 @@ impl Import<'_> {
         Ok(())
     }
 
-    /// Waits for a registration token that knows its manifest; asks for one when none comes.
+    /// Waits for a registration token with a manifest; requests one if the server creates none.
     async fn manifest_path(&self, id: &str, steps: &mut Steps) -> Result<String, CliError> {
         let plural = "clusterregistrationtokens";
         let started = Instant::now();
-        let mut asked = false;
+        let mut requested = false;
         loop {
             let tokens = self.api.list(plural, &[("clusterId", id)]).await?;
             let usable = tokens.iter().find(|token| is_usable(token));
             if let Some(token) = usable {
                 return Ok(path_of(text(token, "manifestUrl")));
             }
-            if !asked && started.elapsed() > TOKEN_BY_ITSELF_WITHIN {
-                asked = true;
+            if !requested && started.elapsed() > TOKEN_BY_ITSELF_WITHIN {
+                requested = true;
                 let body = json!({"clusterId": id});
                 self.api.create(plural, &body, "creating a registration token").await?;
             }
             steps.detail("waiting for a registration token");
-            self.pause("the server made no registration token").await?;
+            self.pause("the server created no registration token").await?;
         }
     }
 
-    /// The rest happens by itself: watch it come true.
+    /// Waits until the agent is connected, the nodes are seen and the cluster is active.
     async fn follow(
         &self,
         id: &str,
         target: &kube::Client,
         steps: &mut Steps,
     ) -> Result<Value, CliError> {
-        let mut cluster = self.connected(id, target, steps).await?;
+        let mut cluster = self.wait_for_agent(id, target, steps).await?;
         let has_nodes = target::has_nodes(target).await;
         for phase in [Phase::NodesSeen, Phase::Active] {
             steps.begin(phase.title());
             loop {
-                if let Some(result) = phase.reached(&cluster, has_nodes) {
+                if let Some(result) = phase.completion(&cluster, has_nodes) {
                     steps.done(&result);
                     break;
                 }
                 steps.detail(text(&cluster, "transitioningMessage"));
                 self.pause(text(&cluster, "transitioningMessage")).await?;
-                cluster = self.look(id, steps).await?.unwrap_or(cluster);
+                cluster = self.poll_cluster(id, steps).await?.unwrap_or(cluster);
             }
         }
         Ok(cluster)
     }
 
-    /// Until the server has the agent. Until then only the cluster itself knows how its pod is.
-    async fn connected(
+    /// Waits until the agent is connected. Until then, only the cluster itself has the status of
+    /// its pod.
+    async fn wait_for_agent(
         &self,
         id: &str,
         target: &kube::Client,
         steps: &mut Steps,
     ) -> Result<Value, CliError> {
         let watch = AgentWatch::begin(target.clone());
-        let mut current = Step::default();
+        let mut current = AgentStep::default();
         steps.begin(current.title());
         loop {
-            let cluster = self.look(id, steps).await?.unwrap_or_default();
-            if Phase::Connected.reached(&cluster, None).is_some() {
-                advance(&mut current, Step::Connected, steps);
+            let cluster = self.poll_cluster(id, steps).await?.unwrap_or_default();
+            if Phase::Connected.completion(&cluster, None).is_some() {
+                advance(&mut current, AgentStep::Connected, steps);
                 steps.done("");
                 return Ok(cluster);
             }
             let Progress { step, trouble } = watch.progress();
             advance(&mut current, step, steps);
             let trouble = trouble.unwrap_or_else(|| Trouble {
-                what: what_is_awaited(&cluster).to_owned(),
+                what: awaited_text(&cluster).to_owned(),
                 next: String::new(),
             });
             steps.detail(&trouble.to_string());
             self.pause(&trouble.what).await.map_err(|error| {
-                let said = !trouble.next.is_empty();
-                error.hint(if said { trouble.next } else { self.agent_hint() })
+                let has_next = !trouble.next.is_empty();
+                error.hint(if has_next { trouble.next } else { self.agent_hint() })
             })?;
         }
     }
 
-    /// The cluster object as it is now; none while the server does not answer.
-    async fn look(&self, id: &str, steps: &mut Steps) -> Result<Option<Value>, CliError> {
+    /// Reads the cluster object; none while the server does not respond.
+    async fn poll_cluster(&self, id: &str, steps: &mut Steps) -> Result<Option<Value>, CliError> {
         match self.api.get("clusters", id, "watching the cluster").await {
             Ok(cluster) => Ok(Some(cluster)),
             Err(error) if error.failure == Failure::Unreachable => {
@@ -286,7 +287,7 @@ impl Import<'_> {
 
     fn agent_hint(&self) -> String {
         format!(
-            "look at the agent: kubectl --kubeconfig {} -n {} describe pods, and its logs; it \
+            "check the agent: kubectl --kubeconfig {} -n {} describe pods, and its logs; it \
              must reach {}",
             self.args.kubeconfig.display(),
             target::AGENT_NAMESPACE,
@@ -294,7 +295,7 @@ impl Import<'_> {
         )
     }
 
-    /// Rests, or says that time is up. `why`: what was last known.
+    /// Sleeps for the poll interval. A timeout after the deadline; `why`: the last known reason.
     async fn pause(&self, why: &str) -> Result<(), CliError> {
         if Instant::now() >= self.deadline {
             let why = if why.is_empty() { String::new() } else { format!(": {why}") };
@@ -306,8 +307,8 @@ impl Import<'_> {
     }
 }
 
-/// Ends the steps before `to`. Those that came true stay so, also when a pod is made anew.
-fn advance(current: &mut Step, to: Step, steps: &mut Steps) {
+/// Completes the steps before `to`. Completed steps stay so, even if a pod is replaced.
+fn advance(current: &mut AgentStep, to: AgentStep, steps: &mut Steps) {
     while *current < to {
         steps.done("");
         *current = current.next();
@@ -315,12 +316,12 @@ fn advance(current: &mut Step, to: Step, steps: &mut Steps) {
     }
 }
 
-/// Not used by an agent yet, as far as the server says, and with a manifest.
+/// Whether a token has a manifest, and no agent has used it yet.
 fn is_usable(token: &Value) -> bool {
     !text(token, "manifestUrl").is_empty() && text(token, "usedAt").is_empty()
 }
 
-/// What an import waits for, in order.
+/// The phases that an import waits for, in order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
     Connected,
@@ -336,12 +337,12 @@ impl Phase {
             Self::Active => "cluster active",
         }
     }
-    /// What to say once it came true. An active cluster has passed all phases but for nodes that are
-    /// there (`has_nodes`, where that is known) and not counted yet.
-    fn reached(self, cluster: &Value, has_nodes: Option<bool>) -> Option<String> {
+    /// The text of a completed phase; none while it is not complete. An active cluster has
+    /// completed all phases, unless it has nodes (`has_nodes`, if known) that are not counted yet.
+    fn completion(self, cluster: &Value, has_nodes: Option<bool>) -> Option<String> {
         let nodes = cluster["nodeCount"].as_i64().unwrap_or_default();
         let active = text(cluster, "state") == api_management::state::ACTIVE;
-        let reached = match self {
+        let is_reached = match self {
             Self::Connected => is_true(cluster, api_management::cluster::CONNECTED),
             Self::NodesSeen if nodes > 0 => return Some(nodes.to_string()),
             Self::NodesSeen if has_nodes == Some(true) => return None,
@@ -349,12 +350,13 @@ impl Phase {
             Self::NodesSeen => false,
             Self::Active => active,
         };
-        (reached || active).then(String::new)
+        (is_reached || active).then(String::new)
     }
 }
 
-/// What the server says it waits for, without its advice to apply the manifest: that was done.
-fn what_is_awaited(cluster: &Value) -> &str {
+/// The message of the server on what it waits for, without its advice to apply the manifest, which
+/// this command has done.
+fn awaited_text(cluster: &Value) -> &str {
     let message = text(cluster, "transitioningMessage");
     let mut conditions = cluster["conditions"].as_array().into_iter().flatten();
     let is_advice = conditions.any(|condition| {
@@ -376,7 +378,8 @@ mod tests {
     #[test]
     fn phases_are_reached_in_order_and_an_active_cluster_has_passed_them() {
         let phases = [Phase::Connected, Phase::NodesSeen, Phase::Active];
-        let reached = |cluster: &Value| phases.map(|phase| phase.reached(cluster, None).is_some());
+        let reached =
+            |cluster: &Value| phases.map(|phase| phase.completion(cluster, None).is_some());
         let pending = json!({"state": "waiting", "nodeCount": 0});
         assert_eq!(reached(&pending), [false, false, false]);
         let connected = json!({
@@ -387,28 +390,28 @@ mod tests {
     }
 
     #[test]
-    fn nodes_that_are_there_are_waited_for_even_in_an_active_cluster() {
+    fn existing_nodes_are_waited_for_even_in_an_active_cluster() {
         let cluster = |nodes: u32| json!({"state": "active", "nodeCount": nodes});
-        let reached = |nodes, has_nodes| Phase::NodesSeen.reached(&cluster(nodes), has_nodes);
-        assert_eq!(reached(0, Some(true)), None);
-        assert_eq!(reached(2, Some(true)), Some("2".to_owned()));
-        assert_eq!(reached(0, Some(false)), Some("the cluster has none".to_owned()));
+        let completion = |nodes, has_nodes| Phase::NodesSeen.completion(&cluster(nodes), has_nodes);
+        assert_eq!(completion(0, Some(true)), None);
+        assert_eq!(completion(2, Some(true)), Some("2".to_owned()));
+        assert_eq!(completion(0, Some(false)), Some("the cluster has none".to_owned()));
     }
 
     #[test]
-    fn applying_the_manifest_is_not_advised_while_the_command_does_it() {
+    fn the_advice_to_apply_the_manifest_is_not_shown() {
         let cluster = |message: &str| {
             json!({
                 "transitioningMessage": message,
                 "conditions": [{"type": "Pending", "status": "Unknown", "message": "apply it"}],
             })
         };
-        assert_eq!(what_is_awaited(&cluster("apply it")), "waiting for the cluster's agent");
-        assert_eq!(what_is_awaited(&cluster("the disk is full")), "the disk is full");
+        assert_eq!(awaited_text(&cluster("apply it")), "waiting for the cluster's agent");
+        assert_eq!(awaited_text(&cluster("the disk is full")), "the disk is full");
     }
 
     #[test]
-    fn a_used_registration_token_is_not_taken_again() {
+    fn a_used_registration_token_is_not_used_again() {
         let token = json!({"manifestUrl": "https://h/v3/import/t_c.yaml"});
         assert!(is_usable(&token));
         assert!(!is_usable(&json!({"manifestUrl": ""})));

@@ -1,17 +1,17 @@
 //! `drover inspect`: objects of any type, as the server shows them.
 
 use crate::api::{self, Api, text};
-use crate::args::{Format, InspectArgs};
+use crate::args::{InspectArgs, OutputFormat};
 use crate::effect;
 use crate::error::CliError;
-use crate::output::{self, Column, age};
+use crate::output::{self, TableColumn, age};
 use crate::types::Type;
 
-const COLUMNS: &[Column] = &[
-    Column { heading: "NAME", cell: |object, _| api::name(object).to_owned() },
-    Column { heading: "ID", cell: |object, _| text(object, "id").to_owned() },
-    Column { heading: "STATE", cell: |object, _| effect::state(object) },
-    Column { heading: "AGE", cell: |object, now| age(text(object, "created"), now) },
+const COLUMNS: &[TableColumn] = &[
+    TableColumn { heading: "NAME", cell: |object, _| api::name(object).to_owned() },
+    TableColumn { heading: "ID", cell: |object, _| text(object, "id").to_owned() },
+    TableColumn { heading: "STATE", cell: |object, _| effect::state(object) },
+    TableColumn { heading: "AGE", cell: |object, now| age(text(object, "created"), now) },
 ];
 
 pub async fn run(args: InspectArgs) -> Result<(), CliError> {
@@ -21,9 +21,9 @@ pub async fn run(args: InspectArgs) -> Result<(), CliError> {
         let objects = api.list(&kind.plural, &[]).await?;
         return output::list(args.output.unwrap_or_default(), COLUMNS, &objects);
     };
-    let object = api.resolve(&kind.named(), name).await?;
+    let object = api.resolve(&kind.as_named(), name).await?;
     effect::warn_if_none(&object, &format!("{} \"{}\"", kind.id, api::name(&object)));
-    match args.output.unwrap_or(Format::Yaml) {
+    match args.output.unwrap_or(OutputFormat::Yaml) {
         format if format.is_table() => output::list(format, COLUMNS, &[object]),
         format => output::one(format, &[], &object),
     }

@@ -1,4 +1,5 @@
-//! `drover cluster kubeconfig`: prints a kubeconfig of a cluster, or merges it into the user's own file.
+//! `drover cluster kubeconfig`: prints a kubeconfig of a cluster, or merges it into the user's own
+//! file.
 
 mod merge;
 
@@ -16,9 +17,9 @@ use crate::commands::{credential, kubectl};
 use crate::config;
 use crate::error::{CliError, Failure};
 use crate::output;
-use merge::{Entry, Merged};
+use merge::{ContextEntry, Merged};
 
-/// Backups of one second.
+/// Maximum number of backups in one second.
 const BACKUPS_MAX: u32 = 100;
 
 /// Prints the kubeconfig of a cluster, or merges it into the user's own.
@@ -42,7 +43,7 @@ pub async fn run(args: KubeconfigArgs) -> Result<(), CliError> {
         return output::print(&made);
     }
     let made: Value = serde_saphyr::from_str(&made).unwrap_or_default();
-    let entry = Entry::current_of(&made).ok_or_else(|| {
+    let entry = ContextEntry::current_of(&made).ok_or_else(|| {
         let text =
             format!("the server's kubeconfig of cluster \"{}\" has no context", args.cluster);
         CliError::new(Failure::Other, text)
@@ -71,10 +72,15 @@ fn own_file() -> Result<PathBuf, CliError> {
     })
 }
 
-/// Adds the entry to the file: a backup first, then the whole file is replaced. Says what it did, and
-/// how to undo it.
-fn merge_into(path: &Path, name: &str, entry: &Entry, set_current: bool) -> Result<(), CliError> {
-    // A link stays a link.
+/// Adds the entry to the file: writes a backup, then replaces the whole file. Reports what it did,
+/// and how to undo it.
+fn merge_into(
+    path: &Path,
+    name: &str,
+    entry: &ContextEntry,
+    set_current: bool,
+) -> Result<(), CliError> {
+    // The target of a link is replaced, not the link.
     let file = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let shown = file.display().to_string();
     let failed = |why: String| {
@@ -110,23 +116,25 @@ fn merge_into(path: &Path, name: &str, entry: &Entry, set_current: bool) -> Resu
 }
 
 fn report(file: &str, name: &str, merged: &Merged, backup: Option<&Path>) {
-    let did = if merged.was_known { "renewed" } else { "added" };
-    tell!("{did} context {name} in {file}");
+    let action = if merged.was_known { "renewed" } else { "added" };
+    notify!("{action} context {name} in {file}");
     match &merged.current {
-        Some(current) if current == name => tell!("kubectl now uses it"),
-        Some(current) => tell!("kubectl still uses {current}; use it by: kubectl --context {name}"),
-        None => tell!("use it by: kubectl --context {name}"),
+        Some(current) if current == name => notify!("kubectl now uses it"),
+        Some(current) => {
+            notify!("kubectl still uses {current}; use it by: kubectl --context {name}")
+        }
+        None => notify!("use it by: kubectl --context {name}"),
     }
     match backup {
         Some(backup) => {
             let backup = backup.display();
-            tell!("the file as it was: {backup}; to undo: cp {backup} {file}");
+            notify!("the previous file: {backup}; to undo: cp {backup} {file}");
         }
-        None => tell!("the file is new; to undo: rm {file}"),
+        None => notify!("the file is new; to undo: rm {file}"),
     }
 }
 
-/// Keeps the file as it was beside it, for its owner only.
+/// Writes the previous content to a file beside it, readable by its owner only.
 fn back_up(file: &Path, before: &str) -> Result<PathBuf, CliError> {
     let now = Timestamp::now().strftime("%Y%m%dT%H%M%SZ").to_string();
     let base = format!("{}.drover-backup-{now}", file.display());

@@ -1,7 +1,8 @@
-//! `drover kubectl`, `logs`, `exec`, `events`, `cluster shell`: programs that are given a kubeconfig for a cluster.
+//! `drover kubectl`, `logs`, `exec`, `events`, `cluster shell`: programs that run with a kubeconfig
+//! for a cluster.
 //!
-//! The kubeconfig carries the login's own token, lives in a file that only its owner can read, and
-//! is gone when the program ends.
+//! The kubeconfig contains the login's own token, is a file that only its owner can read, and is
+//! deleted when the program ends.
 
 use std::ffi::{OsStr, OsString};
 use std::io::Write;
@@ -17,18 +18,19 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::api::{self, Api, text};
 use crate::args::KubectlArgs;
-use crate::commands::place;
+use crate::commands::scope;
 use crate::error::{CliError, Failure};
 
 /// Names the program to run in place of `kubectl`.
 const PROGRAM_VARIABLE: &str = "DROVER_KUBECTL";
-/// What shells report for a program that a signal ended: this and the signal's number.
+/// Exit code of shells for a program that a signal ended: this plus the signal's number.
 const SIGNAL_EXIT_BASE: i32 = 128;
 
-/// Commands of ours that run kubectl: itself, then those that are also commands of it.
+/// Commands of Drover that run kubectl: `kubectl` itself, then those that are also commands of
+/// kubectl.
 pub const COMMANDS: [&str; 4] = ["kubectl", "logs", "exec", "events"];
 
-/// `command`: of kubectl, before the arguments.
+/// Runs kubectl. `command`: a command of kubectl before the arguments.
 pub async fn run(command: Option<&str>, args: KubectlArgs) -> Result<ExitCode, CliError> {
     let (file, _) = kubeconfig_file(args.cluster.name(), args.server.name()).await?;
     let given: Vec<OsString> = command.map(OsString::from).into_iter().chain(args.args).collect();
@@ -42,7 +44,7 @@ fn program() -> OsString {
     named.unwrap_or_else(|| OsString::from("kubectl"))
 }
 
-/// What kubectl offers for the last of `words`, each with what it says beside it.
+/// kubectl's completions for the last of `words`, each with its description.
 pub async fn completions(
     cluster: Option<&str>,
     server: Option<&str>,
@@ -52,9 +54,9 @@ pub async fn completions(
     let mut command = Command::new(program());
     command.arg("__complete").args(words).env("KUBECONFIG", file.path());
     let output = command.kill_on_drop(true).output().await?;
-    let said = String::from_utf8_lossy(&output.stdout);
-    // The line that begins with a colon says how to go on.
-    let offers = said.lines().filter(|line| !line.starts_with(':'));
+    let printed = String::from_utf8_lossy(&output.stdout);
+    // The line that begins with a colon is a directive for the shell.
+    let offers = printed.lines().filter(|line| !line.starts_with(':'));
     let pair = |line: &str| {
         let (name, help) = line.split_once('\t').unwrap_or((line, ""));
         (name.to_owned(), help.to_owned())
@@ -66,27 +68,27 @@ pub async fn shell(cluster: &str, server: Option<&str>) -> Result<ExitCode, CliE
     let (file, name) = kubeconfig_file(Some(cluster), server).await?;
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());
     let shell = shell.unwrap_or_else(|| OsString::from("/bin/sh"));
-    tell!("KUBECONFIG names a kubeconfig of cluster \"{}\" until you leave this shell", name);
+    notify!("KUBECONFIG names a kubeconfig of cluster \"{}\" until you leave this shell", name);
     run_program(&shell, &[], &file).await
 }
 
-/// The file, and the name of the cluster.
+/// Writes the kubeconfig. Returns the file, and the name of the cluster.
 async fn kubeconfig_file(
     cluster: Option<&str>,
     server: Option<&str>,
 ) -> Result<(NamedTempFile, String), CliError> {
     let api = Api::open(server)?;
-    let cluster = place::cluster(&api, cluster).await?;
+    let cluster = scope::cluster(&api, cluster).await?;
     let user = json!({"token": api.login().token});
     let config = kubeconfig(api.url(), &api.login().ca_cert, &cluster, &user);
-    // Made with mode 0600.
+    // Created with mode 0600.
     let mut file = tempfile::Builder::new().prefix("drover-").suffix(".kubeconfig").tempfile()?;
     file.write_all(config.to_string().as_bytes())?;
     file.flush()?;
     Ok((file, api::name(&cluster).to_owned()))
 }
 
-/// JSON, which every reader of YAML takes. `user`: what proves who one is.
+/// A kubeconfig as JSON, which is also YAML. `user`: its credentials.
 pub fn kubeconfig(url: &str, ca_cert: &str, cluster: &Value, user: &Value) -> Value {
     let name = api::name(cluster);
     let mut server = json!({"server": format!("{url}/k8s/clusters/{}", text(cluster, "id"))});
@@ -104,8 +106,8 @@ pub fn kubeconfig(url: &str, ca_cert: &str, cluster: &Value, user: &Value) -> Va
     })
 }
 
-/// Runs to the end. Signals from the terminal reach the program by themselves; this one waits for
-/// it, so that the file is removed.
+/// Runs a program to its end. Signals from the terminal reach it directly; this process ignores
+/// them and waits, so that the file is removed.
 async fn run_program(
     program: &OsStr,
     args: &[OsString],

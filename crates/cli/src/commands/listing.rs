@@ -1,4 +1,4 @@
-//! What all `ls` commands have in common: the formats, `--quiet` and `--watch`.
+//! The common part of all `ls` commands: formats, `--quiet` and `--watch`.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -7,11 +7,11 @@ use serde_json::Value;
 use tokio::time::sleep;
 
 use crate::api::{self, id};
-use crate::args::{Format, ListArgs};
+use crate::args::{ListArgs, OutputFormat};
 use crate::error::{CliError, Failure};
 use crate::output::{self, Columns, Printer};
 
-/// Between two reads of a list that is watched.
+/// Poll interval of `--watch`.
 const WATCH_EVERY: Duration = Duration::from_secs(1);
 
 /// Prints what `read` returns, with `--watch` until the process or the reader of stdout ends.
@@ -29,9 +29,10 @@ pub async fn show(
     }
 }
 
-/// Prints a list, and then each object that is new or shown differently; says which are gone.
+/// Prints a list, then each object that is new or displayed differently, and the names of deleted
+/// ones.
 async fn watch(
-    format: Format,
+    format: OutputFormat,
     columns: Columns,
     first: Vec<Value>,
     read: impl AsyncFn() -> Result<Vec<Value>, CliError>,
@@ -39,23 +40,24 @@ async fn watch(
     let mut printer = Printer::new(format, columns);
     let mut seen = Seen::default();
     let mut is_reachable = true;
-    let mut is_read = printer.print(&seen.changes(first, |item| printer.shown(item)).changed)?;
+    let mut is_read =
+        printer.print(&seen.changes(first, |item| printer.displayed_value(item)).changed)?;
     while is_read {
         sleep(WATCH_EVERY).await;
         let now = match read().await {
             Ok(now) => now,
             Err(error) if error.failure == Failure::Unreachable => {
                 if std::mem::take(&mut is_reachable) {
-                    tell!("warning: {error}; trying again");
+                    notify!("warning: {error}; trying again");
                 }
                 continue;
             }
             Err(error) => return Err(error),
         };
         is_reachable = true;
-        let changes = seen.changes(now, |item| printer.shown(item));
+        let changes = seen.changes(now, |item| printer.displayed_value(item));
         for name in &changes.removed {
-            tell!("deleted: {name}");
+            notify!("deleted: {name}");
         }
         if !changes.changed.is_empty() {
             is_read = printer.print(&changes.changed)?;
@@ -64,7 +66,7 @@ async fn watch(
     Ok(())
 }
 
-/// The objects of the last read: by id, their names and what was shown of them.
+/// The objects of the last read by id: their names and displayed values.
 #[derive(Default)]
 struct Seen(BTreeMap<String, (String, Value)>);
 

@@ -1,8 +1,8 @@
 //! `drover login`, `drover logout`.
 //!
-//! A server whose certificate authority is not known is looked at once without trust: it says which
-//! authority it has, the person compares the fingerprint, and only then anything secret is sent,
-//! over a connection that this authority vouches for.
+//! If the certificate authority of a server is unknown, one request without verification reads it,
+//! and the user compares its fingerprint. Only then are secrets sent, over a connection that this
+//! authority verifies.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use crate::api::{Api, read_authority, text};
 use crate::args::LoginArgs;
 use crate::commands::{credential, password};
-use crate::config::{self, Context, Login};
+use crate::config::{self, Login, LoginContext};
 use crate::error::{CliError, Failure};
 use crate::http::{Http, HttpError};
 use crate::prompt;
@@ -18,7 +18,7 @@ use crate::tls::{self, Trust};
 
 pub async fn login(args: LoginArgs) -> Result<(), CliError> {
     let url = config::normal_url(&args.url)?;
-    let trust = trusted(&url, &args).await?;
+    let trust = establish_trust(&url, &args).await?;
     let ca_cert = match &trust {
         Trust::Authority(pem) => pem.clone(),
         _ => String::new(),
@@ -31,12 +31,13 @@ pub async fn login(args: LoginArgs) -> Result<(), CliError> {
             (token, Some(password))
         }
     };
-    let login = identified(&url, Login { token, ca_cert, ..Login::default() }, &args, password);
-    remember(&url, login.await?, &args)
+    let login = identify(&url, Login { token, ca_cert, ..Login::default() }, &args, password);
+    store_login(&url, login.await?, &args)
 }
 
-/// With whom the token belongs to, which also proves that it holds; a password that must be changed is.
-async fn identified(
+/// Reads the user of the token, which also proves that the token is valid. Changes a password that
+/// must be changed.
+async fn identify(
     url: &str,
     mut login: Login,
     args: &LoginArgs,
@@ -44,7 +45,7 @@ async fn identified(
 ) -> Result<Login, CliError> {
     let api = |login: &Login| {
         let login = login.clone();
-        Api::new(url, Context { server: url.to_owned(), login, ..Context::default() })
+        Api::new(url, LoginContext { server: url.to_owned(), login, ..LoginContext::default() })
     };
     let as_token = api(&login)?;
     let id = login.token.split(':').next().unwrap_or_default();
@@ -52,7 +53,7 @@ async fn identified(
     text(&token, "userId").clone_into(&mut login.user);
     let user = match as_token.get("users", &login.user, "reading your user").await {
         Ok(user) => user,
-        // Not every token may read its user; the id serves in place of the name.
+        // Not every token may read its user; then the id is used as the name.
         Err(error) if matches!(error.failure, Failure::Forbidden | Failure::NotFound) => {
             Value::Null
         }
@@ -67,9 +68,9 @@ async fn identified(
     Ok(login)
 }
 
-/// As the current login, unless another is to stay that. One of the same name and server keeps its
-/// cluster and project.
-fn remember(url: &str, login: Login, args: &LoginArgs) -> Result<(), CliError> {
+/// Stores the login, as the current one unless `--keep-current` is given. A login of the same name
+/// and server keeps its cluster and project.
+fn store_login(url: &str, login: Login, args: &LoginArgs) -> Result<(), CliError> {
     let path = config::path()?;
     let mut config = config::load(&path)?;
     let name = args.name.clone().unwrap_or_else(|| config.name_for(url));
@@ -80,23 +81,23 @@ fn remember(url: &str, login: Login, args: &LoginArgs) -> Result<(), CliError> {
                 .hint("choose another --name, or forget that one by \"drover context rm\""));
         }
         Some(known) => known.clone(),
-        None => Context { server: url.to_owned(), ..Context::default() },
+        None => LoginContext { server: url.to_owned(), ..LoginContext::default() },
     };
     let user = if login.username.is_empty() { &login.user } else { &login.username }.clone();
     context.login = login;
-    // Whoever logs in again expects that nothing of before stands in the way.
+    // Credentials of the previous login must not be used any more.
     credential::forget(&name)?;
     config.contexts.insert(name.clone(), context);
     if !args.keep_current || config.current.is_empty() {
         config.current.clone_from(&name);
     }
     config::save(&path, &config)?;
-    tell!("logged in to {url} as {user}; this login is called \"{name}\"");
+    notify!("logged in to {url} as {user}; this login is called \"{name}\"");
     Ok(())
 }
 
-/// What to trust on this server, asked for where that is not known.
-async fn trusted(url: &str, args: &LoginArgs) -> Result<Trust, CliError> {
+/// Decides which certificate authority to trust for this server; prompts if it is unknown.
+async fn establish_trust(url: &str, args: &LoginArgs) -> Result<Trust, CliError> {
     if let Some(file) = &args.ca_file {
         let trust = Trust::Authority(read_authority(file)?);
         ping(url, &trust).await?;
@@ -106,21 +107,21 @@ async fn trusted(url: &str, args: &LoginArgs) -> Result<Trust, CliError> {
         let trust = Trust::Authority(pem);
         match ping(url, &trust).await {
             Err(HttpError::Untrusted(..)) => {
-                tell!("warning: {url} has another certificate authority than at your last login");
+                notify!("warning: {url} has another certificate authority than at your last login");
             }
             other => return Ok(other.map(|()| trust)?),
         }
     }
     match ping(url, &Trust::System).await {
-        Err(HttpError::Untrusted(..)) => ask_for_trust(url, args.yes).await,
+        Err(HttpError::Untrusted(..)) => confirm_authority(url, args.yes).await,
         other => Ok(other.map(|()| Trust::System)?),
     }
 }
 
-async fn ask_for_trust(url: &str, yes: bool) -> Result<Trust, CliError> {
-    let curious = Http::new(url, &Trust::Anyone, "")?;
-    let answer = curious.send(Method::GET, "/v3/settings/cacerts", None).await?;
-    let setting: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
+async fn confirm_authority(url: &str, yes: bool) -> Result<Trust, CliError> {
+    let unverified = Http::new(url, &Trust::AnyCertificate, "")?;
+    let response = unverified.send(Method::GET, "/v3/settings/cacerts", None).await?;
+    let setting: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let pem = text(&setting, "value");
     if pem.trim().is_empty() {
         let message = format!("the certificate of {url} is not trusted, and it names no authority");
@@ -133,11 +134,11 @@ async fn ask_for_trust(url: &str, yes: bool) -> Result<Trust, CliError> {
             Failure::Unreachable,
             format!("the certificate of {url} is not from the authority that it names"),
         )
-        .hint("something may stand between you and the server; give --ca-file to be sure"),
+        .hint("the connection may be intercepted; give --ca-file to be sure"),
         other => other.into(),
     })?;
-    tell!("{url} uses a certificate authority that this machine does not know.");
-    tell!("SHA-256 of the authority: {}", tls::fingerprint(pem));
+    notify!("{url} uses a certificate authority that this machine does not know.");
+    notify!("SHA-256 of the authority: {}", tls::fingerprint(pem));
     let instead = "--yes to trust it, or --ca-file with the authority";
     if !yes && !prompt::confirm("Trust it from now on?", instead)? {
         return Err(CliError::new(Failure::Other, "the certificate authority is not trusted")
@@ -148,11 +149,11 @@ async fn ask_for_trust(url: &str, yes: bool) -> Result<Trust, CliError> {
 
 async fn ping(url: &str, trust: &Trust) -> Result<(), HttpError> {
     let http = Http::new(url, trust, "")
-        .map_err(|error| HttpError::Exchange(url.to_owned(), error.to_string()))?;
+        .map_err(|error| HttpError::Transport(url.to_owned(), error.to_string()))?;
     http.send(Method::GET, "/ping", None).await.map(|_| ())
 }
 
-/// The token, and the password that it was given for.
+/// Logs in with a password. Returns the token and the password.
 async fn password_login(
     url: &str,
     trust: &Trust,
@@ -164,26 +165,26 @@ async fn password_login(
     };
     let instead = "--password-stdin, or DROVER_PASSWORD";
     let given = args.password.clone();
-    let password = prompt::given_or_asked(given, args.password_stdin, "password", instead)?;
+    let password = prompt::read_secret(given, args.password_stdin, "password", instead)?;
     let body = json!({
         "username": username, "password": password, "responseType": "json",
         "description": "drover login",
     });
     let http = Http::new(url, trust, "")?;
     let path = "/v3-public/localProviders/local?action=login";
-    let answer = http.send(Method::POST, path, Some(body.to_string())).await?;
-    let body: Value = serde_json::from_slice(&answer.body).unwrap_or_default();
-    if answer.status.is_success() && !text(&body, "token").is_empty() {
+    let response = http.send(Method::POST, path, Some(body.to_string())).await?;
+    let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    if response.status.is_success() && !text(&body, "token").is_empty() {
         return Ok((text(&body, "token").to_owned(), password));
     }
-    let said = body["message"].as_str().unwrap_or("the server gave no reason");
-    let (failure, hint) = match answer.status.as_u16() {
+    let reason = body["message"].as_str().unwrap_or("the server gave no reason");
+    let (failure, hint) = match response.status.as_u16() {
         401 => (Failure::Unauthenticated, "check the user name and the password"),
         403 => (Failure::Forbidden, "ask an administrator to enable the user"),
         429 => (Failure::Other, "wait before you try again"),
         _ => (Failure::Other, "check that the URL is that of a Drover server"),
     };
-    let text = format!("logging in to {url} as \"{username}\": {said}");
+    let text = format!("logging in to {url} as \"{username}\": {reason}");
     Err(CliError::new(failure, text).hint(hint))
 }
 
@@ -198,14 +199,14 @@ pub async fn logout(server: Option<&str>) -> Result<(), CliError> {
     let what = "logging out";
     match api.call(Method::POST, "/v3/tokens?action=logout", Some(&json!({})), what).await {
         Ok(_) => {}
-        // A login that does not hold any more is as good as ended.
+        // An invalid login counts as ended.
         Err(error) if error.failure == Failure::Unauthenticated => {}
         Err(error) => {
-            tell!("warning: {error}; the login is only forgotten here");
+            notify!("warning: {error}; the login is only deleted on this machine");
         }
     }
     config.forget(&name);
     config::save(&path, &config)?;
-    tell!("logged out of {url}");
+    notify!("logged out of {url}");
     Ok(())
 }

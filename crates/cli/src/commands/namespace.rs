@@ -1,4 +1,4 @@
-//! `drover namespace ls|create|move|rm`: through the cluster's own API, as kubectl does it.
+//! `drover namespace ls|create|move|rm`: through the cluster's own API, like kubectl.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -7,19 +7,19 @@ use api_management::keys::PROJECT_ID;
 
 use crate::api::{Api, encode, id, text};
 use crate::args::NamespaceCommand;
-use crate::commands::{listing, place};
+use crate::commands::{listing, scope};
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column, age};
+use crate::output::{self, TableColumn, age};
 use crate::prompt;
 
-const COLUMNS: &[Column] = &[
-    Column { heading: "NAME", cell: |namespace, _| name(namespace).to_owned() },
-    Column { heading: "PROJECT", cell: |namespace, _| text(namespace, "project").to_owned() },
-    Column {
+const COLUMNS: &[TableColumn] = &[
+    TableColumn { heading: "NAME", cell: |namespace, _| name(namespace).to_owned() },
+    TableColumn { heading: "PROJECT", cell: |namespace, _| text(namespace, "project").to_owned() },
+    TableColumn {
         heading: "STATE",
         cell: |namespace, _| text(&namespace["status"], "phase").to_owned(),
     },
-    Column {
+    TableColumn {
         heading: "AGE",
         cell: |namespace, now| age(text(&namespace["metadata"], "creationTimestamp"), now),
     },
@@ -44,7 +44,7 @@ pub async fn run(command: NamespaceCommand) -> Result<(), CliError> {
         NamespaceCommand::Ls { cluster, project, list } => {
             let api = Api::open(list.output.server.name())?;
             let given = (cluster.name(), project.project.as_deref());
-            let (cluster, project) = place::cluster_and_project(&api, given.0, given.1).await?;
+            let (cluster, project) = scope::cluster_and_project(&api, given.0, given.1).await?;
             let read = async || {
                 let mut found = api.list_kube(&path(&cluster), "listing namespaces").await?;
                 if let Some(project) = &project {
@@ -60,7 +60,7 @@ pub async fn run(command: NamespaceCommand) -> Result<(), CliError> {
         NamespaceCommand::Create { name, cluster, project, output } => {
             let api = Api::open(output.server.name())?;
             let given = (cluster.name(), project.project.as_deref());
-            let (cluster, project) = place::cluster_and_project(&api, given.0, given.1).await?;
+            let (cluster, project) = scope::cluster_and_project(&api, given.0, given.1).await?;
             let mut body = match &project {
                 Some(project) => assignment(Some(project)),
                 None => json!({"metadata": {}}),
@@ -78,31 +78,31 @@ pub async fn run(command: NamespaceCommand) -> Result<(), CliError> {
         NamespaceCommand::Move { names, cluster, project, no_project, server } => {
             let api = Api::open(server.name())?;
             let (cluster, project) = match no_project {
-                true => (place::cluster(&api, cluster.name()).await?, None),
+                true => (scope::cluster(&api, cluster.name()).await?, None),
                 false => {
                     let given = project.project.as_deref();
-                    place::cluster_and_project(&api, cluster.name(), given).await?
+                    scope::cluster_and_project(&api, cluster.name(), given).await?
                 }
             };
-            relocate(&api, &cluster, project.as_ref(), &names).await
+            move_namespaces(&api, &cluster, project.as_ref(), &names).await
         }
         NamespaceCommand::Rm { names, yes, cluster, server } => {
             let api = Api::open(server.name())?;
-            let cluster = place::cluster(&api, cluster.name()).await?;
+            let cluster = scope::cluster(&api, cluster.name()).await?;
             remove(&api, &cluster, &names, yes).await
         }
     }
 }
 
-/// A namespace says itself which project it is in: in an annotation with the whole id, and in a
-/// label, which has no room for the cluster. None takes it out.
+/// A patch that assigns a namespace to a project: an annotation with the whole id, and a label with
+/// the part after the cluster. None removes the assignment.
 fn assignment(project: Option<&Value>) -> Value {
     let whole = project.map(id);
     let short = whole.and_then(|id| id.split_once(':')).map(|(_, short)| short);
     json!({"metadata": {"annotations": {PROJECT_ID: whole}, "labels": {PROJECT_ID: short}}})
 }
 
-/// Puts the name of its project beside each namespace, the id where it cannot be known.
+/// Adds the name of its project to each namespace, or the id if the name is unknown.
 async fn name_projects(
     api: &Api,
     cluster: &Value,
@@ -120,14 +120,14 @@ async fn name_projects(
     Ok(())
 }
 
-fn with_way_on(error: CliError) -> CliError {
+fn with_list_hint(error: CliError) -> CliError {
     match error.failure {
         Failure::NotFound => error.hint("\"drover namespace ls\" shows those of a cluster"),
         _ => error,
     }
 }
 
-async fn relocate(
+async fn move_namespaces(
     api: &Api,
     cluster: &Value,
     project: Option<&Value>,
@@ -138,12 +138,12 @@ async fn relocate(
         let path = format!("{}/{}", path(cluster), encode(name));
         let what = format!("moving namespace \"{name}\"");
         let moved = api.call(Method::PATCH, &path, Some(&body), &what).await;
-        moved.map_err(with_way_on)?;
+        moved.map_err(with_list_hint)?;
         match project {
             Some(project) => {
-                tell!("moved namespace {name} to project {}", text(project, "name"));
+                notify!("moved namespace {name} to project {}", text(project, "name"));
             }
-            None => tell!("took namespace {name} out of its project"),
+            None => notify!("removed namespace {name} from its project"),
         }
     }
     Ok(())
@@ -151,7 +151,7 @@ async fn relocate(
 
 async fn remove(api: &Api, cluster: &Value, names: &[String], yes: bool) -> Result<(), CliError> {
     let question = format!(
-        "Delete {} of cluster {} with all that is in it?",
+        "Delete {} of cluster {} with its contents?",
         names.join(", "),
         text(cluster, "name")
     );
@@ -161,8 +161,8 @@ async fn remove(api: &Api, cluster: &Value, names: &[String], yes: bool) -> Resu
     for name in names {
         let path = format!("{}/{}", path(cluster), encode(name));
         let what = format!("deleting namespace \"{name}\"");
-        api.call(Method::DELETE, &path, None, &what).await.map_err(with_way_on)?;
-        tell!("deleting namespace {name}; it goes when what is in it has gone");
+        api.call(Method::DELETE, &path, None, &what).await.map_err(with_list_hint)?;
+        notify!("deleting namespace {name}; it is deleted after its contents");
     }
     Ok(())
 }

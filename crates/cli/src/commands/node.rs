@@ -1,5 +1,5 @@
-//! `drover node ls|label|annotate|taint|cordon|uncordon|drain|stop-drain|rm`: through the cluster's own API, with the
-//! words of kubectl.
+//! `drover node ls|label|annotate|taint|cordon|uncordon|drain|stop-drain|rm`: through the cluster's
+//! own API, with the syntax of kubectl.
 
 mod change;
 mod drain;
@@ -10,25 +10,25 @@ use serde_json::{Value, json};
 use self::change::{Map, Taints};
 use crate::api::{Api, encode, id, text};
 use crate::args::{NodeChangeArgs, NodeCommand, NodesArgs};
-use crate::commands::{listing, place};
+use crate::commands::{listing, scope};
 use crate::error::{CliError, Failure};
-use crate::output::{Column, age};
+use crate::output::{TableColumn, age};
 use crate::prompt;
 
-/// Attempts of a change of taints that meets concurrent writes.
+/// Maximum number of attempts to change taints despite concurrent writes.
 const ATTEMPTS_MAX: usize = 5;
 /// Labels with this prefix name the roles of a node.
 const ROLE_PREFIX: &str = "node-role.kubernetes.io/";
 
-const COLUMNS: &[Column] = &[
-    Column { heading: "NAME", cell: |node, _| text(&node["metadata"], "name").to_owned() },
-    Column { heading: "STATE", cell: |node, _| state(node) },
-    Column { heading: "ROLES", cell: |node, _| roles(node) },
-    Column {
+const COLUMNS: &[TableColumn] = &[
+    TableColumn { heading: "NAME", cell: |node, _| text(&node["metadata"], "name").to_owned() },
+    TableColumn { heading: "STATE", cell: |node, _| state(node) },
+    TableColumn { heading: "ROLES", cell: |node, _| roles(node) },
+    TableColumn {
         heading: "VERSION",
         cell: |node, _| text(&node["status"]["nodeInfo"], "kubeletVersion").to_owned(),
     },
-    Column {
+    TableColumn {
         heading: "AGE",
         cell: |node, now| age(text(&node["metadata"], "creationTimestamp"), now),
     },
@@ -57,12 +57,12 @@ pub fn path(cluster: &Value) -> String {
     format!("/k8s/clusters/{}/api/v1/nodes", encode(id(cluster)))
 }
 
-/// Runs one of them, as the login that the command names.
+/// Runs a command with the login that it names.
 pub async fn run(command: NodeCommand) -> Result<(), CliError> {
     match command {
         NodeCommand::Ls { cluster, list } => {
             let api = Api::open(list.output.server.name())?;
-            let cluster = place::cluster(&api, cluster.name()).await?;
+            let cluster = scope::cluster(&api, cluster.name()).await?;
             let read = async || api.list_kube(&path(&cluster), "listing nodes").await;
             listing::show(&list, COLUMNS, read).await
         }
@@ -77,17 +77,17 @@ pub async fn run(command: NodeCommand) -> Result<(), CliError> {
     }
 }
 
-/// One node of a cluster, as its own API knows it.
-struct Node {
+/// A client for one node, through the cluster's own API.
+struct NodeClient {
     api: Api,
     path: String,
     name: String,
 }
 
-impl Node {
+impl NodeClient {
     async fn open(args: &NodeChangeArgs) -> Result<Self, CliError> {
         let api = Api::open(args.server.name())?;
-        let cluster = place::cluster(&api, args.cluster.name()).await?;
+        let cluster = scope::cluster(&api, args.cluster.name()).await?;
         Ok(Self::of(api, &cluster, &args.node))
     }
     fn of(api: Api, cluster: &Value, name: &str) -> Self {
@@ -100,36 +100,37 @@ impl Node {
         doing: &str,
     ) -> Result<Value, CliError> {
         let what = format!("{doing} node \"{}\"", self.name);
-        let answer = self.api.call(method, &self.path, body, &what).await;
-        answer.map_err(|error| match error.failure {
+        let response = self.api.call(method, &self.path, body, &what).await;
+        response.map_err(|error| match error.failure {
             Failure::NotFound => error.hint("\"drover node ls\" shows the nodes of a cluster"),
             _ => error,
         })
     }
 }
 
-/// `field`: `labels` or `annotations`.
+/// Changes labels or annotations. `field`: `labels` or `annotations`.
 async fn set(args: &NodeChangeArgs, field: &str) -> Result<(), CliError> {
     let map = Map::parse(&args.changes)?;
-    let node = Node::open(args).await?;
+    let node = NodeClient::open(args).await?;
     let stored = node.send(Method::GET, None, "reading").await?;
     if !args.overwrite {
         map.check(&stored["metadata"][field], field)?;
     }
     let patch = json!({"metadata": {field: map.0}});
     node.send(Method::PATCH, Some(&patch), "changing").await?;
-    tell!("changed {field} of node {}", node.name);
+    notify!("changed {field} of node {}", node.name);
     Ok(())
 }
 
-/// Taints are one list, which is written as a whole: only as long as it is what was read.
+/// Changes taints. They are one list, which is written as a whole, with the resource version that
+/// was read.
 async fn taint(args: &NodeChangeArgs) -> Result<(), CliError> {
     let taints = Taints::parse(&args.changes)?;
-    let node = Node::open(args).await?;
+    let node = NodeClient::open(args).await?;
     let mut attempt = 1;
     loop {
         let stored = node.send(Method::GET, None, "reading").await?;
-        let list = taints.applied(&stored["spec"]["taints"], args.overwrite)?;
+        let list = taints.apply_to(&stored["spec"]["taints"], args.overwrite)?;
         let version = &stored["metadata"]["resourceVersion"];
         let patch = json!({"metadata": {"resourceVersion": version}, "spec": {"taints": list}});
         match node.send(Method::PATCH, Some(&patch), "changing").await {
@@ -140,38 +141,38 @@ async fn taint(args: &NodeChangeArgs) -> Result<(), CliError> {
             Ok(_) => break,
         }
     }
-    tell!("changed taints of node {}", node.name);
+    notify!("changed taints of node {}", node.name);
     Ok(())
 }
 
 async fn cordon(args: &NodesArgs, unschedulable: bool) -> Result<(), CliError> {
     let api = Api::open(args.server.name())?;
-    let cluster = place::cluster(&api, args.cluster.name()).await?;
+    let cluster = scope::cluster(&api, args.cluster.name()).await?;
     let (doing, done) = match unschedulable {
         true => ("cordoning", "cordoned"),
         false => ("uncordoning", "uncordoned"),
     };
     let patch = json!({"spec": {"unschedulable": unschedulable}});
     for name in &args.names {
-        let node = Node::of(api.another(), &cluster, name);
+        let node = NodeClient::of(api.another(), &cluster, name);
         node.send(Method::PATCH, Some(&patch), doing).await?;
-        tell!("{done} node {name}");
+        notify!("{done} node {name}");
     }
     Ok(())
 }
 
 async fn remove(args: &NodesArgs, yes: bool) -> Result<(), CliError> {
     let api = Api::open(args.server.name())?;
-    let cluster = place::cluster(&api, args.cluster.name()).await?;
+    let cluster = scope::cluster(&api, args.cluster.name()).await?;
     let (names, of) = (args.names.join(", "), text(&cluster, "name"));
     let question = format!("Delete {names} of cluster {of}? Pods there are lost; machines stay.");
     if !yes && !prompt::confirm(&question, "--yes")? {
         return Err(CliError::new(Failure::Other, "nothing was deleted"));
     }
     for name in &args.names {
-        let node = Node::of(api.another(), &cluster, name);
+        let node = NodeClient::of(api.another(), &cluster, name);
         node.send(Method::DELETE, None, "deleting").await?;
-        tell!("deleted node {name}");
+        notify!("deleted node {name}");
     }
     Ok(())
 }

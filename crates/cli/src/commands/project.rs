@@ -3,35 +3,41 @@
 use serde_json::{Value, json};
 
 use crate::api::{Api, id, text};
-use crate::args::{Member, OutputArgs, ProjectCommand, WaitArgs};
-use crate::commands::{listing, place, role, wait};
+use crate::args::{OutputArgs, ProjectCommand, ProjectMember, WaitArgs};
+use crate::commands::{listing, role, scope, wait};
 use crate::effect;
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column, Columns, age};
+use crate::output::{self, Columns, TableColumn, age};
 use crate::prompt;
 
-pub const COLUMNS: &[Column] = &[
-    Column { heading: "NAME", cell: |project, _| text(project, "name").to_owned() },
-    Column { heading: "ID", cell: |project, _| text(project, "id").to_owned() },
-    Column { heading: "CLUSTER", cell: |project, _| place::cluster_shown(project) },
-    Column { heading: "STATE", cell: |project, _| effect::state(project) },
-    Column { heading: "AGE", cell: |project, now| age(text(project, "created"), now) },
+pub const COLUMNS: &[TableColumn] = &[
+    TableColumn { heading: "NAME", cell: |project, _| text(project, "name").to_owned() },
+    TableColumn { heading: "ID", cell: |project, _| text(project, "id").to_owned() },
+    TableColumn { heading: "CLUSTER", cell: |project, _| scope::cluster_shown(project) },
+    TableColumn { heading: "STATE", cell: |project, _| effect::state(project) },
+    TableColumn { heading: "AGE", cell: |project, now| age(text(project, "created"), now) },
 ];
 
-const ROWS: &[Column] = &[
-    Column { heading: "Name", cell: |project, _| text(project, "name").to_owned() },
-    Column { heading: "Id", cell: |project, _| text(project, "id").to_owned() },
-    Column { heading: "Description", cell: |project, _| text(project, "description").to_owned() },
-    Column { heading: "Cluster", cell: |project, _| place::cluster_shown(project) },
-    Column { heading: "State", cell: |project, _| effect::state(project) },
-    Column { heading: "Created", cell: |project, _| text(project, "created").to_owned() },
+const ROWS: &[TableColumn] = &[
+    TableColumn { heading: "Name", cell: |project, _| text(project, "name").to_owned() },
+    TableColumn { heading: "Id", cell: |project, _| text(project, "id").to_owned() },
+    TableColumn {
+        heading: "Description",
+        cell: |project, _| text(project, "description").to_owned(),
+    },
+    TableColumn { heading: "Cluster", cell: |project, _| scope::cluster_shown(project) },
+    TableColumn { heading: "State", cell: |project, _| effect::state(project) },
+    TableColumn { heading: "Created", cell: |project, _| text(project, "created").to_owned() },
 ];
 
 const LISTED: Columns = Columns {
     always: COLUMNS,
     wide: &[
-        Column { heading: "CLUSTER ID", cell: |project, _| text(project, "clusterId").to_owned() },
-        Column {
+        TableColumn {
+            heading: "CLUSTER ID",
+            cell: |project, _| text(project, "clusterId").to_owned(),
+        },
+        TableColumn {
             heading: "DESCRIPTION",
             cell: |project, _| text(project, "description").to_owned(),
         },
@@ -44,37 +50,37 @@ pub async fn run(command: ProjectCommand) -> Result<(), CliError> {
             let api = Api::open(list.output.server.name())?;
             let cluster = match all_clusters {
                 true => None,
-                false => place::chosen_cluster(&api, cluster.name()).await?,
+                false => scope::chosen_cluster(&api, cluster.name()).await?,
             };
             let filter: Vec<_> = cluster.iter().map(|cluster| ("clusterId", id(cluster))).collect();
             let read = async || {
                 let mut projects = api.list("projects", &filter).await?;
-                place::name_clusters(&api, list.format(), &mut projects).await?;
+                scope::name_clusters(&api, list.format(), &mut projects).await?;
                 Ok(projects)
             };
             listing::show(&list, LISTED, read).await
         }
         ProjectCommand::Get { project, cluster, output } => {
             let api = Api::open(output.server.name())?;
-            let mut project = place::project(&api, cluster.name(), &project).await?;
+            let mut project = scope::project(&api, cluster.name(), &project).await?;
             let shown = std::slice::from_mut(&mut project);
-            place::name_clusters(&api, output.output, shown).await?;
+            scope::name_clusters(&api, output.output, shown).await?;
             effect::warn_if_none(&project, &format!("project \"{}\"", text(&project, "name")));
             output::one(output.output, ROWS, &project)
         }
         ProjectCommand::Create { name, description, cluster, wait, output } => {
             let api = Api::open(output.server.name())?;
-            let cluster = place::cluster(&api, cluster.name()).await?;
+            let cluster = scope::cluster(&api, cluster.name()).await?;
             create(&api, &cluster, &name, description.as_deref(), &wait, &output).await
         }
         ProjectCommand::Rm { project, yes, cluster, server } => {
             let api = Api::open(server.name())?;
-            let project = place::project(&api, cluster.name(), &project).await?;
+            let project = scope::project(&api, cluster.name(), &project).await?;
             remove(&api, &project, yes).await
         }
         ProjectCommand::Members { project, cluster, list } => {
             let api = Api::open(list.output.server.name())?;
-            let project = place::project(&api, cluster.name(), &project).await?;
+            let project = scope::project(&api, cluster.name(), &project).await?;
             let filter = ("projectId", id(&project));
             role::show_bindings(&api, role::PROJECT_BINDINGS, filter, &list).await
         }
@@ -89,8 +95,8 @@ pub async fn run(command: ProjectCommand) -> Result<(), CliError> {
     }
 }
 
-async fn role_of(api: &Api, member: &Member) -> Result<role::Binding, CliError> {
-    let project = place::project(api, member.cluster.name(), &member.project).await?;
+async fn role_of(api: &Api, member: &ProjectMember) -> Result<role::Binding, CliError> {
+    let project = scope::project(api, member.cluster.name(), &member.project).await?;
     role::Binding::in_project(api, &project, &member.role, &member.user).await
 }
 
@@ -102,7 +108,7 @@ async fn create(
     wait: &WaitArgs,
     args: &OutputArgs,
 ) -> Result<(), CliError> {
-    // The server takes a name twice; who types it again does not mean that.
+    // The server accepts a name twice; a user who types it again made a mistake.
     let known = api.list("projects", &[("clusterId", id(cluster)), ("name", name)]).await?;
     if let Some(known) = known.iter().find(|project| text(project, "name") == name) {
         let message = format!("the name \"{name}\" is taken by project {}", id(known));
@@ -119,8 +125,8 @@ async fn create(
         project = wait::until(api, "projects", &project, &goal, wait.timeout).await?;
     }
     effect::warn_if_none(&project, &format!("project \"{name}\""));
-    output::made(args.output, &project)?;
-    tell!(
+    output::print_created(args.output, &project)?;
+    notify!(
         "created project {}; next: drover namespace create NAME --project {}",
         name,
         id(&project)
@@ -134,6 +140,6 @@ async fn remove(api: &Api, project: &Value, yes: bool) -> Result<(), CliError> {
         return Err(CliError::new(Failure::Other, "nothing was deleted"));
     }
     api.delete("projects", id, &format!("deleting project \"{name}\"")).await?;
-    tell!("deleted project {name}");
+    notify!("deleted project {name}");
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! `drover ps`: what runs in one cluster or in all of them, read side by side through the server. A
-//! cluster that does not answer is told and does not hold up the others.
+//! `drover ps`: the workloads of one cluster or of all, read concurrently through the server. A
+//! cluster that does not respond is reported and does not delay the others.
 
 use std::time::Duration;
 
@@ -9,73 +9,73 @@ use tokio::time::timeout;
 
 use crate::api::{Api, encode, id, text};
 use crate::args::PsArgs;
-use crate::commands::{namespace, place};
+use crate::commands::{namespace, scope};
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column, age};
+use crate::output::{self, TableColumn, age};
 
-/// Clusters that are read at once.
+/// Number of clusters that are read concurrently.
 const CLUSTERS_AT_ONCE: usize = 8;
-/// Group, plural and kind of what makes pods.
-const MAKERS: [(&str, &str, &str); 3] = [
+/// Group, plural and kind of workloads.
+const WORKLOADS: [(&str, &str, &str); 3] = [
     ("apis/apps/v1", "deployments", "Deployment"),
     ("apis/apps/v1", "statefulsets", "StatefulSet"),
     ("apis/apps/v1", "daemonsets", "DaemonSet"),
 ];
 const PODS: [(&str, &str, &str); 1] = [("api/v1", "pods", "Pod")];
 
-const COLUMNS: &[Column] = &[
-    Column { heading: "CLUSTER", cell: |row, _| text(row, "cluster").to_owned() },
-    Column { heading: "NAMESPACE", cell: |row, _| text(row, "namespace").to_owned() },
-    Column { heading: "KIND", cell: |row, _| text(row, "kind").to_owned() },
-    Column { heading: "NAME", cell: |row, _| text(row, "name").to_owned() },
-    Column { heading: "READY", cell: |row, _| text(row, "ready").to_owned() },
-    Column { heading: "STATE", cell: |row, _| text(row, "state").to_owned() },
-    Column { heading: "IMAGE", cell: |row, _| text(row, "image").to_owned() },
-    Column { heading: "AGE", cell: |row, now| age(text(row, "created"), now) },
+const COLUMNS: &[TableColumn] = &[
+    TableColumn { heading: "CLUSTER", cell: |row, _| text(row, "cluster").to_owned() },
+    TableColumn { heading: "NAMESPACE", cell: |row, _| text(row, "namespace").to_owned() },
+    TableColumn { heading: "KIND", cell: |row, _| text(row, "kind").to_owned() },
+    TableColumn { heading: "NAME", cell: |row, _| text(row, "name").to_owned() },
+    TableColumn { heading: "READY", cell: |row, _| text(row, "ready").to_owned() },
+    TableColumn { heading: "STATE", cell: |row, _| text(row, "state").to_owned() },
+    TableColumn { heading: "IMAGE", cell: |row, _| text(row, "image").to_owned() },
+    TableColumn { heading: "AGE", cell: |row, now| age(text(row, "created"), now) },
 ];
 
 pub async fn run(args: PsArgs) -> Result<(), CliError> {
     let api = Api::open(args.output.server.name())?;
-    let (clusters, project) = scope(&api, &args).await?;
-    let asked = clusters.len();
-    let look = |cluster: Value| {
+    let (clusters, project) = select_clusters(&api, &args).await?;
+    let total = clusters.len();
+    let read_cluster = |cluster: Value| {
         let (api, project, args) = (api.another(), project.as_ref(), &args);
         async move {
-            let within = timeout(args.timeout, look(&api, &cluster, project, args)).await;
+            let within = timeout(args.timeout, read_cluster(&api, &cluster, project, args)).await;
             let result = within.unwrap_or_else(|_| Err(too_slow(args.timeout)));
             (cluster, result)
         }
     };
-    // In the order of the clusters, however fast each is.
-    let mut answers =
-        futures::stream::iter(clusters.into_iter().map(look)).buffered(CLUSTERS_AT_ONCE);
+    // Results have the order of the clusters.
+    let mut results =
+        futures::stream::iter(clusters.into_iter().map(read_cluster)).buffered(CLUSTERS_AT_ONCE);
     let (mut rows, mut failures) = (Vec::new(), Vec::new());
-    while let Some((cluster, result)) = answers.next().await {
+    while let Some((cluster, result)) = results.next().await {
         match result {
             Ok(found) => rows.extend(found),
             Err(error) => {
                 let name = text(&cluster, "name");
-                tell!("warning: cluster {}: {}", name, error.message);
+                notify!("warning: cluster {}: {}", name, error.message);
                 failures.push(error);
             }
         }
     }
-    if failures.len() < asked || !args.output.output.is_table() {
+    if failures.len() < total || !args.output.output.is_table() {
         output::list(args.output.output, COLUMNS, &rows)?;
     }
-    summary(failures, asked)
+    summary(failures, total)
 }
 
-/// What the command ends with: one that does not answer weighs more than one that refuses.
-fn summary(mut failures: Vec<CliError>, asked: usize) -> Result<(), CliError> {
-    let text = format!("{} of {asked} clusters could not be read", failures.len());
+/// The result of the command: an unreachable cluster takes precedence over one that refuses.
+fn summary(mut failures: Vec<CliError>, total: usize) -> Result<(), CliError> {
+    let text = format!("{} of {total} clusters could not be read", failures.len());
     let unreachable = failures.iter().position(|error| error.failure == Failure::Unreachable);
     if failures.is_empty() {
         return Ok(());
     }
     let worst = failures.swap_remove(unreachable.unwrap_or_default());
     let mut error = CliError::new(worst.failure, text);
-    // Says who can give the right that was missing.
+    // Explains who can grant the missing right.
     error.denied = worst.denied;
     Err(match error.failure {
         Failure::Forbidden => error,
@@ -83,12 +83,15 @@ fn summary(mut failures: Vec<CliError>, asked: usize) -> Result<(), CliError> {
     })
 }
 
-/// The clusters to look into, and the project to keep to.
-async fn scope(api: &Api, args: &PsArgs) -> Result<(Vec<Value>, Option<Value>), CliError> {
+/// The clusters to read, and the project to filter by.
+async fn select_clusters(
+    api: &Api,
+    args: &PsArgs,
+) -> Result<(Vec<Value>, Option<Value>), CliError> {
     let (cluster, project) = (args.cluster.name(), args.project.project.as_deref());
     let chosen = &api.context().cluster;
     if !args.all_clusters && (cluster.is_some() || project.is_some() || !chosen.is_none()) {
-        let (cluster, project) = place::cluster_and_project(api, cluster, project).await?;
+        let (cluster, project) = scope::cluster_and_project(api, cluster, project).await?;
         return Ok((vec![cluster], project));
     }
     if args.all_clusters && project.is_some() {
@@ -101,10 +104,10 @@ async fn scope(api: &Api, args: &PsArgs) -> Result<(Vec<Value>, Option<Value>), 
 }
 
 fn too_slow(after: Duration) -> CliError {
-    CliError::new(Failure::Unreachable, format!("no answer within {} s", after.as_secs()))
+    CliError::new(Failure::Unreachable, format!("no response within {} s", after.as_secs()))
 }
 
-async fn look(
+async fn read_cluster(
     api: &Api,
     cluster: &Value,
     project: Option<&Value>,
@@ -115,14 +118,14 @@ async fn look(
         Some(namespace) => format!("/namespaces/{}", encode(namespace)),
         None => String::new(),
     };
-    let kinds = if args.pods { &PODS[..] } else { &MAKERS[..] };
+    let kinds = if args.pods { &PODS[..] } else { &WORKLOADS[..] };
     let mut rows = Vec::new();
     for (group, plural, kind) in kinds {
         let path = format!("{base}/{group}{inside}/{plural}");
         match api.list_kube(&path, &format!("listing {plural}")).await {
-            Ok(found) if args.pods => rows.extend(found.iter().map(pod)),
-            Ok(found) => rows.extend(found.iter().map(|object| maker(kind, object))),
-            // A management API on its own does not have these kinds: nothing runs in it.
+            Ok(found) if args.pods => rows.extend(found.iter().map(pod_row)),
+            Ok(found) => rows.extend(found.iter().map(|object| workload_row(kind, object))),
+            // A management API without a cluster does not have these kinds: nothing runs in it.
             Err(error) if error.failure == Failure::NotFound => {}
             Err(error) => return Err(error),
         }
@@ -130,8 +133,9 @@ async fn look(
     if let Some(project) = project {
         let namespaces = api.list_kube(&namespace::path(cluster), "listing namespaces").await?;
         let inside = |row: &Value| {
-            let mut mine = namespaces.iter().filter(|n| namespace::project_of(n) == id(project));
-            mine.any(|n| n["metadata"]["name"] == row["namespace"])
+            let mut in_project =
+                namespaces.iter().filter(|n| namespace::project_of(n) == id(project));
+            in_project.any(|n| n["metadata"]["name"] == row["namespace"])
         };
         rows.retain(inside);
     }
@@ -159,30 +163,30 @@ fn row(kind: &str, object: &Value, spec: &Value) -> Value {
 }
 
 /// A Deployment, StatefulSet or DaemonSet.
-fn maker(kind: &str, object: &Value) -> Value {
+fn workload_row(kind: &str, object: &Value) -> Value {
     let (spec, status) = (&object["spec"], &object["status"]);
     let number = |value: &Value| value.as_u64().unwrap_or_default();
-    let (ready, wanted) = match kind {
+    let (ready, desired) = match kind {
         "DaemonSet" => (&status["numberReady"], number(&status["desiredNumberScheduled"])),
-        // One when nobody said how many.
+        // The default is one.
         _ => (&status["readyReplicas"], spec["replicas"].as_u64().unwrap_or(1)),
     };
     let ready = number(ready);
-    let state = match (ready, wanted) {
+    let state = match (ready, desired) {
         (_, 0) => "idle",
-        (ready, wanted) if ready >= wanted => "running",
+        (ready, desired) if ready >= desired => "running",
         _ => "updating",
     };
     let mut row = row(kind, object, &spec["template"]["spec"]);
-    row["ready"] = format!("{ready}/{wanted}").into();
+    row["ready"] = format!("{ready}/{desired}").into();
     row["state"] = state.into();
     row
 }
 
-fn pod(object: &Value) -> Value {
+fn pod_row(object: &Value) -> Value {
     let all = object["status"]["containerStatuses"].as_array().map_or(&[][..], Vec::as_slice);
     let ready = all.iter().filter(|container| container["ready"] == true).count();
-    let wanted = object["spec"]["containers"].as_array().map_or(0, Vec::len);
+    let desired = object["spec"]["containers"].as_array().map_or(0, Vec::len);
     let mut waiting = all.iter().map(|one| text(&one["state"]["waiting"], "reason"));
     let reason = waiting.rfind(|reason| !reason.is_empty());
     let state = match (object["metadata"]["deletionTimestamp"].is_string(), reason) {
@@ -191,7 +195,7 @@ fn pod(object: &Value) -> Value {
         _ => text(&object["status"], "phase"),
     };
     let mut row = row("Pod", object, &object["spec"]);
-    row["ready"] = format!("{ready}/{wanted}").into();
+    row["ready"] = format!("{ready}/{desired}").into();
     row["state"] = state.into();
     row
 }
@@ -220,7 +224,7 @@ mod tests {
             ),
             ("Deployment", json!("odd"), json!(["odd"]), "0/1", "updating"),
         ] {
-            let row = maker(kind, &object(spec, status));
+            let row = workload_row(kind, &object(spec, status));
             assert_eq!((text(&row, "ready"), text(&row, "state")), (ready, state), "{kind}");
         }
     }
@@ -235,11 +239,11 @@ mod tests {
                 {"ready": false, "state": {"waiting": {"reason": "CrashLoopBackOff"}}},
             ]},
         });
-        let row = pod(&object);
+        let row = pod_row(&object);
         assert_eq!((text(&row, "ready"), text(&row, "state")), ("1/2", "CrashLoopBackOff"));
         assert_eq!(text(&row, "image"), "a:1,b:2");
         object["metadata"]["deletionTimestamp"] = "2024-01-01T00:00:00Z".into();
-        assert_eq!(text(&pod(&object), "state"), "Terminating");
-        assert_eq!(text(&pod(&json!(7)), "state"), "");
+        assert_eq!(text(&pod_row(&object), "state"), "Terminating");
+        assert_eq!(text(&pod_row(&json!(7)), "state"), "");
     }
 }

@@ -15,55 +15,56 @@ use crate::error::{CliError, Failure};
 use crate::prompt;
 use unresponsive::{Choice, Silence, decide};
 
-/// Annotation that has the server not wait for what cannot be reached.
+/// Annotation that makes the server skip what it cannot reach.
 const FORCE: &str = api_management::keys::FORCE_REMOVE;
-/// Between two looks.
+/// Poll interval.
 const POLL_EVERY: Duration = Duration::from_millis(150);
 
-/// Annotation that has the server leave what runs in the cluster as it is, however it was made.
+/// Annotation that makes the server leave the workloads and machines of the cluster unchanged.
 const DETACH: &str = api_management::keys::DETACH;
 
 pub async fn remove(args: RemoveArgs) -> Result<(), CliError> {
-    let leaving = Leaving::find(&args.server, &args.cluster, "removing").await?;
-    let question = format!("Remove cluster {} and what was put into it?", leaving.shown());
-    let choice = leaving.choose((args.force, args.wait), args.yes, "rm", &question)?;
+    let removal = Removal::find(&args.server, &args.cluster, "removing").await?;
+    let question =
+        format!("Remove cluster {} and the objects that Drover created in it?", removal.title());
+    let choice = removal.choose((args.force, args.wait), args.yes, "rm", &question)?;
     let marks: &[&str] = match choice {
         Choice::Wait => &[],
         Choice::Force => &[FORCE],
         Choice::Detach => &[FORCE, DETACH],
     };
-    leaving.mark(marks).await?;
-    leaving.follow(args.timeout).await
+    removal.mark(marks).await?;
+    removal.follow(args.timeout).await
 }
 
 pub async fn detach(args: DetachArgs) -> Result<(), CliError> {
-    let leaving = Leaving::find(&args.server, &args.cluster, "detaching").await?;
-    if leaving.id() == api_management::ids::LOCAL_CLUSTER {
+    let removal = Removal::find(&args.server, &args.cluster, "detaching").await?;
+    if removal.id() == api_management::ids::LOCAL_CLUSTER {
         let message = "cluster \"local\" is the management API itself and cannot be detached";
         return Err(CliError::new(Failure::Forbidden, message));
     }
     let question =
-        format!("Stop managing cluster {}? What runs in it stays as it is.", leaving.shown());
-    let choice = leaving.choose((args.force, args.wait), args.yes, "detach", &question)?;
+        format!("Stop managing cluster {}? Its workloads stay unchanged.", removal.title());
+    let choice = removal.choose((args.force, args.wait), args.yes, "detach", &question)?;
     let marks: &[&str] = match choice {
         Choice::Wait => &[DETACH],
         Choice::Force | Choice::Detach => &[FORCE, DETACH],
     };
-    leaving.mark(marks).await?;
-    leaving.follow(args.timeout).await?;
-    tell!("kubeconfigs that were made here for it no longer work; use one of its own");
+    removal.mark(marks).await?;
+    removal.follow(args.timeout).await?;
+    notify!("kubeconfigs of this server for it no longer work; use one of its own");
     Ok(())
 }
 
-/// A cluster on its way out.
-struct Leaving {
+/// The removal of a cluster.
+struct Removal {
     api: Api,
     cluster: Value,
     /// `removing`, `detaching`.
     verb: &'static str,
 }
 
-impl Leaving {
+impl Removal {
     async fn find(
         server: &ServerArgs,
         cluster: &str,
@@ -77,12 +78,12 @@ impl Leaving {
     fn id(&self) -> &str {
         text(&self.cluster, "id")
     }
-    fn shown(&self) -> String {
+    fn title(&self) -> String {
         format!("{} ({})", text(&self.cluster, "name"), self.id())
     }
 
-    /// How to go: asked about before anything is changed, and in other words of a cluster that does not
-    /// respond.
+    /// Decides how to remove the cluster, with a prompt before anything is changed. A cluster that
+    /// does not respond has a prompt of its own.
     fn choose(
         &self,
         flags: (bool, bool),
@@ -92,7 +93,7 @@ impl Leaving {
     ) -> Result<Choice, CliError> {
         let silence = Silence::of(&self.cluster);
         if let Some(silence) = &silence {
-            tell!("{}", silence.words(&self.shown(), Timestamp::now()));
+            notify!("{}", silence.describe(&self.title(), Timestamp::now()));
         }
         let has_decided = flags.0 || flags.1;
         let choice = match silence {
@@ -100,15 +101,15 @@ impl Leaving {
             None if flags.0 => Choice::Force,
             None => Choice::Wait,
         };
-        // Who was just asked what to do is not asked again whether to do it.
-        let is_asked = has_decided || silence.is_none();
-        if is_asked && !yes && !prompt::confirm(question, "--yes")? {
+        // A choice at the prompt needs no second confirmation.
+        let must_confirm = has_decided || silence.is_none();
+        if must_confirm && !yes && !prompt::confirm(question, "--yes")? {
             return Err(CliError::new(Failure::Other, "nothing was changed"));
         }
         Ok(choice)
     }
 
-    /// Sets these marks alone. Annotations are sent whole: what is left out is removed.
+    /// Sets exactly these marks. Annotations are sent as a whole: omitted ones are removed.
     async fn mark(&self, marks: &[&str]) -> Result<(), CliError> {
         let before = self.cluster["annotations"].as_object().cloned().unwrap_or_default();
         let mut annotations = before.clone();
@@ -124,13 +125,13 @@ impl Leaving {
         Ok(())
     }
 
-    /// Deletes the cluster, watches it go and prints the report.
+    /// Deletes the cluster, waits until it is deleted, and prints the report.
     async fn follow(&self, timeout: Duration) -> Result<(), CliError> {
         let what = format!("{} cluster \"{}\"", self.verb, text(&self.cluster, "name"));
         self.api.delete("clusters", self.id(), &what).await?;
         let mut list = Checklist::on_stderr();
         list.begin(&what);
-        match self.wait_until_gone(timeout, &mut list).await {
+        match self.wait_until_deleted(timeout, &mut list).await {
             Ok(()) => {
                 list.done("");
                 report(&self.api, self.id()).await;
@@ -143,19 +144,19 @@ impl Leaving {
         }
     }
 
-    async fn wait_until_gone(
+    async fn wait_until_deleted(
         &self,
         timeout: Duration,
         list: &mut Checklist<std::io::Stderr>,
     ) -> Result<(), CliError> {
         let deadline = Instant::now() + timeout;
         loop {
-            match self.api.get("clusters", self.id(), "watching the cluster go").await {
+            match self.api.get("clusters", self.id(), "watching the removal").await {
                 Ok(cluster) => {
-                    let said = removal_message(&cluster);
-                    list.detail(said.lines().next().unwrap_or_default());
+                    let message = removal_message(&cluster);
+                    list.detail(message.lines().next().unwrap_or_default());
                 }
-                // Who may no longer see it is told so instead.
+                // A caller that may no longer see it gets 403.
                 Err(error) if matches!(error.failure, Failure::NotFound | Failure::Forbidden) => {
                     return Ok(());
                 }
@@ -164,9 +165,9 @@ impl Leaving {
             }
             if Instant::now() >= deadline {
                 let seconds = timeout.as_secs();
-                let text = format!("cluster {} is still there after {seconds} s", self.shown());
-                let hint = "the removal goes on in the server, which ends it with or without the cluster; \
-                            \"drover cluster get\" shows how far it is";
+                let text = format!("cluster {} still exists after {seconds} s", self.title());
+                let hint = "the server continues the removal, and ends it with or without the cluster; \
+                            \"drover cluster get\" shows its progress";
                 return Err(CliError::new(Failure::Timeout, text).hint(hint));
             }
             sleep(POLL_EVERY).await;
@@ -174,16 +175,16 @@ impl Leaving {
     }
 }
 
-/// Says what was left, as far as the server kept it and the caller may read it.
+/// Prints the report on the removal, if the server stored it and the caller may read it.
 async fn report(api: &Api, id: &str) {
     let namespace = api_management::keys::SYSTEM_NS;
     let path = format!("/api/v1/namespaces/{namespace}/configmaps/removal-{}", api::encode(id));
-    let Ok(kept) = api.call(http::Method::GET, &path, None, "reading the report").await else {
-        tell!("the removal's report is kept by the server; you may not read it");
+    let Ok(configmap) = api.call(http::Method::GET, &path, None, "reading the report").await else {
+        notify!("the server stores the report of the removal; you may not read it");
         return;
     };
-    let report = serde_json::from_str(text(&kept["data"], "report.json")).unwrap_or_default();
-    tell!("{}", report_text(&report));
+    let report = serde_json::from_str(text(&configmap["data"], "report.json")).unwrap_or_default();
+    notify!("{}", report_text(&report));
 }
 
 /// The report in a few lines.
@@ -193,13 +194,13 @@ fn report_text(report: &Value) -> String {
     let left = entries("left");
     if left.is_empty() {
         let rest = match text(report, "mode") {
-            "detach" => "all else in it is as it was",
+            "detach" => "everything else in it is unchanged",
             _ => "nothing is left",
         };
-        return format!("{removed} objects of ours were removed from it; {rest}");
+        return format!("{removed} objects of Drover were removed from it; {rest}");
     }
     let mut lines =
-        vec![format!("{removed} objects of ours were removed from it; these are left:")];
+        vec![format!("{removed} objects of Drover were removed from it; these are left:")];
     lines.extend(left.iter().map(|entry| {
         let place = match text(entry, "namespace") {
             "" => text(entry, "name").to_owned(),
@@ -211,7 +212,7 @@ fn report_text(report: &Value) -> String {
     lines.join("\n")
 }
 
-/// What the condition `Removed` says, else the summary.
+/// The message of the condition `Removed`, else the summary.
 fn removal_message(cluster: &Value) -> &str {
     let conditions = cluster["conditions"].as_array().into_iter().flatten();
     let mut removed = conditions.filter(|c| text(c, "type") == api_management::cluster::REMOVED);
@@ -237,8 +238,11 @@ mod tests {
         });
         insta::assert_snapshot!(report_text(&report));
         let clean = report_text(&json!({"removed": [], "left": []}));
-        assert_eq!(clean, "0 objects of ours were removed from it; nothing is left");
+        assert_eq!(clean, "0 objects of Drover were removed from it; nothing is left");
         let detached = report_text(&json!({"mode": "detach", "removed": [], "left": []}));
-        assert_eq!(detached, "0 objects of ours were removed from it; all else in it is as it was");
+        assert_eq!(
+            detached,
+            "0 objects of Drover were removed from it; everything else in it is unchanged"
+        );
     }
 }

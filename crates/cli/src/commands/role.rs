@@ -1,56 +1,56 @@
-//! `drover role …`: role templates, and who has them where.
+//! `drover role …`: role templates, and their bindings to users.
 
 use api_management::user::LOCAL_PRINCIPAL;
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::api::{self, Api, encode, id, text};
-use crate::args::{Format, ListArgs, RoleCommand, RoleTarget};
-use crate::commands::{listing, place};
+use crate::args::{ListArgs, OutputFormat, RoleCommand, RoleTarget};
+use crate::commands::{listing, scope};
 use crate::effect;
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column};
+use crate::output::{self, TableColumn};
 
 pub const CLUSTER_BINDINGS: &str = "clusterroletemplatebindings";
 pub const PROJECT_BINDINGS: &str = "projectroletemplatebindings";
 
-/// What to do where the server does not offer roles in projects.
-const NO_PROJECT_ROLES: &str = "if the project exists, this server offers no roles in projects; give \
+/// Hint for a server that does not offer roles in projects.
+const NO_PROJECT_ROLES: &str = "if the project exists, this server offers no roles in projects; grant \
                                 one in its cluster: drover role grant ROLE --user U --cluster C";
 
-pub const COLUMNS: &[Column] = &[
-    Column { heading: "NAME", cell: |role, _| text(role, "name").to_owned() },
-    Column { heading: "ID", cell: |role, _| text(role, "id").to_owned() },
-    Column { heading: "CONTEXT", cell: |role, _| text(role, "context").to_owned() },
-    Column {
+pub const COLUMNS: &[TableColumn] = &[
+    TableColumn { heading: "NAME", cell: |role, _| text(role, "name").to_owned() },
+    TableColumn { heading: "ID", cell: |role, _| text(role, "id").to_owned() },
+    TableColumn { heading: "CONTEXT", cell: |role, _| text(role, "context").to_owned() },
+    TableColumn {
         heading: "BUILTIN",
         cell: |role, _| if role["builtin"] == true { "yes" } else { "" }.to_owned(),
     },
-    Column { heading: "DESCRIPTION", cell: |role, _| text(role, "description").to_owned() },
+    TableColumn { heading: "DESCRIPTION", cell: |role, _| text(role, "description").to_owned() },
 ];
 
-const ROWS: &[Column] = &[
-    Column { heading: "Name", cell: |role, _| text(role, "name").to_owned() },
-    Column { heading: "Id", cell: |role, _| text(role, "id").to_owned() },
-    Column { heading: "Description", cell: |role, _| text(role, "description").to_owned() },
-    Column { heading: "Context", cell: |role, _| text(role, "context").to_owned() },
-    Column { heading: "Includes", cell: |role, _| words(&role["roleTemplateIds"]) },
-    Column { heading: "Rules", cell: |role, _| rules(role) },
+const ROWS: &[TableColumn] = &[
+    TableColumn { heading: "Name", cell: |role, _| text(role, "name").to_owned() },
+    TableColumn { heading: "Id", cell: |role, _| text(role, "id").to_owned() },
+    TableColumn { heading: "Description", cell: |role, _| text(role, "description").to_owned() },
+    TableColumn { heading: "Context", cell: |role, _| text(role, "context").to_owned() },
+    TableColumn { heading: "Includes", cell: |role, _| words(&role["roleTemplateIds"]) },
+    TableColumn { heading: "Rules", cell: |role, _| rules(role) },
 ];
 
-const BINDING_COLUMNS: &[Column] = &[
-    Column { heading: "WHO", cell: |binding, _| who(binding) },
-    Column { heading: "ROLE", cell: |binding, _| text(binding, "roleTemplateId").to_owned() },
-    Column { heading: "ID", cell: |binding, _| text(binding, "id").to_owned() },
+const BINDING_COLUMNS: &[TableColumn] = &[
+    TableColumn { heading: "WHO", cell: |binding, _| who(binding) },
+    TableColumn { heading: "ROLE", cell: |binding, _| text(binding, "roleTemplateId").to_owned() },
+    TableColumn { heading: "ID", cell: |binding, _| text(binding, "id").to_owned() },
 ];
 
-/// Words of a list, with commas.
+/// The strings of a list, separated by commas.
 fn words(list: &Value) -> String {
     let words = list.as_array().into_iter().flatten().filter_map(Value::as_str);
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// One a line: verbs, then what on.
+/// The rules, one per line: verbs, then resources.
 fn rules(role: &Value) -> String {
     let rules = role["rules"].as_array().into_iter().flatten();
     let lines = rules.map(|rule| {
@@ -65,7 +65,7 @@ fn rules(role: &Value) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The name of a user where it is known, else whichever id there is.
+/// The name of the user if known, else the id of the user or group.
 fn who(binding: &Value) -> String {
     ["username", "userId", "userPrincipalId", "groupPrincipalId", "groupId"]
         .into_iter()
@@ -85,16 +85,16 @@ pub async fn run(command: RoleCommand) -> Result<(), CliError> {
             let api = Api::open(output.server.name())?;
             output::one(output.output, ROWS, &api.resolve(&api::ROLE, &role).await?)
         }
-        RoleCommand::Bindings { place, list } => {
+        RoleCommand::Bindings { scope, list } => {
             let api = Api::open(list.output.server.name())?;
-            match &place.project.project {
+            match &scope.project.project {
                 Some(project) => {
-                    let project = place::project(&api, place.cluster.name(), project).await?;
+                    let project = scope::project(&api, scope.cluster.name(), project).await?;
                     let filter = ("projectId", id(&project));
                     show_bindings(&api, PROJECT_BINDINGS, filter, &list).await
                 }
                 None => {
-                    let cluster = place::cluster(&api, place.cluster.name()).await?;
+                    let cluster = scope::cluster(&api, scope.cluster.name()).await?;
                     let filter = ("clusterId", id(&cluster));
                     show_bindings(&api, CLUSTER_BINDINGS, filter, &list).await
                 }
@@ -111,7 +111,7 @@ pub async fn run(command: RoleCommand) -> Result<(), CliError> {
     }
 }
 
-/// In tables with the names of users, as far as the caller may see them.
+/// Lists bindings; tables have the names of users, if the caller may see them.
 pub async fn show_bindings(
     api: &Api,
     plural: &str,
@@ -149,7 +149,7 @@ async fn name_users(api: &Api, bindings: &mut [Value]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What a user logs in with, which everybody may look up; empty when the server does not say.
+/// The login name of a user, which all users may read; empty if the server does not return it.
 pub async fn login_name(api: &Api, user_id: &str) -> String {
     let principal = format!("{LOCAL_PRINCIPAL}{user_id}");
     let path = format!("/v3/principals/{}", encode(&principal));
@@ -157,11 +157,11 @@ pub async fn login_name(api: &Api, user_id: &str) -> String {
     text(&found.unwrap_or_default(), "loginName").to_owned()
 }
 
-/// A user's role somewhere, with names for people.
+/// A user's role in a cluster or project, with names for messages.
 pub struct Binding {
     plural: &'static str,
     /// `clusterId` or `projectId`, and its value.
-    place: (&'static str, String),
+    scope: (&'static str, String),
     role_id: String,
     user_id: String,
     /// Such as `role "x" in cluster "y"`.
@@ -171,12 +171,12 @@ pub struct Binding {
 
 impl Binding {
     async fn of(api: &Api, target: &RoleTarget) -> Result<Self, CliError> {
-        let place = &target.place;
-        if let Some(project) = &place.project.project {
-            let project = place::project(api, place.cluster.name(), project).await?;
+        let scope = &target.scope;
+        if let Some(project) = &scope.project.project {
+            let project = scope::project(api, scope.cluster.name(), project).await?;
             return Self::in_project(api, &project, &target.role, &target.user).await;
         }
-        let cluster = place::cluster(api, place.cluster.name()).await?;
+        let cluster = scope::cluster(api, scope.cluster.name()).await?;
         let at = ("clusterId", id(&cluster).to_owned());
         let where_to = format!("cluster \"{}\"", text(&cluster, "name"));
         Self::at(api, CLUSTER_BINDINGS, at, &where_to, &target.role, &target.user).await
@@ -196,7 +196,7 @@ impl Binding {
     async fn at(
         api: &Api,
         plural: &'static str,
-        place: (&'static str, String),
+        scope: (&'static str, String),
         where_to: &str,
         role: &str,
         user: &str,
@@ -205,7 +205,7 @@ impl Binding {
         let owner = api.resolve(&api::USER, user).await?;
         Ok(Self {
             plural,
-            place,
+            scope,
             role_id: id(&found).to_owned(),
             user_id: id(&owner).to_owned(),
             shown: format!("role \"{role}\" in {where_to}"),
@@ -215,33 +215,33 @@ impl Binding {
 
     fn fields(&self) -> [(&str, &str); 3] {
         [
-            (self.place.0, self.place.1.as_str()),
+            (self.scope.0, self.scope.1.as_str()),
             ("userId", self.user_id.as_str()),
             ("roleTemplateId", self.role_id.as_str()),
         ]
     }
 
-    pub async fn grant(&self, api: &Api, format: Format) -> Result<(), CliError> {
+    pub async fn grant(&self, api: &Api, format: OutputFormat) -> Result<(), CliError> {
         let mut body = json!({});
         for (field, value) in self.fields() {
             body[field] = value.into();
         }
-        let what = format!("giving \"{}\" the {}", self.user, self.shown);
+        let what = format!("granting \"{}\" the {}", self.user, self.shown);
         let binding = api.create(self.plural, &body, &what).await.map_err(|error| {
-            // Such a server has no place for bindings of a project.
+            // A server without roles in projects does not have this collection.
             match self.plural == PROJECT_BINDINGS && error.failure == Failure::NotFound {
                 true => error.hint(NO_PROJECT_ROLES),
                 false => error,
             }
         })?;
         effect::warn_if_none(&binding, &self.shown);
-        output::made(format, &binding)
+        output::print_created(format, &binding)
     }
 
     pub async fn revoke(&self, api: &Api) -> Result<(), CliError> {
         let found = api.list(self.plural, &self.fields()).await?;
-        let mine = |binding: &&Value| self.fields().iter().all(|(f, v)| text(binding, f) == *v);
-        let found: Vec<&Value> = found.iter().filter(mine).collect();
+        let matches = |binding: &&Value| self.fields().iter().all(|(f, v)| text(binding, f) == *v);
+        let found: Vec<&Value> = found.iter().filter(matches).collect();
         if found.is_empty() {
             let text = format!("\"{}\" does not have the {}", self.user, self.shown);
             return Err(CliError::new(Failure::NotFound, text)
@@ -251,7 +251,7 @@ impl Binding {
             let what = format!("deleting role binding \"{}\"", id(binding));
             api.delete(self.plural, id(binding), &what).await?;
         }
-        tell!("took the {} from {}", self.shown, self.user);
+        notify!("revoked the {} of {}", self.shown, self.user);
         Ok(())
     }
 }

@@ -6,27 +6,27 @@ use crate::api::{Api, id, text};
 use crate::args::SettingsCommand;
 use crate::commands::listing;
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column};
+use crate::output::{self, TableColumn};
 use crate::similar;
 
 const SETTINGS: &str = "settings";
 /// Longest value in a table, in characters.
 const SHOWN_MAX: usize = 60;
 
-pub const COLUMNS: &[Column] = &[
-    Column { heading: "NAME", cell: |setting, _| text(setting, "id").to_owned() },
-    Column { heading: "VALUE", cell: |setting, _| first_line(text(setting, "value")) },
-    Column { heading: "FROM", cell: |setting, _| source(setting).to_owned() },
+pub const COLUMNS: &[TableColumn] = &[
+    TableColumn { heading: "NAME", cell: |setting, _| text(setting, "id").to_owned() },
+    TableColumn { heading: "VALUE", cell: |setting, _| first_line(text(setting, "value")) },
+    TableColumn { heading: "FROM", cell: |setting, _| source(setting).to_owned() },
 ];
 
-/// What fits a line: certificates are settings too.
+/// The part of a value that fits a line: certificates are settings too.
 fn first_line(value: &str) -> String {
     let first = value.lines().next().unwrap_or_default();
     let shown: String = first.chars().take(SHOWN_MAX).collect();
     if shown.len() < value.len() { format!("{shown} …") } else { shown }
 }
 
-/// Who gave the value that holds.
+/// The source of the effective value.
 fn source(setting: &Value) -> &'static str {
     match text(setting, "source") {
         "env" => "environment",
@@ -57,16 +57,16 @@ pub async fn run(command: SettingsCommand) -> Result<(), CliError> {
         SettingsCommand::Set { name, value, server } => {
             let api = Api::open(server.name())?;
             put(&api, &name, &value).await?;
-            tell!("set {name}");
+            notify!("set {name}");
             Ok(())
         }
         SettingsCommand::Reset { names, server } => {
             let api = Api::open(server.name())?;
             for name in names {
-                // Without a value of its own a setting has its default.
+                // A setting without a value of its own has its default.
                 let setting = put(&api, &name, "").await?;
                 let value = first_line(text(&setting, "default"));
-                tell!("{name} is \"{value}\" again");
+                notify!("{name} is \"{value}\" again");
             }
             Ok(())
         }

@@ -6,18 +6,18 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::api::{self, Api, text};
-use crate::args::{Format, TokenCommand};
-use crate::commands::{listing, place};
+use crate::args::{OutputFormat, TokenCommand};
+use crate::commands::{listing, scope};
 use crate::error::CliError;
-use crate::output::{self, Column, age};
+use crate::output::{self, TableColumn, age};
 
-pub const COLUMNS: &[Column] = &[
-    Column { heading: "ID", cell: |token, _| text(token, "id").to_owned() },
-    Column { heading: "DESCRIPTION", cell: |token, _| text(token, "description").to_owned() },
-    Column { heading: "CLUSTER", cell: |token, _| place::cluster_shown(token) },
-    Column { heading: "EXPIRES", cell: expires },
-    Column { heading: "CURRENT", cell: |token, _| current(token) },
-    Column { heading: "AGE", cell: |token, now| age(text(token, "created"), now) },
+pub const COLUMNS: &[TableColumn] = &[
+    TableColumn { heading: "ID", cell: |token, _| text(token, "id").to_owned() },
+    TableColumn { heading: "DESCRIPTION", cell: |token, _| text(token, "description").to_owned() },
+    TableColumn { heading: "CLUSTER", cell: |token, _| scope::cluster_shown(token) },
+    TableColumn { heading: "EXPIRES", cell: expires },
+    TableColumn { heading: "CURRENT", cell: |token, _| current(token) },
+    TableColumn { heading: "AGE", cell: |token, now| age(text(token, "created"), now) },
 ];
 
 fn expires(token: &Value, _: Timestamp) -> String {
@@ -38,7 +38,7 @@ pub async fn run(command: TokenCommand) -> Result<(), CliError> {
             let api = Api::open(args.output.server.name())?;
             let read = async || {
                 let mut tokens = api.list("tokens", &[]).await?;
-                place::name_clusters(&api, args.format(), &mut tokens).await?;
+                scope::name_clusters(&api, args.format(), &mut tokens).await?;
                 Ok(tokens)
             };
             listing::show(&args, COLUMNS, read).await
@@ -51,7 +51,7 @@ pub async fn run(command: TokenCommand) -> Result<(), CliError> {
             let api = Api::open(server.name())?;
             for id in tokens {
                 api.delete("tokens", &id, &format!("deleting token \"{id}\"")).await?;
-                tell!("deleted token {id}");
+                notify!("deleted token {id}");
             }
             Ok(())
         }
@@ -63,7 +63,7 @@ async fn create(
     description: &str,
     ttl: Duration,
     cluster: Option<&str>,
-    format: Format,
+    format: OutputFormat,
 ) -> Result<(), CliError> {
     let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
     let mut body = json!({"description": description, "ttl": millis});
@@ -75,6 +75,6 @@ async fn create(
         true => output::print(text(&token, "token"))?,
         false => output::one(format, &[], &token)?,
     }
-    tell!("created token {}; it cannot be shown again", text(&token, "id"));
+    notify!("created token {}; it cannot be shown again", text(&token, "id"));
     Ok(())
 }

@@ -7,38 +7,41 @@ use crate::args::UserCommand;
 use crate::commands::listing;
 use crate::commands::password::{self, new_password};
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column, Columns, age};
+use crate::output::{self, Columns, TableColumn, age};
 use crate::prompt;
 
-pub const COLUMNS: &[Column] = &[
-    Column { heading: "USERNAME", cell: |user, _| text(user, "username").to_owned() },
-    Column { heading: "ID", cell: |user, _| text(user, "id").to_owned() },
-    Column { heading: "NAME", cell: |user, _| text(user, "name").to_owned() },
-    Column {
+pub const COLUMNS: &[TableColumn] = &[
+    TableColumn { heading: "USERNAME", cell: |user, _| text(user, "username").to_owned() },
+    TableColumn { heading: "ID", cell: |user, _| text(user, "id").to_owned() },
+    TableColumn { heading: "NAME", cell: |user, _| text(user, "name").to_owned() },
+    TableColumn {
         heading: "ENABLED",
         cell: |user, _| if user["enabled"] == false { "no" } else { "yes" }.to_owned(),
     },
-    Column { heading: "AGE", cell: |user, now| age(text(user, "created"), now) },
+    TableColumn { heading: "AGE", cell: |user, now| age(text(user, "created"), now) },
 ];
 
-const ROWS: &[Column] = &[
-    Column { heading: "Username", cell: |user, _| text(user, "username").to_owned() },
-    Column { heading: "Id", cell: |user, _| text(user, "id").to_owned() },
-    Column { heading: "Name", cell: |user, _| text(user, "name").to_owned() },
-    Column { heading: "Description", cell: |user, _| text(user, "description").to_owned() },
-    Column { heading: "State", cell: |user, _| text(user, "state").to_owned() },
-    Column {
+const ROWS: &[TableColumn] = &[
+    TableColumn { heading: "Username", cell: |user, _| text(user, "username").to_owned() },
+    TableColumn { heading: "Id", cell: |user, _| text(user, "id").to_owned() },
+    TableColumn { heading: "Name", cell: |user, _| text(user, "name").to_owned() },
+    TableColumn { heading: "Description", cell: |user, _| text(user, "description").to_owned() },
+    TableColumn { heading: "State", cell: |user, _| text(user, "state").to_owned() },
+    TableColumn {
         heading: "Enabled",
         cell: |user, _| if user["enabled"] == false { "no" } else { "yes" }.to_owned(),
     },
-    Column { heading: "Created", cell: |user, _| text(user, "created").to_owned() },
+    TableColumn { heading: "Created", cell: |user, _| text(user, "created").to_owned() },
 ];
 
 const LISTED: Columns = Columns {
     always: COLUMNS,
     wide: &[
-        Column { heading: "DESCRIPTION", cell: |user, _| text(user, "description").to_owned() },
-        Column {
+        TableColumn {
+            heading: "DESCRIPTION",
+            cell: |user, _| text(user, "description").to_owned(),
+        },
+        TableColumn {
             heading: "MUST CHANGE PASSWORD",
             cell: |user, _| {
                 if user["mustChangePassword"] == true { "yes" } else { "no" }.to_owned()
@@ -64,8 +67,8 @@ pub async fn run(command: UserCommand) -> Result<(), CliError> {
             let body = json!({"username": username, "name": name, "password": password});
             let what = format!("creating user \"{username}\"");
             let user = api.create("users", &body, &what).await?;
-            output::made(output.output, &user)?;
-            tell!("created user {username}; give rights with \"drover role grant\"");
+            output::print_created(output.output, &user)?;
+            notify!("created user {username}; grant rights with \"drover role grant\"");
             Ok(())
         }
         UserCommand::Disable { users, server } => {
@@ -89,7 +92,7 @@ pub async fn run(command: UserCommand) -> Result<(), CliError> {
             server,
         } => {
             let api = Api::open(server.name())?;
-            let current = prompt::given_or_asked(
+            let current = prompt::read_secret(
                 current_password,
                 current_password_stdin,
                 "current password",
@@ -107,7 +110,7 @@ pub async fn run(command: UserCommand) -> Result<(), CliError> {
     }
 }
 
-/// Sets a user's password without knowing the one before.
+/// Sets a user's password without the previous one.
 async fn set_password(
     api: &Api,
     user: &Value,
@@ -120,14 +123,14 @@ async fn set_password(
     let done = api.action("users", id(user), "setpassword", &body, &what).await;
     let done = done.map_err(|mut error| {
         if error.failure == Failure::Forbidden && id(user) == api.login().user {
-            // No right is missing for that.
+            // Changing it needs no further right.
             error.denied = None;
             return error.hint("leave out the name to change your own password");
         }
         error
     })?;
-    tell!("{name} has a new password; logins and tokens ended: {}", password::ended(&done));
-    password::tell_remaining(&done);
+    notify!("{name} has a new password; logins and tokens ended: {}", password::ended_count(&done));
+    password::report_remaining_tokens(&done);
     Ok(())
 }
 
@@ -141,12 +144,12 @@ async fn enable(api: &Api, users: &[String], enabled: bool) -> Result<(), CliErr
     for (user, name) in found.iter().zip(users) {
         let what = format!("user \"{name}\" is not {word}");
         api.update("users", id(user), &json!({"enabled": enabled}), &what).await?;
-        tell!("{word} user {name}");
+        notify!("{word} user {name}");
     }
     Ok(())
 }
 
-/// All names are resolved before the first user goes.
+/// All names are resolved before the first user is deleted.
 async fn remove(api: &Api, users: &[String], yes: bool) -> Result<(), CliError> {
     let mut found = Vec::new();
     for name in users {
@@ -158,7 +161,7 @@ async fn remove(api: &Api, users: &[String], yes: bool) -> Result<(), CliError> 
             continue;
         }
         api.delete("users", id, &format!("deleting user \"{name}\"")).await?;
-        tell!("deleted user {name}");
+        notify!("deleted user {name}");
     }
     Ok(())
 }

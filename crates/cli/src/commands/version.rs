@@ -1,4 +1,4 @@
-//! `drover version`: of this program and of the server that it talks to.
+//! `drover version`: of this program and of its server.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -6,16 +6,19 @@ use serde_json::{Value, json};
 use crate::api::{Api, text};
 use crate::args::VersionArgs;
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column};
+use crate::output::{self, TableColumn};
 
-const ROWS: &[Column] = &[
-    Column { heading: "Client", cell: |version, _| text(version, "client").to_owned() },
-    Column { heading: "Server", cell: |version, _| text(&version["server"], "url").to_owned() },
-    Column {
+const ROWS: &[TableColumn] = &[
+    TableColumn { heading: "Client", cell: |version, _| text(version, "client").to_owned() },
+    TableColumn {
+        heading: "Server",
+        cell: |version, _| text(&version["server"], "url").to_owned(),
+    },
+    TableColumn {
         heading: "Rancher API",
         cell: |version, _| text(&version["server"], "rancher").to_owned(),
     },
-    Column {
+    TableColumn {
         heading: "Kubernetes API",
         cell: |version, _| text(&version["server"], "kubernetes").to_owned(),
     },
@@ -28,10 +31,10 @@ pub async fn run(args: VersionArgs) -> Result<(), CliError> {
         return output::one(format, ROWS, &version);
     }
     let server = match Api::open(args.output.server.name()) {
-        Ok(api) => of_server(&api).await,
+        Ok(api) => server_version(&api).await,
         Err(error) => Err(error),
     };
-    // What is known of this program is shown in any case.
+    // The version of this program is shown in any case.
     match server {
         Ok(server) => {
             version["server"] = server;
@@ -47,7 +50,7 @@ pub async fn run(args: VersionArgs) -> Result<(), CliError> {
     }
 }
 
-async fn of_server(api: &Api) -> Result<Value, CliError> {
+async fn server_version(api: &Api) -> Result<Value, CliError> {
     let what = "the server's version";
     let kubernetes = api.call(Method::GET, "/version", None, what).await?;
     let rancher = api.get("settings", api_management::setting::SERVER_VERSION, what).await?;

@@ -12,10 +12,10 @@ use crate::checklist::Checklist;
 use crate::error::{CliError, Failure};
 use crate::types::Type;
 
-/// Between two looks.
+/// Poll interval.
 const POLL_EVERY: Duration = Duration::from_millis(200);
 
-/// What is waited for.
+/// The state that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Goal {
     /// The field at this path has this value.
@@ -42,7 +42,7 @@ impl Goal {
                 match found {
                     Value::Null => false,
                     Value::String(text) => text == value,
-                    other => value.parse().is_ok_and(|wanted: Value| *other == wanted),
+                    other => value.parse().is_ok_and(|expected: Value| *other == expected),
                 }
             }
             Self::Condition { kind, status } => {
@@ -89,7 +89,7 @@ impl FromStr for Goal {
 pub async fn run(args: WaitCommandArgs) -> Result<(), CliError> {
     let api = Api::open(args.server.name())?;
     let kind = Type::find(&api, &args.kind).await?;
-    let found = match api.resolve(&kind.named(), &args.name).await {
+    let found = match api.resolve(&kind.as_named(), &args.name).await {
         Err(error) if error.failure == Failure::NotFound && args.goal == Goal::Deleted => {
             return Ok(());
         }
@@ -98,8 +98,8 @@ pub async fn run(args: WaitCommandArgs) -> Result<(), CliError> {
     until(&api, &kind.plural, &found, &args.goal, args.timeout).await.map(|_| ())
 }
 
-/// Waits, with progress for who is at a terminal. Returns the object as it was seen last; null when
-/// it has gone, as was wanted.
+/// Waits until the goal is reached, with progress at a terminal. Returns the last state of the
+/// object; null if it was to be deleted and is.
 pub async fn until(
     api: &Api,
     plural: &str,
@@ -110,7 +110,7 @@ pub async fn until(
     let title = format!("{} \"{}\"", text(object, "type"), api::name(object));
     let mut steps = Checklist::on_terminal();
     steps.begin(&format!("{title}: {goal}"));
-    let result = look_until(api, plural, object, goal, timeout, &mut steps).await;
+    let result = poll_until(api, plural, object, goal, timeout, &mut steps).await;
     match &result {
         Ok(_) => steps.done(""),
         Err(_) => steps.fail(),
@@ -118,7 +118,7 @@ pub async fn until(
     result.map_err(|error| error.during(&title))
 }
 
-async fn look_until(
+async fn poll_until(
     api: &Api,
     plural: &str,
     object: &Value,
@@ -128,10 +128,10 @@ async fn look_until(
 ) -> Result<Value, CliError> {
     let deadline = Instant::now() + timeout;
     loop {
-        let last = match api.get(plural, id(object), "looking at it").await {
+        let last = match api.get(plural, id(object), "reading it").await {
             Ok(now) if goal.holds(&now) => return Ok(now),
             Ok(now) => describe(&now),
-            // Who may no longer see it is told so instead.
+            // A caller that may no longer see it gets 403.
             Err(error)
                 if *goal == Goal::Deleted
                     && matches!(error.failure, Failure::NotFound | Failure::Forbidden) =>
@@ -154,7 +154,7 @@ async fn look_until(
     }
 }
 
-/// State and what stands in the way.
+/// The state of an object, and what blocks it.
 fn describe(object: &Value) -> String {
     let state = match text(object, "state") {
         "" => "it has no state",
@@ -173,9 +173,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn goals_are_read_and_hold_of_what_they_say() {
+    fn goals_are_parsed_and_evaluated() {
         let object = json!({
-            "state": "active", "nodeCount": 3, "spec": {"ready": true}, "gone": null,
+            "state": "active", "nodeCount": 3, "spec": {"ready": true}, "absent": null,
             "conditions": [{"type": "Ready", "status": "True"}, {"type": "Full", "status": "False"}],
         });
         for (goal, holds) in [
@@ -184,7 +184,7 @@ mod tests {
             ("nodeCount=3", true),
             ("spec.ready=true", true),
             ("spec.ready.deeper=true", false),
-            ("gone=null", false),
+            ("absent=null", false),
             ("condition=Ready", true),
             ("condition=Full", false),
             ("condition=Full=False", true),

@@ -1,26 +1,27 @@
-//! `drover whoami`: the caller as the server sees them, with roles and the end of the login.
+//! `drover whoami`: the caller as the server identifies them, with roles and the expiry of the
+//! login.
 
 use http::Method;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
 use crate::api::{Api, encode, id, text};
-use crate::args::{Format, OutputArgs};
+use crate::args::{OutputArgs, OutputFormat};
 use crate::error::{CliError, Failure};
-use crate::output::{self, Column};
+use crate::output::{self, TableColumn};
 
-/// What the server calls the groups of a role: this, its scope, and the role.
+/// Prefix of the groups of roles, followed by scope and role.
 const ROLE_GROUP: &str = "drover:";
 
-const ROWS: &[Column] = &[
-    Column { heading: "User", cell: |me, _| text(&me["user"], "username").to_owned() },
-    Column { heading: "Name", cell: |me, _| text(&me["user"], "name").to_owned() },
-    Column { heading: "Id", cell: |me, _| text(&me["user"], "id").to_owned() },
-    Column { heading: "Server", cell: |me, _| text(me, "server").to_owned() },
-    Column { heading: "Login", cell: |me, _| text(me, "context").to_owned() },
-    Column { heading: "Expires", cell: |me, now| expires(me, now) },
-    Column { heading: "Roles", cell: |me, _| roles_shown(me) },
-    Column { heading: "Groups", cell: |me, _| groups_shown(me) },
+const ROWS: &[TableColumn] = &[
+    TableColumn { heading: "User", cell: |me, _| text(&me["user"], "username").to_owned() },
+    TableColumn { heading: "Name", cell: |me, _| text(&me["user"], "name").to_owned() },
+    TableColumn { heading: "Id", cell: |me, _| text(&me["user"], "id").to_owned() },
+    TableColumn { heading: "Server", cell: |me, _| text(me, "server").to_owned() },
+    TableColumn { heading: "Login", cell: |me, _| text(me, "context").to_owned() },
+    TableColumn { heading: "Expires", cell: |me, now| expires(me, now) },
+    TableColumn { heading: "Roles", cell: |me, _| roles_shown(me) },
+    TableColumn { heading: "Groups", cell: |me, _| groups_shown(me) },
 ];
 
 fn expires(me: &Value, now: Timestamp) -> String {
@@ -56,14 +57,14 @@ fn groups_shown(me: &Value) -> String {
 
 pub async fn run(args: OutputArgs) -> Result<(), CliError> {
     let api = Api::open(args.server.name())?;
-    let me = me(&api).await?;
-    // What has a name is the user.
-    let shown = if args.output == Format::Name { &me["user"] } else { &me };
+    let me = read_caller(&api).await?;
+    // The object with a name is the user.
+    let shown = if args.output == OutputFormat::Name { &me["user"] } else { &me };
     output::one(args.output, ROWS, shown)
 }
 
-async fn me(api: &Api) -> Result<Value, CliError> {
-    let what = "asking the server who you are";
+async fn read_caller(api: &Api) -> Result<Value, CliError> {
+    let what = "reading your identity from the server";
     let review = json!({
         "apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview",
     });
@@ -95,7 +96,7 @@ async fn me(api: &Api) -> Result<Value, CliError> {
     }))
 }
 
-/// Null for what the caller may not see, such as the token that a cluster's own identity came with.
+/// Null for objects that the caller may not see, such as the token of a cluster's own identity.
 fn optional(found: Result<Value, CliError>) -> Result<Value, CliError> {
     match found {
         Err(error) if matches!(error.failure, Failure::NotFound | Failure::Forbidden) => {
@@ -105,7 +106,7 @@ fn optional(found: Result<Value, CliError>) -> Result<Value, CliError> {
     }
 }
 
-/// The role that a group stands for: `drover:global:<role>`, `drover:cluster:<id>:<role>` or
+/// The role of a group: `drover:global:<role>`, `drover:cluster:<id>:<role>` or
 /// `drover:project:<cluster>:<project>:<role>`.
 fn role_of(group: &str) -> Option<Value> {
     let (scope, rest) = group.strip_prefix(ROLE_GROUP)?.split_once(':')?;
@@ -119,7 +120,7 @@ fn role_of(group: &str) -> Option<Value> {
     }
 }
 
-/// The name of the cluster or project, its id where that cannot be seen.
+/// Adds the name of the cluster or project, or its id if the name is not visible.
 async fn name_scope(api: &Api, role: &mut Value) -> Result<(), CliError> {
     let scope_id = text(role, "id").to_owned();
     if scope_id.is_empty() {

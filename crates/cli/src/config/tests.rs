@@ -1,4 +1,4 @@
-//! What is remembered, and which login is meant.
+//! The stored configuration, and the selection of a login.
 
 use super::*;
 
@@ -10,15 +10,18 @@ fn login(token: &str) -> Login {
 fn config(contexts: &[(&str, &str, &str)]) -> Config {
     let mut config = Config { current: contexts[0].0.to_owned(), ..Config::default() };
     for (name, server, token) in contexts {
-        let context =
-            Context { server: (*server).to_owned(), login: login(token), ..Context::default() };
+        let context = LoginContext {
+            server: (*server).to_owned(),
+            login: login(token),
+            ..LoginContext::default()
+        };
         config.contexts.insert((*name).to_owned(), context);
     }
     config
 }
 
 #[test]
-fn a_login_is_kept_for_its_owner_only() {
+fn a_login_is_stored_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
     let home = tempfile::tempdir().unwrap();
     let path = home.path().join(".drover").join("config.json");
@@ -54,31 +57,31 @@ fn a_login_is_found_by_its_name_and_by_its_server() {
     let error = name(Some("https://b")).unwrap_err();
     assert_eq!(error.failure, Failure::Conflict);
     assert_eq!(error.hint.as_deref(), Some("name one with --server: test, test-ann"));
-    for gone in ["old", "https://c", "https://d"] {
-        let error = name(Some(gone)).unwrap_err();
-        assert_eq!(error.failure, Failure::Unauthenticated, "{gone}");
-        assert!(error.hint.unwrap().contains("drover login https://"), "{gone}");
+    for ended in ["old", "https://c", "https://d"] {
+        let error = name(Some(ended)).unwrap_err();
+        assert_eq!(error.failure, Failure::Unauthenticated, "{ended}");
+        assert!(error.hint.unwrap().contains("drover login https://"), "{ended}");
     }
     let current_on_b = Config { current: "test-ann".into(), ..config.clone() };
     assert_eq!(current_on_b.select(Some("b")).unwrap().0, "test-ann");
 }
 
 #[test]
-fn a_login_without_a_name_takes_the_place_of_the_last_one_there() {
+fn a_login_without_a_name_replaces_the_previous_one_on_that_server() {
     let config = config(&[("prod", "https://a:8443", "t:1")]);
     assert_eq!(config.name_for("https://a:8443"), "prod");
     assert_eq!(config.name_for("https://b:8443"), "b:8443");
 }
 
 #[test]
-fn without_a_login_one_is_told_to_log_in() {
+fn selecting_without_a_login_suggests_drover_login() {
     let error = Config::default().select(None).unwrap_err();
     assert_eq!(error.failure, Failure::Unauthenticated);
     assert!(error.hint.unwrap().contains("drover login URL"));
 }
 
 #[test]
-fn server_urls_are_brought_to_one_form() {
+fn server_urls_are_normalised() {
     for (given, normal) in [
         ("https://Host.Example", "https://host.example"),
         ("host:8443", "https://host:8443"),

@@ -1,4 +1,4 @@
-//! Against a TLS server of this test's own making.
+//! Requests to a TLS server in this process.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::SystemTime;
@@ -20,8 +20,9 @@ struct Server {
 }
 
 impl Server {
-    /// Answers each request with its own head. Closes each connection after `answers` of them.
-    async fn start(answers: usize) -> Self {
+    /// Responds to each request with its own head. Closes each connection after `responses` of
+    /// them.
+    async fn start(responses: usize) -> Self {
         let now = SystemTime::now();
         let authority = CertificateAuthority::generate("test", now).unwrap();
         let issued = authority.issue_serving("server", &[], now).unwrap();
@@ -48,11 +49,12 @@ impl Server {
                 let acceptor = acceptor.clone();
                 tokio::spawn(async move {
                     let Ok(mut stream) = acceptor.accept(stream).await else { return };
-                    for _ in 0..answers {
+                    for _ in 0..responses {
                         let head = read_head(&mut stream).await;
                         let length = head.len();
-                        let answer = format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
-                        stream.write_all(answer.as_bytes()).await.unwrap();
+                        let response =
+                            format!("HTTP/1.1 200 OK\r\ncontent-length: {length}\r\n\r\n");
+                        stream.write_all(response.as_bytes()).await.unwrap();
                         stream.write_all(head.as_bytes()).await.unwrap();
                     }
                 });
@@ -78,8 +80,8 @@ async fn read_head(stream: &mut (impl AsyncReadExt + Unpin)) -> String {
 }
 
 async fn head(http: &Http, path: &str) -> String {
-    let answer = http.send(Method::GET, path, None).await.unwrap();
-    String::from_utf8(answer.body.to_vec()).unwrap()
+    let response = http.send(Method::GET, path, None).await.unwrap();
+    String::from_utf8(response.body.to_vec()).unwrap()
 }
 
 #[tokio::test]
@@ -113,12 +115,12 @@ async fn a_server_of_another_authority_is_not_trusted() {
         assert!(matches!(error, HttpError::Untrusted(..)), "{error}");
         assert_eq!(CliError::from(error).failure, Failure::Unreachable);
     }
-    let http = Http::new(&server.url, &Trust::Anyone, "").unwrap();
+    let http = Http::new(&server.url, &Trust::AnyCertificate, "").unwrap();
     assert!(http.send(Method::GET, "/", None).await.is_ok());
 }
 
 #[tokio::test]
-async fn a_server_that_is_not_there_is_unreachable() {
+async fn a_closed_port_is_unreachable() {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("https://localhost:{}", listener.local_addr().unwrap().port());
     drop(listener);

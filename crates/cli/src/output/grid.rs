@@ -8,10 +8,10 @@ use crate::effect::NO_EFFECT;
 const GAP: usize = 3;
 const RESET: &str = "\x1b[0m";
 
-/// Text without what could steer a terminal; may have several lines.
+/// Text without control characters for the terminal; may have several lines.
 pub struct Cell {
     pub text: String,
-    /// Its first word is a state, which has a colour.
+    /// Whether its first word is a state, which has a colour.
     pub is_state: bool,
 }
 
@@ -21,7 +21,7 @@ impl Cell {
     }
 }
 
-/// Rows that are laid out together, with the widths of all before them.
+/// Rows that are laid out together. Column widths include all earlier rows.
 #[derive(Default)]
 pub struct Grid {
     rows: Vec<Vec<Cell>>,
@@ -38,7 +38,7 @@ impl Grid {
         self.rows.push(row);
     }
 
-    /// The rows that were added since the last time.
+    /// The rows that were added since the last call.
     pub fn lay_out(&mut self, coloured: bool) -> String {
         let rows = std::mem::take(&mut self.rows);
         let mut lines = Vec::new();
@@ -64,8 +64,8 @@ impl Grid {
     }
 }
 
-/// The colour of a state by its first word: green for what works, red for what does not, yellow for
-/// what is on its way, or has no effect; none for what is neither.
+/// The colour of a state by its first word: green for working, red for failing, yellow for in
+/// progress or without effect; none otherwise.
 fn colour(state: &str) -> Option<&'static str> {
     const GREEN: &str = "\x1b[32m";
     const YELLOW: &str = "\x1b[33m";
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_has_no_effect_does_not_look_as_if_it_worked() {
+    fn states_without_effect_are_not_green() {
         let green = colour("active");
         for state in ["active, no effect yet", "active, partly no effect yet"] {
             assert_ne!(colour(state), green, "{state}");
@@ -132,7 +132,7 @@ mod tests {
     }
 
     #[test]
-    fn rows_that_come_later_stand_below_those_before() {
+    fn later_rows_align_with_earlier_ones() {
         let mut grid = grid(&[["STATE", "NAME"], ["unavailable", "a"]]);
         grid.lay_out(false);
         grid.add_row([Cell::new("active"), Cell::new("世界")]);

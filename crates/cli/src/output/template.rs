@@ -1,38 +1,38 @@
-//! Templates of `-o jsonpath=…`, with the syntax that kubectl has: text, `{.path}`, `{"text"}` and
-//! `{range .path}…{end}`. [`JsonPath`] says which paths there are.
+//! Templates of `-o jsonpath=…`, with the syntax of kubectl: text, `{.path}`, `{"text"}` and
+//! `{range .path}…{end}`. [`JsonPath`] defines the paths.
 
 use serde_json::Value;
 use structural_schema::JsonPath;
 
 /// A parsed template.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Template(Vec<Part>);
+pub struct Template(Vec<TemplatePart>);
 
 #[derive(Clone, Debug, PartialEq)]
-enum Part {
+enum TemplatePart {
     Text(String),
     Path(JsonPath),
-    Range(JsonPath, Vec<Part>),
+    Range(JsonPath, Vec<TemplatePart>),
 }
 
 impl Template {
-    /// A template without braces is one path: `.name` and `{.name}` are the same.
+    /// Parses a template. Without braces it is one path: `.name` and `{.name}` are the same.
     ///
     /// # Errors
-    /// What cannot be read, and where.
+    /// The part of the template that cannot be parsed, and why.
     pub fn parse(text: &str) -> Result<Self, String> {
         if text.trim().is_empty() {
             return Err("a template is missing, such as {.name}".to_owned());
         }
         if !text.contains('{') {
-            return path(text).map(|path| Self(vec![Part::Path(path)]));
+            return path(text).map(|path| Self(vec![TemplatePart::Path(path)]));
         }
-        let mut parser = Parser { rest: text };
+        let mut parser = TemplateParser { rest: text };
         let parts = parser.parts(false)?;
         Ok(Self(parts))
     }
 
-    /// What the template makes of `value`. Absent fields are empty text.
+    /// Renders the template for `value`. Absent fields are empty text.
     pub fn render(&self, value: &Value) -> String {
         let mut out = String::new();
         render(&self.0, value, &mut out);
@@ -40,15 +40,15 @@ impl Template {
     }
 }
 
-fn render(parts: &[Part], value: &Value, out: &mut String) {
+fn render(parts: &[TemplatePart], value: &Value, out: &mut String) {
     for part in parts {
         match part {
-            Part::Text(text) => out.push_str(text),
-            Part::Path(path) => {
+            TemplatePart::Text(text) => out.push_str(text),
+            TemplatePart::Path(path) => {
                 let found: Vec<String> = path.find(value).into_iter().map(plain).collect();
                 out.push_str(&found.join(" "));
             }
-            Part::Range(path, body) => {
+            TemplatePart::Range(path, body) => {
                 for item in path.find(value) {
                     // A path to a list means its items, as in kubectl.
                     match item {
@@ -61,7 +61,7 @@ fn render(parts: &[Part], value: &Value, out: &mut String) {
     }
 }
 
-/// Text as it is, everything else as JSON.
+/// Text unchanged, everything else as JSON.
 fn plain(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
@@ -78,13 +78,13 @@ fn path(text: &str) -> Result<JsonPath, String> {
     JsonPath::parse(relative).map_err(|error| format!("path \"{text}\": {error}"))
 }
 
-struct Parser<'a> {
+struct TemplateParser<'a> {
     rest: &'a str,
 }
 
-impl Parser<'_> {
-    /// Up to the end of the template, or with `in_range` up to `{end}`.
-    fn parts(&mut self, in_range: bool) -> Result<Vec<Part>, String> {
+impl TemplateParser<'_> {
+    /// Parses up to the end of the template, or with `in_range` up to `{end}`.
+    fn parts(&mut self, in_range: bool) -> Result<Vec<TemplatePart>, String> {
         let mut parts = Vec::new();
         loop {
             let (text, more) = match self.rest.split_once('{') {
@@ -92,7 +92,7 @@ impl Parser<'_> {
                 None => (self.rest, None),
             };
             if !text.is_empty() {
-                parts.push(Part::Text(text.to_owned()));
+                parts.push(TemplatePart::Text(text.to_owned()));
             }
             let Some(more) = more else {
                 return if in_range { Err("{range} without {end}".to_owned()) } else { Ok(parts) };
@@ -108,19 +108,19 @@ impl Parser<'_> {
         }
     }
 
-    fn part(&mut self, inside: &str) -> Result<Part, String> {
+    fn part(&mut self, inside: &str) -> Result<TemplatePart, String> {
         if let Some(over) = inside.strip_prefix("range ") {
             let over = path(over)?;
-            return Ok(Part::Range(over, self.parts(true)?));
+            return Ok(TemplatePart::Range(over, self.parts(true)?));
         }
         match inside.chars().next() {
-            Some(quote @ ('"' | '\'')) => literal(inside, quote).map(Part::Text),
-            _ => path(inside).map(Part::Path),
+            Some(quote @ ('"' | '\'')) => literal(inside, quote).map(TemplatePart::Text),
+            _ => path(inside).map(TemplatePart::Path),
         }
     }
 }
 
-/// Where the brace stands that ends an expression; braces in quotes do not.
+/// The offset of the brace that ends an expression; braces in quotes do not count.
 fn closing_brace(text: &str) -> Option<usize> {
     let (mut quote, mut escaped) = (None, false);
     for (at, c) in text.char_indices() {
@@ -164,7 +164,7 @@ mod tests {
 
     use super::*;
 
-    fn rendered(template: &str) -> String {
+    fn render_sample(template: &str) -> String {
         let value = json!([
             {"name": "north", "nodes": 3, "labels": {"a.b": "x"}, "state": "active"},
             {"name": "south", "nodes": null, "ready": true, "state": "waiting"},
@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn templates_are_those_of_kubectl() {
+    fn templates_follow_the_syntax_of_kubectl() {
         for (template, expected) in [
             ("{[*].name}", "north south"),
             ("[*].name", "north south"),
@@ -186,12 +186,12 @@ mod tests {
             ("{[?(@.state==\"waiting\")].name}", "south"),
             ("{\"}\"}{[-1].ready}", "}true"),
         ] {
-            assert_eq!(rendered(template), expected, "{template}");
+            assert_eq!(render_sample(template), expected, "{template}");
         }
     }
 
     #[test]
-    fn a_template_that_cannot_be_read_names_the_fault() {
+    fn invalid_templates_name_the_error() {
         for (template, said) in [
             ("", "missing"),
             ("{.name", "no '}'"),

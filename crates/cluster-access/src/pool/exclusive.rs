@@ -8,7 +8,7 @@ use tokio::runtime::Handle;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::Instant;
 
-use super::{Held, Pool, SendOutcome, unsent};
+use super::{Held, Pool, SendOutcome, to_unsent};
 use crate::body::{Body, empty, wrap};
 use crate::limits::EXCLUSIVE_IDLE_MAX;
 
@@ -24,13 +24,14 @@ impl Exclusive {
         Self { sender, used: Instant::now(), _permit: permit }
     }
 
-    /// Whether a request may go over it: API servers close what nobody uses, and a request that meets such an end is
-    /// lost.
+    /// Whether a request may use it. API servers close unused connections, and a request that is
+    /// sent at that moment is lost.
     pub(super) fn is_fresh(&self) -> bool {
         !self.sender.is_closed() && self.used.elapsed() < EXCLUSIVE_IDLE_MAX
     }
 
-    /// The connection goes back to `pool` when the answer has been read to its end.
+    /// Sends a request. The connection returns to `pool` when the response has been read to its
+    /// end.
     pub(super) async fn send(
         mut self,
         mut request: Request<Body>,
@@ -46,7 +47,7 @@ impl Exclusive {
                 Ok(response.map(|body| wrap(Held { body, _held: returned })))
             }
             Err(error) => {
-                let (mut unsent, error) = unsent(error);
+                let (mut unsent, error) = to_unsent(error);
                 if let Some(request) = &mut unsent {
                     *request.uri_mut() = target;
                 }
@@ -58,12 +59,12 @@ impl Exclusive {
     fn give_back(mut self, pool: &Weak<Pool>) {
         let Some(pool) = pool.upgrade() else { return };
         self.used = Instant::now();
-        pool.keep(self);
+        pool.store(self);
     }
 }
 
-/// A copy of a request that changes nothing and has no body: it may be sent again when its connection ends before the
-/// answer begins.
+/// A copy of a request that changes nothing and has no body: it may be sent again when its
+/// connection ends before the response begins.
 fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
     let is_end = http_body::Body::is_end_stream(request.body());
     (request.method().is_safe() && is_end).then(|| {
@@ -75,14 +76,14 @@ fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
     })
 }
 
-/// Path and query alone.
+/// The path and query only.
 fn origin_form(target: &Uri) -> Uri {
     let mut parts = http::uri::Parts::default();
     parts.path_and_query = target.path_and_query().cloned();
     Uri::from_parts(parts).unwrap_or_default()
 }
 
-/// Gives a connection back on drop.
+/// Returns a connection to the pool on drop.
 struct Returned {
     line: Option<Exclusive>,
     pool: Weak<Pool>,
@@ -95,7 +96,8 @@ impl Drop for Returned {
             line.give_back(&self.pool);
             return;
         }
-        // Its task has yet to see the end of the answer, or closes the connection because there is none.
+        // Its task has not seen the end of the response yet, or closes the connection because there
+        // is none.
         let pool = self.pool.clone();
         let Ok(runtime) = Handle::try_current() else { return };
         runtime.spawn(async move {

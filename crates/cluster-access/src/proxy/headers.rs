@@ -1,4 +1,4 @@
-//! Which headers cross, in either direction.
+//! Which headers pass the proxy, in either direction.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,8 +10,8 @@ use http_body::{Frame, SizeHint};
 use super::path::PREFIX;
 use crate::body::{Body, BoxError};
 
-/// Request headers that may go downstream. Lower case, sorted. Everything else stays here: above
-/// all what says who the caller is, where the request came from, or how the connection is handled.
+/// Request headers that are sent downstream. Lower case, sorted. All others are dropped, above all
+/// those that identify the caller, name the origin of the request, or control the connection.
 const REQUEST: [&str; 27] = [
     "accept",
     "accept-charset",
@@ -29,7 +29,7 @@ const REQUEST: [&str; 27] = [
     "kubectl-command",
     "kubectl-session",
     "last-event-id",
-    // API servers answer no WebSocket watch without it.
+    // API servers accept no WebSocket watch without it.
     "origin",
     "pragma",
     "range",
@@ -43,11 +43,12 @@ const REQUEST: [&str; 27] = [
     "x-stream-protocol-version",
 ];
 
-/// Clients that cannot set headers put their bearer token here, as one of the WebSocket protocols.
+/// Clients that cannot set headers send their bearer token as one of the WebSocket protocols.
 const BEARER_PROTOCOL: &str = "base64url.bearer.authorization.k8s.io.";
 
-/// Response headers that stay here. A service behind a cluster's API server answers under our
-/// origin: it must not set our cookies, wipe our storage or speak for our site.
+/// Response headers that are dropped. A service behind a cluster's API server responds under
+/// Drover's origin: it must not set Drover's cookies, clear its storage or set policies of its
+/// site.
 const RESPONSE_DROPPED: [&str; 19] = [
     "access-control-allow-credentials",
     "access-control-allow-headers",
@@ -70,13 +71,13 @@ const RESPONSE_DROPPED: [&str; 19] = [
     "trailer",
 ];
 
-/// Pages of services behind the API server run apart from our own origin: no cookies, no storage.
+/// Pages of services behind the API server run outside Drover's origin: no cookies, no storage.
 const PAGE_POLICY: HeaderValue =
     HeaderValue::from_static("sandbox allow-downloads allow-forms allow-popups allow-scripts");
 
-/// The headers of a downstream request, but for the identity.
+/// The headers of a downstream request, without the identity.
 pub(super) fn request_headers(client: &HeaderMap) -> HeaderMap {
-    let nominated = nominated(client);
+    let nominated = connection_headers(client);
     let mut headers = HeaderMap::new();
     for (name, value) in client {
         let is_listed = REQUEST.binary_search(&name.as_str()).is_ok();
@@ -94,8 +95,8 @@ pub(super) fn request_headers(client: &HeaderMap) -> HeaderMap {
     headers
 }
 
-/// Names listed in `Connection`: meant for the next hop only, which is us.
-fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {
+/// Names listed in `Connection`: meant for the next hop only, which is this proxy.
+fn connection_headers(headers: &HeaderMap) -> Vec<HeaderName> {
     let values = headers.get_all(header::CONNECTION).iter();
     values
         .filter_map(|value| value.to_str().ok())
@@ -106,17 +107,17 @@ fn nominated(headers: &HeaderMap) -> Vec<HeaderName> {
 
 fn without_bearer(value: &HeaderValue) -> Option<HeaderValue> {
     let text = value.to_str().ok()?;
-    let kept: Vec<&str> = text
+    let others: Vec<&str> = text
         .split(',')
         .map(str::trim)
         .filter(|protocol| !protocol.is_empty() && !protocol.starts_with(BEARER_PROTOCOL))
         .collect();
-    if kept.is_empty() { None } else { HeaderValue::from_str(&kept.join(", ")).ok() }
+    if others.is_empty() { None } else { HeaderValue::from_str(&others.join(", ")).ok() }
 }
 
-/// The headers of an answer, as the client may see them.
+/// The headers of a response that the client may see.
 pub(super) fn filter_response(cluster: &str, downstream: &HeaderMap) -> HeaderMap {
-    let nominated = nominated(downstream);
+    let nominated = connection_headers(downstream);
     let mut headers = HeaderMap::new();
     for (name, value) in downstream {
         let is_dropped = RESPONSE_DROPPED.binary_search(&name.as_str()).is_ok()
@@ -130,7 +131,7 @@ pub(super) fn filter_response(cluster: &str, downstream: &HeaderMap) -> HeaderMa
     if let Some(location) = headers.get_mut(header::LOCATION)
         && location.as_bytes().starts_with(b"/")
     {
-        // Where the API server sends a client lies below our prefix.
+        // The API server's redirects are relative to the proxy's prefix.
         let path = String::from_utf8_lossy(location.as_bytes());
         let below = HeaderValue::from_str(&format!("{PREFIX}{cluster}{path}"));
         *location = below.unwrap_or_else(|_| HeaderValue::from_static("/"));
@@ -140,7 +141,7 @@ pub(super) fn filter_response(cluster: &str, downstream: &HeaderMap) -> HeaderMa
     headers
 }
 
-/// A request body whose trailers stay here.
+/// A request body without its trailers.
 pub(super) struct WithoutTrailers(pub(super) Body);
 
 impl http_body::Body for WithoutTrailers {
@@ -153,7 +154,7 @@ impl http_body::Body for WithoutTrailers {
     ) -> Poll<Option<Result<Frame<Bytes>, BoxError>>> {
         let frame = std::task::ready!(Pin::new(&mut self.0).poll_frame(cx));
         Poll::Ready(match frame {
-            // Trailers are the last frame there is.
+            // Trailers are the last frame.
             Some(Ok(frame)) if frame.is_trailers() => None,
             other => other,
         })

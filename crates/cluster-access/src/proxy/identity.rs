@@ -1,4 +1,4 @@
-//! Who a request is made as, and how that is written.
+//! The identity of a downstream request, and its headers.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,14 @@ use api_meta::status::Status;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use tokio_util::sync::CancellationToken;
 
+/// Kubernetes' group of all authenticated users.
 pub const GROUP_AUTHENTICATED: &str = "system:authenticated";
 pub(super) const USER_ANONYMOUS: &str = "system:anonymous";
 
-/// Groups that one request may carry. A directory with more per person needs a filter there.
+/// Groups that one request may carry. A directory with more groups per user needs a filter.
 pub const GROUPS_PER_REQUEST_MAX: usize = 1024;
-/// All identity headers together. API servers take 1 MiB of headers; load balancers before them
-/// less.
+/// Size of all identity headers together. API servers accept 1 MiB of headers, load balancers in
+/// front of them less.
 pub const IDENTITY_MAX_BYTES: usize = 128 * 1024;
 
 const USER: HeaderName = HeaderName::from_static("impersonate-user");
@@ -20,32 +21,35 @@ const UID: HeaderName = HeaderName::from_static("impersonate-uid");
 const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 pub(super) const EXTRA_PREFIX: &str = "impersonate-extra-";
 
-/// An authenticated caller.
+/// An authenticated caller of the proxy.
 #[derive(Clone, Debug)]
-pub struct Caller {
+pub struct ProxyCaller {
     pub user: String,
     pub uid: String,
     pub groups: Vec<String>,
     pub extra: BTreeMap<String, Vec<String>>,
-    /// Cancelled when the token or login that the caller came with ends.
+    /// Cancelled when the caller's token or login ends.
     pub revoked: CancellationToken,
 }
 
 /// An identity in a downstream cluster.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Identity {
+pub struct DownstreamIdentity {
     pub user: String,
-    /// Empty for none.
+    /// Empty for no uid.
     pub uid: String,
     pub groups: Vec<String>,
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// Writes the identity headers. There is always a user.
+/// Writes the identity headers, which always include a user.
 ///
 /// # Errors
-/// 403 for an identity that cannot be written so that it reads as the same one.
-pub(super) fn write_identity(headers: &mut HeaderMap, identity: &Identity) -> Result<(), Status> {
+/// 403 for an identity that a reader of the headers could not restore exactly.
+pub(super) fn write_identity(
+    headers: &mut HeaderMap,
+    identity: &DownstreamIdentity,
+) -> Result<(), Status> {
     if identity.groups.len() > GROUPS_PER_REQUEST_MAX {
         return Err(forbidden(format!(
             "user \"{}\" is in {} groups, but a request to a cluster carries at most \
@@ -72,7 +76,7 @@ pub(super) fn write_identity(headers: &mut HeaderMap, identity: &Identity) -> Re
     check_size(headers, &identity.user)
 }
 
-/// Counts what was just written: nothing else in `headers` has such a name.
+/// Checks the size of the identity headers. No other header in `headers` has such a name.
 fn check_size(headers: &HeaderMap, user: &str) -> Result<(), Status> {
     let bytes: usize = headers
         .iter()
@@ -93,7 +97,7 @@ fn forbidden(message: String) -> Status {
     Status::new(403, "Forbidden", message)
 }
 
-/// Blanks at the ends are trimmed by whoever reads the header, which would make another name of it.
+/// A reader of a header trims blanks at its ends, which would change the name.
 fn value(what: &str, text: &str) -> Result<HeaderValue, Status> {
     let wrong =
         || forbidden(format!("{what} {text:?} cannot be sent to a cluster without changing it"));
@@ -103,7 +107,8 @@ fn value(what: &str, text: &str) -> Result<HeaderValue, Status> {
     HeaderValue::from_bytes(text.as_bytes()).map_err(|_| wrong())
 }
 
-/// Keys are header names: what may not stand in one, and `%` itself, is percent-encoded.
+/// Keys become header names: characters that a header name cannot have, and `%`, are
+/// percent-encoded.
 fn escape_key(key: &str) -> String {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"!#$&'*+-.^_`|~".contains(&byte);
     key.bytes().fold(String::new(), |mut text, byte| {

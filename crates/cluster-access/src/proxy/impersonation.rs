@@ -1,21 +1,21 @@
-//! A client's own wish to be somebody else (`kubectl --as`), read as Kubernetes reads it.
+//! A client's own request to impersonate (`kubectl --as`), read like kube-apiserver does.
 
 use std::collections::BTreeMap;
 
 use api_meta::status::Status;
 use http::{HeaderMap, HeaderValue};
 
-use super::identity::{Caller, EXTRA_PREFIX, GROUPS_PER_REQUEST_MAX};
+use super::identity::{EXTRA_PREFIX, GROUPS_PER_REQUEST_MAX, ProxyCaller};
 use super::path::percent_decode;
 
 const PREFIX: &str = "impersonate-";
 const AUTHENTICATION_GROUP: &str = "authentication.k8s.io";
 const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 const SERVICE_ACCOUNTS: &str = "system:serviceaccounts";
-/// Values of extras in one request; each is authorised on its own.
+/// Values of extras in one request; each is authorized separately.
 const EXTRAS_MAX: usize = 256;
 
-/// Whom the client asks to be.
+/// The identity that the client requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Impersonation {
     /// Never empty.
@@ -26,22 +26,22 @@ pub struct Impersonation {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// One thing that must be allowed, in the terms of RBAC. The verb is `impersonate`.
+/// One permission that the caller needs, in terms of RBAC. The verb is `impersonate`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Attributes {
     pub group: &'static str,
     /// `users`, `groups`, `serviceaccounts`, `uids` or `userextras`.
     pub resource: &'static str,
-    /// The key of an extra, else empty.
+    /// The key of an extra, otherwise empty.
     pub subresource: String,
-    /// Of a service account, else empty.
+    /// The namespace of a service account, otherwise empty.
     pub namespace: String,
     pub name: String,
 }
 
 impl Attributes {
-    /// The refusal in Kubernetes' words.
-    pub(super) fn denied(&self, user: &str) -> Status {
+    /// The refusal, with the message of kube-apiserver.
+    pub(super) fn to_refusal(&self, user: &str) -> Status {
         let resource = match self.subresource.as_str() {
             "" => self.resource.to_owned(),
             subresource => format!("{}/{subresource}", self.resource),
@@ -60,28 +60,28 @@ impl Attributes {
 }
 
 impl Impersonation {
-    /// Reads the client's headers. None when there is no wish at all.
+    /// Reads the client's headers. `None` when the client requests no impersonation.
     ///
     /// A header that is also named in `Connection` counts: dropping it would run the request with
-    /// more rights than asked for.
+    /// more rights than requested.
     ///
     /// # Errors
-    /// 400 for a wish without a user, with two, or with a value that is not text.
+    /// 400 for a request without a user, with two users, or with a value that is not text.
     pub(super) fn from_headers(headers: &HeaderMap) -> Result<Option<Self>, Status> {
-        let mut wanted = Self::default();
-        let (mut users, mut uids, mut is_wish) = (0, 0, false);
+        let mut requested = Self::default();
+        let (mut users, mut uids, mut is_requested) = (0, 0, false);
         for (name, value) in headers {
             let Some(what) = name.as_str().strip_prefix(PREFIX) else { continue };
-            is_wish = true;
+            is_requested = true;
             let text = text(name.as_str(), value)?;
             match (what, name.as_str().strip_prefix(EXTRA_PREFIX)) {
-                ("user", _) => (wanted.user, users) = (text, users + 1),
-                ("uid", _) => (wanted.uid, uids) = (text, uids + 1),
-                ("group", _) => wanted.groups.push(text),
+                ("user", _) => (requested.user, users) = (text, users + 1),
+                ("uid", _) => (requested.uid, uids) = (text, uids + 1),
+                ("group", _) => requested.groups.push(text),
                 (_, Some(key)) => {
                     let key = percent_decode(key.as_bytes());
                     let key = String::from_utf8_lossy(&key).to_lowercase();
-                    wanted.extra.entry(key).or_default().push(text);
+                    requested.extra.entry(key).or_default().push(text);
                 }
                 _ => {
                     let text = format!("header \"{name}\" is not a known way to impersonate");
@@ -89,30 +89,30 @@ impl Impersonation {
                 }
             }
         }
-        if !is_wish {
+        if !is_requested {
             return Ok(None);
         }
         if users > 1 || uids > 1 {
             return Err(Status::bad_request("only one user can be impersonated at a time"));
         }
-        if wanted.user.is_empty() {
+        if requested.user.is_empty() {
             let text =
-                format!("requested {} without impersonating a user name", wanted.as_go_prints());
+                format!("requested {} without impersonating a user name", requested.as_go_prints());
             return Err(Status::bad_request(text));
         }
-        let extras: usize = wanted.extra.values().map(Vec::len).sum();
-        if wanted.groups.len() > GROUPS_PER_REQUEST_MAX || extras > EXTRAS_MAX {
+        let extras: usize = requested.extra.values().map(Vec::len).sum();
+        if requested.groups.len() > GROUPS_PER_REQUEST_MAX || extras > EXTRAS_MAX {
             let text = format!(
                 "at most {GROUPS_PER_REQUEST_MAX} groups and {EXTRAS_MAX} extras can be \
                  impersonated"
             );
             return Err(Status::bad_request(text));
         }
-        Ok(Some(wanted))
+        Ok(Some(requested))
     }
 
-    /// Groups that only we give are nobody's to ask for.
-    pub(super) fn check_groups(&self, caller: &Caller, reserved: &str) -> Result<(), Status> {
+    /// Refuses groups that only the resolver grants.
+    pub(super) fn check_groups(&self, caller: &ProxyCaller, reserved: &str) -> Result<(), Status> {
         let is_reserved = |group: &&String| !reserved.is_empty() && group.starts_with(reserved);
         match self.groups.iter().find(is_reserved) {
             None => Ok(()),
@@ -127,7 +127,7 @@ impl Impersonation {
         }
     }
 
-    /// Everything that has to be allowed.
+    /// All permissions that the caller needs.
     pub fn attributes(&self) -> Vec<Attributes> {
         let mut list = vec![match self.service_account() {
             Some((namespace, name)) => Attributes {
@@ -136,29 +136,29 @@ impl Impersonation {
                 name: name.to_owned(),
                 ..Attributes::default()
             },
-            None => named("", "users", &self.user),
+            None => attributes_of("", "users", &self.user),
         }];
-        list.extend(self.groups.iter().map(|group| named("", "groups", group)));
+        list.extend(self.groups.iter().map(|group| attributes_of("", "groups", group)));
         if !self.uid.is_empty() {
-            list.push(named(AUTHENTICATION_GROUP, "uids", &self.uid));
+            list.push(attributes_of(AUTHENTICATION_GROUP, "uids", &self.uid));
         }
         for (key, values) in &self.extra {
             list.extend(values.iter().map(|value| Attributes {
                 subresource: key.clone(),
-                ..named(AUTHENTICATION_GROUP, "userextras", value)
+                ..attributes_of(AUTHENTICATION_GROUP, "userextras", value)
             }));
         }
         list
     }
 
-    /// Namespace and name, if the user is a service account.
+    /// The namespace and name, if the user is a service account.
     pub fn service_account(&self) -> Option<(&str, &str)> {
         let (namespace, name) = self.user.strip_prefix(SERVICE_ACCOUNT_PREFIX)?.split_once(':')?;
         (!namespace.is_empty() && !name.is_empty() && !name.contains(':'))
             .then_some((namespace, name))
     }
 
-    /// A service account that comes without groups gets those that its kind always has.
+    /// Adds the groups that every service account has, when one is requested without groups.
     pub(super) fn add_implied_groups(&mut self) {
         if self.groups.is_empty()
             && let Some((namespace, _)) = self.service_account()
@@ -168,7 +168,7 @@ impl Impersonation {
         }
     }
 
-    /// As upstream's own message shows the request.
+    /// The request as kube-apiserver's message prints it.
     fn as_go_prints(&self) -> String {
         let strings = |list: &[String]| match list {
             [] => "[]string(nil)".to_owned(),
@@ -189,7 +189,7 @@ impl Impersonation {
     }
 }
 
-fn named(group: &'static str, resource: &'static str, name: &str) -> Attributes {
+fn attributes_of(group: &'static str, resource: &'static str, name: &str) -> Attributes {
     Attributes { group, resource, name: name.to_owned(), ..Attributes::default() }
 }
 

@@ -1,27 +1,29 @@
-//! `/k8s/clusters/<id>/<rest>`: which cluster, and what is asked of it.
+//! `/k8s/clusters/<id>/<rest>`: the cluster, and the request target in it.
 
 use api_meta::status::Status;
 use http::Uri;
 
 pub(super) const PREFIX: &str = "/k8s/clusters/";
-/// A DNS label, which cluster names are.
+/// The limit of a DNS label; cluster names are DNS labels.
 const CLUSTER_MAX_BYTES: usize = 63;
-/// Path and query. API servers themselves take about as much.
+/// Size of path and query. API servers accept about as much.
 const TARGET_MAX_BYTES: usize = 64 * 1024;
-/// `%252e` is `%2e` is `.`: servers behind servers decode more than once.
+/// `%252e` is `%2e` is `.`: chained servers decode more than once.
 const DECODINGS: usize = 3;
 
 /// The parts of a request's path.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ClusterPath<'a> {
     pub(super) cluster: &'a str,
-    /// What follows the cluster, query included, byte for byte as it came.
+    /// The rest of the path and the query, byte for byte.
     pub(super) target: String,
 }
 
 impl<'a> ClusterPath<'a> {
+    /// Splits a URI.
+    ///
     /// # Errors
-    /// 404 for what is not below the prefix, 400 for a path that tries to climb.
+    /// 404 for a path that is not below the prefix, 400 for a path with `.` or `..` segments.
     pub(super) fn parse(uri: &'a Uri) -> Result<Self, Status> {
         let unknown = || Status::unknown_resource();
         let below = uri.path().strip_prefix(PREFIX).ok_or_else(unknown)?;
@@ -51,18 +53,18 @@ impl<'a> ClusterPath<'a> {
     }
 }
 
-/// Whether the path asks a cluster which APIs it has, as kubectl does before anything else.
+/// Whether the request is discovery of a cluster's APIs, which kubectl sends first.
 pub(super) fn is_discovery(uri: &Uri) -> bool {
     let below = uri.path().strip_prefix(PREFIX).and_then(|below| below.split_once('/'));
     below.is_some_and(|(_, rest)| matches!(rest.trim_end_matches('/'), "api" | "apis"))
 }
 
-/// Whether some reader of this path could see a `.` or `..` segment in it.
+/// Whether any reader of this path could see a `.` or `..` segment in it.
 fn climbs(path: &str) -> bool {
     let mut bytes = path.as_bytes().to_vec();
     for _ in 0..=DECODINGS {
         let mut segments = bytes.split(|&byte| byte == b'/' || byte == b'\\');
-        // A parameter after `;` hides the segment from some readers and not from others.
+        // A parameter after `;` hides the segment from some readers only.
         let is_dots = |segment: &[u8]| {
             let bare = segment.split(|&byte| byte == b';').next().unwrap_or_default();
             bare == b"." || bare == b".."
@@ -79,7 +81,7 @@ fn climbs(path: &str) -> bool {
     false
 }
 
-/// Decodes what is well-formed and leaves the rest.
+/// Decodes well-formed escapes and leaves all other bytes.
 pub(super) fn percent_decode(bytes: &[u8]) -> Vec<u8> {
     let digit = |byte: u8| char::from(byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
     let mut decoded = Vec::with_capacity(bytes.len());
@@ -98,8 +100,7 @@ pub(super) fn percent_decode(bytes: &[u8]) -> Vec<u8> {
     decoded
 }
 
-/// Whether the answer comes from something behind the API server: `…/proxy` of a service, pod or
-/// node.
+/// Whether the response comes from a service, pod or node behind the API server (`…/proxy`).
 pub(super) fn is_proxied(path: &str) -> bool {
     path.split('/').any(|segment| segment == "proxy")
 }

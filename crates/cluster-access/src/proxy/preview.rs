@@ -1,5 +1,5 @@
-//! Writes that are checked before they go into the cluster: tried with a dry run first, which says what they would
-//! leave whatever their form is.
+//! Writes that are checked before they are sent to the cluster. A dry run first returns the object
+//! that the write would leave, for any kind of write.
 
 use api_meta::status::Status;
 use bytes::{Bytes, BytesMut};
@@ -9,50 +9,50 @@ use http::{HeaderValue, Method, Request, Uri};
 use http_body_util::BodyExt;
 use serde_json::Value;
 
-use super::Identity;
+use super::DownstreamIdentity;
 use crate::access::ClusterAccess;
 use crate::body::{Body, full};
 use crate::limits::{CHECKED_WRITE_BYTES_MAX, CHECKED_WRITE_TIME_MAX, OBJECT_BYTES_MAX};
-use crate::reading::{Kind, Reader, bounded};
+use crate::reading::{ResponseKind, ResponseReader, bound_response};
 
-/// Knows which writes need more than the cluster's own rights.
+/// Decides about writes that need more than the cluster's own rights.
 ///
-/// A write that cannot be tried goes through unchecked: what the check guards must not rest on it alone.
+/// A write whose dry run fails is sent unchecked: security must not depend on this check alone.
 pub trait WriteCheck: Send + Sync + 'static {
     /// Whether writes of this method to this path of an API server are checked.
     fn concerns(&self, method: &Method, path: &str) -> bool;
 
-    /// Called before the write is sent.
+    /// Checks a write before it is sent.
     ///
     /// # Errors
-    /// The refusal, as the client gets it.
+    /// The refusal, which the client gets.
     fn check<'a>(&'a self, write: CheckedWrite<'a>) -> BoxFuture<'a, Result<(), Status>>;
 }
 
-/// A write that would succeed now.
+/// A write whose dry run succeeded.
 #[derive(Clone, Copy, Debug)]
 pub struct CheckedWrite<'a> {
     pub cluster: &'a str,
-    /// As whom it is made.
-    pub identity: &'a Identity,
+    /// The identity of the request.
+    pub identity: &'a DownstreamIdentity,
     pub method: &'a Method,
-    /// What it would leave.
+    /// The object that the write would leave.
     pub object: &'a Value,
-    /// Nothing is kept of it.
+    /// Whether the client's write is a dry run itself, so that nothing is stored.
     pub is_dry_run: bool,
 }
 
-/// Has the write checked. Answers its body, to be sent.
+/// Runs a check of a write. Returns the body of the write, to be sent.
 ///
-/// `downstream` is the request as it goes into the cluster, without a body.
+/// `downstream` is the request that is sent to the cluster, without its body.
 ///
 /// # Errors
-/// The refusal; 413 and 408 for a body that is too large or does not come.
+/// The refusal; 413 and 408 for a body that is too large or does not arrive.
 pub(super) fn check<'a>(
     access: &'a ClusterAccess,
     check: &'a dyn WriteCheck,
     cluster: &'a str,
-    identity: &'a Identity,
+    identity: &'a DownstreamIdentity,
     downstream: &'a Request<()>,
     body: Body,
 ) -> BoxFuture<'a, Result<Body, Status>> {
@@ -83,10 +83,10 @@ async fn collect(body: Body) -> Result<Bytes, Status> {
             let text = format!("the body may not be longer than {CHECKED_WRITE_BYTES_MAX} bytes");
             Err(Status::new(413, "RequestEntityTooLarge", text))
         }
-        Ok(Err(Unread::Broken)) => Err(Status::bad_request("the body broke off")),
+        Ok(Err(Unread::Broken)) => Err(Status::bad_request("the body ended early")),
         Err(_) => {
             let seconds = CHECKED_WRITE_TIME_MAX.as_secs();
-            let text = format!("the body did not come within {seconds} seconds");
+            let text = format!("the body did not arrive within {seconds} seconds");
             Err(Status::new(408, "Timeout", text))
         }
     }
@@ -111,7 +111,7 @@ async fn read(mut body: Body, bytes_max: usize) -> Result<Bytes, Unread> {
     Ok(bytes.freeze())
 }
 
-/// The object that the write would leave; none if it would fail, or nobody can say.
+/// The object that the write would leave; `None` if the write would fail or its result is unknown.
 async fn preview(
     access: &ClusterAccess,
     cluster: &str,
@@ -129,7 +129,8 @@ async fn preview(
     request.headers_mut().insert(ACCEPT, HeaderValue::from_static("application/json"));
     let conduct = access.conduct(cluster).ok()?;
     let sending = access.send(cluster, request);
-    let response = bounded(&conduct, Reader::Person, Kind::Object, sending).await.ok()?;
+    let response =
+        bound_response(&conduct, ResponseReader::User, ResponseKind::Object, sending).await.ok()?;
     if !response.status().is_success() {
         return None;
     }

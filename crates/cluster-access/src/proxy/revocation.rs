@@ -1,4 +1,4 @@
-//! Access that ends while it is used.
+//! Access that is revoked while it is used.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::body::{Body, BoxError};
 
-/// Everything on which a request's access rests: it ends with the first of them.
+/// All tokens that a request's access depends on: it ends with the first that is cancelled.
 #[derive(Clone)]
 pub(super) struct Revocation(Vec<CancellationToken>);
 
@@ -25,8 +25,8 @@ impl Revocation {
         Self(tokens)
     }
 
-    /// Ready when the access is over.
-    pub(super) fn revoked(&self) -> BoxFuture<'static, ()> {
+    /// Ready when the access is revoked.
+    pub(super) fn wait_until_revoked(&self) -> BoxFuture<'static, ()> {
         let tokens = self.0.iter().cloned();
         let waits: Vec<_> = tokens.map(|token| Box::pin(token.cancelled_owned())).collect();
         Box::pin(async move {
@@ -39,7 +39,7 @@ impl Revocation {
 #[error("the access of this request was revoked")]
 struct Revoked;
 
-/// A body that breaks off when the access is revoked, also while nothing comes.
+/// A body that ends with an error when the access is revoked, also while no data arrives.
 pub(super) struct Revocable {
     body: Body,
     revoked: Option<BoxFuture<'static, ()>>,
@@ -47,7 +47,7 @@ pub(super) struct Revocable {
 
 impl Revocable {
     pub(super) fn new(body: Body, revocation: &Revocation) -> Self {
-        Self { body, revoked: Some(revocation.revoked()) }
+        Self { body, revoked: Some(revocation.wait_until_revoked()) }
     }
 }
 
@@ -62,7 +62,7 @@ impl http_body::Body for Revocable {
         let Some(revoked) = &mut self.revoked else { return Poll::Ready(None) };
         if revoked.as_mut().poll(cx).is_ready() {
             self.revoked = None;
-            // Frees what the answer holds downstream.
+            // Frees what the response holds downstream.
             self.body = crate::body::empty();
             return Poll::Ready(Some(Err(Revoked.into())));
         }

@@ -1,5 +1,5 @@
 //! Upgrades: `exec`, `attach`, `port-forward`, and WebSockets of services. After the switch they
-//! are bytes.
+//! are relayed as bytes.
 
 use std::any::Any;
 use std::sync::Arc;
@@ -12,46 +12,48 @@ use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tunnel::relay;
 
-use super::answer;
 use super::headers::filter_response;
 use super::path::is_proxied;
+use super::respond;
 use super::revocation::{Revocable, Revocation};
-use crate::access::UpgradeAnswer;
+use crate::access::UpgradeResponse;
 use crate::body::{Body, empty, wrap};
 
-/// Protocols that clients of Kubernetes switch to. Others, such as `h2c`, are not switched to:
-/// inside them a client could send requests of its own.
+/// Protocols that clients of Kubernetes switch to. Others, such as `h2c`, are not allowed: a client
+/// could send requests of its own inside them.
 const WEBSOCKET: &str = "websocket";
 const SPDY: &str = "SPDY/3.1";
 /// Bytes moved at a time, per direction.
 const RELAY_BUFFER_BYTES: usize = 32 * 1024;
 
-/// In the extensions of a response after which bytes are relayed. What it is given is dropped when they end.
+/// In the extensions of a response after which bytes are relayed. It drops what it holds when the
+/// stream ends.
 #[derive(Clone, Default)]
 pub struct Relay(Arc<Mutex<Option<Box<dyn Any + Send>>>>);
 
 impl Relay {
-    /// Keeps something until the upgraded stream ends, and drops it then.
+    /// Holds a value until the upgraded stream ends, and then drops it. A second call replaces the
+    /// first value.
     pub fn hold(&self, until_end: impl Any + Send) {
         *self.0.lock() = Some(Box::new(until_end));
     }
 }
 
-/// An upgrade as the client asked for it.
-pub(super) struct Wanted {
+/// The upgrade that the client requested.
+pub(super) struct RequestedUpgrade {
     protocol: &'static str,
     /// A WebSocket over HTTP/2 (RFC 8441): no `Upgrade` header, and 200 instead of 101.
     is_extended_connect: bool,
     is_proxied: bool,
 }
 
-/// Whether this request asks to switch protocols.
-pub(super) fn wanted(request: &Request<Body>) -> Option<Wanted> {
+/// The upgrade of this request, if it requests a supported one.
+pub(super) fn requested_upgrade(request: &Request<Body>) -> Option<RequestedUpgrade> {
     let is_proxied = is_proxied(request.uri().path());
     if request.version() == Version::HTTP_2 {
         let protocol = request.extensions().get::<hyper::ext::Protocol>()?;
         let is_websocket = request.method() == Method::CONNECT && protocol.as_str() == WEBSOCKET;
-        return is_websocket.then_some(Wanted {
+        return is_websocket.then_some(RequestedUpgrade {
             protocol: WEBSOCKET,
             is_extended_connect: true,
             is_proxied,
@@ -64,7 +66,7 @@ pub(super) fn wanted(request: &Request<Body>) -> Option<Wanted> {
     let protocol = tokens(headers, header::UPGRADE).find_map(|token| {
         [WEBSOCKET, SPDY].into_iter().find(|known| token.eq_ignore_ascii_case(known))
     })?;
-    Some(Wanted { protocol, is_extended_connect: false, is_proxied })
+    Some(RequestedUpgrade { protocol, is_extended_connect: false, is_proxied })
 }
 
 fn tokens(headers: &HeaderMap, name: header::HeaderName) -> impl Iterator<Item = &str> {
@@ -72,8 +74,8 @@ fn tokens(headers: &HeaderMap, name: header::HeaderName) -> impl Iterator<Item =
     values.flat_map(|value| value.split(',')).map(str::trim)
 }
 
-impl Wanted {
-    /// Asks for the same downstream, over HTTP/1.1.
+impl RequestedUpgrade {
+    /// Requests the same upgrade downstream, over HTTP/1.1.
     pub(super) fn write_headers(&self, downstream: &mut Request<()>) {
         let headers = downstream.headers_mut();
         headers.insert(header::CONNECTION, HeaderValue::from_static("Upgrade"));
@@ -87,20 +89,20 @@ impl Wanted {
         }
     }
 
-    /// Turns the downstream answer into the client's, and relays if both switched.
+    /// Converts the downstream response into the client's, and relays bytes if both sides switched.
     pub(super) fn finish(
         &self,
         cluster: &str,
         client: OnUpgrade,
-        answer: UpgradeAnswer,
+        response: UpgradeResponse,
         revocation: &Revocation,
     ) -> Response<Body> {
-        let UpgradeAnswer { mut response, held, cut } = answer;
+        let UpgradeResponse { mut response, held, cut } = response;
         let revocation = revocation.with(cut);
         let mut headers = filter_response(cluster, response.headers());
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             if response.status() == StatusCode::UNAUTHORIZED && !self.is_proxied {
-                return answer::status(&answer::credential_refused());
+                return respond::status(&respond::credential_refused());
             }
             let status = response.status();
             let body = wrap(Revocable::new(wrap(response.into_body()), &revocation));
@@ -112,8 +114,8 @@ impl Wanted {
         let switched = tokens(response.headers(), header::UPGRADE)
             .any(|token| token.eq_ignore_ascii_case(self.protocol));
         if !switched {
-            let text = "the cluster's API server switched to another protocol than asked for";
-            return answer::status(&Status::new(502, "BadGateway", text));
+            let text = "the cluster's API server switched to another protocol than requested";
+            return respond::status(&Status::new(502, "BadGateway", text));
         }
         let downstream = hyper::upgrade::on(&mut response);
         let relay = Relay::default();
@@ -126,7 +128,7 @@ impl Wanted {
             };
             tokio::select! {
                 () = relaying => {}
-                () = revocation.revoked() => {}
+                () = revocation.wait_until_revoked() => {}
             }
             drop(held);
         });

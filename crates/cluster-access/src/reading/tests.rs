@@ -1,4 +1,4 @@
-//! Clusters that send too much, for too long, or something else.
+//! Clusters that send too much, for too long, or an unexpected response.
 
 use http_body_util::{BodyExt, StreamBody};
 use tokio::sync::watch;
@@ -15,7 +15,7 @@ fn conduct() -> (Arc<Conduct>, watch::Receiver<Reachability>) {
     (Conduct::new("c-1".into(), state), seen)
 }
 
-/// A response without an end, of this chunk again and again.
+/// An endless response that repeats this chunk.
 fn endless(chunk: Bytes) -> Response<Body> {
     let chunks =
         futures::stream::repeat_with(move || Ok::<_, BoxError>(Frame::data(chunk.clone())));
@@ -28,12 +28,12 @@ fn blanks() -> Bytes {
 
 async fn read(
     conduct: &Arc<Conduct>,
-    reader: Reader,
+    reader: ResponseReader,
     path: &str,
     response: Response<Body>,
 ) -> Result<usize, String> {
-    let kind = Kind::of(&Method::GET, &path.parse().unwrap());
-    let response = bounded(conduct, reader, kind, async { Ok(response) }).await;
+    let kind = ResponseKind::of(&Method::GET, &path.parse().unwrap());
+    let response = bound_response(conduct, reader, kind, async { Ok(response) }).await;
     let mut body = response.map_err(|error| error.to_string())?.into_body();
     let mut bytes = 0;
     while let Some(frame) = body.frame().await {
@@ -43,7 +43,7 @@ async fn read(
 }
 
 #[test]
-fn what_is_asked_for_is_known_by_its_path() {
+fn the_kind_of_response_follows_from_the_path() {
     for (path, is_list) in [
         ("/api/v1/nodes", true),
         ("/api/v1/namespaces", true),
@@ -55,32 +55,40 @@ fn what_is_asked_for_is_known_by_its_path() {
         ("/apis/apps/v1", false),
         ("/version", false),
     ] {
-        let kind = Kind::of(&Method::GET, &path.parse().unwrap());
-        assert_eq!(matches!(kind, Kind::List { is_first: true, .. }), is_list, "{path}");
+        let kind = ResponseKind::of(&Method::GET, &path.parse().unwrap());
+        assert_eq!(matches!(kind, ResponseKind::List { is_first: true, .. }), is_list, "{path}");
     }
     for path in ["/api/v1/pods?a=b&watch=true", "/api/v1/watch/pods", "/x?follow=1"] {
-        assert_eq!(Kind::of(&Method::GET, &path.parse().unwrap()), Kind::Watch, "{path}");
+        assert_eq!(
+            ResponseKind::of(&Method::GET, &path.parse().unwrap()),
+            ResponseKind::Watch,
+            "{path}"
+        );
     }
-    let next = Kind::of(&Method::GET, &"/api/v1/nodes?limit=500&continue=x".parse().unwrap());
-    assert_eq!(next, Kind::List { path: "/api/v1/nodes".to_owned(), is_first: false });
-    let create = Kind::of(&Method::POST, &"/api/v1/namespaces".parse().unwrap());
-    assert_eq!(create, Kind::Object);
+    let next =
+        ResponseKind::of(&Method::GET, &"/api/v1/nodes?limit=500&continue=x".parse().unwrap());
+    assert_eq!(next, ResponseKind::List { path: "/api/v1/nodes".to_owned(), is_first: false });
+    let create = ResponseKind::of(&Method::POST, &"/api/v1/namespaces".parse().unwrap());
+    assert_eq!(create, ResponseKind::Object);
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_endless_response_makes_its_cluster_unavailable_and_says_why() {
+async fn an_endless_response_makes_its_cluster_unavailable_and_reports_why() {
     let (conduct, state) = conduct();
     let path = "/api/v1/namespaces/cattle-system";
-    let refused = read(&conduct, Reader::Server, path, endless(blanks())).await.unwrap_err();
+    let refused =
+        read(&conduct, ResponseReader::Server, path, endless(blanks())).await.unwrap_err();
     assert!(refused.contains("over 8388608 bytes"), "{refused}");
     let Reachability::Unreachable { reason } = state.borrow().clone() else { panic!() };
     assert!(reason.contains("over 8388608 bytes"), "{reason}");
-    let asked = read(&conduct, Reader::Server, path, Response::new(crate::body::full("{}"))).await;
-    assert!(asked.unwrap_err().contains("30 s"), "it is not asked again at once");
+    let result =
+        read(&conduct, ResponseReader::Server, path, Response::new(crate::body::full("{}"))).await;
+    assert!(result.unwrap_err().contains("30 s"), "no request is sent again at once");
     tokio::time::advance(BACK_OFF_FIRST).await;
-    let asked = read(&conduct, Reader::Server, path, Response::new(crate::body::full("{}"))).await;
-    assert_eq!(asked, Ok(2));
-    read(&conduct, Reader::Server, path, endless(blanks())).await.unwrap_err();
+    let result =
+        read(&conduct, ResponseReader::Server, path, Response::new(crate::body::full("{}"))).await;
+    assert_eq!(result, Ok(2));
+    read(&conduct, ResponseReader::Server, path, endless(blanks())).await.unwrap_err();
     tokio::time::advance(BACK_OFF_FIRST).await;
     conduct.check().unwrap_err();
     tokio::time::advance(BACK_OFF_FIRST).await;
@@ -88,18 +96,19 @@ async fn an_endless_response_makes_its_cluster_unavailable_and_says_why() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_endless_list_and_a_list_of_endless_pages_are_broken_off() {
+async fn an_endless_list_and_a_list_of_endless_pages_are_aborted() {
     let (one, _) = conduct();
-    let refused = read(&one, Reader::Server, "/api/v1/nodes?limit=500", endless(blanks())).await;
+    let refused =
+        read(&one, ResponseReader::Server, "/api/v1/nodes?limit=500", endless(blanks())).await;
     assert!(refused.unwrap_err().contains("in one response"));
     let (other, _) = conduct();
     let page = || Response::new(crate::body::full(vec![b' '; 8 * CHUNK]));
     let mut pages = 0;
     let mut path = "/api/v1/nodes?limit=500";
     let refused = loop {
-        // As slow as not to be a flood.
+        // Slow enough not to be a flood.
         tokio::time::advance(Duration::from_secs(2)).await;
-        match read(&other, Reader::Server, path, page()).await {
+        match read(&other, ResponseReader::Server, path, page()).await {
             Ok(_) => pages += 1,
             Err(error) => break error,
         }
@@ -110,9 +119,9 @@ async fn an_endless_list_and_a_list_of_endless_pages_are_broken_off() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_watch_goes_on_for_long_but_no_line_does() {
+async fn a_watch_may_be_long_but_no_line_of_it() {
     let (conduct, _) = conduct();
-    let refused = read(&conduct, Reader::Server, "/api/v1/pods?watch=1", endless(blanks()))
+    let refused = read(&conduct, ResponseReader::Server, "/api/v1/pods?watch=1", endless(blanks()))
         .await
         .unwrap_err();
     assert!(refused.contains("line of a watch"), "{refused}");
@@ -123,7 +132,7 @@ async fn a_watch_goes_on_for_long_but_no_line_does() {
         Ok::<_, BoxError>(Frame::data(line.into()))
     });
     let lines = Response::new(wrap(StreamBody::new(futures::stream::iter(lines))));
-    let read = read(&conduct, Reader::Server, "/api/v1/pods?watch=1", lines).await;
+    let read = read(&conduct, ResponseReader::Server, "/api/v1/pods?watch=1", lines).await;
     assert_eq!(read, Ok(20 * WATCH_LINE_BYTES_MAX));
 }
 
@@ -131,13 +140,14 @@ async fn a_watch_goes_on_for_long_but_no_line_does() {
 async fn short_lines_without_an_end_are_a_flood_too() {
     let (conduct, _) = conduct();
     let line = Bytes::from([vec![b' '; CHUNK - 1], vec![b'\n']].concat());
-    let refused = read(&conduct, Reader::Server, "/api/v1/pods?watch=1", endless(line)).await;
+    let refused =
+        read(&conduct, ResponseReader::Server, "/api/v1/pods?watch=1", endless(line)).await;
     assert!(refused.unwrap_err().contains("more bytes than the server reads"));
     const { assert!(VOLUME_AT_ONCE > LIST_BYTES_MAX) };
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_trickle_has_an_end() {
+async fn a_slow_response_has_a_deadline() {
     let (conduct, _) = conduct();
     let seconds = tokio::time::interval(Duration::from_secs(1));
     let drops = futures::stream::unfold(seconds, async |mut seconds| {
@@ -146,10 +156,15 @@ async fn a_trickle_has_an_end() {
     });
     let begun = Instant::now();
     let response = Response::new(wrap(StreamBody::new(Box::pin(drops))));
-    let refused = read(&conduct, Reader::Server, "/version", response).await.unwrap_err();
+    let refused = read(&conduct, ResponseReader::Server, "/version", response).await.unwrap_err();
     assert!(refused.contains("within 60 s"), "{refused}");
     assert_eq!(begun.elapsed(), READ_TIME_MAX);
-    let silent = bounded(&conduct, Reader::Server, Kind::Object, std::future::pending());
+    let silent = bound_response(
+        &conduct,
+        ResponseReader::Server,
+        ResponseKind::Object,
+        std::future::pending(),
+    );
     assert_eq!(silent.await.err(), Some(AccessError::TimedOut));
 }
 
@@ -158,27 +173,28 @@ async fn a_redirect_is_not_followed() {
     let (conduct, _) = conduct();
     let mut response = Response::new(crate::body::empty());
     *response.status_mut() = http::StatusCode::TEMPORARY_REDIRECT;
-    let refused = read(&conduct, Reader::Server, "/version", response).await.unwrap_err();
+    let refused = read(&conduct, ResponseReader::Server, "/version", response).await.unwrap_err();
     assert!(refused.contains("redirect"), "{refused}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_person_who_asks_for_too_much_does_not_make_the_cluster_unavailable() {
+async fn a_user_who_requests_too_much_does_not_make_the_cluster_unavailable() {
     let (conduct, state) = conduct();
-    let refused = read(&conduct, Reader::Person, "/api/v1/configmaps", endless(blanks())).await;
+    let refused =
+        read(&conduct, ResponseReader::User, "/api/v1/configmaps", endless(blanks())).await;
     assert!(refused.unwrap_err().contains("in one response"));
     conduct.check().unwrap();
     assert_eq!(*state.borrow(), Reachability::Unknown);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_buffered_for_one_cluster_has_a_limit() {
+async fn the_bytes_buffered_for_one_cluster_have_a_limit() {
     let (conduct, _) = conduct();
-    let mut held = conduct.buffer(Reader::Server);
+    let mut held = conduct.buffer(ResponseReader::Server);
     assert!(held.grow(BUFFERED_PER_CLUSTER_MAX));
     let full = || Response::new(crate::body::full("{}"));
-    let refused = read(&conduct, Reader::Server, "/version", full()).await.unwrap_err();
+    let refused = read(&conduct, ResponseReader::Server, "/version", full()).await.unwrap_err();
     assert!(refused.contains("too many responses at once"), "{refused}");
     drop(held);
-    assert_eq!(read(&conduct, Reader::Server, "/version", full()).await, Ok(2));
+    assert_eq!(read(&conduct, ResponseReader::Server, "/version", full()).await, Ok(2));
 }

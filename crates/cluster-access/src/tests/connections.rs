@@ -54,11 +54,11 @@ async fn many_requests_share_few_connections() {
     assert_eq!(downstream.connection_count(), access.connection_count("c-1"));
     drop(watches);
     text(&access, "c-1", "/api").await.unwrap();
-    assert_eq!(downstream.connection_count(), 3, "a kept connection is used again");
+    assert_eq!(downstream.connection_count(), 3, "a pooled connection is used again");
 }
 
 #[tokio::test(start_paused = true)]
-async fn connections_that_nobody_uses_are_closed() {
+async fn unused_connections_are_closed() {
     let (_downstream, dials, access) = in_memory(BOTH);
     let watch = access.send("c-1", get("/api/watch")).await.unwrap();
     pass(IDLE_MAX * 3).await;
@@ -85,7 +85,7 @@ async fn a_rotated_token_is_used_by_the_next_request_and_cuts_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn another_place_or_a_forgotten_cluster_cuts_what_is_open() {
+async fn a_new_address_or_a_removed_cluster_cuts_its_connections() {
     let (downstream, _, access) = in_memory(BOTH);
     let mut watch = access.send("c-1", get("/api/watch")).await.unwrap().into_body();
     let moved = Endpoint {
@@ -102,18 +102,18 @@ async fn another_place_or_a_forgotten_cluster_cuts_what_is_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_dead_cluster_fails_its_callers_together_and_nobody_else() {
+async fn a_dead_cluster_fails_its_callers_together_and_no_others() {
     let (downstream, dials, access) = in_memory(BOTH);
     access.set_endpoint("hole", downstream.endpoint.clone()).unwrap();
     access.set_endpoint("gone", downstream.endpoint.clone()).unwrap();
     let started = Instant::now();
     let dead = (0..50).map(|_| text(&access, "hole", "/api"));
     let (dead, alive) = tokio::join!(futures::future::join_all(dead), async {
-        let answer = text(&access, "c-1", "/api").await;
-        (answer, started.elapsed())
+        let response = text(&access, "c-1", "/api").await;
+        (response, started.elapsed())
     });
     assert!(alive.0.is_ok() && alive.1 < SECOND, "{alive:?}");
-    assert!(dead.iter().all(|answer| *answer == Err(AccessError::TimedOut)));
+    assert!(dead.iter().all(|response| *response == Err(AccessError::TimedOut)));
     assert!(started.elapsed() < 11 * SECOND, "the waiters share one failure");
     assert_eq!(dials.load(Ordering::SeqCst), 2);
     assert_eq!(text(&access, "gone", "/api").await, Err(AccessError::NotConnected));
@@ -131,7 +131,7 @@ async fn an_api_server_without_http2_is_used_over_http1() {
         let response = access.send("c-1", request).await.unwrap();
         let body = response.into_body().collect().await.unwrap().to_bytes();
         assert_eq!(body, "{\"bytes\":5}");
-        // The connection is kept once its task has seen the end of the answer.
+        // The connection is pooled once its task has seen the end of the response.
         tokio::time::timeout(SECOND, async {
             while access.connection_count("c-1") == 0 {
                 tokio::task::yield_now().await;
@@ -146,14 +146,14 @@ async fn an_api_server_without_http2_is_used_over_http1() {
     assert_eq!(downstream.connection_count(), 1);
 }
 
-/// What answered one of somebody's requests.
+/// The HTTP version of the response to a user's request.
 async fn forwarded(downstream: &Downstream, access: &ClusterAccess, path: &str) -> Version {
     let response = access.forward("c-1", get(path)).await.unwrap();
     response.into_body().collect().await.unwrap();
     downstream.last().version
 }
 
-/// As [`in_memory`], with a connection that one of somebody's requests can have to itself.
+/// Like [`in_memory`], with a connection of its own for a user's request.
 async fn in_use() -> (Downstream, Arc<std::sync::atomic::AtomicUsize>, ClusterAccess) {
     let (downstream, dials, access) = in_memory(BOTH);
     for _ in 0..2 {
@@ -166,7 +166,7 @@ async fn in_use() -> (Downstream, Arc<std::sync::atomic::AtomicUsize>, ClusterAc
 }
 
 #[tokio::test(start_paused = true)]
-async fn somebodys_request_has_a_connection_to_itself_and_watches_and_our_own_share_one() {
+async fn a_users_request_has_its_own_connection_and_watches_and_server_requests_share_one() {
     let (downstream, dials, access) = in_use().await;
     for _ in 0..3 {
         assert_eq!(forwarded(&downstream, &access, "/api").await, Version::HTTP_11);
@@ -180,7 +180,7 @@ async fn somebodys_request_has_a_connection_to_itself_and_watches_and_our_own_sh
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_request_waits_for_no_connection_and_one_that_nobody_reads_is_closed_with_its_own() {
+async fn a_request_waits_for_no_connection_and_an_unread_one_is_closed_with_its_connection() {
     let (downstream, _, access) = in_use().await;
     let mut floods = Vec::new();
     for version in [Version::HTTP_11, Version::HTTP_2, Version::HTTP_11, Version::HTTP_2] {
@@ -195,20 +195,20 @@ async fn a_request_waits_for_no_connection_and_one_that_nobody_reads_is_closed_w
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_connection_that_may_close_any_time_is_not_used() {
+async fn a_connection_that_may_close_at_any_time_is_not_used() {
     let (downstream, _, access) = in_use().await;
     pass(EXCLUSIVE_IDLE_MAX).await;
     assert_eq!(forwarded(&downstream, &access, "/api").await, Version::HTTP_2);
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_changes_nothing_is_sent_again_when_its_connection_ends_and_nothing_else() {
+async fn only_a_request_that_changes_nothing_is_sent_again_when_its_connection_ends() {
     let seen = |downstream: &Downstream| downstream.recorded.lock().len();
     let (downstream, _, access) = in_use().await;
     downstream.lost.store(1, Ordering::SeqCst);
     let before = seen(&downstream);
-    let answer = access.forward("c-1", get("/api/lost")).await.unwrap();
-    assert_eq!((answer.status(), seen(&downstream) - before), (StatusCode::OK, 2));
+    let response = access.forward("c-1", get("/api/lost")).await.unwrap();
+    assert_eq!((response.status(), seen(&downstream) - before), (StatusCode::OK, 2));
 
     let (downstream, _, access) = in_use().await;
     downstream.lost.store(1, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! An API server's stand-in: TLS, HTTP/1.1 and HTTP/2, upgrades; it notes every header it gets.
+//! A fake API server: TLS, HTTP/1.1 and HTTP/2, upgrades. It records every header that it gets.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -52,11 +52,11 @@ pub struct Downstream {
     pub recorded: Arc<Mutex<Vec<Recorded>>>,
     /// Connections that finished their TLS handshake.
     pub connections: Arc<AtomicUsize>,
-    /// Lines for those who asked for `/watch`.
+    /// Lines of the responses to `/watch`.
     pub events: broadcast::Sender<Bytes>,
-    /// Bytes made for those who asked for `/flood`.
+    /// Bytes produced for the responses to `/flood`.
     pub flooded: Arc<AtomicUsize>,
-    /// Whoever asks for `/lost` gets no answer, and every connection ends, as often as this says.
+    /// How many requests for `/lost` get no response and end every connection.
     pub lost: Arc<AtomicUsize>,
     state: Arc<State>,
 }
@@ -87,7 +87,7 @@ impl Downstream {
         this
     }
 
-    /// Without a listener: reached through [`InMemory`].
+    /// Without a listener: dialled through [`InMemory`].
     pub fn new(port: u16, alpn: &[&str]) -> Self {
         let ca = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(ca.signing_key.serialize_der()));
@@ -136,7 +136,7 @@ async fn serve(state: Arc<State>, io: impl Io + 'static) {
     let Ok(stream) = state.tls.accept(io).await else { return };
     state.connections.fetch_add(1, Ordering::SeqCst);
     let of_service = state.clone();
-    let service = hyper::service::service_fn(move |request| answer(of_service.clone(), request));
+    let service = hyper::service::service_fn(move |request| respond(of_service.clone(), request));
     let mut builder = hyper_util::server::conn::auto::Builder::new(TokioExecutor::new());
     builder.http2().max_header_list_size(1 << 20);
     tokio::select! {
@@ -145,7 +145,7 @@ async fn serve(state: Arc<State>, io: impl Io + 'static) {
     }
 }
 
-async fn answer(
+async fn respond(
     state: Arc<State>,
     request: Request<Incoming>,
 ) -> Result<Response<Body>, Infallible> {
@@ -276,7 +276,7 @@ fn upgrade(mut request: Request<Incoming>) -> Response<Body> {
     response
 }
 
-/// Reaches a downstream through pipes, so that a paused clock can be used.
+/// Dials a downstream through pipes, so that a paused clock can be used.
 pub struct InMemory {
     state: Arc<State>,
     pub dials: Arc<AtomicUsize>,

@@ -24,7 +24,7 @@ async fn text(response: http::Response<hyper::body::Incoming>) -> String {
 }
 
 #[tokio::test]
-async fn path_and_query_go_on_as_they_came() {
+async fn path_and_query_are_forwarded_unchanged() {
     let front = Front::start(BOTH).await;
     for (path, target) in [
         ("", "/"),
@@ -43,7 +43,7 @@ async fn path_and_query_go_on_as_they_came() {
 }
 
 #[tokio::test]
-async fn paths_that_climb_or_name_no_cluster_go_nowhere() {
+async fn paths_with_dot_segments_or_without_a_cluster_are_refused() {
     let front = Front::start(BOTH).await;
     for (path, status) in [
         ("/k8s/clusters/c-1/../c-2/api", 400),
@@ -86,7 +86,7 @@ async fn a_large_body_streams_in_both_directions() {
 }
 
 #[tokio::test]
-async fn what_nobody_reads_is_not_made() {
+async fn an_unread_response_is_not_produced() {
     let front = Front::start(BOTH).await;
     let _stalled = front.send(get("/flood")).await;
     let flooded = || front.downstream.flooded.load(std::sync::atomic::Ordering::Relaxed);
@@ -100,13 +100,14 @@ async fn what_nobody_reads_is_not_made() {
 }
 
 #[tokio::test]
-async fn a_reader_that_stands_still_delays_nobody_else() {
+async fn a_stalled_reader_delays_no_other() {
     let front = Front::start(BOTH).await;
     let mut stalled = Vec::new();
     for _ in 0..200 {
         stalled.push(front.send(get("/flood")).await);
     }
-    // Two hundred are more than one connection carries; whoever waited for them would wait forever.
+    // Two hundred are more than one connection carries; a request that waited for them would wait
+    // forever.
     let others = async {
         for _ in 0..20 {
             assert_eq!(text(front.send(get("/api")).await).await, "{\"bytes\":0}");
@@ -117,7 +118,7 @@ async fn a_reader_that_stands_still_delays_nobody_else() {
 }
 
 #[tokio::test]
-async fn a_watch_hands_on_each_line_as_it_comes() {
+async fn a_watch_passes_on_each_line_as_it_arrives() {
     let front = Front::start(BOTH).await;
     let mut body = front.send(get("/watch?watch=1")).await.into_body();
     for line in ["one\n", "two\n"] {
@@ -128,7 +129,7 @@ async fn a_watch_hands_on_each_line_as_it_comes() {
 }
 
 #[tokio::test]
-async fn a_client_that_goes_away_is_cancelled_downstream() {
+async fn a_client_that_disconnects_is_cancelled_downstream() {
     let front = Front::start(BOTH).await;
     let response = front.send(get("/watch")).await;
     assert_eq!(front.downstream.events.receiver_count(), 1);
@@ -146,10 +147,10 @@ async fn an_upgraded_stream_carries_bytes_and_its_end_both_ways() {
     let front = Front::start(BOTH).await;
     let request = "POST /k8s/clusters/c-1/exec HTTP/1.1\nHost: x\nConnection: keep-alive, Upgrade\n\
                    Upgrade: spdy/3.1\n\n";
-    let (stream, answer) = front.raw(request).await;
-    assert!(answer.starts_with("HTTP/1.1 101"), "{answer}");
-    assert!(answer.to_lowercase().contains("upgrade: spdy/3.1"), "{answer}");
-    assert!(answer.contains("x-stream-protocol-version: v4.channel.k8s.io"), "{answer}");
+    let (stream, response) = front.raw(request).await;
+    assert!(response.starts_with("HTTP/1.1 101"), "{response}");
+    assert!(response.to_lowercase().contains("upgrade: spdy/3.1"), "{response}");
+    assert!(response.contains("x-stream-protocol-version: v4.channel.k8s.io"), "{response}");
     let (mut read, mut write) = stream.into_split();
     let sent: Vec<u8> = (0..3_000_000_u32).map(|n| n.to_le_bytes()[1]).collect();
     let expected = sent.clone();
@@ -196,25 +197,25 @@ async fn a_websocket_over_http2_is_an_upgrade_downstream() {
 }
 
 #[tokio::test]
-async fn a_refused_upgrade_is_answered_as_the_cluster_said_and_h2c_is_not_switched_to() {
+async fn a_refused_upgrade_gets_the_response_of_the_cluster_and_h2c_is_not_switched_to() {
     let front = Front::start(BOTH).await;
-    let (mut stream, answer) = front
+    let (mut stream, response) = front
         .raw(
             "GET /k8s/clusters/c-1/refuse HTTP/1.1\nHost: x\nConnection: Upgrade\n\
              Upgrade: websocket\n\n",
         )
         .await;
-    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    assert!(response.starts_with("HTTP/1.1 403"), "{response}");
     let mut body = [0; 28];
     stream.read_exact(&mut body).await.unwrap();
     assert_eq!(&body, b"{\"kind\":\"Status\",\"code\":403}");
-    let (_stream, answer) = front
+    let (_stream, response) = front
         .raw(
             "GET /k8s/clusters/c-1/api HTTP/1.1\nHost: x\nConnection: Upgrade, HTTP2-Settings\n\
              Upgrade: h2c\nHTTP2-Settings: AAMAAABkAAQAAP__\n\n",
         )
         .await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     let seen = front.downstream.last();
     assert!(seen.values("upgrade").is_empty() && seen.values("http2-settings").is_empty());
 }
@@ -243,14 +244,14 @@ async fn revoking_a_token_or_a_role_cuts_what_is_open() {
         let (waiting, revoked) = tokio::join!(never, revoke);
         assert_eq!(waiting.status(), StatusCode::UNAUTHORIZED);
         assert!(watch.frame().await.unwrap().is_err());
-        // An end or a reset, but an end.
+        // The stream has ended, with an end or a reset.
         let _ = exec.read_to_end(&mut Vec::new()).await;
         assert!(revoked.elapsed() < SECOND, "{which}: {:?}", revoked.elapsed());
     }
 }
 
 #[tokio::test]
-async fn what_a_service_behind_the_cluster_says_does_not_touch_our_own_site() {
+async fn headers_of_a_service_behind_the_cluster_do_not_affect_drovers_own_site() {
     for alpn in [BOTH, &["http/1.1"]] {
         let front = Front::start(alpn).await;
         let response = front.send(get("/cookie")).await;
@@ -268,7 +269,7 @@ async fn what_a_service_behind_the_cluster_says_does_not_touch_our_own_site() {
 }
 
 #[tokio::test]
-async fn a_downstream_401_is_told_as_our_problem_unless_a_service_said_it() {
+async fn a_downstream_401_is_reported_as_unavailable_unless_a_service_sent_it() {
     let front = Front::start(BOTH).await;
     let response = front.send(get("/api/unauthorized")).await;
     assert_eq!(response.status(), 503);
@@ -278,9 +279,9 @@ async fn a_downstream_401_is_told_as_our_problem_unless_a_service_said_it() {
 }
 
 #[tokio::test]
-async fn clusters_that_cannot_be_reached_are_told_promptly_with_what_to_do() {
+async fn unreachable_clusters_are_reported_promptly_with_what_to_do() {
     let front = Front::start(BOTH).await;
-    // A port where nobody listens: bound and let go.
+    // A port without a listener: bound and released.
     let port = {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.local_addr().unwrap().port()

@@ -1,4 +1,4 @@
-//! The proxy behind a real HTTP server, and clients that say what they like.
+//! The proxy behind a real HTTP server, and clients that can send anything.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -16,10 +16,12 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
 use super::downstream::Downstream;
-use crate::proxy::{AccessResolver, Attributes, Caller, Identity, Impersonation, Proxy, Resolved};
+use crate::proxy::{
+    AccessResolver, Attributes, DownstreamIdentity, Impersonation, Proxy, ProxyCaller, Resolved,
+};
 use crate::{Body, ClusterAccess};
 
-/// What reaches the downstream for alice, exactly: name and values.
+/// The identity headers that the downstream gets for alice, exactly: name and values.
 pub const ALICE: [(&str, &[&str]); 5] = [
     ("authorization", &["Bearer downstream-token"]),
     ("impersonate-user", &["u-alice"]),
@@ -28,11 +30,11 @@ pub const ALICE: [(&str, &[&str]); 5] = [
     ("impersonate-extra-principal%2Fid", &["local://alice"]),
 ];
 
-/// Everybody is in `c-1`; who holds `may` may impersonate these users and groups.
+/// Every caller is in `c-1` and may impersonate the users and groups in `may`.
 #[derive(Default)]
 pub struct Roles {
     pub may: Mutex<Vec<String>>,
-    pub asked: Mutex<Vec<Attributes>>,
+    pub checked: Mutex<Vec<Attributes>>,
     pub role: CancellationToken,
 }
 
@@ -40,7 +42,7 @@ impl AccessResolver for Roles {
     fn resolve<'a>(
         &'a self,
         cluster: &'a str,
-        caller: &'a Caller,
+        caller: &'a ProxyCaller,
     ) -> BoxFuture<'a, Result<Resolved, Status>> {
         Box::pin(async move {
             if cluster != "c-1" && cluster != "c-unreported" {
@@ -48,7 +50,7 @@ impl AccessResolver for Roles {
             }
             let mut groups = vec![format!("drover:cluster:{cluster}:cluster-member")];
             groups.extend(caller.groups.clone());
-            let identity = Identity {
+            let identity = DownstreamIdentity {
                 user: caller.user.clone(),
                 uid: caller.uid.clone(),
                 groups,
@@ -61,11 +63,11 @@ impl AccessResolver for Roles {
     fn may_impersonate<'a>(
         &'a self,
         _: &'a str,
-        _: &'a Caller,
+        _: &'a ProxyCaller,
         what: &'a Attributes,
     ) -> BoxFuture<'a, Result<bool, Status>> {
         Box::pin(async move {
-            self.asked.lock().push(what.clone());
+            self.checked.lock().push(what.clone());
             Ok(self.may.lock().contains(&what.name))
         })
     }
@@ -73,19 +75,19 @@ impl AccessResolver for Roles {
     fn resolve_impersonated<'a>(
         &'a self,
         _: &'a str,
-        _: &'a Caller,
-        wanted: &'a Impersonation,
+        _: &'a ProxyCaller,
+        requested: &'a Impersonation,
     ) -> BoxFuture<'a, Result<Resolved, Status>> {
         Box::pin(async move {
-            let mut groups = wanted.groups.clone();
-            if wanted.user == "u-bob" {
+            let mut groups = requested.groups.clone();
+            if requested.user == "u-bob" {
                 groups.push("drover:cluster:c-1:cluster-owner".to_owned());
             }
-            let identity = Identity {
-                user: wanted.user.clone(),
-                uid: wanted.uid.clone(),
+            let identity = DownstreamIdentity {
+                user: requested.user.clone(),
+                uid: requested.uid.clone(),
                 groups,
-                extra: wanted.extra.clone(),
+                extra: requested.extra.clone(),
             };
             Ok(Resolved { identity, revoked: CancellationToken::new() })
         })
@@ -96,7 +98,7 @@ pub struct Front {
     pub downstream: Downstream,
     pub access: ClusterAccess,
     pub roles: Arc<Roles>,
-    pub caller: Arc<Mutex<Caller>>,
+    pub caller: Arc<Mutex<ProxyCaller>>,
     pub port: u16,
 }
 
@@ -106,7 +108,7 @@ impl Front {
         let access = ClusterAccess::new(tunnel::Sessions::new());
         access.set_endpoint("c-1", downstream.endpoint.clone()).unwrap();
         let roles = Arc::<Roles>::default();
-        let caller = Arc::new(Mutex::new(Caller {
+        let caller = Arc::new(Mutex::new(ProxyCaller {
             user: "u-alice".to_owned(),
             uid: "1234".to_owned(),
             groups: vec!["system:authenticated".to_owned()],
@@ -126,7 +128,7 @@ impl Front {
         Self { downstream, access, roles, caller, port }
     }
 
-    async fn serve(stream: TcpStream, proxy: Proxy, caller: Arc<Mutex<Caller>>) {
+    async fn serve(stream: TcpStream, proxy: Proxy, caller: Arc<Mutex<ProxyCaller>>) {
         let service = hyper::service::service_fn(move |request: Request<Incoming>| {
             let (proxy, caller) = (proxy.clone(), caller.lock().clone());
             async move { Ok::<_, Infallible>(proxy.handle(caller, request).await) }
@@ -142,17 +144,16 @@ impl Front {
         stream
     }
 
-    /// Sends HTTP/1.1 as written (`\n` becomes a line end) and reads the answer's head and first
-    /// bytes.
+    /// Sends HTTP/1.1 as written (`\n` becomes a line end) and reads the head of the response.
     pub async fn raw(&self, request: &str) -> (TcpStream, String) {
         let mut stream = self.open().await;
         stream.write_all(request.replace('\n', "\r\n").as_bytes()).await.unwrap();
-        let mut answer = Vec::new();
+        let mut head = Vec::new();
         let mut byte = [0];
-        while !answer.ends_with(b"\r\n\r\n") && stream.read(&mut byte).await.unwrap() > 0 {
-            answer.push(byte[0]);
+        while !head.ends_with(b"\r\n\r\n") && stream.read(&mut byte).await.unwrap() > 0 {
+            head.push(byte[0]);
         }
-        (stream, String::from_utf8(answer).unwrap())
+        (stream, String::from_utf8(head).unwrap())
     }
 
     /// A request of a client library, over HTTP/1.1.
@@ -173,16 +174,16 @@ impl Front {
 
     /// Asserts that the last request downstream carried exactly these identity headers and no other
     /// header that could be taken for one.
-    pub fn assert_identity(&self, wanted: &[(&str, &[&str])], case: &str) {
+    pub fn assert_identity(&self, expected: &[(&str, &[&str])], case: &str) {
         let seen = self.downstream.last();
-        for (name, values) in wanted {
+        for (name, values) in expected {
             assert_eq!(seen.values(&name.to_lowercase()), *values, "{case}: {name}");
         }
-        let expected: Vec<String> = wanted.iter().map(|(name, _)| name.to_lowercase()).collect();
+        let names: Vec<String> = expected.iter().map(|(name, _)| name.to_lowercase()).collect();
         for name in seen.headers.keys() {
             let speaks = ["impersonate", "authorization", "cookie", "x-remote", "forward", "x-api"];
             let is_identity = speaks.iter().any(|part| name.as_str().contains(part));
-            assert!(!is_identity || expected.contains(&name.to_string()), "{case}: {name}");
+            assert!(!is_identity || names.contains(&name.to_string()), "{case}: {name}");
         }
         assert_eq!(seen.trailers, None, "{case}");
     }

@@ -1,4 +1,4 @@
-//! Whatever a client says about who it is: what reaches the cluster is what we resolved.
+//! Whatever identity a client claims, the cluster gets the resolved one.
 
 use bytes::Bytes;
 use http::{HeaderMap, Request, Version};
@@ -10,7 +10,8 @@ use crate::body::empty;
 
 const BOTH: &[&str] = &["h2", "http/1.1"];
 
-/// Headers that smuggle an identity, or make ours go away. None is a valid wish to impersonate.
+/// Headers that smuggle an identity in, or try to remove the proxy's. None is a valid request to
+/// impersonate.
 const HOSTILE: [(&str, &str); 20] = [
     ("plain X-Remote", "X-Remote-User: admin\nX-Remote-Group: system:masters\n"),
     ("odd case", "x-ReMoTe-uSeR: admin\nX-REMOTE-EXTRA-SCOPES: all\n"),
@@ -38,9 +39,9 @@ const HOSTILE: [(&str, &str); 20] = [
 async fn hostile_headers_over_http1_change_nothing() {
     let front = Front::start(BOTH).await;
     for (case, headers) in HOSTILE {
-        let (_stream, answer) =
+        let (_stream, response) =
             front.raw(&format!("GET /k8s/clusters/c-1/api HTTP/1.1\nHost: x\n{headers}\n")).await;
-        assert!(answer.starts_with("HTTP/1.1 200"), "{case}: {answer}");
+        assert!(response.starts_with("HTTP/1.1 200"), "{case}: {response}");
         front.assert_identity(&ALICE, case);
         assert_eq!(front.downstream.last().target, "/api");
     }
@@ -50,9 +51,9 @@ async fn hostile_headers_over_http1_change_nothing() {
 async fn hostile_headers_towards_an_http1_downstream_change_nothing() {
     let front = Front::start(&["http/1.1"]).await;
     for (case, headers) in HOSTILE {
-        let (_stream, answer) =
+        let (_stream, response) =
             front.raw(&format!("GET /k8s/clusters/c-1/api HTTP/1.1\nHost: x\n{headers}\n")).await;
-        assert!(answer.starts_with("HTTP/1.1 200"), "{case}: {answer}");
+        assert!(response.starts_with("HTTP/1.1 200"), "{case}: {response}");
         front.assert_identity(&ALICE, case);
         assert_eq!(front.downstream.last().version, Version::HTTP_11);
     }
@@ -69,8 +70,8 @@ async fn hostile_headers_with_an_upgrade_change_nothing() {
                  X-Stream-Protocol-Version: v4.channel.k8s.io\n\
                  X-Stream-Protocol-Version: v3.channel.k8s.io\n{headers}\n"
             );
-            let (_stream, answer) = front.raw(&request).await;
-            assert!(answer.starts_with("HTTP/1.1 101"), "{case}: {answer}");
+            let (_stream, response) = front.raw(&request).await;
+            assert!(response.starts_with("HTTP/1.1 101"), "{case}: {response}");
             front.assert_identity(&ALICE, case);
             let seen = front.downstream.last();
             assert_eq!(seen.values("upgrade"), [protocol]);
@@ -96,7 +97,7 @@ async fn hostile_headers_over_http2_change_nothing() {
         for line in headers.lines() {
             let (name, value) = line.split_once(':').unwrap();
             let name = name.to_lowercase();
-            // What HTTP/2 forbids outright never gets past the server's own parser.
+            // Headers that HTTP/2 forbids never pass the server's own parser.
             let is_forbidden =
                 ["connection", "keep-alive", "proxy-connection", "te"].contains(&&*name);
             if !is_forbidden {
@@ -111,16 +112,16 @@ async fn hostile_headers_over_http2_change_nothing() {
 }
 
 #[tokio::test]
-async fn trailers_stay_here_over_both_protocols() {
+async fn trailers_are_dropped_over_both_protocols() {
     let front = Front::start(BOTH).await;
-    let (_stream, answer) = front
+    let (_stream, response) = front
         .raw(
             "POST /k8s/clusters/c-1/api HTTP/1.1\nHost: x\nTransfer-Encoding: chunked\n\
              Trailer: Impersonate-User\n\n3\nabc\n0\nImpersonate-User: admin\n\
              Impersonate-Group: system:masters\n\n",
         )
         .await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     front.assert_identity(&ALICE, "http/1.1");
 
     let mut client = front.http2().await;
@@ -136,9 +137,9 @@ async fn trailers_stay_here_over_both_protocols() {
 }
 
 #[tokio::test]
-async fn a_bearer_token_among_websocket_protocols_stays_here() {
+async fn a_bearer_token_among_websocket_protocols_is_dropped() {
     let front = Front::start(BOTH).await;
-    let (_stream, answer) = front
+    let (_stream, response) = front
         .raw(
             "GET /k8s/clusters/c-1/api/v1/namespaces/n/pods/p/exec HTTP/1.1\nHost: x\n\
              Connection: Upgrade\nUpgrade: websocket\nSec-WebSocket-Version: 13\n\
@@ -147,14 +148,14 @@ async fn a_bearer_token_among_websocket_protocols_stays_here() {
              v4.channel.k8s.io\n\n",
         )
         .await;
-    assert!(answer.starts_with("HTTP/1.1 101"), "{answer}");
+    assert!(response.starts_with("HTTP/1.1 101"), "{response}");
     let seen = front.downstream.last();
     assert_eq!(seen.values("sec-websocket-protocol"), ["v4.channel.k8s.io"]);
     assert_eq!(seen.values("sec-websocket-key"), ["dGhlIHNhbXBsZSBub25jZQ=="]);
     front.assert_identity(&ALICE, "websocket");
 }
 
-/// Wishes to be somebody else by somebody who may not: refused, in whatever form they come.
+/// Requests to impersonate without the right are refused, in any spelling.
 #[tokio::test]
 async fn impersonation_without_the_right_is_403_and_never_ignored() {
     let front = Front::start(BOTH).await;
@@ -174,12 +175,12 @@ async fn impersonation_without_the_right_is_403_and_never_ignored() {
     ];
     for (case, headers, text) in cases {
         for upgrade in ["", "Connection: Upgrade\nUpgrade: websocket\n"] {
-            let (mut stream, answer) = front
+            let (mut stream, response) = front
                 .raw(&format!(
                     "GET /k8s/clusters/c-1/api/v1 HTTP/1.1\nHost: x\n{upgrade}{headers}\n"
                 ))
                 .await;
-            assert!(answer.starts_with("HTTP/1.1 403"), "{case}: {answer}");
+            assert!(response.starts_with("HTTP/1.1 403"), "{case}: {response}");
             let mut body = vec![0; 400];
             let count = tokio::io::AsyncReadExt::read(&mut stream, &mut body).await.unwrap();
             let body = String::from_utf8_lossy(&body[..count]);
@@ -190,7 +191,7 @@ async fn impersonation_without_the_right_is_403_and_never_ignored() {
 }
 
 #[tokio::test]
-async fn malformed_wishes_are_400() {
+async fn malformed_requests_to_impersonate_are_400() {
     let front = Front::start(BOTH).await;
     for (case, headers) in [
         ("a group without a user", "Impersonate-Group: system:masters\n"),
@@ -202,22 +203,22 @@ async fn malformed_wishes_are_400() {
         ("an unknown field", "Impersonate-Role: admin\n"),
     ] {
         front.roles.may.lock().extend(["u-bob", "u-eve", "system:masters"].map(str::to_owned));
-        let (_stream, answer) =
+        let (_stream, response) =
             front.raw(&format!("GET /k8s/clusters/c-1/api HTTP/1.1\nHost: x\n{headers}\n")).await;
-        assert!(answer.starts_with("HTTP/1.1 400"), "{case}: {answer}");
+        assert!(response.starts_with("HTTP/1.1 400"), "{case}: {response}");
     }
     assert!(front.downstream.recorded.lock().is_empty());
 }
 
 #[tokio::test]
-async fn an_authorised_impersonation_is_resolved_by_us() {
+async fn an_authorized_impersonation_is_resolved_by_the_server() {
     let front = Front::start(BOTH).await;
     front.roles.may.lock().extend(["u-bob", "dev", "all", "42"].map(str::to_owned));
     let get = |headers: &str| {
         format!("GET /k8s/clusters/c-1/api HTTP/1.1\nHost: x\nConnection: close\n{headers}\n")
     };
-    let (_, answer) = front.raw(&get("Impersonate-User: u-bob\n")).await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    let (_, response) = front.raw(&get("Impersonate-User: u-bob\n")).await;
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     front.assert_identity(
         &[
             ("authorization", &["Bearer downstream-token"]),
@@ -226,11 +227,11 @@ async fn an_authorised_impersonation_is_resolved_by_us() {
         ],
         "user",
     );
-    let (_, answer) = front
+    let (_, response) = front
         .raw(&get("Impersonate-User: u-bob\nImpersonate-Group: dev\nImpersonate-Uid: 42\n\
              Impersonate-Extra-Example.com%2FScopes: all\n"))
         .await;
-    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    assert!(response.starts_with("HTTP/1.1 200"), "{response}");
     front.assert_identity(
         &[
             ("authorization", &["Bearer downstream-token"]),
@@ -244,35 +245,35 @@ async fn an_authorised_impersonation_is_resolved_by_us() {
         ],
         "everything",
     );
-    let asked: Vec<_> =
-        front.roles.asked.lock().iter().map(|a| (a.resource, a.name.clone())).collect();
-    let wanted = [
+    let checked: Vec<_> =
+        front.roles.checked.lock().iter().map(|a| (a.resource, a.name.clone())).collect();
+    let expected = [
         ("users", "u-bob"),
         ("users", "u-bob"),
         ("groups", "dev"),
         ("uids", "42"),
         ("userextras", "all"),
     ];
-    assert_eq!(asked, wanted.map(|(resource, name)| (resource, name.to_owned())));
+    assert_eq!(checked, expected.map(|(resource, name)| (resource, name.to_owned())));
 }
 
 #[tokio::test]
-async fn role_groups_are_nobodys_to_ask_for() {
+async fn role_groups_cannot_be_requested() {
     let front = Front::start(BOTH).await;
     let group = "drover:cluster:c-1:cluster-owner";
     front.roles.may.lock().extend(["u-bob", group].map(str::to_owned));
-    let (_, answer) = front
+    let (_, response) = front
         .raw(&format!(
             "GET /k8s/clusters/c-1/api HTTP/1.1\nHost: x\nConnection: close\n\
              Impersonate-User: u-bob\nImpersonate-Group: {group}\n\n"
         ))
         .await;
-    assert!(answer.starts_with("HTTP/1.1 403"), "{answer}");
+    assert!(response.starts_with("HTTP/1.1 403"), "{response}");
     assert!(front.downstream.recorded.lock().is_empty());
 }
 
 #[tokio::test]
-async fn an_identity_that_would_change_on_the_way_is_refused() {
+async fn an_identity_that_headers_cannot_carry_exactly_is_refused() {
     let front = Front::start(BOTH).await;
     for bad in [" system:masters", "system:masters\t", "a\r\nImpersonate-Group: system:masters", ""]
     {
@@ -297,7 +298,7 @@ async fn an_identity_that_would_change_on_the_way_is_refused() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(48))]
 
-    /// Any header lines whatever: answered with 400, or seen downstream with our identity only.
+    /// Any header lines get a 400, or are seen downstream with the resolved identity only.
     #[test]
     fn no_header_lines_change_the_identity(
         lines in prop::collection::vec(
@@ -320,8 +321,8 @@ proptest! {
             let headers: String =
                 lines.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
             let request = format!("GET /k8s/clusters/c-1/api HTTP/1.1\nHost: x\n{headers}\n");
-            let (_stream, answer) = front.raw(&request).await;
-            assert!(answer.starts_with("HTTP/1.1 200"), "{headers}{answer}");
+            let (_stream, response) = front.raw(&request).await;
+            assert!(response.starts_with("HTTP/1.1 200"), "{headers}{response}");
             front.assert_identity(&ALICE, &headers);
         });
     }

@@ -1,4 +1,4 @@
-//! The commands of whoever runs `drover up`: a login of their own, and what to type next.
+//! The commands of the user of `drover up`: a login of their own, and the next commands.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -8,27 +8,27 @@ use serde_json::Value;
 
 use super::{DEMO, drover};
 
-/// Name of the login, which is made anew when it does not hold any more.
+/// Name of the login, which is created again when it is not valid any more.
 const LOGIN: &str = "up";
 
-/// Logs the commands in. Another login stays the current one, if there is one.
+/// Logs the commands in. If another login is the current one, it stays so.
 ///
-/// Returns whether commands use the login without being told to.
+/// Returns whether commands use the login by default.
 ///
 /// # Errors
-/// Why not, as the command says it.
+/// The login failed; the error has the message of the command.
 pub async fn log_in(url: &str, ca: &str, password: &str) -> anyhow::Result<bool> {
     let home = std::env::var_os("HOME").filter(|home| !home.is_empty());
     let home = PathBuf::from(home.context("the environment variable HOME is not set")?);
-    let known = find(&home).await?;
-    if let Some(known) = &known
-        && known["server"] != url
+    let existing = find(&home).await?;
+    if let Some(existing) = &existing
+        && existing["server"] != url
     {
-        // It is that of a server that an earlier run had elsewhere.
+        // The login is for the address of an earlier run.
         drover(&home, &["logout", "--server", LOGIN], None).await.ok();
         drover(&home, &["context", "rm", LOGIN], None).await?;
     }
-    let still_holds = known.is_some_and(|known| known["server"] == url)
+    let still_holds = existing.is_some_and(|existing| existing["server"] == url)
         && drover(&home, &["cluster", "ls", "--server", LOGIN], None).await.is_ok();
     if !still_holds {
         let login = ["login", url, "--username", "admin", "--ca-file", ca, "--name", LOGIN];
@@ -44,22 +44,22 @@ async fn find(home: &Path) -> anyhow::Result<Option<Value>> {
     Ok(logins.into_iter().find(|login| login["name"] == LOGIN))
 }
 
-/// The three commands to begin with.
-pub fn next(is_current: bool) -> String {
+/// The three commands to start with.
+pub fn next_commands(is_current: bool) -> String {
     let program = program();
     let server = if is_current { String::new() } else { format!(" --server {LOGIN}") };
-    let there = format!("kubectl{server} --cluster {DEMO}");
+    let kubectl = format!("kubectl{server} --cluster {DEMO}");
     let lines = [
-        (format!("cluster ls{server}"), "the clusters, and how they are"),
-        (format!("{there} get nodes"), "kubectl in one of them"),
-        (format!("{there} logs -n cattle-system deploy/cattle-cluster-agent"), "its agent's log"),
+        (format!("cluster ls{server}"), "the clusters and their states"),
+        (format!("{kubectl} get nodes"), "kubectl in one of them"),
+        (format!("{kubectl} logs -n cattle-system deploy/cattle-cluster-agent"), "its agent's log"),
     ];
     let width = lines.iter().map(|(command, _)| command.len()).max().unwrap_or_default();
     let shown = |(command, what)| format!("  {program} {command:<width$}  # {what}\n");
     lines.into_iter().map(shown).collect()
 }
 
-/// How the person calls this program: by its name where that is found, else by its file.
+/// How the user calls this program: by its name if `PATH` leads to it, else by its file.
 fn program() -> String {
     let Ok(file) = std::env::current_exe() else { return "drover".to_owned() };
     let path = std::env::var_os("PATH").unwrap_or_default();
@@ -91,15 +91,15 @@ mod tests {
         let shown = |path: &Path| shown_program(&file, path.as_os_str(), folder.path());
         assert_eq!(shown(&folder.path().join("target")), "drover");
         assert_eq!(shown(Path::new("/nonexistent")), "target/drover");
-        // Another program of the name comes first.
+        // Another program of this name precedes it in the path.
         std::fs::write(folder.path().join("drover"), "").unwrap();
         assert_eq!(shown(folder.path()), "target/drover");
     }
 
     #[test]
     fn three_commands_follow_and_name_the_login_unless_it_is_the_current_one() {
-        assert_eq!(next(true).lines().count(), 3);
-        assert!(!next(true).contains("--server"));
-        assert!(next(false).lines().all(|line| line.contains(" --server up")));
+        assert_eq!(next_commands(true).lines().count(), 3);
+        assert!(!next_commands(true).contains("--server"));
+        assert!(next_commands(false).lines().all(|line| line.contains(" --server up")));
     }
 }

@@ -1,6 +1,6 @@
 //! Prints the measurements of `e2e::measure` as a table on stdout, progress on stderr.
 //!
-//! Arguments name what to measure; without any, all is measured. Exits with 1 when a measurement
+//! Arguments name the measurements; without any, all are made. Exits with 1 when a measurement
 //! cannot be made; a missed target is only marked.
 
 use std::process::ExitCode;
@@ -31,9 +31,9 @@ const PARTS: [(&str, Measure); 14] = [
 ];
 
 fn main() -> ExitCode {
-    let wanted: Vec<String> = std::env::args().skip(1).collect();
+    let requested: Vec<String> = std::env::args().skip(1).collect();
     let known = PARTS.map(|(name, _)| name);
-    if let Some(unknown) = wanted.iter().find(|name| !known.contains(&name.as_str())) {
+    if let Some(unknown) = requested.iter().find(|name| !known.contains(&name.as_str())) {
         eprintln!("error: '{unknown}' is not measured; there are {}", known.join(", "));
         return ExitCode::from(2);
     }
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     let mut rows = Vec::new();
     let mut failed = false;
     for (name, measure) in PARTS {
-        if !wanted.is_empty() && !wanted.iter().any(|one| one == name) {
+        if !requested.is_empty() && !requested.iter().any(|one| one == name) {
             continue;
         }
         eprint!("measuring {name} … ");

@@ -1,6 +1,7 @@
-//! The API server against kube-apiserver with etcd: the same client sends the same to both, in turns,
-//! on the same machine. Drover serves one cluster of its simulator, whose controllers are off; beside
-//! kube-apiserver nothing but etcd runs, and etcd waits for the disk, as Drover's storage does.
+//! The API server compared with kube-apiserver and etcd: the same client sends the same requests to
+//! both, alternately, on the same machine. Drover serves one cluster of its simulator, whose
+//! controllers are off. Beside kube-apiserver only etcd runs, and etcd syncs to the disk, like
+//! Drover's storage.
 
 mod lists;
 pub(super) mod load;
@@ -12,12 +13,12 @@ use anyhow::Result;
 use self::side::{Both, Side};
 use super::{Row, Target};
 
-/// The peer needs so many times the memory, at least.
+/// The peer needs at least this many times the memory.
 const MEMORY_RATIO_MIN: f64 = 5.0;
 /// Objects of the large measurements.
 const MANY: usize = 100_000;
 
-/// Everything, from empty servers to [`MANY`] objects and a start with them.
+/// All measurements, from empty servers to [`MANY`] objects and a start with them.
 ///
 /// # Errors
 /// A server does not start, or a request fails.

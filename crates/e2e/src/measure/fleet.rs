@@ -1,5 +1,5 @@
-//! Many simulated clusters, each with a real agent process: how long they take to come, what the
-//! server needs to hold them, and how fast they are back after it was killed.
+//! Many simulated clusters, each with a real agent process: the time to import them, the server's
+//! resources, and the time until they are back after the server was killed.
 
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
@@ -12,7 +12,7 @@ use crate::wait::LOOK_INTERVAL;
 use crate::{Cli, Client, Server, Sim, poll_until};
 
 const CLUSTERS: usize = 100;
-/// Imports under way at a time.
+/// Concurrent imports.
 const HANDS: usize = 4;
 const IMPORT_MAX_SECONDS: f64 = 5.0;
 const MEMORY_MAX_MEGABYTES: f64 = 100.0;
@@ -39,7 +39,7 @@ pub fn single_import() -> Result<Vec<Row>> {
     ])
 }
 
-/// A hundred of them.
+/// A hundred clusters.
 ///
 /// # Errors
 /// An import fails, or not all are active.
@@ -60,12 +60,12 @@ pub fn measure() -> Result<Vec<Row>> {
     let ids = ids(&server)?;
     let since = Instant::now();
     server.restart()?;
-    // What was stored says active at once; an answer comes only through a tunnel that is up again.
+    // The stored status is active at once; a response needs a tunnel that is connected again.
     let mut waiting = ids;
     poll_until(BACK_TIMEOUT, LOOK_INTERVAL, || {
         let admin = server.admin()?;
-        waiting.retain(|id| !answers(&admin, id));
-        ensure!(waiting.is_empty(), "{} of {CLUSTERS} do not answer", waiting.len());
+        waiting.retain(|id| !responses(&admin, id));
+        ensure!(waiting.is_empty(), "{} of {CLUSTERS} do not respond", waiting.len());
         are_active(&server, CLUSTERS)
     })?;
     let back = since.elapsed().as_secs_f64();
@@ -76,7 +76,7 @@ pub fn measure() -> Result<Vec<Row>> {
             .note("resident, settled, all active, one real agent process each"),
         Row::new(what("server memory after a restart"), after, "MB", Target::Context),
         Row::new(what("all back after kill -9"), back, "s", Target::AtMost(BACK_MAX_SECONDS))
-            .note("from the kill until each answers through Drover; the target is for 1,000"),
+            .note("from the kill until each responds through Drover; the target is for 1,000"),
         Row::new(what("all imported"), all, "s", Target::Context).note(format!(
             "{HANDS} at a time; one takes {:.1} s at the median, {:.1} s at worst",
             imports.median() / 1e3,
@@ -121,9 +121,9 @@ fn ids(server: &Server) -> Result<Vec<String>> {
     Ok(ids.filter(|id| *id != "local").map(str::to_owned).collect())
 }
 
-fn answers(admin: &Client, id: &str) -> bool {
-    let answer = admin.get(&format!("/k8s/clusters/{id}/api/v1/namespaces/default"));
-    answer.is_ok_and(|answer| answer.status.is_success())
+fn responses(admin: &Client, id: &str) -> bool {
+    let response = admin.get(&format!("/k8s/clusters/{id}/api/v1/namespaces/default"));
+    response.is_ok_and(|response| response.status.is_success())
 }
 
 fn are_active(server: &Server, number: usize) -> Result<()> {

@@ -1,5 +1,5 @@
-//! A server that is flooded, by strangers and by the clusters it manages: its memory, and what those notice who have
-//! nothing to do with it.
+//! A server under a flood, by unauthenticated clients and by the clusters it manages: its memory,
+//! and the effect on other clients.
 
 use std::path::Path;
 use std::process::Command;
@@ -29,7 +29,8 @@ const STRANGERS: Sizes = Sizes {
 };
 const FLOOD_TIME: Duration = Duration::from_secs(90);
 const PAUSE: Duration = Duration::from_millis(10);
-/// What strangers may cost, in megabytes: documented in `docs/operations/limits.md`.
+/// Limit of the memory for unauthenticated clients, in megabytes: documented in
+/// `docs/operations/limits.md`.
 const STRANGERS_MEGABYTES: f64 = 256.0;
 const CLUSTERS_MEGABYTES: f64 = 20.0;
 
@@ -60,13 +61,13 @@ pub fn watch(client: &Client, path: &str, process: u32, time: Duration) -> Resul
     })
 }
 
-/// Strangers: see [`crate::flood`].
+/// Unauthenticated clients: see [`crate::flood`].
 ///
 /// # Errors
-/// The server does not start, or a request of somebody who is logged in fails.
+/// The server does not start, or a request of a logged-in user fails.
 pub fn of_strangers() -> Result<Vec<Row>> {
     let server = Server::start()?;
-    let process = server.process_id().context("the server is gone")?;
+    let process = server.process_id().context("the server has ended")?;
     let admin = server.anyone()?.bearer(&server.login("admin", ADMIN_PASSWORD)?);
     let before = settled_memory(process)?;
     let idle = watch(&admin, "/v3/users", process, FLOOD_TIME / 10)?;
@@ -78,7 +79,7 @@ pub fn of_strangers() -> Result<Vec<Row>> {
     let count = |counter: &std::sync::atomic::AtomicU64| counter.load(Ordering::Relaxed);
     let note = format!(
         "{} silent, {} slow heads, {} slow bodies, {} logins a second from {} addresses; {} connections made, {} \
-         guesses compared, {} turned away",
+         guesses compared, {} rejected",
         STRANGERS.silent,
         STRANGERS.slow_heads,
         STRANGERS.slow_bodies,
@@ -114,13 +115,13 @@ pub fn of_strangers() -> Result<Vec<Row>> {
 /// Clusters: see [`crate::hostile_cluster`].
 ///
 /// # Errors
-/// A process does not start, or a request to the cluster that is well fails.
+/// A process does not start, or a request to the healthy cluster fails.
 pub fn of_clusters() -> Result<Vec<Row>> {
     let server = Server::start()?;
-    let process = server.process_id().context("the server is gone")?;
+    let process = server.process_id().context("the server has ended")?;
     let cli = Cli::admin(&server)?;
     let sim = Sim::start(&[])?;
-    let target = journey::Target::reached_by(&sim.kubeconfig(), server.folder())?;
+    let target = journey::ImportTarget::reached_by(&sim.kubeconfig(), server.folder())?;
     let well = journey::import(&server, &cli, "well", &target)?;
     let path = format!("/k8s/clusters/{}/api/v1/namespaces", well.id);
     let admin = server.admin()?;
@@ -146,7 +147,7 @@ pub fn of_clusters() -> Result<Vec<Row>> {
     ])
 }
 
-/// A hostile cluster and its agent, which is ours.
+/// A hostile cluster and its agent, which is Drover's.
 #[derive(Debug)]
 pub struct Hostile {
     pub manner: Manner,
@@ -155,7 +156,7 @@ pub struct Hostile {
     pub agent: Process,
 }
 
-/// Joins one cluster of each manner.
+/// Imports one cluster of each manner.
 ///
 /// # Errors
 /// A step fails.
@@ -178,7 +179,7 @@ fn join(server: &Server, manner: Manner) -> Result<Hostile> {
     Ok(Hostile { manner, id, cluster, agent })
 }
 
-/// An agent as a person would start it by hand.
+/// An agent that is started by hand.
 fn agent(server: &Server, home: &Path, kubeconfig: &Path, token: &str) -> Result<Process> {
     let pem = server.ca_pem().trim_end().to_owned() + "\n";
     let digest = Sha256::digest(pem);
@@ -192,7 +193,7 @@ fn agent(server: &Server, home: &Path, kubeconfig: &Path, token: &str) -> Result
     Ok(Process::start("drover agent", &command, &home.join("agent.log"))?)
 }
 
-/// What the cluster object says: the condition `Ready`, or `Waiting` while it has never been ready.
+/// The condition `Ready` of the cluster, or `Waiting` while it has never been ready.
 ///
 /// # Errors
 /// The object cannot be read.

@@ -1,5 +1,5 @@
-//! Lists of `/v3` over a type with very many objects, over TLS, for somebody who sees all of them and
-//! for somebody who sees one in a hundred.
+//! Lists of `/v3` over a type with very many objects, over TLS, for a user who sees all of them and
+//! for a user who sees one in a hundred.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -17,19 +17,19 @@ use crate::server::ADMIN_PASSWORD;
 use crate::{Client, Protocol, Server, poll_until};
 
 const OBJECTS: usize = 100_000;
-/// Clients that make the objects.
+/// Clients that create the objects.
 const CLIENTS: usize = 32;
-/// The other person sees one object in so many.
+/// The other user sees one object in this many.
 const SEEN_EVERY: usize = 100;
 /// Distinct values of the field that is filtered by.
 const BRANCHES: usize = 53;
 const ROUNDS: usize = 200;
 const PAGE_MAX_MILLIS: f64 = 50.0;
-/// The server has nothing left to do when it uses less of a processor than this in a second.
+/// The server is idle when it uses less of a processor than this in a second.
 const QUIET_SECONDS: f64 = 0.1;
 const QUIET_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// What is asked.
+/// The measured queries.
 const LISTS: [(&str, &str); 6] = [
     ("first page", "limit=100"),
     ("first page of 1,000", "limit=1000"),
@@ -45,19 +45,19 @@ const LISTS: [(&str, &str); 6] = [
 /// The server does not start, or a request fails.
 pub fn measure() -> Result<Vec<Row>> {
     let server = Server::start()?;
-    let process = server.process_id().context("the server is gone")?;
+    let process = server.process_id().context("the server has ended")?;
     let admin = server.anyone()?.bearer(&server.login("admin", ADMIN_PASSWORD)?);
     let admin = admin.over(Protocol::Http2);
     let before = settled_memory(process)?;
     runtime().block_on(fill(&admin))?;
     let filled = settled_memory(process)?;
-    let person = person(&server, &admin)?.over(Protocol::Http2);
+    let restricted_user = restricted_user(&server, &admin)?.over(Protocol::Http2);
     let mut rows = vec![
         Row::new(format!("memory with {OBJECTS} objects"), filled, "MB", Target::Context)
             .note(format!("{before:.0} MB before; no list yet")),
     ];
 
-    // The first list of each kind reads everything, and has the index made.
+    // The first list of each kind reads everything, and builds the index.
     for (what, query) in LISTS {
         let read = runtime().block_on(time(&admin, query, 1))?.median();
         rows.push(
@@ -75,7 +75,7 @@ pub fn measure() -> Result<Vec<Row>> {
         )
         .note("after those lists, each of which had all objects in memory"),
     );
-    for (who, client) in [("all", &admin), ("one in 100", &person)] {
+    for (who, client) in [("all", &admin), ("one in 100", &restricted_user)] {
         for (what, query) in LISTS {
             let took = runtime().block_on(time(client, query, ROUNDS))?;
             eprintln!("    {what}, sees {who}: p99 {:.1} ms", took.percentile(99));
@@ -93,22 +93,22 @@ pub fn measure() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// Times of a list on one connection. The answer must have resources.
+/// Times of a list on one connection. The response must have resources.
 async fn time(client: &Client, query: &str, rounds: usize) -> Result<Samples> {
     let mut connection = client.connect().await?;
     let mut took = Samples::default();
     for _ in 0..rounds {
         let request = Request::get(format!("/v3/catalogs?{query}")).body(empty())?;
         let since = Instant::now();
-        let answer = connection.send(request).await?;
+        let response = connection.send(request).await?;
         took.push(since.elapsed());
-        let page = answer.success()?;
+        let page = response.success()?;
         ensure!(page["data"][0].is_object(), "an empty page of {query}");
     }
     Ok(took)
 }
 
-/// Waits until the server has nothing left to do.
+/// Waits until the server is idle.
 fn quiet(process: u32) -> Result<()> {
     let mut used = f64::MAX;
     poll_until(QUIET_TIMEOUT, Duration::from_secs(1), || {
@@ -159,8 +159,8 @@ fn catalog(number: usize) -> Value {
     })
 }
 
-/// Somebody who may get one object in [`SEEN_EVERY`], each by its name.
-fn person(server: &Server, admin: &Client) -> Result<Client> {
+/// A user who may get one object in [`SEEN_EVERY`], each by its name.
+fn restricted_user(server: &Server, admin: &Client) -> Result<Client> {
     let names: Vec<String> = (0..OBJECTS).step_by(SEEN_EVERY).map(name).collect();
     let rule = json!({
         "apiGroups": ["management.cattle.io"], "resources": ["catalogs"], "verbs": ["get"],

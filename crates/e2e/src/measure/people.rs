@@ -1,4 +1,4 @@
-//! People who are not administrators, and what they may do.
+//! Users without administrator rights, and their roles.
 
 use anyhow::{Context, Result};
 use serde_json::{Value, json};
@@ -30,7 +30,7 @@ pub fn role(admin: &Client, name: &str, rule: &Value) -> Result<()> {
     Ok(())
 }
 
-/// Gives a cluster role to people, with one binding of its name.
+/// Grants a cluster role to users, with one binding of its name.
 pub fn bind<'a>(
     admin: &Client,
     role: &str,
@@ -46,7 +46,7 @@ pub fn bind<'a>(
     Ok(())
 }
 
-/// Takes it from them again.
+/// Revokes it again.
 pub fn unbind(admin: &Client, role: &str) -> Result<()> {
     admin.delete(&format!("{RBAC}/clusterrolebindings/{role}"))?.success()?;
     Ok(())

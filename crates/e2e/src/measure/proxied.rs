@@ -1,5 +1,5 @@
-//! The way of every request to a downstream cluster, beside the ways that people have without Drover: all lead to the
-//! same API server, are used by the same client, and take turns in one run.
+//! The way of every request to a downstream cluster, beside the ways that people have without
+//! Drover: all lead to the same API server, are used by the same client, and take turns in one run.
 
 mod delayed_wire;
 mod floor;
@@ -55,7 +55,8 @@ const DELAYED_RATIO: f64 = 3.0;
 const OF_DIRECT: f64 = 0.6;
 const ADDED_P99_MILLIS: f64 = 1.0;
 
-/// Bulk down and up, small calls, small calls beside bulk, watches, `exec`, and bulk over a long way.
+/// Bulk down and up, small calls, small calls beside bulk, watches, `exec`, and bulk over a long
+/// way.
 ///
 /// # Errors
 /// A part does not start, or a request fails.
@@ -356,9 +357,9 @@ fn fill_namespace(direct: &Client, name: &str, objects: usize) -> Result<()> {
     Ok(())
 }
 
-/// A question that is long.
+/// A request of [`REVIEW_BYTES`], nearly all of it white space, so that the response is short.
 fn review() -> Bytes {
-    let name = "x".repeat(REVIEW_BYTES);
-    let attributes = json!({"verb": "get", "resource": "pods", "name": name});
-    Bytes::from(json!({"spec": {"resourceAttributes": attributes}}).to_string())
+    let attributes = json!({"verb": "get", "resource": "pods", "name": "small"});
+    let review = json!({"spec": {"resourceAttributes": attributes}}).to_string();
+    Bytes::from(format!("{}{review}", " ".repeat(REVIEW_BYTES - review.len())))
 }

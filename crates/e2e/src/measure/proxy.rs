@@ -1,5 +1,5 @@
-//! What the way through Drover costs: the same requests by the same client to the same kube-apiserver,
-//! directly and through server, tunnel and agent, in turns.
+//! The cost of the path through Drover: the same requests by the same client to the same
+//! kube-apiserver, directly and through server, tunnel and agent, alternately.
 
 use std::time::Instant;
 
@@ -9,7 +9,7 @@ use testbed::RealCluster;
 
 use super::{Row, Samples, Target, processor_time, settled_memory};
 use crate::http::{Connection, runtime};
-use crate::journey::{self, Imported, Target as Downstream};
+use crate::journey::{self, ImportTarget as Downstream, Imported};
 use crate::server::Options;
 use crate::{Cli, Client, Kubeconfig, Protocol, Server, Sim};
 
@@ -26,11 +26,11 @@ const IMPORT_MAX_SECONDS: f64 = 5.0;
 const AGENT_MAX_MEGABYTES: f64 = 15.0;
 const MEGABYTE: f64 = 1024.0 * 1024.0;
 
-/// An imported real cluster, and the two ways to it.
+/// An imported real cluster, and the two paths to it.
 struct World {
     direct: Client,
     through: Client,
-    // Ended in this order.
+    // Dropped in this order.
     imported: Imported,
     server: Server,
     _cluster: RealCluster,
@@ -48,7 +48,7 @@ impl World {
     }
 }
 
-/// Import, the agent at rest, and small requests both ways.
+/// Import, the idle agent, and small requests over both paths.
 ///
 /// # Errors
 /// A part does not start, or a request fails.
@@ -69,8 +69,8 @@ pub fn measure() -> Result<Vec<Row>> {
     Ok(rows)
 }
 
-/// The cost of the audit log for a request through the proxy: the same requests, in turns, to a server that records and
-/// to one that does not.
+/// The cost of the audit log for a request through the proxy: the same requests, alternately, to a
+/// server that records and to one that does not.
 ///
 /// # Errors
 /// A part does not start, or a request fails.
@@ -137,7 +137,7 @@ pub fn measure_audit() -> Result<Vec<Row>> {
     ])
 }
 
-/// Large lists both ways.
+/// Large lists over both paths.
 ///
 /// # Errors
 /// A part does not start, or a request fails.
@@ -191,7 +191,7 @@ fn latency(direct: &Client, through: &Client, protocol: Protocol) -> Result<Vec<
     Ok(vec![row(50, Target::Context), row(99, Target::AtMost(ADDED_P99_MAX_MILLIS))])
 }
 
-/// Rows, and the megabytes that went through Drover.
+/// Rows, and the megabytes that Drover carried.
 fn bulk(direct: &Client, through: &Client) -> Result<(Vec<Row>, f64)> {
     direct
         .post("/api/v1/namespaces", &json!({"metadata": {"name": "bulk"}}))?

@@ -1,5 +1,5 @@
-//! Many watches while rights change: what a change costs that concerns none of them, and how soon those end whose users
-//! lost their role.
+//! Many watches while rights change: the cost of a change that affects none of them, and how soon
+//! watches of users end who lost their role.
 
 use std::time::{Duration, Instant};
 
@@ -22,13 +22,14 @@ const WATCHES: usize = 10_000;
 /// Half of them have one role, half another.
 const PEOPLE: usize = 20;
 const PATH: &str = "/api/v1/namespaces/default/configmaps?watch=true";
-/// What somebody else reads meanwhile.
+/// The path that another user reads meanwhile.
 const READ: &str = "/v3/users";
-/// Changes of a role that nobody has, and the time between two of them: no watch is reviewed more than once for each.
+/// Changes of a role without users, and the time between two of them: each change reviews a watch
+/// at most once.
 const CHANGES: u32 = 10;
 const BETWEEN: Duration = Duration::from_secs(1);
 const CUT_MAX: f64 = 1.0;
-/// A watch that is still open then has missed it.
+/// A watch that is still open after this time has missed the change.
 const CUT_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// See the module.
@@ -37,7 +38,7 @@ const CUT_TIMEOUT: Duration = Duration::from_secs(30);
 /// The server does not start, a request fails, or the wrong watches end.
 pub fn measure() -> Result<Vec<Row>> {
     let server = Server::start()?;
-    let process = server.process_id().context("the server is gone")?;
+    let process = server.process_id().context("the server has ended")?;
     let admin = server.anyone()?.bearer(&server.login("admin", ADMIN_PASSWORD)?);
     let rule = json!({"apiGroups": [""], "resources": ["configmaps"], "verbs": ["watch"]});
     for name in ["stays", "ends", "unused"] {
@@ -56,12 +57,15 @@ pub fn measure() -> Result<Vec<Row>> {
             seen
         })
     })?;
-    ensure!(staying.ended() + ending.ended() == 0, "watches ended with a role that nobody has");
+    ensure!(
+        staying.ended_count() + ending.ended_count() == 0,
+        "watches ended with a role that nobody has"
+    );
     let per_change = (changing.1 - idle.1) / f64::from(CHANGES);
 
     people::unbind(&admin, "ends")?;
     let took = ending.all_ended()?;
-    ensure!(staying.ended() == 0, "watches ended that were still allowed");
+    ensure!(staying.ended_count() == 0, "watches ended that were still allowed");
     let row = |what: &str, value, unit, target| Row::new(what, value, unit, target);
     Ok(vec![
         row(
@@ -87,14 +91,14 @@ pub fn measure() -> Result<Vec<Row>> {
             "s",
             Target::AtMost(CUT_MAX),
         )
-        .note("from the answer to the deletion of the binding"),
+        .note("from the response to the deletion of the binding"),
     ])
 }
 
-/// The watches of people with one role.
+/// The watches of users with one role.
 struct Group {
     bodies: Vec<Incoming>,
-    /// They end with these.
+    /// The watches end with these connections.
     _connections: Vec<Connection>,
 }
 
@@ -114,7 +118,7 @@ impl Group {
     }
 
     /// How many have ended so far.
-    fn ended(&mut self) -> usize {
+    fn ended_count(&mut self) -> usize {
         let _runtime = runtime().enter();
         let has_ended = |body: &mut Incoming| loop {
             match body.frame().now_or_never() {
@@ -144,7 +148,7 @@ impl Group {
     }
 }
 
-/// Changes the role that nobody has, again and again.
+/// Changes the role without users repeatedly.
 async fn change_role(admin: &Client) -> Result<()> {
     let mut connection = admin.connect().await?;
     let mut every = tokio::time::interval(BETWEEN);
@@ -161,7 +165,7 @@ async fn change_role(admin: &Client) -> Result<()> {
     Ok(())
 }
 
-/// What was seen, and the seconds of processor time the server used meanwhile.
+/// The result, and the server's processor time meanwhile, in seconds.
 fn processor_time_of(process: u32, run: impl FnOnce() -> Result<Seen>) -> Result<(Seen, f64)> {
     let before = processor_time(process)?;
     let seen = run()?;

@@ -1,4 +1,4 @@
-//! How fast a server is ready, and what it takes when nobody asks anything.
+//! The time until a server is ready, and its memory without requests.
 
 use anyhow::Result;
 
@@ -45,7 +45,7 @@ pub fn times() -> Result<Vec<Row>> {
     ])
 }
 
-/// Memory of a server that was just started, with nobody connected.
+/// Memory of a server that was just started, without connections.
 ///
 /// # Errors
 /// The server does not start.

@@ -1,5 +1,5 @@
-//! Many sockets of the change feed that see the same changes, first alone, then with one among them
-//! that reads nothing of much that it asked for.
+//! Many sockets of the change feed that receive the same changes, first alone, then with one among
+//! them that requests much and reads nothing.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};
@@ -20,21 +20,21 @@ use crate::{Client, Protocol, Server, Socket};
 const SUBSCRIBERS: usize = 1_000;
 /// Sockets that one user opens; a server grants 64.
 const SOCKETS_PER_USER: usize = 50;
-/// New objects that each subscriber sees.
+/// New objects that each subscriber receives.
 const EVENTS: usize = 50;
-/// Objects that only the slow one asked for, and their size: more than what a connection takes
+/// Objects that only the slow socket requested, and their size: more than a connection buffers
 /// before its client reads.
 const LARGE: usize = 100;
 const LARGE_BYTES: usize = 200_000;
-/// No subscriber waits longer for all changes.
+/// Longest wait of a subscriber for all changes.
 const SEEN_TIMEOUT: Duration = Duration::from_secs(120);
-/// With a slow one among them, the others take at most so many times as long.
+/// With a slow socket among them, the others take at most this many times as long.
 const SLOWED_MAX: f64 = 1.5;
 
-/// What the subscribers saw.
+/// The result of the subscribers.
 struct Seen {
     per_second: f64,
-    /// From a write's answer to the last change at each subscriber.
+    /// From a write's response to the last change at each subscriber.
     took: Samples,
     processor_micros: f64,
 }
@@ -45,7 +45,7 @@ struct Seen {
 /// The server does not start, a request fails, or a subscriber misses a change.
 pub fn measure() -> Result<Vec<Row>> {
     let server = Server::start()?;
-    let process = server.process_id().context("the server is gone")?;
+    let process = server.process_id().context("the server has ended")?;
     let admin = server.anyone()?.bearer(&server.login("admin", ADMIN_PASSWORD)?);
     let before = memory(process)?;
     let mut sockets = subscribe(&server, &admin)?;
@@ -55,11 +55,11 @@ pub fn measure() -> Result<Vec<Row>> {
             .note(format!("{SUBSCRIBERS} sockets of {} users, TLS included", users())),
     ];
 
-    // Sockets that were just opened look at what there is first.
+    // New sockets first read the existing objects.
     runtime().block_on(watch(process, &admin, &mut sockets, "before"))?;
     let alone = runtime().block_on(watch(process, &admin, &mut sockets, "alone"))?;
     let path = "/v3/subscribe?resourceTypes=catalog&resourceTypes=template";
-    let mut slow = opened(&admin, path)?;
+    let mut slow = open_socket(&admin, path)?;
     runtime().block_on(make_large(&admin))?;
     let beside = runtime().block_on(watch(process, &admin, &mut sockets, "beside"))?;
     let grown = memory(process)? - before;
@@ -108,17 +108,19 @@ fn subscribe(server: &Server, admin: &Client) -> Result<Vec<Socket>> {
         names.map(|name| people::new(server, admin, &name)).collect::<Result<_>>()?;
     people::bind(admin, "watchers", &people)?;
     let people = people.iter().cycle().take(SUBSCRIBERS);
-    people.map(|person| opened(&person.client, "/v3/subscribe?resourceTypes=catalog")).collect()
+    people
+        .map(|person| open_socket(&person.client, "/v3/subscribe?resourceTypes=catalog"))
+        .collect()
 }
 
-fn opened(client: &Client, path: &str) -> Result<Socket> {
+fn open_socket(client: &Client, path: &str) -> Result<Socket> {
     match Socket::open(client, path, &[])? {
         Ok(socket) => Ok(socket),
         Err((status, body)) => bail!("no socket: {status} {body}"),
     }
 }
 
-/// Makes objects, and waits until every socket has seen them.
+/// Creates objects, and waits until every socket has received them.
 async fn watch(
     process: u32,
     admin: &Client,

@@ -1,4 +1,4 @@
-//! Numbers are judged and shown as they should be.
+//! Evaluation and formatting of numbers.
 
 use super::*;
 

@@ -1,115 +1,122 @@
 //! Whether one order of commits explains a history of the API.
 //!
-//! The resource version of a commit is the witness: it tells the order, which needs no search. The
-//! commits are those that the watch of everything delivered, resumed after each kill where it was;
-//! every answer and every other watch is compared with them. See `commits` and `watches`.
+//! The resource version of a commit gives the order, so no search is needed. The commits are those
+//! that the watch of everything delivered; after each kill it resumes at its last version. Every
+//! response and every other watch is compared with them. See `commits` and `watches`.
 
 use std::collections::BTreeMap;
 
 use crate::commits::Commits;
-use crate::record::{Answer, Entry, Event, Mode, Object, Question, Scope};
+use crate::record::{Entry, Event, Mode, Object, Operation, Outcome, Scope};
 use crate::watches;
 
-/// What a sound history holds.
+/// Counts of a sound history.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Summary {
-    pub questions: usize,
+    pub invocations: usize,
     pub commits: usize,
-    /// Writes without an answer.
+    /// Writes with an unknown outcome.
     pub unknown: usize,
     pub delivered: usize,
-    pub gone: usize,
+    pub expired: usize,
     pub kills: usize,
 }
 
 impl std::ops::AddAssign for Summary {
     fn add_assign(&mut self, other: Self) {
-        self.questions += other.questions;
+        self.invocations += other.invocations;
         self.commits += other.commits;
         self.unknown += other.unknown;
         self.delivered += other.delivered;
-        self.gone += other.gone;
+        self.expired += other.expired;
         self.kills += other.kills;
     }
 }
 
-/// One question, what was known when it was asked, and its answer.
-pub struct Asked<'h> {
-    pub question: &'h Question,
+/// One invocation, what was known when it was made, and its outcome.
+pub struct Invocation<'h> {
+    pub operation: &'h Operation,
     /// Line of the history.
     pub line: usize,
-    /// Newest version told to anybody before.
+    /// Newest version reported before.
     pub floor: u64,
-    pub answer: Option<(&'h Answer, usize)>,
+    pub outcome: Option<(&'h Outcome, usize)>,
 }
 
-impl Asked<'_> {
+impl Invocation<'_> {
     /// Whether it may have happened.
     pub fn is_open(&self) -> bool {
-        matches!(self.answer, None | Some((Answer::Unknown(_), _)))
+        matches!(self.outcome, None | Some((Outcome::Unknown(_), _)))
     }
 }
 
 pub struct History<'h> {
-    pub asked: BTreeMap<usize, Asked<'h>>,
+    pub invocations: BTreeMap<usize, Invocation<'h>>,
     pub delivered: BTreeMap<usize, Vec<&'h Event>>,
     kills: usize,
 }
 
-/// Decides whether every rule holds. `kept`: how many of the newest versions are history at least.
+/// Decides whether every rule holds. `retained`: how many of the newest versions are retained at
+/// least.
 ///
 /// # Errors
 /// The first violation found.
-pub fn check(entries: &[Entry], kept: u64) -> Result<Summary, String> {
+pub fn check(entries: &[Entry], retained: u64) -> Result<Summary, String> {
     let history = read(entries);
     let commits = Commits::collect(&history)?;
-    for (number, asked) in &history.asked {
-        answer(asked, &commits, kept).map_err(|error| {
-            format!("{error}; question {number}: {:?} was told {:?}", asked.question, asked.answer)
+    for (number, invocation) in &history.invocations {
+        check_outcome(invocation, &commits, retained).map_err(|error| {
+            format!(
+                "{error}; invocation {number}: {:?} returned {:?}",
+                invocation.operation, invocation.outcome
+            )
         })?;
     }
-    for number in history.asked.keys() {
-        watches::check(&history, *number, &commits, kept).map_err(|error| {
-            format!("{error}; watch {number}: {:?}", history.asked[number].question)
+    for number in history.invocations.keys() {
+        watches::check(&history, *number, &commits, retained).map_err(|error| {
+            format!("{error}; watch {number}: {:?}", history.invocations[number].operation)
         })?;
     }
-    let is_gone = |entry: &&Entry| {
+    let is_expired = |entry: &&Entry| {
         matches!(
             entry,
-            Entry::Told(_, Answer::Gone { .. }) | Entry::Delivered(_, Event::Gone { .. })
+            Entry::Returned(_, Outcome::Expired { .. })
+                | Entry::Delivered(_, Event::Expired { .. })
         )
     };
-    let writes = history.asked.values().filter(|asked| is_write(asked.question));
+    let writes = history.invocations.values().filter(|invocation| is_write(invocation.operation));
     Ok(Summary {
-        questions: history.asked.len(),
+        invocations: history.invocations.len(),
         commits: commits.len(),
-        unknown: writes.filter(|asked| asked.is_open()).count(),
+        unknown: writes.filter(|invocation| invocation.is_open()).count(),
         delivered: history.delivered.values().map(Vec::len).sum(),
-        gone: entries.iter().filter(is_gone).count(),
+        expired: entries.iter().filter(is_expired).count(),
         kills: history.kills,
     })
 }
 
-fn is_write(question: &Question) -> bool {
-    use Question::{Create, Delete, DeleteNamespace, Patch, Update};
+fn is_write(operation: &Operation) -> bool {
+    use Operation::{Create, Delete, DeleteNamespace, Patch, Update};
     matches!(
-        question,
+        operation,
         Create { .. } | Update { .. } | Patch { .. } | Delete { .. } | DeleteNamespace { .. }
     )
 }
 
 fn read(entries: &[Entry]) -> History<'_> {
-    let mut history = History { asked: BTreeMap::new(), delivered: BTreeMap::new(), kills: 0 };
+    let mut history =
+        History { invocations: BTreeMap::new(), delivered: BTreeMap::new(), kills: 0 };
     let mut floor = 0;
     for (line, entry) in entries.iter().enumerate() {
         match entry {
-            Entry::Asked(number, question) => {
-                let asked = Asked { question, line, floor, answer: None };
-                history.asked.insert(*number, asked);
+            Entry::Invoked(number, operation) => {
+                let invocation = Invocation { operation, line, floor, outcome: None };
+                history.invocations.insert(*number, invocation);
             }
-            Entry::Told(number, answer) => {
-                let asked = history.asked.get_mut(number).expect("answers have questions");
-                asked.answer = Some((answer, line));
+            Entry::Returned(number, outcome) => {
+                let invocation =
+                    history.invocations.get_mut(number).expect("outcomes have invocations");
+                invocation.outcome = Some((outcome, line));
             }
             Entry::Delivered(number, event) => {
                 history.delivered.entry(*number).or_default().push(event);
@@ -121,65 +128,75 @@ fn read(entries: &[Entry]) -> History<'_> {
     history
 }
 
-/// What was told to a question that is no watch.
-fn answer(asked: &Asked<'_>, commits: &Commits, kept: u64) -> Result<(), String> {
-    let Some((answer, told)) = asked.answer else { return Ok(()) };
-    // Whether the key was so at some time between question and answer.
+/// Checks the outcome of an operation other than a watch.
+fn check_outcome(
+    invocation: &Invocation<'_>,
+    commits: &Commits,
+    retained: u64,
+) -> Result<(), String> {
+    let Some((outcome, returned_line)) = invocation.outcome else { return Ok(()) };
+    // Whether the key had such a state at some time between invocation and response.
     let was = |key: &str, so: &dyn Fn(Option<&Object>) -> bool| {
-        let mut states = commits.states(key, asked.floor, told);
-        if states.any(so) { Ok(()) } else { Err("it was never so meanwhile".to_owned()) }
+        let mut states = commits.states(key, invocation.floor, returned_line);
+        if states.any(so) { Ok(()) } else { Err("it never had such a state meanwhile".to_owned()) }
     };
-    match (asked.question, answer) {
-        (_, Answer::Unknown(_) | Answer::Refused(_)) | (Question::DeleteNamespace { .. }, _) => {
+    match (invocation.operation, outcome) {
+        (_, Outcome::Unknown(_) | Outcome::Refused(_)) | (Operation::DeleteNamespace { .. }, _) => {
             Ok(())
         }
-        (Question::Get { key }, Answer::Found(object)) => was(key, &|state| state == Some(object)),
+        (Operation::Get { key }, Outcome::Found(object)) => {
+            was(key, &|state| state == Some(object))
+        }
         (
-            Question::Get { key }
-            | Question::Update { key, .. }
-            | Question::Patch { key, .. }
-            | Question::Delete { key, .. },
-            Answer::Absent,
+            Operation::Get { key }
+            | Operation::Update { key, .. }
+            | Operation::Patch { key, .. }
+            | Operation::Delete { key, .. },
+            Outcome::Absent,
         ) => was(key, &|state| state.is_none()),
-        (Question::Create { key, .. }, Answer::Conflict) => was(key, &|state| state.is_some()),
+        (Operation::Create { key, .. }, Outcome::Conflict) => was(key, &|state| state.is_some()),
         (
-            Question::Update { key, expected, .. } | Question::Delete { key, expected },
-            Answer::Conflict,
+            Operation::Update { key, expected, .. } | Operation::Delete { key, expected },
+            Outcome::Conflict,
         ) => was(key, &|state| state.is_none_or(|state| state.version != *expected)),
-        (Question::List { scope, mode }, Answer::Listed { version, items }) => {
-            list(asked.floor, scope, *mode, *version)?;
+        (Operation::List { scope, mode }, Outcome::Listed { version, items }) => {
+            check_age(invocation.floor, scope, *mode, *version)?;
             commits.expect(scope, *version, items)
         }
-        (Question::List { mode: Mode::Exact(version), .. }, Answer::Gone { newest }) => {
-            gone(*version, *newest, kept)
+        (Operation::List { mode: Mode::Exact(version), .. }, Outcome::Expired { newest }) => {
+            check_expired(*version, *newest, retained)
         }
         // The version of the first page.
-        (Question::List { mode: Mode::Pages(_), .. }, Answer::Gone { newest }) => {
-            gone(asked.floor, *newest, kept)
+        (Operation::List { mode: Mode::Pages(_), .. }, Outcome::Expired { newest }) => {
+            check_expired(invocation.floor, *newest, retained)
         }
         // Compared with the commits already.
-        (_, Answer::Written(_) | Answer::Deleted) => Ok(()),
-        _ => Err("no such answer".to_owned()),
+        (_, Outcome::Written(_) | Outcome::Deleted) => Ok(()),
+        _ => Err("no such outcome".to_owned()),
     }
 }
 
-fn list(floor: u64, scope: &Scope, mode: Mode, version: u64) -> Result<(), String> {
+fn check_age(floor: u64, scope: &Scope, mode: Mode, version: u64) -> Result<(), String> {
     let fresh = match mode {
         Mode::Latest | Mode::Pages(_) => version >= floor,
         Mode::Any => true,
-        Mode::NotOlderThan(wanted) => version >= wanted,
-        Mode::Exact(wanted) => version == wanted,
+        Mode::NotOlderThan(requested) => version >= requested,
+        Mode::Exact(requested) => version == requested,
     };
-    if fresh { Ok(()) } else { Err(format!("{scope:?} at {version}, when {floor} had been told")) }
+    if fresh {
+        Ok(())
+    } else {
+        Err(format!("{scope:?} at {version}, when {floor} had been reported"))
+    }
 }
 
-/// Whether `version` may be forgotten when `newest` is the newest at the latest.
-pub fn gone(version: u64, newest: Option<u64>, kept: u64) -> Result<(), String> {
+/// Checks that `version` may be expired when the newest version is `newest` at most.
+pub fn check_expired(version: u64, newest: Option<u64>, retained: u64) -> Result<(), String> {
     match newest {
-        Some(newest) if version + kept > newest => {
-            Err(format!("{version} is gone, while {newest} is the newest at most"))
+        Some(newest) if version + retained > newest => {
+            Err(format!("{version} has expired, while {newest} is the newest at most"))
         }
-        // Nobody was told, because of a kill.
+        // The newest version was not reported, because of a kill.
         _ => Ok(()),
     }
 }

@@ -1,5 +1,5 @@
-//! Clients that write and read a few objects, so that they meet, until they are told to end or the
-//! server is gone.
+//! Clients that write and read a few objects, so that they conflict, for a number of steps or until
+//! the server is killed.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,25 +12,25 @@ use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use serde_json::{Value, json};
 
-use crate::record::{Answer, Entry, Mode, Object, Question, Recorder, Scope, version};
+use crate::record::{Entry, Mode, Object, Operation, Outcome, Recorder, Scope, version};
 use crate::wire::{Line, Wire};
 
-/// A kind that no controller touches, and of which a PUT makes no object that is not there.
+/// A kind that no controller writes, and of which a PUT creates no missing object.
 pub const POLICIES: &str = "/apis/networking.k8s.io/v1/networkpolicies";
 pub const NAMESPACES: [&str; 2] = ["one", "two"];
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const LABELS: [&str; 2] = ["left", "right"];
-/// How far behind what was told exact lists and watches begin, at most.
+/// How far behind the newest reported version exact lists and watches begin, at most.
 const BACK_MAX: u64 = 90;
 
-/// What everybody at one server shares in one of its lives.
+/// The state that all clients of one server share in one of its lives.
 pub struct Scene {
     pub wire: Wire,
     pub recorder: Arc<Recorder>,
-    /// Newest version told to anybody.
+    /// Newest version in any response or event.
     pub known: AtomicU64,
     pub seed: u64,
-    /// Which life it is: values are named after it.
+    /// Number of the life: values begin with it.
     pub life: u64,
 }
 
@@ -45,8 +45,8 @@ impl Scene {
         self.recorder.write(self.life, entry);
     }
 
-    pub fn ask(&self, question: Question) -> usize {
-        self.recorder.ask(self.life, question)
+    pub fn record_invocation(&self, operation: Operation) -> usize {
+        self.recorder.record_invocation(self.life, operation)
     }
 
     pub fn known(&self) -> u64 {
@@ -57,9 +57,9 @@ impl Scene {
         self.known().saturating_sub(random.random_range(0..BACK_MAX)).max(1)
     }
 
-    /// Deletes a namespace with something in it.
-    pub async fn end_namespace(&self) -> Result<()> {
-        let name = format!("gone-{}", self.life);
+    /// Deletes a namespace with objects in it.
+    pub async fn delete_namespace(&self) -> Result<()> {
+        let name = format!("deleted-{}", self.life);
         let mut line = Line::default();
         let namespace = json!({"metadata": {"name": name}});
         self.wire.call(&mut line, Method::POST, "/api/v1/namespaces", Some(&namespace)).await?;
@@ -67,21 +67,21 @@ impl Scene {
         for key in ["a", "b"].map(|object| format!("{name}/{object}")) {
             client.create(&key).await?;
         }
-        let number = self.ask(Question::DeleteNamespace { name: name.clone() });
+        let number = self.record_invocation(Operation::DeleteNamespace { name: name.clone() });
         let path = format!("/api/v1/namespaces/{name}");
         let (status, _) = self.wire.call(&mut line, Method::DELETE, &path, None).await?;
-        self.write(Entry::Told(number, told_of_deletion(status)));
+        self.write(Entry::Returned(number, deletion_outcome(status)));
         Ok(())
     }
 }
 
-fn told_of_deletion(status: u16) -> Answer {
+fn deletion_outcome(status: u16) -> Outcome {
     match status {
-        200 | 202 => Answer::Deleted,
-        404 => Answer::Absent,
-        409 => Answer::Conflict,
-        500.. => Answer::Unknown(status.to_string()),
-        _ => Answer::Refused(status.to_string()),
+        200 | 202 => Outcome::Deleted,
+        404 => Outcome::Absent,
+        409 => Outcome::Conflict,
+        500.. => Outcome::Unknown(status.to_string()),
+        _ => Outcome::Refused(status.to_string()),
     }
 }
 
@@ -91,7 +91,7 @@ pub fn path_of(key: &str) -> String {
     format!("{collection}/namespaces/{namespace}/networkpolicies/{name}")
 }
 
-/// The collection and the query that ask for `scope`.
+/// The collection and the query that request `scope`.
 pub fn path_of_scope(scope: &Scope) -> String {
     let collection = match &scope.namespace {
         Some(namespace) => path_of(&format!("{namespace}/")).trim_end_matches('/').to_owned(),
@@ -110,8 +110,8 @@ pub fn some_scope(random: &mut StdRng) -> Scope {
     Scope { namespace: one_of(&NAMESPACES, random), label: one_of(&LABELS, random) }
 }
 
-/// A list, as it was told.
-pub async fn list(scene: &Scene, line: &mut Line, scope: Scope, mode: Mode) -> Result<Answer> {
+/// Requests a list and records the response.
+pub async fn list(scene: &Scene, line: &mut Line, scope: Scope, mode: Mode) -> Result<Outcome> {
     let base = path_of_scope(&scope);
     let query = match mode {
         Mode::Latest => String::new(),
@@ -122,30 +122,30 @@ pub async fn list(scene: &Scene, line: &mut Line, scope: Scope, mode: Mode) -> R
         Mode::Exact(at) => format!("&resourceVersion={at}&resourceVersionMatch=Exact"),
         Mode::Pages(limit) => format!("&limit={limit}"),
     };
-    let number = scene.ask(Question::List { scope, mode });
+    let number = scene.record_invocation(Operation::List { scope, mode });
     let mut items = Vec::new();
-    let mut way_on = String::new();
-    let answer = loop {
-        let path = format!("{base}{query}{way_on}");
+    let mut continuation = String::new();
+    let outcome = loop {
+        let path = format!("{base}{query}{continuation}");
         let (status, body) = scene.wire.call(line, Method::GET, &path, None).await?;
         match status {
             200 => {}
-            410 => break Answer::Gone { newest: newest(scene, line).await },
-            _ => break Answer::Refused(body.to_string()),
+            410 => break Outcome::Expired { newest: newest(scene, line).await },
+            _ => break Outcome::Refused(body.to_string()),
         }
         for item in body["items"].as_array().into_iter().flatten() {
             items.push(Object::read(item)?);
         }
         match body["metadata"]["continue"].as_str() {
-            Some(token) if !token.is_empty() => way_on = format!("&continue={token}"),
-            _ => break Answer::Listed { version: version(&body)?, items },
+            Some(token) if !token.is_empty() => continuation = format!("&continue={token}"),
+            _ => break Outcome::Listed { version: version(&body)?, items },
         }
     };
-    scene.write(Entry::Told(number, answer.clone()));
-    Ok(answer)
+    scene.write(Entry::Returned(number, outcome.clone()));
+    Ok(outcome)
 }
 
-/// The newest version, by a list of nothing.
+/// The newest version, by a list that matches no object.
 pub async fn newest(scene: &Scene, line: &mut Line) -> Option<u64> {
     let path = format!("{POLICIES}?labelSelector=none");
     let (_, body) = scene.wire.call(line, Method::GET, &path, None).await.ok()?;
@@ -158,7 +158,7 @@ pub struct Client<'s> {
     random: StdRng,
     name: String,
     writes: u64,
-    /// What it was told last of each key.
+    /// The last known state of each key.
     found: BTreeMap<String, Object>,
 }
 
@@ -170,7 +170,7 @@ impl<'s> Client<'s> {
     }
 
     /// # Errors
-    /// The server does not answer any more, or not what can be read.
+    /// The server does not respond, or its response cannot be parsed.
     pub async fn work(mut self, steps: usize) -> Result<()> {
         for _ in 0..steps {
             self.step().await?;
@@ -178,7 +178,7 @@ impl<'s> Client<'s> {
         Ok(())
     }
 
-    /// One more commit. Answers its version.
+    /// Makes one more commit. Returns its version.
     ///
     /// # Errors
     /// It is refused.
@@ -223,54 +223,55 @@ impl<'s> Client<'s> {
     async fn create(&mut self, key: &str) -> Result<()> {
         let (value, label) = (self.value(), self.label());
         let body = body(key, &value, &label, None);
-        let question = Question::Create { key: key.to_owned(), value, label };
+        let operation = Operation::Create { key: key.to_owned(), value, label };
         let path = path_of(key);
         let collection = path.rsplit_once('/').map_or("", |(collection, _)| collection);
-        self.write(question, Method::POST, collection, &body).await
+        self.write(operation, Method::POST, collection, &body).await
     }
 
     async fn update(&mut self, key: &str) -> Result<()> {
-        // Usually what is there, now and then what was there.
+        // Usually the current version, sometimes an old one.
         if !self.found.contains_key(key) || self.random.random_bool(0.7) {
             self.get(key).await?;
         }
         let Some(expected) = self.found.get(key).map(|found| found.version) else { return Ok(()) };
         let (value, label) = (self.value(), self.label());
         let body = body(key, &value, &label, Some(expected));
-        let question = Question::Update { key: key.to_owned(), value, label, expected };
-        self.write(question, Method::PUT, &path_of(key), &body).await
+        let operation = Operation::Update { key: key.to_owned(), value, label, expected };
+        self.write(operation, Method::PUT, &path_of(key), &body).await
     }
 
     async fn patch(&mut self, key: &str) -> Result<()> {
         let value = self.value();
         let body = json!({"spec": {"podSelector": {"matchLabels": {"value": value}}}});
-        let question = Question::Patch { key: key.to_owned(), value };
-        self.write(question, Method::PATCH, &path_of(key), &body).await
+        let operation = Operation::Patch { key: key.to_owned(), value };
+        self.write(operation, Method::PATCH, &path_of(key), &body).await
     }
 
     async fn write(
         &mut self,
-        question: Question,
+        operation: Operation,
         method: Method,
         path: &str,
         body: &Value,
     ) -> Result<()> {
         let (is_create, is_patch) = (method == Method::POST, method == Method::PATCH);
-        let number = self.scene.ask(question);
-        let (status, told) = self.scene.wire.call(&mut self.line, method, path, Some(body)).await?;
-        let answer = match status {
-            200 | 201 => Answer::Written(self.keep(&told)?),
-            404 if !is_create => Answer::Absent,
-            409 if !is_patch => Answer::Conflict,
-            500.. => Answer::Unknown(told.to_string()),
-            _ => Answer::Refused(told.to_string()),
+        let number = self.scene.record_invocation(operation);
+        let (status, response) =
+            self.scene.wire.call(&mut self.line, method, path, Some(body)).await?;
+        let outcome = match status {
+            200 | 201 => Outcome::Written(self.store(&response)?),
+            404 if !is_create => Outcome::Absent,
+            409 if !is_patch => Outcome::Conflict,
+            500.. => Outcome::Unknown(response.to_string()),
+            _ => Outcome::Refused(response.to_string()),
         };
-        self.scene.write(Entry::Told(number, answer));
+        self.scene.write(Entry::Returned(number, outcome));
         Ok(())
     }
 
-    fn keep(&mut self, told: &Value) -> Result<Object> {
-        let object = Object::read(told)?;
+    fn store(&mut self, response: &Value) -> Result<Object> {
+        let object = Object::read(response)?;
         self.found.insert(object.key.clone(), object.clone());
         Ok(object)
     }
@@ -281,23 +282,24 @@ impl<'s> Client<'s> {
         }
         let Some(expected) = self.found.get(key).map(|found| found.version) else { return Ok(()) };
         let body = json!({"preconditions": {"resourceVersion": expected.to_string()}});
-        let number = self.scene.ask(Question::Delete { key: key.to_owned(), expected });
+        let number =
+            self.scene.record_invocation(Operation::Delete { key: key.to_owned(), expected });
         let (path, wire) = (path_of(key), &self.scene.wire);
         let (status, _) = wire.call(&mut self.line, Method::DELETE, &path, Some(&body)).await?;
-        self.scene.write(Entry::Told(number, told_of_deletion(status)));
+        self.scene.write(Entry::Returned(number, deletion_outcome(status)));
         Ok(())
     }
 
     async fn get(&mut self, key: &str) -> Result<()> {
-        let number = self.scene.ask(Question::Get { key: key.to_owned() });
+        let number = self.scene.record_invocation(Operation::Get { key: key.to_owned() });
         let (path, wire) = (path_of(key), &self.scene.wire);
-        let (status, told) = wire.call(&mut self.line, Method::GET, &path, None).await?;
-        let answer = match status {
-            200 => Answer::Found(self.keep(&told)?),
-            404 => Answer::Absent,
-            _ => Answer::Refused(told.to_string()),
+        let (status, response) = wire.call(&mut self.line, Method::GET, &path, None).await?;
+        let outcome = match status {
+            200 => Outcome::Found(self.store(&response)?),
+            404 => Outcome::Absent,
+            _ => Outcome::Refused(response.to_string()),
         };
-        self.scene.write(Entry::Told(number, answer));
+        self.scene.write(Entry::Returned(number, outcome));
         Ok(())
     }
 }

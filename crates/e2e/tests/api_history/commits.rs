@@ -1,18 +1,18 @@
-//! The commits of a history, each following from the one before it and asked for.
+//! The commits of a history. Each follows from the one before it and was requested.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::check::{Asked, History};
-use crate::record::{Answer, Event, Object, Question, Scope};
+use crate::check::{History, Invocation};
+use crate::record::{Event, Object, Operation, Outcome, Scope};
 
 /// One change of one object.
 pub struct Commit {
     pub before: Option<Object>,
-    /// Of a deletion: the last state in the deletion's version.
+    /// Of a deletion: the last state, with the version of the deletion.
     pub object: Object,
     pub is_deletion: bool,
-    /// The line of the history before which it cannot have happened.
-    asked: usize,
+    /// The line of the history with its invocation: it cannot have happened before.
+    invoked_line: usize,
 }
 
 #[derive(Default)]
@@ -22,15 +22,19 @@ pub struct Commits {
 
 impl Commits {
     /// # Errors
-    /// The first rule that does not hold.
+    /// The first violated rule.
     pub fn collect(history: &History<'_>) -> Result<Self, String> {
         let mut all = Self::default();
         let mut live = BTreeMap::new();
         let mut cursor = None;
-        for (number, asked) in &history.asked {
-            let Question::Watch { after, witness: true, .. } = asked.question else { continue };
+        for (number, invocation) in &history.invocations {
+            let Operation::Watch { after, witness: true, .. } = invocation.operation else {
+                continue;
+            };
             if cursor.is_some_and(|cursor| cursor != *after) {
-                return Err(format!("the witness did not go on from {cursor:?} but from {after}"));
+                return Err(format!(
+                    "the watch of everything did not continue from {cursor:?} but from {after}"
+                ));
             }
             let mut newest = *after;
             for event in history.delivered.get(number).into_iter().flatten() {
@@ -45,7 +49,7 @@ impl Commits {
             cursor = Some(newest);
         }
         all.attribute(history)?;
-        all.acknowledged(history)?;
+        all.check_acknowledged(history)?;
         Ok(all)
     }
 
@@ -58,7 +62,7 @@ impl Commits {
             Event::Added(object) | Event::Modified(object) => (object, false),
             Event::Deleted(object) => (object, true),
             Event::Bookmark { .. } => return Ok(()),
-            Event::Gone { .. } => return Err("the witness was too late".to_owned()),
+            Event::Expired { .. } => return Err("the watch of everything expired".to_owned()),
         };
         let before = if is_deletion {
             live.remove(&object.key)
@@ -76,58 +80,66 @@ impl Commits {
         if !follows {
             return Err(format!("{event:?} does not follow from {before:?}"));
         }
-        let commit = Commit { before, object: object.clone(), is_deletion, asked: 0 };
+        let commit = Commit { before, object: object.clone(), is_deletion, invoked_line: 0 };
         self.commits.insert(object.version, commit);
         Ok(())
     }
 
-    /// Finds who asked for each commit.
+    /// Finds the invocation of each commit.
     fn attribute(&mut self, history: &History<'_>) -> Result<(), String> {
-        let mut by_value = BTreeMap::new();
-        let mut deletions: BTreeMap<(&str, u64), Vec<&Asked<'_>>> = BTreeMap::new();
+        let mut writes = BTreeMap::new();
+        let mut deletions: BTreeMap<(&str, u64), Vec<&Invocation<'_>>> = BTreeMap::new();
         let mut namespaces = BTreeMap::new();
-        for asked in history.asked.values() {
-            match asked.question {
-                Question::Create { value, .. }
-                | Question::Update { value, .. }
-                | Question::Patch { value, .. } => drop(by_value.insert(value.as_str(), asked)),
-                Question::Delete { key, expected } => {
-                    deletions.entry((key, *expected)).or_default().push(asked);
+        for invocation in history.invocations.values() {
+            match invocation.operation {
+                Operation::Create { value, .. }
+                | Operation::Update { value, .. }
+                | Operation::Patch { value, .. } => drop(writes.insert(value.as_str(), invocation)),
+                Operation::Delete { key, expected } => {
+                    deletions.entry((key, *expected)).or_default().push(invocation);
                 }
-                // The first order counts.
-                Question::DeleteNamespace { name } => {
-                    namespaces.entry(name.as_str()).or_insert(asked);
+                // The first request counts.
+                Operation::DeleteNamespace { name } => {
+                    namespaces.entry(name.as_str()).or_insert(invocation);
                 }
                 _ => {}
             }
         }
         for (version, commit) in &mut self.commits {
             let key = commit.object.key.as_str();
-            let asked = if commit.is_deletion {
+            let invocation = if commit.is_deletion {
                 let last = commit.before.as_ref().map_or(0, |last| last.version);
-                let may = |asked: &&&Asked<'_>| {
-                    asked.is_open() || matches!(asked.answer, Some((Answer::Deleted, _)))
+                let may = |invocation: &&&Invocation<'_>| {
+                    invocation.is_open()
+                        || matches!(invocation.outcome, Some((Outcome::Deleted, _)))
                 };
                 let clients =
                     deletions.get(&(key, last)).into_iter().flatten().filter(may).copied();
                 let namespace = key.split('/').next().unwrap_or_default();
-                clients.chain(namespaces.get(namespace).copied()).min_by_key(|asked| asked.line)
+                clients
+                    .chain(namespaces.get(namespace).copied())
+                    .min_by_key(|invocation| invocation.line)
             } else {
-                by_value.remove(commit.object.value.as_str()).filter(|asked| caused(asked, commit))
+                writes
+                    .remove(commit.object.value.as_str())
+                    .filter(|invocation| is_cause_of(invocation, commit))
             };
-            let asked = asked.ok_or_else(|| {
-                format!("nobody asked for {:?} after {:?}, or not so", commit.object, commit.before)
+            let invocation = invocation.ok_or_else(|| {
+                format!("no invocation matches {:?} after {:?}", commit.object, commit.before)
             })?;
-            if asked.floor >= *version {
-                return Err(format!("{version} came when {} had been told", asked.floor));
+            if invocation.floor >= *version {
+                return Err(format!(
+                    "{version} was committed when {} had been reported",
+                    invocation.floor
+                ));
             }
-            commit.asked = asked.line;
+            commit.invoked_line = invocation.line;
         }
         Ok(())
     }
 
-    /// Everything acknowledged is there.
-    fn acknowledged(&self, history: &History<'_>) -> Result<(), String> {
+    /// Checks that every acknowledged write exists.
+    fn check_acknowledged(&self, history: &History<'_>) -> Result<(), String> {
         let deleted: BTreeSet<(&str, u64)> = self
             .commits
             .values()
@@ -136,13 +148,13 @@ impl Commits {
                 Some((commit.object.key.as_str(), commit.before.as_ref()?.version))
             })
             .collect();
-        for asked in history.asked.values() {
-            let is_there = match (asked.question, asked.answer) {
-                (_, Some((Answer::Written(object), _))) => {
+        for invocation in history.invocations.values() {
+            let is_there = match (invocation.operation, invocation.outcome) {
+                (_, Some((Outcome::Written(object), _))) => {
                     let commit = self.commits.get(&object.version);
                     commit.is_some_and(|commit| !commit.is_deletion && commit.object == *object)
                 }
-                (Question::Delete { key, expected }, Some((Answer::Deleted, _))) => {
+                (Operation::Delete { key, expected }, Some((Outcome::Deleted, _))) => {
                     deleted.contains(&(key.as_str(), *expected))
                 }
                 _ => true,
@@ -150,14 +162,14 @@ impl Commits {
             if !is_there {
                 return Err(format!(
                     "acknowledged and lost: {:?} {:?}",
-                    asked.question, asked.answer
+                    invocation.operation, invocation.outcome
                 ));
             }
         }
         Ok(())
     }
 
-    /// What `key` was between what was known as `floor` was and the line `until`.
+    /// The states of `key` between the version `floor` and the line `until`.
     pub fn states<'c>(
         &'c self,
         key: &str,
@@ -173,7 +185,7 @@ impl Commits {
         let after = |commit: &'c Commit| (!commit.is_deletion).then_some(&commit.object);
         let at_floor = of_key(0..=floor).next_back().and_then(after);
         let later: Vec<_> = of_key(floor + 1..=u64::MAX)
-            .take_while(|commit| commit.asked < until)
+            .take_while(|commit| commit.invoked_line < until)
             .map(after)
             .collect();
         std::iter::once(at_floor).chain(later)
@@ -203,25 +215,25 @@ impl Commits {
     }
 }
 
-/// Whether what was asked, if it was done, is what happened.
-fn caused(asked: &Asked<'_>, commit: &Commit) -> bool {
-    let as_told = match asked.answer {
-        None | Some((Answer::Unknown(_), _)) => true,
-        Some((Answer::Written(object), _)) => *object == commit.object,
+/// Whether the invocation, if it took effect, made this commit.
+fn is_cause_of(invocation: &Invocation<'_>, commit: &Commit) -> bool {
+    let fits_outcome = match invocation.outcome {
+        None | Some((Outcome::Unknown(_), _)) => true,
+        Some((Outcome::Written(object), _)) => *object == commit.object,
         Some(_) => false,
     };
     let before = commit.before.as_ref();
-    as_told
-        && match asked.question {
-            Question::Create { key, label, .. } => {
+    fits_outcome
+        && match invocation.operation {
+            Operation::Create { key, label, .. } => {
                 before.is_none() && *key == commit.object.key && *label == commit.object.label
             }
-            Question::Update { key, label, expected, .. } => {
+            Operation::Update { key, label, expected, .. } => {
                 before.is_some_and(|before| before.version == *expected)
                     && *key == commit.object.key
                     && *label == commit.object.label
             }
-            Question::Patch { key, .. } => {
+            Operation::Patch { key, .. } => {
                 before.is_some_and(|before| before.label == commit.object.label)
                     && *key == commit.object.key
             }

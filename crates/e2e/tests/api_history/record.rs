@@ -1,6 +1,6 @@
-//! What clients asked and were told, in the order in which it happened.
+//! Invocations of clients and the responses, in the order in which they happened.
 //!
-//! A question is written down before it is sent, an answer after it came.
+//! An invocation is recorded before it is sent, a response after it arrived.
 
 use std::sync::Mutex;
 
@@ -8,14 +8,14 @@ use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One object, as far as it matters.
+/// The fields of an object that the check compares.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Object {
     /// `NAMESPACE/NAME`.
     pub key: String,
-    /// Names the write: no two writes have the same.
+    /// Unique for each write.
     pub value: String,
-    /// What selectors ask for.
+    /// The value that selectors request.
     pub label: String,
     pub version: u64,
     pub uid: String,
@@ -47,7 +47,7 @@ pub fn version(object: &Value) -> Result<u64> {
     text.parse().with_context(|| format!("resourceVersion '{text}'"))
 }
 
-/// What is listed and watched.
+/// The scope of a list or watch.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Scope {
     pub namespace: Option<String>,
@@ -59,8 +59,8 @@ impl Scope {
 
     pub fn takes(&self, object: &Object) -> bool {
         let namespace = object.key.split('/').next();
-        self.namespace.as_deref().is_none_or(|wanted| Some(wanted) == namespace)
-            && self.label.as_ref().is_none_or(|wanted| *wanted == object.label)
+        self.namespace.as_deref().is_none_or(|requested| Some(requested) == namespace)
+            && self.label.as_ref().is_none_or(|requested| *requested == object.label)
     }
 }
 
@@ -72,12 +72,12 @@ pub enum Mode {
     Any,
     NotOlderThan(u64),
     Exact(u64),
-    /// The newest, so many at once.
+    /// The newest version, in pages of this size.
     Pages(usize),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Question {
+pub enum Operation {
     Create {
         key: String,
         value: String,
@@ -107,37 +107,38 @@ pub enum Question {
         scope: Scope,
         mode: Mode,
     },
-    /// One of all follows the other without a gap: they tell every commit.
+    /// `witness`: a watch of everything. Each continues the one before without a gap, so that
+    /// together they deliver every commit.
     Watch {
         scope: Scope,
         after: u64,
         witness: bool,
     },
-    /// With the present state first.
+    /// A watch that begins with the current state.
     WatchList {
         scope: Scope,
     },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Answer {
+pub enum Outcome {
     Written(Object),
     Deleted,
     Found(Object),
     Absent,
-    /// It is there, or there in another version.
+    /// The object exists, or exists in another version.
     Conflict,
     Listed {
         version: u64,
         items: Vec<Object>,
     },
-    /// `newest`: of a list asked for afterwards.
-    Gone {
+    /// `newest`: the version of a list that was requested afterwards.
+    Expired {
         newest: Option<u64>,
     },
     /// It did not happen.
     Refused(String),
-    /// It may have happened, or happen yet.
+    /// It may have happened, or may happen later.
     Unknown(String),
 }
 
@@ -147,7 +148,7 @@ pub enum Event {
     Modified(Object),
     Deleted(Object),
     Bookmark { version: u64, is_end_of_state: bool },
-    Gone { newest: Option<u64> },
+    Expired { newest: Option<u64> },
 }
 
 impl Event {
@@ -157,27 +158,29 @@ impl Event {
                 Some(object.version)
             }
             Self::Bookmark { version, .. } => Some(*version),
-            Self::Gone { newest } => *newest,
+            Self::Expired { newest } => *newest,
         }
     }
 }
 
-/// One line. Numbers name questions; a watch goes by that of the question that opened it.
+/// One line. Numbers identify invocations; a watch has the number of the invocation that opened it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Entry {
-    Asked(usize, Question),
-    Told(usize, Answer),
+    Invoked(usize, Operation),
+    Returned(usize, Outcome),
     Delivered(usize, Event),
-    /// The server was killed and came back.
+    /// The server was killed and restarted.
     Killed,
 }
 
 impl Entry {
-    /// The newest version that it proves to be there.
+    /// The newest version that it proves to exist.
     pub fn version(&self) -> Option<u64> {
         match self {
-            Self::Told(_, Answer::Written(object) | Answer::Found(object)) => Some(object.version),
-            Self::Told(_, Answer::Listed { version, .. }) => Some(*version),
+            Self::Returned(_, Outcome::Written(object) | Outcome::Found(object)) => {
+                Some(object.version)
+            }
+            Self::Returned(_, Outcome::Listed { version, .. }) => Some(*version),
             Self::Delivered(_, event) => event.version(),
             _ => None,
         }
@@ -192,16 +195,16 @@ pub struct Recorder {
 #[derive(Default)]
 struct Lines {
     entries: Vec<Entry>,
-    /// Which life of the server it is: what somebody of a former one says comes too late.
+    /// Number of the server's life: entries of earlier lives are too late and are dropped.
     life: u64,
 }
 
 impl Recorder {
-    pub fn ask(&self, life: u64, question: Question) -> usize {
+    pub fn record_invocation(&self, life: u64, operation: Operation) -> usize {
         let mut lines = self.lines.lock().unwrap();
         let number = lines.entries.len();
         if lines.life == life {
-            lines.entries.push(Entry::Asked(number, question));
+            lines.entries.push(Entry::Invoked(number, operation));
         }
         number
     }
@@ -213,26 +216,26 @@ impl Recorder {
         }
     }
 
-    /// Ends a life.
+    /// Ends the current life.
     pub fn kill(&self) {
         let mut lines = self.lines.lock().unwrap();
         lines.entries.push(Entry::Killed);
         lines.life += 1;
     }
 
-    /// How many lines there are.
+    /// The number of lines.
     pub fn len(&self) -> usize {
         self.lines.lock().unwrap().entries.len()
     }
 
-    /// Up to where watches of everything delivered, one after another. `None` before the first.
+    /// The version up to which watches of everything delivered. `None` before the first.
     pub fn witnessed(&self) -> Option<u64> {
         let entries = &self.lines.lock().unwrap().entries;
         let mut witness = None;
         let mut witnessed = None;
         for entry in entries.iter() {
             match entry {
-                Entry::Asked(number, Question::Watch { witness: true, after, .. }) => {
+                Entry::Invoked(number, Operation::Watch { witness: true, after, .. }) => {
                     (witness, witnessed) = (Some(*number), Some(*after));
                 }
                 Entry::Delivered(number, event) if Some(*number) == witness => {

@@ -1,4 +1,4 @@
-//! Simulated clusters in one process, and everybody at work on them.
+//! Simulated clusters in one process, and their clients and watchers.
 
 use std::ops::Range;
 use std::sync::Arc;
@@ -17,19 +17,19 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use crate::clients::{self, NAMESPACES, POLICIES, Scene};
-use crate::record::{Entry, Mode, Question, Recorder, Scope, version};
-use crate::wait::look_again;
+use crate::record::{Entry, Mode, Operation, Recorder, Scope, version};
+use crate::wait::pause_between_polls;
 use crate::watchers::{wander, witness};
 use crate::wire::{Bug, Line, Wire};
 
-/// Newest versions that are history at least.
-pub const KEPT: u64 = 60;
+/// How many of the newest versions are retained at least.
+pub const RETAINED: u64 = 60;
 /// In one cluster.
 const CLIENTS: u64 = 3;
 const WATCHERS: u64 = 2;
 /// Of each client in one life.
 const STEPS: usize = 12;
-/// Where a bug must show, and where nothing is killed.
+/// Steps where a bug must show, and where nothing is killed.
 const STEPS_PLANTED: usize = 100;
 /// Longest wait for something that must happen.
 const WAIT_MAX: Duration = Duration::from_secs(60);
@@ -45,15 +45,15 @@ struct Cluster {
     bug: Option<Bug>,
     recorder: Arc<Recorder>,
     scene: Option<Arc<Scene>>,
-    /// Everything up to this was delivered to the watch of everything.
+    /// The version up to which the watch of everything delivered.
     witnessed: Option<u64>,
 }
 
 impl Fleet {
     /// Starts a cluster for each seed, with the bugs, if any, planted one in each.
     pub fn start(seeds: Range<u64>, bugs: &[Bug]) -> Result<Self> {
-        let (count, kept) = (seeds.clone().count().to_string(), KEPT.to_string());
-        let flags = ["--nodes", "0", "--clusters", &count, "--history-revisions", &kept];
+        let (count, retained) = (seeds.clone().count().to_string(), RETAINED.to_string());
+        let flags = ["--nodes", "0", "--clusters", &count, "--history-revisions", &retained];
         let sim = Sim::start(&flags)?;
         let random = StdRng::seed_from_u64(seeds.start);
         let mut bugs = bugs.iter().copied();
@@ -67,7 +67,7 @@ impl Fleet {
         Ok(Self { sim, clusters: seeds.map(cluster).collect(), random })
     }
 
-    /// One life of the process: work, and a kill in its middle or its end when all is told.
+    /// One life of the process: clients work until it is killed, or until all have finished.
     pub fn live(&mut self, life: u64, is_killed: bool) -> Result<()> {
         for (index, cluster) in self.clusters.iter_mut().enumerate() {
             let name = match index {
@@ -97,18 +97,18 @@ impl Fleet {
                 });
             }
             if is_killed {
-                // Each cluster has some lines by then, and none is done.
+                // Each cluster has some lines by then, and none is finished.
                 let enough = lines + self.clusters.len() * self.random.random_range(15..45);
                 let reached = async {
                     while self.lines() < enough {
                         if let Some(done) = works.try_join_next() {
                             done??;
                         }
-                        look_again().await;
+                        pause_between_polls().await;
                     }
                     anyhow::Ok(())
                 };
-                timeout(WAIT_MAX, reached).await.context("the clusters answer")??;
+                timeout(WAIT_MAX, reached).await.context("the clusters respond")??;
                 self.sim.kill();
                 works.shutdown().await;
                 return Ok(());
@@ -137,7 +137,7 @@ impl Fleet {
         self.clusters.into_iter().map(|cluster| (cluster.seed, cluster.recorder.take()))
     }
 
-    /// Of each bug its history, and how often it showed.
+    /// The history of each bug, and how often it showed.
     pub fn planted(self) -> impl Iterator<Item = (Vec<Entry>, usize)> {
         self.clusters.into_iter().map(|cluster| {
             let shown = cluster.scene.map_or(0, |scene| scene.wire.shown());
@@ -146,7 +146,7 @@ impl Fleet {
     }
 }
 
-/// Everybody's work at one cluster. One that is killed does not come to its end.
+/// The work of all clients and watchers of one cluster. With a kill it does not finish.
 async fn work(scene: Arc<Scene>, witnessed: Option<u64>, is_killed: bool) -> Result<()> {
     let after = furnish(&scene, witnessed).await?;
     let until = Sender::new(None);
@@ -162,9 +162,9 @@ async fn work(scene: Arc<Scene>, witnessed: Option<u64>, is_killed: bool) -> Res
     };
     let clients = (0..CLIENTS).map(|number| clients::Client::new(&scene, number).work(steps));
     let clients = futures::future::try_join_all(clients);
-    futures::future::try_join(clients, scene.end_namespace()).await?;
+    futures::future::try_join(clients, scene.delete_namespace()).await?;
     settle(&scene).await?;
-    // The last commit: whoever was told of it was told of all before.
+    // The last commit: a watcher that received it received all before.
     let last = clients::Client::new(&scene, 901).last().await?;
     until.send_replace(Some(last));
     let seen = async {
@@ -183,7 +183,7 @@ async fn work(scene: Arc<Scene>, witnessed: Option<u64>, is_killed: bool) -> Res
     clients::list(&scene, &mut Line::default(), Scope::ALL, Mode::Latest).await.map(drop)
 }
 
-/// What there is before anybody works. Answers where the watch of everything begins.
+/// Creates the initial objects. Returns the version at which the watch of everything begins.
 async fn furnish(scene: &Scene, witnessed: Option<u64>) -> Result<u64> {
     if let Some(after) = witnessed {
         return Ok(after);
@@ -192,36 +192,36 @@ async fn furnish(scene: &Scene, witnessed: Option<u64>) -> Result<u64> {
     for name in NAMESPACES {
         let namespace = json!({"metadata": {"name": name}});
         let path = "/api/v1/namespaces";
-        let (status, told) =
+        let (status, response) =
             scene.wire.call(&mut line, Method::POST, path, Some(&namespace)).await?;
-        // It is there when a kill came before anybody began.
-        ensure!(matches!(status, 201 | 409), "{told}");
+        // It exists already when a kill came before the first client began.
+        ensure!(matches!(status, 201 | 409), "{response}");
     }
     let (_, list) = scene.wire.call(&mut line, Method::GET, POLICIES, None).await?;
     ensure!(list["items"].as_array().is_some_and(Vec::is_empty), "{list}");
     let after = version(&list)?;
-    scene.ask(Question::Watch { scope: Scope::ALL, after, witness: true });
+    scene.record_invocation(Operation::Watch { scope: Scope::ALL, after, witness: true });
     Ok(after)
 }
 
-/// Waits until the namespaces that were deleted are gone.
+/// Waits until the deletion of the namespaces has finished.
 async fn settle(scene: &Scene) -> Result<()> {
-    let gone = async {
+    let finished = async {
         let mut line = Line::default();
         for life in 0..=scene.life {
-            let name = format!("gone-{life}");
+            let name = format!("deleted-{life}");
             let path = format!("/api/v1/namespaces/{name}");
             if scene.wire.call(&mut line, Method::GET, &path, None).await?.0 == 404 {
                 continue;
             }
-            // The order may have got lost with a kill.
-            scene.ask(Question::DeleteNamespace { name });
+            // The request may have been lost by a kill.
+            scene.record_invocation(Operation::DeleteNamespace { name });
             scene.wire.call(&mut line, Method::DELETE, &path, None).await?;
             while scene.wire.call(&mut line, Method::GET, &path, None).await?.0 == 200 {
-                look_again().await;
+                pause_between_polls().await;
             }
         }
         anyhow::Ok(())
     };
-    timeout(WAIT_MAX, gone).await.context("the deleted namespaces are gone")?
+    timeout(WAIT_MAX, finished).await.context("the deletion of the namespaces finishes")?
 }

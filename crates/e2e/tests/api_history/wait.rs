@@ -1,9 +1,9 @@
-//! The one place where this test pauses: between two looks at a state.
+//! The only pause of this test: between two polls of a state.
 
 use std::time::Duration;
 
 const LOOK_EVERY: Duration = Duration::from_millis(5);
 
-pub async fn look_again() {
+pub async fn pause_between_polls() {
     tokio::time::sleep(LOOK_EVERY).await;
 }

@@ -1,4 +1,4 @@
-//! Watchers: one of everything, which tells all commits, and some that come and go.
+//! Watchers: one of everything, which shows all commits, and some that watch only for a while.
 
 use std::sync::Arc;
 
@@ -8,16 +8,15 @@ use serde_json::Value;
 use tokio::sync::watch::Receiver;
 
 use crate::clients::{self, Scene};
-use crate::record::{Entry, Event, Object, Question, Scope, version};
+use crate::record::{Entry, Event, Object, Operation, Scope, version};
 use crate::wire::{Line, Watching, is_end_of_state};
 
-/// Events that a watcher takes before it goes away, at most.
+/// Most events that a watcher receives before it closes its watch.
 const EVENTS_MAX: u64 = 12;
 /// Shortest time for which a server sends a bookmark before the end: two seconds before.
 const WITH_BOOKMARK_SECONDS: u64 = 3;
 
-/// Goes on watching everything after `after` until everything up to the version that `until` tells
-/// was delivered.
+/// Watches everything after `after`, until everything up to the version in `until` was delivered.
 pub async fn witness(
     scene: Arc<Scene>,
     mut after: u64,
@@ -25,8 +24,8 @@ pub async fn witness(
 ) -> Result<()> {
     let scope = Scope::ALL;
     loop {
-        let question = Question::Watch { scope: scope.clone(), after, witness: true };
-        let number = scene.ask(question);
+        let operation = Operation::Watch { scope: scope.clone(), after, witness: true };
+        let number = scene.record_invocation(operation);
         let path = format!("{}&watch=true&resourceVersion={after}", clients::path_of_scope(&scope));
         let mut watching = scene.wire.watch(&path).await?;
         loop {
@@ -41,45 +40,50 @@ pub async fn witness(
             let Some(event) = event else { break };
             let event = read(&scene, &event).await?;
             after = event.version().unwrap_or(after);
-            let is_gone = matches!(event, Event::Gone { .. });
+            let is_expired = matches!(event, Event::Expired { .. });
             scene.write(Entry::Delivered(number, event));
-            if is_gone {
+            if is_expired {
                 return Ok(());
             }
         }
     }
 }
 
-/// Watches from here and there, a while each.
+/// Watches from varying versions, each for a while.
 pub async fn wander(scene: Arc<Scene>, number: u64) -> Result<()> {
     let mut random = scene.random(number);
     loop {
         let scope = clients::some_scope(&mut random);
         let mut path = format!("{}&watch=true", clients::path_of_scope(&scope));
-        let question = if random.random_bool(0.3) {
+        let operation = if random.random_bool(0.3) {
             path += "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true";
-            Question::WatchList { scope }
+            Operation::WatchList { scope }
         } else {
             let after = scene.some_version(&mut random);
             path += &format!("&resourceVersion={after}&allowWatchBookmarks=true");
-            Question::Watch { scope, after, witness: false }
+            Operation::Watch { scope, after, witness: false }
         };
         if random.random_bool(0.3) {
             path += &format!("&timeoutSeconds={WITH_BOOKMARK_SECONDS}");
         }
-        let asked = scene.ask(question);
+        let number = scene.record_invocation(operation);
         let mut watching = scene.wire.watch(&path).await?;
-        take(&scene, asked, &mut watching, random.random_range(1..EVENTS_MAX)).await?;
+        record_events(&scene, number, &mut watching, random.random_range(1..EVENTS_MAX)).await?;
     }
 }
 
-async fn take(scene: &Scene, asked: usize, watching: &mut Watching<'_>, events: u64) -> Result<()> {
+async fn record_events(
+    scene: &Scene,
+    number: usize,
+    watching: &mut Watching<'_>,
+    events: u64,
+) -> Result<()> {
     for _ in 0..events {
         let Some(event) = watching.next().await? else { break };
         let event = read(scene, &event).await?;
-        let is_gone = matches!(event, Event::Gone { .. });
-        scene.write(Entry::Delivered(asked, event));
-        if is_gone {
+        let is_expired = matches!(event, Event::Expired { .. });
+        scene.write(Entry::Delivered(number, event));
+        if is_expired {
             break;
         }
     }
@@ -96,7 +100,7 @@ async fn read(scene: &Scene, event: &Value) -> Result<Event> {
             Event::Bookmark { version: version(object)?, is_end_of_state: is_end_of_state(event) }
         }
         "ERROR" if object["code"] == 410 => {
-            Event::Gone { newest: clients::newest(scene, &mut Line::default()).await }
+            Event::Expired { newest: clients::newest(scene, &mut Line::default()).await }
         }
         _ => bail!("{event}"),
     })

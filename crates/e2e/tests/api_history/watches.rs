@@ -1,22 +1,22 @@
-//! What each watch delivered against the commits.
+//! Compares what each watch delivered with the commits.
 
-use crate::check::{History, gone};
+use crate::check::{History, check_expired};
 use crate::commits::{Commit, Commits};
-use crate::record::{Event, Object, Question, Scope};
+use crate::record::{Event, Object, Operation, Scope};
 
 /// # Errors
-/// The first rule that does not hold of watch `number`, if it is one.
+/// The first rule that watch `number` violates; other operations are skipped.
 pub fn check(
     history: &History<'_>,
     number: usize,
     commits: &Commits,
-    kept: u64,
+    retained: u64,
 ) -> Result<(), String> {
-    let asked = &history.asked[&number];
+    let invocation = &history.invocations[&number];
     let mut events = history.delivered.get(&number).into_iter().flatten().copied().peekable();
-    let (scope, mut cursor) = match asked.question {
-        Question::Watch { scope, after, .. } => (scope, *after),
-        Question::WatchList { scope } => {
+    let (scope, mut cursor) = match invocation.operation {
+        Operation::Watch { scope, after, .. } => (scope, *after),
+        Operation::WatchList { scope } => {
             let mut state = Vec::new();
             while let Some(Event::Added(object)) = events.peek() {
                 state.push(object.clone());
@@ -24,17 +24,17 @@ pub fn check(
             }
             match events.next() {
                 Some(Event::Bookmark { version, is_end_of_state: true }) => {
-                    if *version < asked.floor {
+                    if *version < invocation.floor {
                         return Err(format!(
-                            "the state of {version}, when {} was told",
-                            asked.floor
+                            "the state of {version}, when {} was reported",
+                            invocation.floor
                         ));
                     }
                     state.sort_by(|one, other| one.key.cmp(&other.key));
                     commits.expect(scope, *version, &state)?;
                     (scope, *version)
                 }
-                // It was cut off.
+                // It was closed early.
                 None => return Ok(()),
                 Some(other) => return Err(format!("{other:?} within the initial state")),
             }
@@ -44,7 +44,7 @@ pub fn check(
     let mut expected = commits.after(cursor).filter_map(|commit| event(scope, commit)).peekable();
     for delivered in events {
         match delivered {
-            Event::Gone { newest } => gone(cursor, *newest, kept)?,
+            Event::Expired { newest } => check_expired(cursor, *newest, retained)?,
             Event::Bookmark { version, is_end_of_state } => {
                 if *is_end_of_state || *version < cursor {
                     return Err(format!("{delivered:?} after {cursor}"));
@@ -56,9 +56,9 @@ pub fn check(
                 cursor = *version;
             }
             change => {
-                let wanted = expected.next();
-                if wanted.as_ref() != Some(change) {
-                    return Err(format!("{change:?} was delivered instead of {wanted:?}"));
+                let next = expected.next();
+                if next.as_ref() != Some(change) {
+                    return Err(format!("{change:?} was delivered instead of {next:?}"));
                 }
                 cursor = change.version().unwrap_or(cursor);
             }
@@ -67,7 +67,7 @@ pub fn check(
     Ok(())
 }
 
-/// What a commit means to a watch of `scope`.
+/// The event of a commit for a watch of `scope`.
 fn event(scope: &Scope, commit: &Commit) -> Option<Event> {
     let before = commit.before.as_ref().filter(|before| scope.takes(before));
     let now = !commit.is_deletion && scope.takes(&commit.object);
@@ -76,7 +76,8 @@ fn event(scope: &Scope, commit: &Commit) -> Option<Event> {
         (None, false) => None,
         (None, true) => Some(Event::Added(object)),
         (Some(_), true) => Some(Event::Modified(object)),
-        // What left the selection is told in its last state there, in the version of the change.
+        // An object that leaves the selection is delivered in its last state there, with the
+        // version of the change.
         (Some(before), false) => {
             Some(Event::Deleted(Object { version: object.version, ..before.clone() }))
         }

@@ -1,4 +1,4 @@
-//! The way to one server, which does wrong on purpose when a bug is planted in it.
+//! The connection to one server, which distorts requests and responses when a bug is planted.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Mutex;
@@ -13,29 +13,29 @@ use http_body_util::{BodyExt, Full};
 use hyper::body::Incoming;
 use serde_json::{Value, json};
 
-/// What goes wrong, each time that [`EVERY`] chances for it have passed.
+/// A planted bug. It shows at every [`EVERY`]th opportunity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
     /// A create is acknowledged and not done.
     LostWrite,
     /// A write is done and refused.
     RefusedAndDone,
-    /// A get answers what it answered before.
+    /// A get returns an earlier response.
     StaleGet,
-    /// So does a list of the newest.
+    /// A list of the newest returns an earlier response.
     StaleList,
-    /// A list lacks its last object.
+    /// A list omits its last object.
     ShortList,
-    /// The pages of a list are of two states.
+    /// The pages of a list come from two states.
     TornPages,
     LostEvent,
     EventTwice,
     EventsSwapped,
-    /// A deletion is told in the version of the last state.
+    /// A deletion is delivered with the version of the last state.
     OldDeletion,
-    /// The end of the initial state is told before its last object.
+    /// The end of the initial state is delivered before its last object.
     EarlyEnd,
-    /// A watch is told that its version is gone, which it is not.
+    /// A watch gets 410 although its version is not expired.
     FalseGone,
 }
 
@@ -56,9 +56,9 @@ impl Bug {
     ];
 }
 
-/// Chances of a bug that pass between two times that it shows.
+/// The bug shows at one opportunity in this many.
 const EVERY: usize = 2;
-/// Takes versions that are told to others.
+/// An object whose writes produce versions for false responses.
 const ELSEWHERE: &str = "/api/v1/namespaces/default/configmaps";
 
 pub struct Wire {
@@ -66,11 +66,11 @@ pub struct Wire {
     bug: Option<Bug>,
     chances: AtomicUsize,
     shown: AtomicUsize,
-    /// The last answer to each question that may be answered so again.
+    /// The last response to each request that may be repeated.
     before: Mutex<HashMap<String, Value>>,
 }
 
-/// What one client asks on.
+/// The connection of one client.
 #[derive(Default)]
 pub struct Line {
     connection: Option<Connection>,
@@ -86,7 +86,7 @@ impl Wire {
         self.bug.is_none()
     }
 
-    /// How long to wait for what must happen at a sound server within `max`.
+    /// The longest wait for an event that happens within `max` on a server without bug.
     pub fn patience(&self, max: Duration) -> Duration {
         if self.is_sound() { max } else { Duration::from_secs(2) }
     }
@@ -96,7 +96,7 @@ impl Wire {
         self.shown.load(Ordering::Relaxed)
     }
 
-    /// Whether `bug` shows now. Asked only where it can.
+    /// Whether `bug` shows now. Called only where it can.
     fn shows(&self, bug: Bug) -> bool {
         let shows = self.bug == Some(bug)
             && (self.chances.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(EVERY);
@@ -105,7 +105,7 @@ impl Wire {
     }
 
     /// # Errors
-    /// No answer came.
+    /// There was no response.
     pub async fn call(
         &self,
         line: &mut Line,
@@ -120,25 +120,25 @@ impl Wire {
         {
             let other = json!({"metadata": {"generateName": "elsewhere-"}});
             let (status, other) = self.send(line, method, ELSEWHERE, Some(&other)).await?;
-            let mut told = body.clone();
+            let mut distorted = body.clone();
             for field in ["uid", "resourceVersion"] {
-                told["metadata"][field] = other["metadata"][field].clone();
+                distorted["metadata"][field] = other["metadata"][field].clone();
             }
-            return Ok((status, told));
+            return Ok((status, distorted));
         }
-        let (status, mut answer) = self.send(line, method.clone(), path, body).await?;
-        let before = || self.before.lock().unwrap().insert(path.to_owned(), answer.clone());
+        let (status, mut response) = self.send(line, method.clone(), path, body).await?;
+        let before = || self.before.lock().unwrap().insert(path.to_owned(), response.clone());
         if matches!(method, Method::PUT | Method::PATCH) && status == 200 {
             if self.shows(Bug::RefusedAndDone) {
                 return Ok((409, json!({"reason": "Conflict"})));
             }
         } else if method == Method::GET && status == 200 {
-            let is_list = answer["items"].is_array();
+            let is_list = response["items"].is_array();
             let is_newest = !path.contains("resourceVersion") && !path.contains("limit");
             let stale = if is_list { Bug::StaleList } else { Bug::StaleGet };
             if self.bug == Some(stale)
                 && is_newest
-                && let Some(before) = before().filter(|before| *before != answer)
+                && let Some(before) = before().filter(|before| *before != response)
                 && self.shows(stale)
             {
                 return Ok((status, before));
@@ -147,18 +147,18 @@ impl Wire {
                 let from = path.split("&continue=").next().unwrap_or(path);
                 let newer = from.replace("limit=", "limit=1000&was=");
                 let first = self.send(line, method, &newer, None).await?.1;
-                let read = answer["items"].as_array().map_or(0, Vec::len);
+                let read = response["items"].as_array().map_or(0, Vec::len);
                 let items = first["items"].as_array().cloned().unwrap_or_default();
-                answer["items"] = items[items.len().saturating_sub(read)..].into();
-                return Ok((status, answer));
+                response["items"] = items[items.len().saturating_sub(read)..].into();
+                return Ok((status, response));
             }
-            if let Some(items) = answer["items"].as_array_mut().filter(|items| !items.is_empty())
+            if let Some(items) = response["items"].as_array_mut().filter(|items| !items.is_empty())
                 && self.shows(Bug::ShortList)
             {
                 items.pop();
             }
         }
-        Ok((status, answer))
+        Ok((status, response))
     }
 
     async fn send(
@@ -179,15 +179,15 @@ impl Wire {
         let bytes = Bytes::from(body.map_or(String::new(), Value::to_string));
         let request = Request::builder().method(method).uri(path);
         let request = request.header("content-type", content_type);
-        let answer = connection.send(request.body(Full::new(bytes).boxed_unsync())?).await?;
-        if !answer.headers.contains_key("connection") {
+        let response = connection.send(request.body(Full::new(bytes).boxed_unsync())?).await?;
+        if !response.headers.contains_key("connection") {
             line.connection = Some(connection);
         }
-        Ok((answer.status.as_u16(), answer.json()))
+        Ok((response.status.as_u16(), response.json()))
     }
 
     /// # Errors
-    /// No answer came.
+    /// There was no response.
     pub async fn watch(&self, path: &str) -> Result<Watching<'_>> {
         let mut connection = self.client.connect().await?;
         let body = connection.stream(path).await?.into_body();
@@ -215,7 +215,7 @@ pub struct Watching<'w> {
     body: Incoming,
     bytes: Vec<u8>,
     waiting: VecDeque<Value>,
-    /// The initial state, if it was asked for, is over.
+    /// The initial state, if requested, is complete.
     is_live: bool,
 }
 
@@ -223,7 +223,7 @@ impl Watching<'_> {
     /// The next event; `None` at the end.
     ///
     /// # Errors
-    /// The connection broke, or a line is no JSON.
+    /// The connection broke, or a line is not JSON.
     pub async fn next(&mut self) -> Result<Option<Value>> {
         loop {
             if let Some(event) = self.waiting.pop_front() {
@@ -262,7 +262,7 @@ impl Watching<'_> {
             let shows = if is_end_of_state(&next) {
                 wire.shows(Bug::EarlyEnd)
             } else {
-                // Within the initial state any order will do.
+                // Within the initial state any order is valid.
                 self.is_live && wire.shows(Bug::EventsSwapped)
             };
             self.is_live |= is_end_of_state(&next);

@@ -14,7 +14,7 @@ fn newcomer(world: &World, username: &str) {
     world.server.admin().unwrap().post("/v3/users", &user).unwrap().success().unwrap();
 }
 
-/// The words of a login with what the certificate needs.
+/// The arguments of a login, with the server's authority.
 fn login<'a>(server: &'a Server, user: &'a str, ca: &'a str, more: &[&'a str]) -> Vec<&'a str> {
     let mut words = vec!["login", server.url(), "--username", user, "--ca-file", ca];
     words.extend(more);
@@ -38,7 +38,7 @@ fn login_with_a_password_that_must_be_changed_needs_a_new_one() {
     }
     fails(&ines.run(&["cluster", "ls"]).unwrap(), UNAUTHENTICATED);
 
-    // One that the server refuses changes nothing.
+    // A refused password changes nothing.
     let both = login(&["--password-stdin", "--new-password-stdin"]);
     let refused = with_input(&ines, &both, &format!("{FIRST}\nshort\n"));
     fails(&refused, INVALID);
@@ -53,7 +53,7 @@ fn login_with_a_password_that_must_be_changed_needs_a_new_one() {
 }
 
 #[test]
-fn login_at_a_terminal_asks_for_the_new_password_twice() {
+fn login_at_a_terminal_prompts_for_the_new_password_twice() {
     let world = world();
     newcomer(&world, "noor");
     let ca = world.server.ca_file();
@@ -61,14 +61,14 @@ fn login_at_a_terminal_asks_for_the_new_password_twice() {
     let words = login(&world.server, "noor", ca.to_str().unwrap(), &[]);
     let talk = |again: &str| {
         let mut terminal = Interactive::start(&mut at_terminal(&noor, &words)).unwrap();
-        for (question, answer) in [
+        for (question, response) in [
             ("\npassword: ", FIRST),
             ("new password for noor: ", SECOND),
             ("new password for noor, again: ", again),
         ] {
-            let asked = |said: &str| format!("\n{said}").contains(question).then_some(());
-            terminal.await_said(asked).unwrap();
-            terminal.tell(&format!("{answer}\n")).unwrap();
+            let is_prompted = |said: &str| format!("\n{said}").contains(question).then_some(());
+            terminal.await_said(is_prompted).unwrap();
+            terminal.write_input(&format!("{response}\n")).unwrap();
         }
         terminal.finish().unwrap()
     };
@@ -77,7 +77,7 @@ fn login_at_a_terminal_asks_for_the_new_password_twice() {
     assert!(said.contains("entries of the new password for noor differ"), "{said}");
     let (status, said) = talk(SECOND);
     assert!(status.success() && said.contains("your password is changed"), "{said}");
-    // Nothing that was typed is seen.
+    // Typed passwords are not echoed.
     assert!(!said.contains(FIRST) && !said.contains(SECOND), "{said}");
     assert_eq!(noor.json(&["whoami"]).unwrap()["user"]["username"], "noor");
 }
@@ -106,7 +106,7 @@ fn users_change_their_own_password_and_learn_what_ends() {
     let done = with_input(&lea, &change, &format!("{FIRST}\n{SECOND}\n"));
     assert!(done.success, "{done:?}");
     assert!(done.stderr.contains("other logins and tokens ended: 1"), "{done:?}");
-    assert!(done.stderr.contains("that go on: 1"), "{done:?}");
+    assert!(done.stderr.contains("that stay valid: 1"), "{done:?}");
     lea.succeed(&["cluster", "ls"]).unwrap();
     fails(&elsewhere.run(&["cluster", "ls"]).unwrap(), UNAUTHENTICATED);
     assert!(Cli::of(&world.server, "lea", FIRST).is_err());

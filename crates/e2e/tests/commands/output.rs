@@ -10,7 +10,7 @@ const OTHERS: &str = "# of somebody else\napiVersion: v1\nkind: Config\ncurrent-
                       context: {cluster: work, user: me}\n";
 
 #[test]
-fn lists_are_printed_in_the_format_that_is_asked_for() {
+fn lists_are_printed_in_the_requested_format() {
     let world = world();
     let cli = &world.admin;
     let list = |more: &[&str]| cli.succeed(&[&["cluster", "ls"][..], more].concat()).unwrap();
@@ -32,7 +32,7 @@ fn lists_are_printed_in_the_format_that_is_asked_for() {
 }
 
 #[test]
-fn what_has_no_effect_says_so_beside_its_state_and_when_it_is_looked_at() {
+fn a_setting_without_effect_says_so_beside_its_state_and_in_its_details() {
     let world = world();
     let cli = &world.admin;
     let row = |arguments: &[&str], name: &str| {
@@ -51,7 +51,7 @@ fn what_has_no_effect_says_so_beside_its_state_and_when_it_is_looked_at() {
         assert!(made.success, "{made:?}");
         assert!(made.stderr.contains("warning: "), "{made:?}");
     }
-    // A type that nothing acts on, and a field.
+    // A no-op type, and a no-op field.
     assert!(row(&["inspect", "notifier"], "pager").contains("active, no effect yet"));
     let partly = "active, partly no effect yet";
     eventually("the project is active", || {
@@ -148,7 +148,8 @@ fn a_kubeconfig_is_merged_into_the_users_own_with_a_backup() {
     let work = "jsonpath={.clusters[?(@.name==\"work\")].cluster.server}";
     assert_eq!(kubectl(&["config", "view", "-o", work]), "https://work.example");
 
-    // The same again renews it; another name, another context; as said, with a credential of the login.
+    // Repeating it renews the entry; another name makes another context, with a credential of the
+    // login.
     let again = merge(&["--exec", "--set-current"]);
     assert!(again.stderr.contains("renewed context north"), "{again:?}");
     assert_eq!(kubectl(&["config", "current-context"]), "north");

@@ -13,19 +13,19 @@ use super::Round;
 
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 const KUBELET_SIGNER: &str = "kubernetes.io/kube-apiserver-client-kubelet";
-/// The collector looks for new kinds every 30 seconds.
+/// The garbage collector checks for new kinds every 30 seconds.
 const NEW_KINDS: Duration = Duration::from_secs(120);
-/// The autoscaler looks every 15 seconds.
+/// The autoscaler runs every 15 seconds.
 const SCALED: Duration = Duration::from_secs(90);
 
 /// A certificate request in PEM.
 fn request(user: &str, group: &str) -> String {
     let key = rcgen::KeyPair::generate().unwrap();
-    let mut wanted = rcgen::CertificateParams::default();
-    wanted.distinguished_name = rcgen::DistinguishedName::new();
-    wanted.distinguished_name.push(rcgen::DnType::OrganizationName, group);
-    wanted.distinguished_name.push(rcgen::DnType::CommonName, user);
-    STANDARD.encode(wanted.serialize_request(&key).unwrap().pem().unwrap())
+    let mut parameters = rcgen::CertificateParams::default();
+    parameters.distinguished_name = rcgen::DistinguishedName::new();
+    parameters.distinguished_name.push(rcgen::DnType::OrganizationName, group);
+    parameters.distinguished_name.push(rcgen::DnType::CommonName, user);
+    STANDARD.encode(parameters.serialize_request(&key).unwrap().pem().unwrap())
 }
 
 impl Round<'_> {
@@ -71,7 +71,7 @@ impl Round<'_> {
         self.kubectl(&format!("delete csr {client} {node}")).unwrap();
     }
 
-    /// One of two pods may go; the other stays until there are two again.
+    /// One of two pods may be evicted; the other remains until there are two again.
     fn evictions(&self) {
         self.deploy("kept", 2);
         eventually("two pods run", || self.running("kept", 2));
@@ -90,8 +90,8 @@ impl Round<'_> {
         })];
         let path = format!("/api/v1/namespaces/{}/pods/{name}/eviction", self.namespace);
         let evict = || self.kubectl.with_file(&eviction, &["create", "--raw", &path, "-f"]);
-        let told = evict().unwrap_err().to_string();
-        assert!(told.contains("disruption budget"), "{told}");
+        let refusal = evict().unwrap_err().to_string();
+        assert!(refusal.contains("disruption budget"), "{refusal}");
         self.kubectl("patch poddisruptionbudget kept -p {\"spec\":{\"minAvailable\":1}}").unwrap();
         eventually("one may go, and goes", evict);
         eventually("another one comes", || -> Result<()> {
@@ -117,7 +117,7 @@ impl Round<'_> {
         eventually("they go", || self.left("pods", &[]));
     }
 
-    /// A claim is bound to the volume that fits, which is released with it.
+    /// A claim is bound to the matching volume, which is released with it.
     fn volumes(&self) {
         let volume = format!("disk-{}", self.namespace);
         self.cluster_wide(json!({
@@ -139,9 +139,9 @@ impl Round<'_> {
                 "resources": {"requests": {"storage": "1Gi"}},
             },
         }));
-        let phase = |kind: &str, wanted: &str| -> Result<()> {
+        let phase = |kind: &str, expected: &str| -> Result<()> {
             let object = self.json(&format!("get {kind}"))?;
-            ensure!(object["status"]["phase"] == wanted, "{object}");
+            ensure!(object["status"]["phase"] == expected, "{object}");
             Ok(())
         };
         eventually("the claim is bound", || phase("pvc data", "Bound"));
@@ -151,7 +151,7 @@ impl Round<'_> {
         self.kubectl(&format!("delete storageclass {}", self.namespace)).unwrap();
     }
 
-    /// A pod's claim is made from its template, and goes with it.
+    /// A pod's claim is created from its template, and deleted with the pod.
     fn claims(&self) {
         self.apply(json!({
             "apiVersion": "resource.k8s.io/v1", "kind": "ResourceClaimTemplate",
@@ -181,7 +181,7 @@ impl Round<'_> {
         eventually("the claim goes", || self.left("resourceclaims", &[]));
     }
 
-    /// Without measurements nothing is scaled by load, but never below the least number.
+    /// Without metrics nothing is scaled by load, but the minimum still applies.
     fn autoscaler(&self) {
         self.deploy("scaled", 1);
         eventually("one pod runs", || self.running("scaled", 1));
@@ -191,8 +191,8 @@ impl Round<'_> {
         eventually("they go", || self.left("pods", &[]));
     }
 
-    /// The collector learns of a kind that was not there when it started. The definition stays for the
-    /// next rounds: the collector asks for ever for what it has once followed.
+    /// The garbage collector discovers a kind that did not exist when it started. The definition
+    /// remains for the next rounds: the collector never stops watching a kind.
     fn defined_owner(&self) {
         let group = "owners.example.com";
         let plural = format!("keepers.{group}");

@@ -1,4 +1,4 @@
-//! One round: everything that the controllers are to do, in namespaces of its own.
+//! One round: all tasks of the controllers, in namespaces of its own.
 
 #[path = "beyond.rs"]
 mod beyond;
@@ -85,22 +85,22 @@ impl<'a> Round<'a> {
         self.workload("Deployment", name, Some(replicas), container);
     }
 
-    /// Pods of an app, all of which run.
-    fn running(&self, app: &str, wanted: usize) -> Result<Value> {
+    /// Checks that all pods of an app run.
+    fn running(&self, app: &str, expected: usize) -> Result<Value> {
         let pods = self.json(&format!("get pods -l app={app}"))?;
         let all = pods["items"].as_array().cloned().unwrap_or_default();
         let runs = |pod: &&Value| {
             pod["status"]["phase"] == "Running" && pod["metadata"]["deletionTimestamp"].is_null()
         };
         let running = all.iter().filter(runs).count();
-        ensure!(running == wanted && all.len() == wanted, "{running} of {} run", all.len());
+        ensure!(running == expected && all.len() == expected, "{running} of {} run", all.len());
         Ok(pods)
     }
 
-    fn left(&self, kinds: &str, wanted: &[&str]) -> Result<()> {
+    fn left(&self, kinds: &str, expected: &[&str]) -> Result<()> {
         let found = self.kubectl(&format!("get {kinds} -o name"))?;
         let found: Vec<&str> = found.lines().collect();
-        ensure!(found == wanted, "{found:?}");
+        ensure!(found == expected, "{found:?}");
         Ok(())
     }
 
@@ -190,7 +190,7 @@ impl<'a> Round<'a> {
 
         self.deploy("web", 2);
         eventually("two pods run", || self.running("web", 2));
-        // Returns when it is gone.
+        // Returns when it has been deleted.
         self.kubectl("delete deployment web --cascade=foreground").unwrap();
         self.left("replicasets", &[]).unwrap();
 
@@ -271,15 +271,15 @@ impl<'a> Round<'a> {
         });
         self.kubectl("create secret generic second").unwrap();
         let refused = ["-n", &self.namespace, "create", "secret", "generic", "third"];
-        let told = self.kubectl.refuse(&refused).unwrap();
+        let refusal = self.kubectl.refuse(&refused).unwrap();
         let expected = "secrets \"third\" is forbidden: exceeded quota: room, requested: \
                         secrets=1, used: secrets=2, limited: secrets=2";
-        assert!(told.contains(expected), "{told}");
+        assert!(refusal.contains(expected), "{refusal}");
 
         let requests = json!({"requests": {"cpu": "100m"}});
         let container = json!({"name": "c", "image": "web:1", "resources": requests});
         self.workload("Deployment", "greedy", Some(5), container);
-        eventually("two of five run, and it is told why", || -> Result<()> {
+        eventually("two of five run, and the status says why", || -> Result<()> {
             self.running("greedy", 2)?;
             let sets = self.json("get replicasets -l app=greedy")?;
             let conditions = sets["items"][0]["status"]["conditions"].as_array().cloned();
@@ -301,7 +301,7 @@ impl<'a> Round<'a> {
         self.kubectl("delete quota room").unwrap();
     }
 
-    /// The namespace goes with what is left in it.
+    /// The namespace is deleted with its remaining objects.
     fn end(&self) {
         self.deploy("last", 1);
         eventually("a pod runs", || self.running("last", 1));

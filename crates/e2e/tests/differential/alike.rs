@@ -1,18 +1,18 @@
-//! Whether two answers are alike: the places where they differ, and which differences are meant.
+//! Compares two responses: the paths of their differences, and the intended differences.
 
-use e2e::http::Answer;
+use e2e::http::HttpResponse;
 use serde_json::{Value, json};
 
 use crate::stream::Step;
 
-/// Differences that are meant or known: what the real server's side of one begins or ends with, and why.
+/// Intended or known differences: start or end of the real server's side, and the reason.
 const KNOWN: [(&str, &str); 30] = [
     ("no kind ", "names a line of Go's sources"),
     ("invalid continue token: continue key is not valid", "what is wrong with its JSON"),
     ("json parse error: invalid character", "what is wrong with the JSON"),
     ("unexpected end of JSON input", "what is wrong with the JSON"),
     ("error decoding YAML", "what is wrong with the YAML"),
-    ("already set in map", "tells the line of a key that stands twice"),
+    ("already set in map", "reports the line of a duplicate key"),
     ("of type []uint8", "an array of numbers is bytes there"),
     ("error decoding patch", "what is wrong with the JSON"),
     ("cannot restore struct from", "the Go type that a patch does not fit"),
@@ -23,14 +23,14 @@ const KNOWN: [(&str, &str); 30] = [
     ("must be Fleet", "there among the faults of the content, here at once"),
     ("must be Thing", "there among the faults of the content, here at once"),
     ("does not match the expected kind", "there among the faults of the content, here at once"),
-    (r#"namespaces \"nowhere\" not found"#, "which fault of several is told"),
+    (r#"namespaces \"nowhere\" not found"#, "which of several errors is reported"),
     ("Object 'Kind' is missing", "shows the whole body"),
     (r#".details.kind: "Secret" | "(absent)""#, "the object that a patch does not fit"),
     (r#".details.kind: "ConfigMap" | "(absent)""#, "the object that a patch does not fit"),
     (r#".details.name: "a" | "(absent)""#, "the object that a patch does not fit"),
     (
         r#"field not declared in schema" | "failed to create typed patch object"#,
-        "faults beyond it are told or not, as Go goes through a map",
+        "further errors are reported or not, by the order of Go's maps",
     ),
     ("406: Not Acceptable", "two texts for one thing"),
     ("following media types are accepted", "protobuf is named there even where it is refused"),
@@ -45,30 +45,30 @@ const KNOWN: [(&str, &str); 30] = [
     ("binaryData: Forbidden: field is immutable", "an empty map that was sent, until it is stored"),
 ];
 
-/// Before the version of an object that a precondition does not fit; nothing of weight follows.
+/// Text before the version of an object that fails a precondition; the rest is ignored.
 const RECORD_VERSION: &str = "does not match the ResourceVersion in record (";
 
-/// How volumes with tokens of service accounts are called, before what is generated.
+/// Prefix of the generated names of volumes with tokens of service accounts.
 const TOKEN_VOLUME: &str = "kube-api-access-";
 
-/// Whether both have answered what they had at hand.
-pub fn may_be_stale(step: &Step, real: &Answer, ours: &Answer) -> bool {
-    let is_read = |answer: &Answer| matches!(answer.status.as_u16(), 200 | 404);
+/// Whether both responses are from a cache of any age.
+pub fn may_be_stale(step: &Step, real: &HttpResponse, ours: &HttpResponse) -> bool {
+    let is_read = |response: &HttpResponse| matches!(response.status.as_u16(), 200 | 404);
     step.takes_stale() && is_read(real) && is_read(ours)
 }
 
-/// What is left of both answers to `step` when all that may differ is taken away.
+/// The differences of both responses to `step`, without permitted ones.
 pub fn differences(
     step: &Step,
-    (real, real_body): (&Answer, &Value),
-    (ours, our_body): (&Answer, &Value),
+    (real, real_body): (&HttpResponse, &Value),
+    (ours, our_body): (&HttpResponse, &Value),
 ) -> Vec<String> {
     if may_be_stale(step, real, ours) {
         return Vec::new();
     }
     let (mut left, mut right) = (comparable(real_body), comparable(our_body));
     if real.status == 406 {
-        // Says nothing, or that there is nothing to say.
+        // An empty value, or a missing one.
         for side in [&mut left, &mut right] {
             if side.is_object() {
                 side["details"] = Value::Null;
@@ -88,28 +88,28 @@ pub fn differences(
     found
 }
 
-/// What is left of two events of watches, each in words that both servers share.
+/// The differences of two watch events, both with placeholders.
 pub fn event_differences(real: &Value, ours: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare("", &comparable(&json!([real])), &comparable(&json!([ours])), &mut found);
     found
 }
 
-/// A dry run of an update that would create the object: there, the version that was sent is told.
+/// A dry run of an update that would create the object: there, the response has the sent version.
 fn tells_a_sent_version(difference: &str) -> bool {
     difference.contains(".metadata.resourceVersion: ") && difference.ends_with(r#" | "(absent)""#)
 }
 
-/// The Go type of a field that a body does not fit.
+/// The Go type of a field with a mistyped value.
 fn names_a_type(difference: &str) -> bool {
     difference.starts_with(".message") && difference.contains("cannot unmarshal")
 }
 
-/// A body without what is each server's own, and lists of causes in one order: Go's maps have none.
+/// A body without server-specific values, and with sorted causes: Go's maps have no order.
 fn comparable(body: &Value) -> Value {
     let mut body = body.clone();
     if let Value::Array(events) = &mut body {
-        // A watch; each event has what an answer has.
+        // A watch; each event is compared like a response.
         for event in events {
             event["object"] = comparable(&event["object"]);
         }
@@ -118,13 +118,13 @@ fn comparable(body: &Value) -> Value {
     if let Some(Value::String(message)) = body.get_mut("message")
         && let Some((before, _)) = message.split_once(RECORD_VERSION)
     {
-        // Each server's own number, which no answer need have shown before.
+        // A server-specific number, which need not have appeared in a response.
         message.truncate(before.len() + RECORD_VERSION.len());
     }
     let causes = body.pointer_mut("/details/causes").and_then(Value::as_array_mut);
     if let Some(causes) = causes.filter(|causes| !causes.is_empty()) {
         causes.sort_by_key(Value::to_string);
-        // Some kinds' metadata is looked at twice.
+        // Some kinds' metadata is validated twice.
         causes.dedup();
         body["message"] = json!("that of its causes");
     }
@@ -145,7 +145,7 @@ fn comparable(body: &Value) -> Value {
     {
         *message = in_one_order(&without_positions(text)).into();
     }
-    // No rows are null there, and none here.
+    // An empty list of rows is null there, and empty here.
     if let Some(rows) = body.get_mut("rows").filter(|rows| rows.is_null()) {
         *rows = json!([]);
     }
@@ -158,7 +158,7 @@ fn members<'a>(value: &'a mut Value, list: &str) -> impl Iterator<Item = &'a mut
     value.get_mut(list).and_then(Value::as_array_mut).into_iter().flatten()
 }
 
-/// A message without revisions and storage keys, which are each server's own.
+/// A message without revisions and storage keys, which are server-specific.
 fn without_positions(text: &str) -> String {
     let words = text.split(' ').collect::<Vec<_>>();
     let masked = words.iter().enumerate().map(|(at, word)| {
@@ -170,7 +170,7 @@ fn without_positions(text: &str) -> String {
     masked.collect::<Vec<_>>().join(" ")
 }
 
-/// Errors of a list, which Go finds in the order of its maps.
+/// Errors of a list, which Go reports in the order of its maps.
 fn in_one_order(text: &str) -> String {
     let mut lines: Vec<&str> = text.split("errors:\n").collect();
     let Some(last) = lines.pop().filter(|_| !lines.is_empty()) else { return text.to_owned() };
@@ -188,7 +188,7 @@ fn is_time(cell: &str) -> bool {
     cell.len() == 20 && cell.ends_with('Z') && cell.starts_with("20")
 }
 
-/// Puts one text for what each cluster chooses: its authority, addresses, volumes of tokens.
+/// Replaces cluster-specific values by one text: the authority, addresses, volumes of tokens.
 fn mask_own(value: &mut Value) {
     match value {
         Value::Object(fields) => {
@@ -236,16 +236,16 @@ fn compare(path: &str, one: &Value, other: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Headers that clients act upon.
-fn header_differences(step: &Step, real: &Answer, ours: &Answer) -> Vec<String> {
+/// Headers that clients evaluate.
+fn header_differences(step: &Step, real: &HttpResponse, ours: &HttpResponse) -> Vec<String> {
     let mut found = Vec::new();
     for name in ["content-type", "warning", "allow", "retry-after"] {
-        // Warnings come with answers that succeed; errors are JSON whatever was asked for.
+        // Warnings come with successful responses; errors are JSON whatever was requested.
         if real.status.as_u16() >= 400 && (name == "warning" || step.wants_yaml()) {
             continue;
         }
-        let values = |answer: &Answer| -> Vec<String> {
-            let values = answer.headers.get_all(name).iter();
+        let values = |response: &HttpResponse| -> Vec<String> {
+            let values = response.headers.get_all(name).iter();
             values.map(|value| String::from_utf8_lossy(value.as_bytes()).into_owned()).collect()
         };
         let (real, ours) = (values(real), values(ours));

@@ -1,23 +1,23 @@
-//! The kinds that the stream works on: ones that no controller touches, so that every answer follows from the requests
-//! alone.
+//! The kinds that the stream works on: ones that no controller touches, so that every response
+//! follows from the requests alone.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use serde_json::{Value, json};
 
-/// One kind, and how to make a valid object of it.
+/// One kind, and the content of a valid object.
 pub struct Kind {
-    /// Up to the plural: `/api/v1/configmaps`.
+    /// The path up to the plural: `/api/v1/configmaps`.
     pub path: &'static str,
     pub api_version: &'static str,
     pub kind: &'static str,
     pub namespaced: bool,
-    /// Everything but type and metadata.
+    /// The object without type and metadata.
     pub content: fn(&mut StdRng) -> Value,
-    /// Whether a strategic merge patch is understood.
+    /// Whether a strategic merge patch is supported.
     pub built_in: bool,
-    /// Other namespaces hold objects that one of the servers made.
+    /// Other namespaces have objects that only one of the servers created.
     pub shared: bool,
 }
 
@@ -235,7 +235,8 @@ fn secret(random: &mut StdRng) -> Value {
 }
 
 fn limit_range(random: &mut StdRng) -> Value {
-    // Not "0.5": it is told as 500m, and yet counts as another value when its owner is looked for there.
+    // Not "0.5": it is returned as 500m, and yet is another value in kube-apiserver's field
+    // ownership.
     let amount = pick(random, &["1", "500m", "1e3m", "2Gi"]);
     json!({"spec": {"limits": [{"type": "Container", "max": {"cpu": "4"}, "defaultRequest": {"cpu": amount}}]}})
 }

@@ -1,9 +1,10 @@
-//! Requests that were sent to a kube-apiserver once, and what it answered: sent again, in their order, to a
-//! kube-apiserver of today and to a simulated cluster. Where recording and today's server disagree, today's decides.
+//! Recorded requests to a kube-apiserver, with its responses: repeated, in their order, on a
+//! current kube-apiserver and on a simulated cluster. Where recording and current server disagree,
+//! the current one is the reference.
 //!
-//! The fixture has one JSON object a line. What a server calls its own stands in marks (see `words`). With `before` it
-//! makes what the recording found in place; with `lost`, which says why, the request cannot be made again. `as` is who
-//! asks, when it is not the administrator.
+//! The fixture has one JSON object per line. Server-specific values are placeholders (see `words`).
+//! `before` has objects that existed before the recorded request. `lost` has the reason why a
+//! request cannot be repeated. `as` is the user of the request, when it is not the administrator.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -12,7 +13,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
-use e2e::http::Answer;
+use e2e::http::HttpResponse;
 use e2e::{Kubeconfig, Sim, eventually};
 use flate2::read::GzDecoder;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -28,7 +29,7 @@ use crate::words::Words;
 const FIXTURE: &str = "tests/fixtures/kube-apiserver-1.36.2.jsonl.gz";
 /// Requests of the recording.
 const RECORDED: usize = 986;
-/// Differences shown.
+/// Most differences that are shown.
 const SHOWN_MAX: usize = 200;
 const NAMESPACES: &str = "/api/v1/namespaces";
 const METHODS: [&str; 6] = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"];
@@ -50,9 +51,9 @@ const HEADERS: [&str; 14] = [
     "authorization",
 ];
 
-/// What controllers do meanwhile falls otherwise each time: what counts is told by two runs.
+/// Runs: the timing of controllers varies, so only differences in both runs count.
 #[test]
-fn recorded_requests_are_answered_as_kube_apiserver_answers_them() {
+fn recorded_requests_get_the_same_responses_as_from_kube_apiserver() {
     let mut found = replay();
     if !found.is_empty() {
         println!("once more, for {:?}", found.keys());
@@ -62,13 +63,13 @@ fn recorded_requests_are_answered_as_kube_apiserver_answers_them() {
     let shown: Vec<&str> = found.values().take(SHOWN_MAX).map(String::as_str).collect();
     assert!(
         found.is_empty(),
-        "{} requests were answered differently (kube-apiserver | drover), such as\n{}",
+        "{} requests got different responses (kube-apiserver | drover), such as\n{}",
         found.len(),
         shown.join("\n")
     );
 }
 
-/// Sends all requests to both. Gives what differs without a reason, by the id of the request.
+/// Sends all requests to both. Returns unexplained differences, by the id of the request.
 fn replay() -> BTreeMap<String, String> {
     let cluster = RealCluster::start().unwrap();
     let sim = Sim::start(&["--nodes", "0"]).unwrap();
@@ -93,8 +94,8 @@ fn replay() -> BTreeMap<String, String> {
         }
         let step = step(&entry).unwrap();
         let (one, other) = std::thread::scope(|scope| {
-            let one = scope.spawn(|| ask(&mut real, &entry, &step));
-            let other = ask(&mut ours, &entry, &step);
+            let one = scope.spawn(|| send_entry(&mut real, &entry, &step));
+            let other = send_entry(&mut ours, &entry, &step);
             (one.join().unwrap().unwrap(), other.unwrap())
         });
         let one_body = unowned(&step, read(&mut real.words, id, &step, &one));
@@ -103,21 +104,21 @@ fn replay() -> BTreeMap<String, String> {
 
         let (before, before_body) = recorded(&entry, &mut then, &step).unwrap();
         let before_body = unowned(&step, before_body);
-        let told = entry["cut"].is_null() && entry["binary"].is_null();
-        if !told {
-            tally.untold();
+        let is_whole = entry["cut"].is_null() && entry["binary"].is_null();
+        if !is_whole {
+            tally.count_partial();
         }
-        let since = |answer: &Answer, body: &Value| {
-            let (was, is) = if told {
+        let since = |response: &HttpResponse, body: &Value| {
+            let (was, is) = if is_whole {
                 (anonymous(before_body.clone()), anonymous(body.clone()))
             } else {
                 (Value::Null, Value::Null)
             };
-            alike::differences(&step, (&before, &was), (answer, &is))
+            alike::differences(&step, (&before, &was), (response, &is))
         };
         let drift = since(&one, &one_body);
         let ours_since = since(&other, &other_body);
-        if let Some(complaint) = tally.judge(id, &between, &drift, &ours_since) {
+        if let Some(complaint) = tally.count(id, &between, &drift, &ours_since) {
             found.insert(id.to_owned(), format!("{id}: {step}\n    {complaint}"));
         }
     }
@@ -153,12 +154,12 @@ fn known(names: &[&'static str], name: &str) -> Result<&'static str> {
     found.copied().with_context(|| format!("'{name}' is no method or header of the recording"))
 }
 
-fn ask(side: &mut Side, entry: &Value, step: &Step) -> Result<Answer> {
+fn send_entry(side: &mut Side, entry: &Value, step: &Step) -> Result<HttpResponse> {
     match entry["as"].as_str() {
         None => {
-            let answer = side.send(step)?;
-            await_contents(side, step, &answer);
-            Ok(answer)
+            let response = side.send(step)?;
+            await_contents(side, step, &response);
+            Ok(response)
         }
         Some("anonymous") => side.send_as(&side.client().anonymous(), step),
         Some(token) => {
@@ -168,14 +169,15 @@ fn ask(side: &mut Side, entry: &Value, step: &Step) -> Result<Answer> {
     }
 }
 
-/// Waits until controllers have put into a new namespace what they put into each: whether that comes
-/// before or after what the next requests make is chance, and watches from old versions show it.
-fn await_contents(side: &Side, step: &Step, answer: &Answer) {
-    if (step.method, step.path.as_str(), answer.status) != ("POST", NAMESPACES, StatusCode::CREATED)
+/// Waits until controllers have created their objects in a new namespace: otherwise their order
+/// relative to the next requests is random, and watches from old versions show it.
+fn await_contents(side: &Side, step: &Step, response: &HttpResponse) {
+    if (step.method, step.path.as_str(), response.status)
+        != ("POST", NAMESPACES, StatusCode::CREATED)
     {
         return;
     }
-    let body = answer.json();
+    let body = response.json();
     let name = body["metadata"]["name"].as_str().expect("a new namespace has its name");
     for content in ["configmaps/kube-root-ca.crt", "serviceaccounts/default"] {
         eventually("a new namespace has what every namespace has", || {
@@ -184,7 +186,7 @@ fn await_contents(side: &Side, step: &Step, answer: &Answer) {
     }
 }
 
-/// Makes what a recorded request found in place; says so when it cannot be made.
+/// Creates the objects that existed before a recorded request; returns whether that failed.
 fn furnish(side: &mut Side, entry: &Value) -> Option<String> {
     let before = entry["before"].as_str().unwrap();
     let path = entry["path"].as_str().unwrap();
@@ -195,32 +197,37 @@ fn furnish(side: &mut Side, entry: &Value) -> Option<String> {
     };
     if let Some(shown) = shown {
         eventually("what was made is served", || {
-            let answer = side.client().get(path)?;
-            answer.success()?;
-            anyhow::ensure!(answer.text().contains(shown), "no {shown} in {}", answer.text());
+            let response = side.client().get(path)?;
+            response.success()?;
+            anyhow::ensure!(response.text().contains(shown), "no {shown} in {}", response.text());
             Ok(())
         });
         return None;
     }
     let step = step(entry).unwrap();
-    let answer = side.send(&step).unwrap();
-    await_contents(side, &step, &answer);
-    read(&mut side.words, before, &step, &answer);
-    if answer.status.is_success() || recorded_known::is_refused_here(before) {
+    let response = side.send(&step).unwrap();
+    await_contents(side, &step, &response);
+    read(&mut side.words, before, &step, &response);
+    if response.status.is_success() || recorded_known::is_refused_here(before) {
         return None;
     }
-    Some(format!("before '{before}', {step} at {}: {} {}", side.name, answer.status, answer.text()))
+    Some(format!(
+        "before '{before}', {step} at {}: {} {}",
+        side.name,
+        response.status,
+        response.text()
+    ))
 }
 
-/// The body in words that all servers share. Notes what later requests are made of.
-fn read(words: &mut Words, id: &str, step: &Step, answer: &Answer) -> Value {
+/// The body with placeholders. Stores values that later requests use.
+fn read(words: &mut Words, id: &str, step: &Step, response: &HttpResponse) -> Value {
     let path = step.path.split('?').next().unwrap_or_default();
-    // The old way to watch names the same objects.
+    // The old watch paths name the same objects.
     let path = &path.replacen("/v1/watch/", "/v1/", 1);
-    if let Some(tag) = answer.headers.get("etag").and_then(|tag| tag.to_str().ok()) {
+    if let Some(tag) = response.headers.get("etag").and_then(|tag| tag.to_str().ok()) {
         words.note(format!("etag {path}"), tag);
     }
-    if let Ok(value) = serde_json::from_slice::<Value>(&answer.body) {
+    if let Ok(value) = serde_json::from_slice::<Value>(&response.body) {
         if let Some(token) = value.pointer("/status/token").and_then(Value::as_str) {
             words.note(format!("token {id}"), token);
         }
@@ -231,12 +238,12 @@ fn read(words: &mut Words, id: &str, step: &Step, answer: &Answer) -> Value {
             }
         }
     }
-    if answer.body.contains(&0) || answer.body.starts_with(b"k8s") {
+    if response.body.contains(&0) || response.body.starts_with(b"k8s") {
         return json!("binary");
     }
-    match events(&answer.text()) {
+    match events(&response.text()) {
         Some(events) => share_events(words, path, events),
-        None => words.share(path, &answer.body),
+        None => words.share(path, &response.body),
     }
 }
 
@@ -270,8 +277,8 @@ fn share_event(words: &mut Words, path: &str, event: &mut Value) {
     }
 }
 
-/// What was answered then.
-fn recorded(entry: &Value, words: &mut Words, step: &Step) -> Result<(Answer, Value)> {
+/// The recorded response.
+fn recorded(entry: &Value, words: &mut Words, step: &Step) -> Result<(HttpResponse, Value)> {
     let mut headers = HeaderMap::new();
     for (name, value) in entry["answer_headers"].as_object().into_iter().flatten() {
         for value in value.as_array().unwrap_or(&vec![value.clone()]) {
@@ -282,20 +289,20 @@ fn recorded(entry: &Value, words: &mut Words, step: &Step) -> Result<(Answer, Va
     let status = entry["status"].as_u64().and_then(|status| u16::try_from(status).ok());
     let status = StatusCode::from_u16(status.context("no status")?)?;
     let body = match entry.get("answer") {
-        Some(answer) => answer.to_string(),
+        Some(response) => response.to_string(),
         None => entry["text"].as_str().unwrap_or_default().to_owned(),
     };
-    let answer = Answer { status, headers, body: Bytes::from(body) };
+    let response = HttpResponse { status, headers, body: Bytes::from(body) };
     let body = match entry.get("events").and_then(Value::as_array) {
         Some(events) => share_events(words, &step.path, events.clone()),
-        None => read(words, "", step, &answer),
+        None => read(words, "", step, &response),
     };
-    Ok((answer, body))
+    Ok((response, body))
 }
 
-/// Without versions, uids and times, which the recording counts from elsewhere.
-/// Without the owners of fields, which were left out of the record; the random requests compare them. What was not
-/// stored has no version that means anything.
+/// Removes versions, uids and times, which are specific to the recording. Removes field ownership,
+/// which is not recorded; the random requests compare it. Objects that were not stored have no
+/// meaningful version.
 fn unowned(step: &Step, mut body: Value) -> Value {
     fn forget(value: &mut Value) {
         match value {

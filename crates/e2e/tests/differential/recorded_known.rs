@@ -1,17 +1,19 @@
-//! What is known to differ in the answers to recorded requests, and why; and the count of all that was seen.
+//! Known differences in the responses to recorded requests, with reasons; and counts of all
+//! results.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
-/// Ours differs from today's kube-apiserver: how the request's id begins, what the difference contains, and why.
+/// Drover differs from today's kube-apiserver: prefix of the request's id, a part of the
+/// difference, and the reason.
 const KNOWN: [(&str, &str, &str); 79] = [
-    ("A1-status", ".status.", "the state that each one's controllers tell"),
+    ("A1-status", ".status.", "the state that the controllers of each report"),
     ("W22-tinytimeout", "status 504", "within a microsecond this server may be done"),
     ("W22-write-timeout", "status 504", "within a microsecond this server may be done"),
-    ("W6-proto-", ".message", "what is wrong with the bytes is told in other words"),
+    ("W6-proto-", ".message", "what is wrong with the bytes has another text"),
     ("W11-cbor-apply", ".details", "415 of a patch without empty details"),
     ("P1-", ".details", "415 of a patch without empty details"),
-    ("W25-microtime", ".message", "which fault of several is told"),
+    ("W25-microtime", ".message", "which of several errors is reported"),
     ("W4-yaml-cr", "status", "YAML 1.2, where 'y' is a text"),
     ("W20-depth", "", "nesting ends at 100"),
     ("D1-", "", "only what is offered is listed"),
@@ -29,10 +31,10 @@ const KNOWN: [(&str, &str, &str); 79] = [
     ("Q1/", "", "this server has checks of its own"),
     ("Q3-", "", "metrics are not offered"),
     ("L11-all", "remainingItemCount", "each has configuration of its own"),
-    ("M9-ct-put", ".details.causes", "which faults of several are told"),
+    ("M9-ct-put", ".details.causes", "which of several errors are reported"),
     ("M3-gencollision", ".details.name", "a generated name"),
     ("M4-badgen", "", "a generated name"),
-    ("F1-", "", "doubled fields are told before unknown ones"),
+    ("F1-", "", "duplicate fields are reported before unknown ones"),
     ("F2-strict-smp", "", "the patched object is shown as JSON"),
     ("V12-precond-rv", ".message", "the versions of each"),
     ("V3-put-norv-Pod", ".details.causes", "the fields that differ are not shown"),
@@ -46,17 +48,17 @@ const KNOWN: [(&str, &str, &str); 79] = [
     ("P5-smp-", ".status", "when a controller has come by"),
     ("P5-smp-", ".metadata", "when a controller has come by"),
     ("V11-delete-Job", "", "the warning about pods, and names of the job's own"),
-    ("C7-", ".status", "the end is told at once"),
+    ("C7-", ".status", "the end is reported at once"),
     ("C7-", ".metadata", "instances are marked at once"),
-    ("V2-put-missing-Z", "", "a definition without instances is gone at once"),
-    ("V3-put-norv-Z", "", "a definition without instances is gone at once"),
-    ("V11-delete-Z", "", "a definition without instances is gone at once"),
+    ("V2-put-missing-Z", "", "a definition without instances is deleted at once"),
+    ("V3-put-norv-Z", "", "a definition without instances is deleted at once"),
+    ("V11-delete-Z", "", "a definition without instances is deleted at once"),
     ("V14-", "", "pods on nodes that are not there are removed"),
     ("P8-mgr-nonprint", ".message", "quoted as JSON"),
     ("C1-create", ".status.conditions", "no conditions are an empty list"),
     ("C4-conflict", ".status.conditions", "no conditions are an empty list"),
     ("C1-twostorage", "", "the whole definition in the words of Go"),
-    ("E8-", "", "what is wrong with a rule is told in other words"),
+    ("E8-", "", "what is wrong with a rule has another text"),
     ("T11-", "", "each has names of its own; the administrator here has a token"),
     ("T5-xremote", "", "each has names of its own"),
     ("K1-", ".status", "a token"),
@@ -80,16 +82,17 @@ const KNOWN: [(&str, &str, &str); 79] = [
     ("K-sa-cluster", "", "controllers have no accounts here"),
     ("X17-", "", "when a controller has come by"),
     ("H15-vap-deny", "status 201", "a policy takes effect at once"),
-    ("H5-compile", ".message", "what is wrong with an expression is told in other words"),
-    ("H5-compile", ".details.causes", "what is wrong with an expression is told in other words"),
-    ("V7-", ".status.", "the state that each one's controllers tell"),
-    ("V7-", ".metadata.resourceVersion", "the state that each one's controllers tell"),
+    ("H5-compile", ".message", "what is wrong with an expression has another text"),
+    ("H5-compile", ".details.causes", "what is wrong with an expression has another text"),
+    ("V7-", ".status.", "the state that the controllers of each report"),
+    ("V7-", ".metadata.resourceVersion", "the state that the controllers of each report"),
 ];
 
-/// What is not here yet: how the ids of requests begin that show it, and what it is.
+/// Missing features: prefix of the ids of requests that show it, and the feature.
 const NOT_YET: [(&str, &str); 1] = [("Q7-", "what counts quotas runs beside kube-apiserver alone")];
 
-/// Today's kube-apiserver differs from the recorded one: how the request's id begins, and why.
+/// Today's kube-apiserver differs from the recorded one: prefix of the request's id, and the
+/// reason.
 const DRIFTED: [(&str, &str); 30] = [
     ("Q1/readyz/etcd", "the storage is a check of its own at /readyz"),
     ("W2-legacy-watch-item", "the watch had ended before there was a second event"),
@@ -111,7 +114,7 @@ const DRIFTED: [(&str, &str); 30] = [
     ("V3-put-norv-", "when a controller has come by"),
     ("V11-delete-", "when a controller has come by"),
     ("X1-rvN", "somebody wrote before the watch"),
-    ("X9-", "the watch begins elsewhere"),
+    ("X9-", "the watch begins at another version"),
     ("X11-", "somebody wrote during the watch, or the store could not report progress"),
     ("X18-", "somebody wrote before the watch, or the store could not report progress"),
     ("B12-", "in another order"),
@@ -123,14 +126,14 @@ const DRIFTED: [(&str, &str); 30] = [
     ("Z3-", "ages of events, and when they end"),
 ];
 
-/// What is made before these requests, this server refuses: why stands in the tables above.
+/// Requests whose preparation this server refuses; the tables above have the reasons.
 const REFUSED: [&str; 2] = ["A6-ancient", "Q7-quota"];
 
 pub fn is_refused_here(before: &str) -> bool {
     REFUSED.contains(&before)
 }
 
-/// What became of every recorded request.
+/// The result of every recorded request.
 #[derive(Default)]
 pub struct Tally {
     as_recorded: usize,
@@ -138,26 +141,27 @@ pub struct Tally {
     known: BTreeMap<&'static str, usize>,
     not_yet: BTreeMap<&'static str, usize>,
     lost: BTreeMap<String, Vec<String>>,
-    untold: usize,
+    partial: usize,
     unexplained: usize,
     /// Lines of [`KNOWN`].
     used: BTreeSet<usize>,
 }
 
 impl Tally {
-    /// Counts a request that cannot be made again.
+    /// Counts a request that cannot be repeated.
     pub fn lost(&mut self, id: &str, reason: &str) {
         self.lost.entry(reason.to_owned()).or_default().push(id.to_owned());
     }
 
-    /// Counts an answer whose body the recording does not have whole, or in bytes that name its own objects.
-    pub fn untold(&mut self) {
-        self.untold += 1;
+    /// Counts a response whose recorded body is incomplete, or has bytes that name its own objects.
+    pub fn count_partial(&mut self) {
+        self.partial += 1;
     }
 
-    /// Counts an answer. `between`: how ours differs from today's kube-apiserver; `drift`: how today's differs from the
-    /// recorded one; `since`: how ours does. Says what nothing explains.
-    pub fn judge(
+    /// Counts a response. `between`: differences between Drover and today's kube-apiserver;
+    /// `drift`: between today's and the recorded one; `since`: between Drover and the recorded one.
+    /// Returns a complaint about unexplained ones.
+    pub fn count(
         &mut self,
         id: &str,
         between: &[String],
@@ -211,9 +215,10 @@ impl Tally {
 
     pub fn total(&self) -> usize {
         let lost: usize = self.lost.values().map(Vec::len).sum();
-        let told = self.as_today.values().chain(self.known.values()).chain(self.not_yet.values());
-        let told: usize = told.sum();
-        self.as_recorded + told + lost + self.unexplained
+        let explained =
+            self.as_today.values().chain(self.known.values()).chain(self.not_yet.values());
+        let explained: usize = explained.sum();
+        self.as_recorded + explained + lost + self.unexplained
     }
 }
 
@@ -223,10 +228,10 @@ impl fmt::Display for Tally {
         writeln!(
             f,
             "{} of all by status and headers alone: no whole body is recorded",
-            self.untold
+            self.partial
         )?;
         for (reason, count) in &self.as_today {
-            writeln!(f, "{count} as kube-apiserver answers today: {reason}")?;
+            writeln!(f, "{count} as kube-apiserver responds today: {reason}")?;
         }
         for (reason, count) in &self.known {
             writeln!(f, "{count} differ, known: {reason}")?;

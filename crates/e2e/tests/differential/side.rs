@@ -1,16 +1,16 @@
-//! One of the two servers: sends a step in its own words.
+//! One of the two servers: sends a step with its own values of the placeholders.
 
 use anyhow::{Context, Result};
 use bytes::Bytes;
 use e2e::Kubeconfig;
-use e2e::http::{Answer, Body, Client, Connection, runtime};
+use e2e::http::{Body, Client, Connection, HttpResponse, runtime};
 use http::Request;
 use http_body_util::{BodyExt, Full};
 
 use crate::stream::{NAMESPACES, Step};
 use crate::words::{Words, collection, in_namespace};
 
-/// A server, and its own values of what was seen there.
+/// A server, and its values of the placeholders.
 pub struct Side {
     pub name: &'static str,
     client: Client,
@@ -32,35 +32,39 @@ impl Side {
         &self.client
     }
 
-    /// Sends `step` as the administrator, on a connection that stays.
-    pub fn send(&mut self, step: &Step) -> Result<Answer> {
+    /// Sends `step` as the administrator, on a persistent connection.
+    pub fn send(&mut self, step: &Step) -> Result<HttpResponse> {
         runtime().block_on(self.exchange(step))
     }
 
     /// Sends `step` to both at once.
-    pub fn send_both(&mut self, other: &mut Self, step: &Step) -> Result<(Answer, Answer)> {
+    pub fn send_both(
+        &mut self,
+        other: &mut Self,
+        step: &Step,
+    ) -> Result<(HttpResponse, HttpResponse)> {
         let both = async { tokio::try_join!(self.exchange(step), other.exchange(step)) };
         runtime().block_on(both)
     }
 
-    async fn exchange(&mut self, step: &Step) -> Result<Answer> {
+    async fn exchange(&mut self, step: &Step) -> Result<HttpResponse> {
         let request = self.request(step)?;
         let mut connection = match self.connection.take() {
             Some(connection) => connection,
             None => self.client.connect().await?,
         };
-        let answer = connection.send(request).await;
-        let answer = answer.with_context(|| format!("{}: {step}", self.name))?;
-        if !answer.headers.contains_key("connection") {
+        let response = connection.send(request).await;
+        let response = response.with_context(|| format!("{}: {step}", self.name))?;
+        if !response.headers.contains_key("connection") {
             self.connection = Some(connection);
         }
-        Ok(answer)
+        Ok(response)
     }
 
-    /// Sends `step` as whoever `client` is.
-    pub fn send_as(&self, client: &Client, step: &Step) -> Result<Answer> {
-        let answer = client.send(self.request(step)?);
-        answer.with_context(|| format!("{}: {step}", self.name))
+    /// Sends `step` as the user of `client`.
+    pub fn send_as(&self, client: &Client, step: &Step) -> Result<HttpResponse> {
+        let response = client.send(self.request(step)?);
+        response.with_context(|| format!("{}: {step}", self.name))
     }
 
     fn request(&self, step: &Step) -> Result<Request<Body>> {
@@ -76,7 +80,8 @@ impl Side {
         Ok(request.body(Full::new(Bytes::from(body)).boxed_unsync())?)
     }
 
-    /// What stands where a step went, for whoever looks into a difference; nothing for a whole collection.
+    /// The object at the path of a step, for the analysis of a difference; nothing for a whole
+    /// collection.
     pub fn stands(&self, step: &Step) -> Result<String> {
         let path = step.path.split('?').next().unwrap_or_default();
         if step.method == "GET" || path == collection(&step.path) {
@@ -85,7 +90,7 @@ impl Side {
         Ok(self.client.get(path)?.json().to_string())
     }
 
-    /// Removes the objects that a request to `path` was about, also ones that something holds.
+    /// Removes the objects that a request to `path` may have created, including their finalizers.
     pub fn forget(&mut self, path: &str) -> Result<()> {
         let collection = collection(path);
         self.words.forget(&collection);

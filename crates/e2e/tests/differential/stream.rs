@@ -1,4 +1,4 @@
-//! The stream of requests: from a seed, without looking at an answer.
+//! The stream of requests: determined by a seed, independent of responses.
 
 use std::fmt;
 
@@ -10,16 +10,16 @@ use serde_json::{Map, Value, json};
 use crate::kinds::{KINDS, Kind};
 use crate::words::in_namespace;
 
-/// Both exist on both sides; the third nowhere.
+/// The first two exist on both sides; the third does not.
 pub const NAMESPACES: [&str; 2] = ["left", "right"];
 const NO_NAMESPACE: &str = "nowhere";
-/// So few that the requests meet.
+/// Few names, so that the requests conflict.
 const NAMES: [&str; 4] = ["a", "b", "c", "d"];
-/// Who says whose fields are written.
+/// The field managers.
 const MANAGERS: [&str; 4] = ["alpha", "beta", "gamma", "kubectl"];
 const BAD_NAMES: [&str; 4] = ["Upper", "a_b", "-a", "a..b"];
 
-/// One request; what each server calls its own stands in marks (see `words`).
+/// One request; server-specific values are placeholders (see `words`).
 pub struct Step {
     pub method: &'static str,
     pub path: String,
@@ -28,7 +28,7 @@ pub struct Step {
 }
 
 impl Step {
-    /// Version 0 asks for whatever a server has at hand, however old, and any other for what is not older than that.
+    /// Version 0 requests a state of any age, any other version a state that is not older.
     pub fn takes_stale(&self) -> bool {
         let stale = ["resourceVersion=0", "resourceVersionMatch=NotOlderThan"];
         self.method == "GET" && stale.iter().any(|query| self.path.contains(query))
@@ -52,7 +52,7 @@ impl fmt::Display for Step {
     }
 }
 
-/// Makes steps without end.
+/// Generates steps endlessly.
 pub struct Stream {
     random: StdRng,
 }
@@ -82,7 +82,7 @@ impl Stream {
             88..98 => self.delete(kind),
             _ => self.delete_collection(kind),
         };
-        // A collection is deleted there before it is said that the answer cannot be given.
+        // There, the collection is deleted before 406 is returned.
         if step.method != "DELETE" && self.chance(0.05) {
             let accept = self.pick(&[
                 "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
@@ -104,7 +104,7 @@ impl Stream {
         if self.chance(0.02) { self.pick(&BAD_NAMES) } else { self.pick(&NAMES) }
     }
 
-    /// Where objects of the kind are, in some namespace.
+    /// The collection of the kind, in some namespace.
     fn collection(&mut self, kind: &Kind) -> String {
         if kind.namespaced {
             let object = in_namespace(kind.path, self.namespace(), "");
@@ -145,7 +145,7 @@ impl Stream {
         json!({"app": self.pick(&["web", "db", ""]), "tier": self.pick(&["one", "two"])})
     }
 
-    /// Makes a body wrong in one place, so that it is refused, or taken as far as it is understood.
+    /// Makes one field of a body invalid, so that the body is refused, or the field dropped.
     fn spoil(&mut self, object: &mut Value) {
         match self.random.random_range(0..9) {
             0 => object["apiVersion"] = self.pick(&["v9", "example.com/v1", ""]).into(),
@@ -175,11 +175,12 @@ impl Stream {
             Some(inner) if !inner.is_empty() && self.random.random_bool(0.6) => {
                 let inner_names: Vec<String> = inner.keys().cloned().collect();
                 let inner_name = inner_names.choose(&mut self.random).expect("not empty");
-                // Empty, these are another value there than none: they have an owner, or count a generation, or
-                // are bytes given as numbers.
-                let told_apart = ["limits", "ingress", "egress"].contains(&inner_name.as_str())
+                // For these, empty and absent differ there: an empty one has an owner, or
+                // increments the generation, or is bytes given as numbers.
+                let empty_is_distinct = ["limits", "ingress", "egress"]
+                    .contains(&inner_name.as_str())
                     || ["binaryData", "data"].contains(&name.as_str());
-                if !(told_apart && other == json!([])) {
+                if !(empty_is_distinct && other == json!([])) {
                     inner[inner_name] = other;
                 }
             }
@@ -219,7 +220,7 @@ impl Stream {
             self.spoil(&mut object);
         }
         if kind.kind == "LimitRange" && object["metadata"]["name"] == "" {
-            // It would get one that nobody can foretell.
+            // It would get an unpredictable one.
             object["metadata"]["name"] = "z".into();
         }
         let path = format!("{}{}", self.collection(kind), self.write_options());
@@ -227,7 +228,7 @@ impl Stream {
         self.json_step("POST", path, body)
     }
 
-    /// Usually the text of `object`; now and then no JSON, or a field twice.
+    /// Usually the text of `object`; sometimes invalid JSON, or a duplicate field.
     fn text(&mut self, object: &Value) -> String {
         let text = object.to_string();
         match self.random.random_range(0..100) {
@@ -254,7 +255,7 @@ impl Stream {
             self.spoil(&mut object);
         }
         if kind.kind == "Thing" && object["kind"] == "Other" {
-            // Taken there as a status, on purpose not here.
+            // Accepted there as a status, deliberately not here.
             object["kind"] = kind.kind.into();
         }
         let body = self.text(&object);
@@ -285,7 +286,7 @@ impl Stream {
         let name = path.rsplit('/').next().unwrap_or_default().to_owned();
         let mut object = self.object(kind, &name);
         if self.chance(0.3) {
-            // Only metadata: what was applied before goes.
+            // Only metadata: fields of earlier applies are removed.
             let kept = ["apiVersion", "kind", "metadata"];
             object.as_object_mut().expect("it is one").retain(|name, _| kept.contains(&&**name));
         }
@@ -478,10 +479,10 @@ impl Stream {
     fn delete_collection(&mut self, kind: &Kind) -> Step {
         let mut query = self.selectors();
         if kind.kind == "ConfigMap" {
-            // The one that every namespace has stays out of it.
+            // Without the one that every namespace has.
             query = vec!["labelSelector=app=web".to_owned()];
         }
-        // A whole collection seldom, or nothing would live long.
+        // A whole collection rarely, or objects would not exist long.
         if query.is_empty() && self.chance(0.7) {
             query.push("labelSelector=app=db".to_owned());
         }

@@ -1,4 +1,4 @@
-//! What both servers tell their watchers while the stream of requests goes on.
+//! Compares the events of watches on both servers during the stream of requests.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,17 +15,17 @@ use crate::kinds::KINDS;
 use crate::stream::NAMESPACES;
 use crate::words::{Words, in_namespace};
 
-/// Watches that see objects come into their selection and leave it.
+/// Watches with selectors, which objects enter and leave.
 const SELECTORS: [&str; 4] = [
     "",
     "&labelSelector=app%3Dweb",
     "&fieldSelector=metadata.name%21%3Db",
     "&sendInitialEvents=true&resourceVersionMatch=NotOlderThan&allowWatchBookmarks=true",
 ];
-/// Longest that an event may take to its watcher.
+/// Longest delay of an event.
 const DELIVERY_MAX: Duration = Duration::from_secs(30);
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Events shown of a watch that differs.
+/// Most events that are shown of a differing watch.
 const SHOWN_MAX: usize = 5;
 
 /// All watches of one server.
@@ -73,12 +73,12 @@ impl Watches {
         Ok(Self { watches, _tasks: tasks })
     }
 
-    /// How many events came.
+    /// The number of received events.
     pub fn count(&self) -> usize {
         self.watches.iter().map(|watch| watch.events.lock().unwrap().len()).sum()
     }
 
-    /// What the watchers of `self` and `ours` were told differently, once all is told.
+    /// The differences between the events of `self` and `ours`, once all have arrived.
     pub fn differences(&self, ours: &Self) -> Vec<String> {
         let mut left: Vec<(&Watch, &Watch)> = self.watches.iter().zip(&ours.watches).collect();
         let alike = poll_until(DELIVERY_MAX, LOOK_EVERY, || {
@@ -94,7 +94,7 @@ fn paths() -> Vec<String> {
     let mut paths = Vec::new();
     for kind in &KINDS {
         let collections = if kind.shared {
-            // Other namespaces have objects of one of the servers alone.
+            // Other namespaces have objects that only one of the servers created.
             NAMESPACES
                 .map(|one| in_namespace(kind.path, one, "").trim_end_matches('/').to_owned())
                 .to_vec()
@@ -142,11 +142,11 @@ fn difference(real: &Watch, ours: &Watch) -> Option<String> {
     ))
 }
 
-/// The events so far, in words that all servers share.
+/// The events so far, with placeholders for server-specific values.
 fn shared(watch: &Watch) -> Vec<Value> {
     let mut words = Words::default();
     let mut events = watch.events.lock().unwrap().clone();
-    // Those come by the clock, but for the one that ends the initial state.
+    // Bookmarks are sent periodically, except the one that ends the initial state.
     events.retain(|event| {
         event["type"] != "BOOKMARK" || !event["object"]["metadata"]["annotations"].is_null()
     });

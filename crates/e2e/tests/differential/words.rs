@@ -1,4 +1,5 @@
-//! What a server calls its own: uids, versions and tokens, learned from its answers and put into requests.
+//! Placeholders for server-specific values: uids, versions and tokens, learned from responses and
+//! inserted into requests.
 
 use std::collections::HashMap;
 
@@ -6,31 +7,31 @@ use base64::Engine as _;
 use base64::prelude::BASE64_URL_SAFE_NO_PAD;
 use serde_json::{Map, Value};
 
-/// Around what each server has its own value for: `‹uid /api/v1/…›`.
+/// Delimiters of a placeholder: `‹uid /api/v1/…›`.
 pub const OPEN: char = '‹';
 pub const CLOSE: char = '›';
 
-/// Stands for a token that leads on.
+/// Placeholder of a continue token.
 const A_TOKEN: &str = "a token";
 /// Letters at the end of a generated name.
 const GENERATED_LENGTH: usize = 5;
 
-/// One server's own values of what was seen there.
+/// One server's values of the placeholders.
 #[derive(Default)]
 pub struct Words {
-    /// By path of the object, in the order seen.
+    /// Uids by path of the object, in the order of their responses.
     versions: HashMap<String, Vec<String>>,
     uids: HashMap<String, Vec<String>>,
-    /// Of the newest list that had more.
+    /// Continue token of the newest incomplete list.
     continued: String,
-    /// By collection, of the newest list that was up to date.
+    /// Version of the newest consistent list, by collection.
     list_versions: HashMap<String, String>,
-    /// What else was noted, by mark.
+    /// Other values, by placeholder.
     noted: HashMap<String, String>,
 }
 
 impl Words {
-    /// Whether a shared answer is a list that goes on.
+    /// Whether a normalized response is an incomplete list.
     pub fn has_more(list: &Value) -> bool {
         list.pointer("/metadata/continue").is_some_and(|token| token == A_TOKEN)
     }
@@ -46,19 +47,19 @@ impl Words {
         self.versions.retain(|path, _| !path.contains(&plural));
     }
 
-    /// Remembers what `mark` stands for here.
+    /// Stores this server's value of `mark`.
     pub fn note(&mut self, mark: String, value: &str) {
         self.noted.insert(mark, value.to_owned());
     }
 
-    /// Puts this server's values for the marks.
+    /// Replaces the placeholders by this server's values.
     pub fn own(&self, text: &str) -> String {
         let mut own = String::with_capacity(text.len());
         let mut rest = text;
         while let Some((before, marked)) = rest.split_once(OPEN) {
             own.push_str(before);
             let Some((mark, after)) = marked.split_once(CLOSE) else {
-                // A body that was cut off within a mark.
+                // A body that was truncated within a placeholder.
                 rest = "";
                 continue;
             };
@@ -91,7 +92,7 @@ impl Words {
         }
     }
 
-    /// Learns from an answer to a request to `path`, and writes it in words that all servers share.
+    /// Learns values from the response to a request to `path`, and replaces them by placeholders.
     pub fn share(&mut self, path: &str, body: &[u8]) -> Value {
         let text = String::from_utf8_lossy(body);
         let value = serde_json::from_str(&text).or_else(|_| serde_saphyr::from_str(&text));
@@ -107,7 +108,7 @@ impl Words {
         if path.contains("dryRun=All")
             && let Some(metadata) = value.get_mut("metadata").and_then(Value::as_object_mut)
         {
-            // Nothing was stored, so no version means anything.
+            // Nothing was stored, so the version has no meaning.
             metadata.remove("resourceVersion");
         }
         if let Some(metadata) = value.get("metadata").filter(|_| is_list(value)) {
@@ -128,7 +129,7 @@ impl Words {
         }
     }
 
-    /// Notes the identity of each object in the answer, and replaces it by its number.
+    /// Stores the uid of each object in the response, and replaces it by its number.
     fn learn(&mut self, collection: &str, value: &mut Value) {
         for list in ["items", "rows"] {
             if let Some(items) = value.get_mut(list).and_then(Value::as_array_mut) {
@@ -156,7 +157,7 @@ impl Words {
             for entry in entries.iter_mut().filter(|entry| !entry["time"].is_null()) {
                 entry["time"] = "a time".into();
             }
-            // Their order is that of their times.
+            // They are ordered by time.
             entries.sort_by_key(Value::to_string);
         }
         for field in ["creationTimestamp", "deletionTimestamp"] {
@@ -184,7 +185,7 @@ impl Words {
         }
     }
 
-    /// Replaces what this side alone says within texts.
+    /// Replaces server-specific parts within texts.
     fn rewrite(&self, value: &mut Value) {
         match value {
             Value::String(text) => {
@@ -203,7 +204,7 @@ impl Words {
     }
 }
 
-/// Puts one name for all that were made of a prefix.
+/// Replaces all generated names of a prefix by one name.
 fn name_generated(metadata: &mut Map<String, Value>) {
     let prefix = metadata.get("generateName").and_then(Value::as_str).unwrap_or_default();
     let prefix = prefix.to_owned();
@@ -218,7 +219,7 @@ fn name_generated(metadata: &mut Map<String, Value>) {
     }
 }
 
-/// Leads on after the key `after` in the list of `version`, as Kubernetes spells it.
+/// The continue token after the key `after` in the list of `version`, in Kubernetes' encoding.
 fn token_after(after: &str, version: &str) -> String {
     let token = format!(r#"{{"v":"meta.k8s.io/v1","rv":{version},"start":"{after}\\u0000"}}"#);
     BASE64_URL_SAFE_NO_PAD.encode(token)

@@ -1,13 +1,13 @@
-//! Waits for a state by asking for it, with a deadline.
+//! Waits for a state by polling, with a deadline.
 
 use std::time::Duration;
 
-/// For what must come true.
+/// Longest wait for an expected state.
 pub const PATIENCE: Duration = Duration::from_secs(60);
-/// Between two looks.
+/// Time between two polls.
 const LOOK_INTERVAL: Duration = Duration::from_millis(50);
 
-/// Looks again and again until `holds` is true.
+/// Polls until `holds` is true.
 pub async fn eventually<F: Future<Output = bool>>(what: &str, mut holds: impl FnMut() -> F) {
     let reached = async {
         while !holds().await {

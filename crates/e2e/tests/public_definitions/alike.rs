@@ -1,8 +1,8 @@
-//! Where two answers differ that should be alike.
+//! Compares two responses that should be equivalent.
 
 use serde_json::Value;
 
-/// What each server gives its own of, and what holds it.
+/// Fields with server-specific values, and their parents.
 const OWN: [(&str, &str); 5] = [
     ("metadata", "uid"),
     ("metadata", "resourceVersion"),
@@ -10,21 +10,21 @@ const OWN: [(&str, &str); 5] = [
     ("conditions", "lastTransitionTime"),
     ("managedFields", "time"),
 ];
-/// Lists that several write at once, and causes, which Go finds in maps.
+/// Lists without a fixed order: those of several writers, and causes, which Go collects from maps.
 const UNORDERED: [&str; 3] = ["conditions", "managedFields", "causes"];
-/// After this, kube-apiserver tells what it came upon first, in no order: it stops at the first
-/// field of a map that is not declared.
+/// After this text, kube-apiserver reports the first undeclared field of a map, whose order is
+/// random.
 const IN_NO_ORDER: &str = "failed to create typed patch object";
-/// Differences that are meant or known: what the place of one ends with, and why.
+/// Intended or known differences: the end of the path, and the reason.
 const KNOWN: [(&str, &str); 1] = [(
     ".rolloutStrategy",
     "the default of a field that the stored version lacks: there it is lost for good, here it comes \
      back on reading",
 )];
-/// Differences shown of one pair.
+/// Most differences that are shown of one pair.
 const SHOWN_MAX: usize = 4;
 
-/// The first differences between two documents, as `place: kube-apiserver's | drover's`.
+/// The first differences between two documents, as `path: kube-apiserver's | drover's`.
 pub fn differences(real: &Value, ours: &Value) -> Vec<String> {
     let mut found = Vec::new();
     compare("", &comparable("", real), &comparable("", ours), &mut found);
@@ -36,7 +36,7 @@ pub fn differences(real: &Value, ours: &Value) -> Vec<String> {
     found
 }
 
-/// The member `name` of something without what is each server's own.
+/// The member `name`, without server-specific values.
 fn comparable(name: &str, value: &Value) -> Value {
     match value {
         Value::Object(map) => {
@@ -57,7 +57,7 @@ fn comparable(name: &str, value: &Value) -> Value {
     }
 }
 
-/// Leaves of the message of a `Status` what both must say.
+/// The part of a `Status` message that both must have.
 fn settle(object: &mut Value) {
     if object["kind"] != "Status" {
         return;

@@ -1,11 +1,11 @@
-//! Objects made from a schema: with what is required alone, or with more and more of the rest.
+//! Objects generated from a schema: with required fields only, or with a part of the optional ones.
 
 use rand::RngExt;
 use rand::rngs::StdRng;
 use regex::Regex;
 use serde_json::{Map, Number, Value, json};
 
-/// Texts that fit the patterns which definitions like to ask for; some fit none.
+/// Texts that match patterns which are common in definitions; some match none.
 const TEXTS: [&str; 24] = [
     "a",
     "abc",
@@ -32,7 +32,7 @@ const TEXTS: [&str; 24] = [
     "A",
     "a:b",
 ];
-/// Levels at which nothing optional is added any more.
+/// Depth from which on no optional fields are added.
 const DEPTH_MAX: usize = 8;
 
 /// Fills a schema, `fullness` (0 to 1) of what is optional.
@@ -42,7 +42,7 @@ pub struct Samples<'r> {
 }
 
 impl Samples<'_> {
-    /// A value for a schema that stands `depth` levels below the object itself.
+    /// A value for a schema that is `depth` levels below the object itself.
     pub fn value(&mut self, schema: &Value, depth: usize) -> Value {
         if schema["x-kubernetes-int-or-string"] == true {
             return self.one_of(&[json!(1), json!(80), json!("50%"), json!("1Gi"), json!("http")]);
@@ -106,9 +106,9 @@ impl Samples<'_> {
 
     fn array(&mut self, schema: &Value, depth: usize) -> Value {
         let least = schema["minItems"].as_u64().unwrap_or(0);
-        let wanted = if self.fullness > 0.0 { self.random.random_range(0..3) } else { 0 };
+        let chosen = if self.fullness > 0.0 { self.random.random_range(0..3) } else { 0 };
         let most = schema["maxItems"].as_u64().filter(|_| self.happens(0.95)).unwrap_or(u64::MAX);
-        let count = least.max(wanted).min(most);
+        let count = least.max(chosen).min(most);
         (0..count).map(|_| self.value(&schema["items"], depth + 1)).collect()
     }
 

@@ -20,9 +20,9 @@ pub struct Side {
     connection: Option<Connection>,
     kubeconfig: PathBuf,
     home: TempDir,
-    /// Time that all definitions took.
+    /// Total time for all definitions.
     pub answering: Duration,
-    /// The longest time from an answer until a kind was in discovery.
+    /// Longest time from a response until a kind was in discovery.
     pub publishing_max: Duration,
 }
 
@@ -50,22 +50,22 @@ impl Side {
     /// The document at `path`.
     pub fn get(&mut self, path: &str) -> Result<Value> {
         let (status, body) = self.send("GET", path, "", String::new())?;
-        anyhow::ensure!(status == 200, "'{path}' is answered with {status}: {body}");
+        anyhow::ensure!(status == 200, "'{path}' returned {status}: {body}");
         Ok(body)
     }
 
     pub fn post_yaml(&mut self, path: &str, text: &str) -> Result<(u16, Value)> {
         let since = Instant::now();
-        let answer = self.send("POST", path, "application/yaml", text.to_owned());
+        let response = self.send("POST", path, "application/yaml", text.to_owned());
         self.answering += since.elapsed();
-        answer
+        response
     }
 
     pub fn post(&mut self, path: &str, object: &Value) -> Result<(u16, Value)> {
         self.send("POST", path, "application/json", object.to_string())
     }
 
-    /// Applies, taking over what others own.
+    /// Applies with force.
     pub fn apply(&mut self, path: &str, object: &Value) -> Result<(u16, Value)> {
         let with = if path.contains('?') { '&' } else { '?' };
         let path = format!("{path}{with}fieldManager=test&force=true");
@@ -80,20 +80,20 @@ impl Side {
         let request = request.body(Full::new(Bytes::from(body)).boxed_unsync())?;
         let open = self.connection.take();
         let client = &self.client;
-        let (connection, answer) = runtime().block_on(async {
+        let (connection, response) = runtime().block_on(async {
             let mut connection = match open {
                 Some(connection) => connection,
                 None => client.connect().await?,
             };
-            let answer = connection.send(request).await?;
-            anyhow::Ok((connection, answer))
+            let response = connection.send(request).await?;
+            anyhow::Ok((connection, response))
         })?;
-        if !answer.headers.contains_key("connection") {
+        if !response.headers.contains_key("connection") {
             self.connection = Some(connection);
         }
-        let body = serde_json::from_slice(&answer.body)
-            .with_context(|| format!("'{path}' is answered with no JSON: {}", answer.text()))?;
-        Ok((answer.status.as_u16(), body))
+        let body = serde_json::from_slice(&response.body)
+            .with_context(|| format!("'{path}' returned no JSON: {}", response.text()))?;
+        Ok((response.status.as_u16(), body))
     }
 
     /// Waits until the discovery document at `path` has a kind.
@@ -108,11 +108,11 @@ impl Side {
         self.publishing_max = self.publishing_max.max(since.elapsed());
     }
 
-    /// What `kubectl` writes and complains; a command that ends with `-f` gets a file with `object`.
+    /// Output and errors of `kubectl`; a command that ends with `-f` gets a file with `object`.
     pub fn kubectl(&self, command: &[&str], object: &Value) -> [String; 2] {
         let kubectl = Kubectl::new(&self.kubeconfig, self.home.path()).expect("it is built");
         let file = self.home.path().join("object.json");
-        std::fs::write(&file, object.to_string()).expect("the folder is ours");
+        std::fs::write(&file, object.to_string()).expect("the folder is writable");
         let mut command = command.to_vec();
         if command.last() == Some(&"-f") {
             command.extend(file.to_str());
@@ -123,7 +123,7 @@ impl Side {
     }
 }
 
-/// A text, empty when it is none.
-pub fn told(value: &Value) -> String {
+/// The text of a value; empty when it is not a string.
+pub fn text_of(value: &Value) -> String {
     value.as_str().unwrap_or_default().to_owned()
 }

@@ -1,30 +1,30 @@
-//! Plays a recorded session: sends its requests in their order, remembers ids, and looks for what the
-//! commands print. The form is described at the top of the recording.
+//! Replays a recorded session: sends its requests in their order, stores ids, and checks the fields
+//! that the commands print. The head of the recording describes its format.
 
 use std::collections::BTreeMap;
 
 use anyhow::{Context, Result, bail, ensure};
-use e2e::{Answer, Client, eventually};
+use e2e::{Client, HttpResponse, eventually};
 use http::Method;
 use serde_json::Value;
 
-/// What the CLI adds to every list.
+/// The query that the CLI adds to every list.
 const LIST: &str = "limit=-1&removed_null=1&state_ne=inactive&state_ne=stopped&state_ne=removing\
     &system=false";
 const METHODS: [&str; 4] = ["GET", "POST", "PUT", "DELETE"];
 
-/// One request and what is said of it.
+/// One request and its expectations.
 #[derive(Default)]
 struct Step {
     method: String,
     path: String,
     body: String,
-    /// Some other answer than a success.
+    /// An expected status other than success.
     status: Option<u16>,
     shows: Vec<String>,
     /// The length of a list.
     finds: Option<usize>,
-    /// The state that it is asked for again and again.
+    /// The state until which the request is repeated.
     until: Option<String>,
     remember: Option<String>,
 }
@@ -40,7 +40,7 @@ impl Session {
         Self { client, known }
     }
 
-    /// Gives the number of commands.
+    /// Returns the number of commands.
     pub fn play(&mut self, recording: &str) -> Result<usize> {
         let lines = recording.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
         let text = lines.collect::<Vec<_>>().join("\n");
@@ -64,7 +64,7 @@ impl Session {
         Ok(())
     }
 
-    /// As every client of the CLI begins: where the schemas are, and what they are.
+    /// The first requests of every CLI command: the URL of the schemas, and the schemas.
     fn open(&self, path: &str) -> Result<()> {
         let root = self.client.get(path)?;
         ensure!(root.status == 200, "{}: {}", root.status, root.text());
@@ -79,24 +79,26 @@ impl Session {
     fn step(&mut self, step: &Step) -> Result<()> {
         let method: Method = step.method.parse()?;
         let (path, body) = (self.filled(&step.path), self.filled(&step.body));
-        // Only slashes of ids need it: the rest of a recorded path is as it was sent.
+        // Only slashes of ids need encoding: the rest of a recorded path is as it was sent.
         let path = path.replace("local://", "local:%2F%2F");
-        let ask = || self.client.call(method.clone(), &path, body.clone());
-        let answer = match &step.until {
-            None => ask()?,
+        let send = || self.client.call(method.clone(), &path, body.clone());
+        let response = match &step.until {
+            None => send()?,
             Some(state) => eventually(&step.path, || {
-                let answer = ask()?;
-                ensure!(answer.json()["state"] == state.as_str(), "{}", answer.text());
-                Ok(answer)
+                let response = send()?;
+                ensure!(response.json()["state"] == state.as_str(), "{}", response.text());
+                Ok(response)
             }),
         };
         match step.status {
             Some(status) => {
-                ensure!(answer.status == status, "{}: {}", answer.status, answer.text())
+                ensure!(response.status == status, "{}: {}", response.status, response.text())
             }
-            None => ensure!(answer.status.is_success(), "{}: {}", answer.status, answer.text()),
+            None => {
+                ensure!(response.status.is_success(), "{}: {}", response.status, response.text())
+            }
         }
-        let shown = answer.json();
+        let shown = response.json();
         if let Some(length) = step.finds {
             let found = shown["data"].as_array().map(Vec::len);
             ensure!(found == Some(length), "{found:?} in place of {length}: {shown}");
@@ -105,7 +107,7 @@ impl Session {
             ensure!(is_shown(&shown, field), "no '{field}': {shown}");
         }
         if let Some(name) = &step.remember {
-            self.known.insert(name.clone(), id_of(&answer)?);
+            self.known.insert(name.clone(), id_of(&response)?);
         }
         Ok(())
     }
@@ -143,20 +145,20 @@ fn steps(lines: &str) -> Result<Vec<Step>> {
     Ok(steps)
 }
 
-/// Whether the answer, or any resource in it, has something at `field`.
-fn is_shown(answer: &Value, field: &str) -> bool {
+/// Whether the response, or any resource in it, has a value at `field`.
+fn is_shown(response: &Value, field: &str) -> bool {
     let at = format!("/{}", field.replace('.', "/"));
     let has = |resource: &Value| match resource.pointer(&at) {
         None | Some(Value::Null) => false,
         Some(Value::String(text)) => !text.is_empty(),
         Some(_) => true,
     };
-    has(answer) || answer["data"].as_array().is_some_and(|data| data.iter().any(has))
+    has(response) || response["data"].as_array().is_some_and(|data| data.iter().any(has))
 }
 
 /// The id of a resource, or of the only one in a list.
-fn id_of(answer: &Answer) -> Result<String> {
-    let shown = answer.json();
+fn id_of(response: &HttpResponse) -> Result<String> {
+    let shown = response.json();
     let resource = match shown["data"].as_array().map(Vec::as_slice) {
         None => &shown,
         Some([only]) => only,

@@ -1,11 +1,11 @@
-//! The requests of the Terraform provider, in its order, with what it waits for: an apply, the reads of a
-//! plan, which must find nothing to do, and a destroy.
+//! The requests of the Terraform provider, in its order, with the states that it waits for: an
+//! apply, the reads of a plan, which must be empty, and a destroy.
 
 use anyhow::{Context, Result, bail, ensure};
 use e2e::{Client, Server, eventually};
 use serde_json::{Map, Value, json};
 
-/// States that the provider takes while it waits for a project.
+/// States that the provider accepts while it waits for a project.
 const PROJECT_STATES: [&str; 3] = ["initializing", "configuring", "active"];
 const PASSWORD: &str = "a password for terraform";
 const NEW_PASSWORD: &str = "another password for terraform";
@@ -58,7 +58,8 @@ fn configure(server: &Server, client: &Client) -> Result<()> {
     Ok(())
 }
 
-/// What a fresh server is asked for with the password of its administrator; the password stays.
+/// The bootstrap requests to a new server with the password of its administrator, which does not
+/// change.
 fn bootstrap(server: &Server) -> Result<()> {
     let login = "/v3-public/localProviders/local?action=login";
     let password = e2e::server::ADMIN_PASSWORD;
@@ -96,7 +97,7 @@ struct Terraform<'a> {
 }
 
 impl Terraform<'_> {
-    /// Creates, and reads until nothing changes any more: what was asked for must be read back.
+    /// Creates, and reads until nothing changes any more: the requested values must be read back.
     fn make(&self, collection: &str, body: &Value) -> Result<String> {
         let made = self.client.post(collection, body)?.success()?;
         let id = text(&made, "id")?;
@@ -104,11 +105,11 @@ impl Terraform<'_> {
         Ok(id)
     }
 
-    /// A plan that finds nothing to do: all that was asked for is read, again and again the same.
-    fn planned(&self, path: &str, asked: &Value) -> Result<()> {
+    /// An empty plan: repeated reads return all requested values.
+    fn planned(&self, path: &str, requested: &Value) -> Result<()> {
         let read = || self.client.get(path)?.success();
         let (first, second) = (read()?, read()?);
-        for (name, value) in asked.as_object().unwrap_or(&Map::new()) {
+        for (name, value) in requested.as_object().unwrap_or(&Map::new()) {
             let secret = name == "password";
             ensure!(secret || first[name] == *value, "{path}: {name} is {}", first[name]);
             ensure!(first[name] == second[name], "{path}: {name} changes");
@@ -116,22 +117,22 @@ impl Terraform<'_> {
         Ok(())
     }
 
-    fn state(&self, path: &str, wanted: &str, taken: &[&str]) -> Result<Value> {
+    fn state(&self, path: &str, expected: &str, taken: &[&str]) -> Result<Value> {
         let mut other = None;
-        let found = eventually(&format!("{path} is {wanted}"), || -> Result<Option<Value>> {
+        let found = eventually(&format!("{path} is {expected}"), || -> Result<Option<Value>> {
             let read = self.client.get(path)?.success()?;
             let state = text(&read, "state")?;
             if !taken.is_empty() && !taken.contains(&state.as_str()) {
                 other = Some(state);
                 return Ok(None);
             }
-            ensure!(state == wanted, "{state}");
+            ensure!(state == expected, "{state}");
             Ok(Some(read))
         });
         found.with_context(|| format!("{path}: the provider does not wait in {other:?}"))
     }
 
-    /// An imported cluster, which nobody joins: pending, with the commands that join it.
+    /// An imported cluster without an agent: pending, with the commands to import it.
     fn cluster(&self) -> Result<String> {
         let body = json!({"name": "tf-imported", "description": "by Terraform"});
         let id = self.make("/v3/clusters", &body)?;
@@ -207,7 +208,7 @@ impl Terraform<'_> {
         Ok(id)
     }
 
-    /// What is made, read, found by its name, changed and removed without more ado.
+    /// Types that are created, read, found by name, changed and deleted without special steps.
     fn records(&self, project: &str, namespace: &str) -> Result<()> {
         let within = format!("/v3/projects/{project}");
         let data = json!({"address": "YQ=="});
@@ -241,13 +242,13 @@ impl Terraform<'_> {
         body["name"] = "tf-record".into();
         let made = self.client.post(collection, &body)?.success()?;
         let own = format!("{collection}/{}", text(&made, "id")?);
-        let mut asked = body.clone();
-        // Where there are secrets inside, the rest of it comes back.
+        let mut requested = body.clone();
+        // Fields with secrets are omitted; the rest is read back.
         for kept in ["registries", "s3credentialConfig"] {
-            let shown = asked.as_object_mut().and_then(|fields| fields.remove(kept));
+            let shown = requested.as_object_mut().and_then(|fields| fields.remove(kept));
             ensure!(shown.is_none() || made[kept].is_object(), "no {kept}: {made}");
         }
-        self.planned(&own, &asked)?;
+        self.planned(&own, &requested)?;
         let found = self.client.get(&format!("{collection}?name=tf-record"))?.success()?;
         let ids: Vec<_> = found["data"].as_array().into_iter().flatten().collect();
         ensure!(ids.len() == 1 && ids[0]["id"] == made["id"], "{found}");
@@ -273,10 +274,10 @@ impl Terraform<'_> {
         Ok(id)
     }
 
-    /// Through `removing`, if it is seen at all, to 404 or 403, which the provider takes for removed.
+    /// Through `removing`, if it is observed, to 404 or 403, which the provider treats as removed.
     fn remove(&self, path: &str) -> Result<()> {
-        let answer = self.client.delete(path)?;
-        ensure!(answer.status.is_success(), "{}: {}", answer.status, answer.text());
+        let response = self.client.delete(path)?;
+        ensure!(response.status.is_success(), "{}: {}", response.status, response.text());
         let mut other = None;
         eventually(&format!("{path} is removed"), || {
             let read = self.client.get(path)?;

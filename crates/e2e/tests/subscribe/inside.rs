@@ -1,4 +1,4 @@
-//! The change feed inside a cluster and its projects: what is stored there, as its owners and others see it.
+//! The change feed inside a cluster and its projects, for owners and other users.
 
 use anyhow::ensure;
 use e2e::{Kubectl, Sim};
@@ -6,7 +6,7 @@ use e2e::{Kubectl, Sim};
 use super::*;
 
 struct Inside {
-    /// Runs the agent, too.
+    /// The cluster's agent runs as long as this lives.
     sim: Sim,
     cluster: String,
     /// Id of the project `shop`.
@@ -25,7 +25,7 @@ impl Inside {
         Self { sim, cluster, project: project["id"].as_str().unwrap().to_owned() }
     }
 
-    /// Reaches the cluster directly.
+    /// `kubectl` of the cluster, without Drover.
     fn kubectl(&self) -> Kubectl {
         self.sim.kubectl().unwrap()
     }
@@ -40,39 +40,39 @@ impl Inside {
 
     fn add_namespace(&self, admin: &Client, name: &str) {
         let body = json!({"type": "namespace", "name": name, "projectId": self.project});
-        // What the owner of a new cluster may do there comes with a role that is made in it.
+        // The owner's rights in a new cluster come with a role that is created there.
         eventually("the namespace can be made", || {
             admin.post(&self.cluster_path("namespaces"), &body)?.success()
         });
     }
 }
 
-/// The ids in the frames that come now, with what the frames say.
-fn told_now(socket: &mut Socket) -> Vec<(String, String)> {
+/// The names and ids of all frames until the next ping.
+fn frames_until_ping(socket: &mut Socket) -> Vec<(String, String)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let frames = socket.all_within(LOOK_AROUND).unwrap();
     frames.iter().map(|frame| (text(&frame["name"]), text(&frame["data"]["id"]))).collect()
 }
 
 #[test]
-fn what_changes_inside_a_cluster_and_a_project_is_told_as_a_get_shows_it() {
+fn changes_inside_a_cluster_and_a_project_are_sent_like_a_get_shows_them() {
     let world = world();
     let inside = Inside::start(&world, "followed");
     let (admin, kubectl) = (world.admin(), inside.kubectl());
     let mut of_cluster = open(&admin, &inside.cluster_path("subscribe?resourceTypes=namespace"));
-    let asked = "resourceTypes=workload&resourceTypes=pod&resourceTypes=configMap";
-    let mut of_project = open(&admin, &inside.project_path(&format!("subscribe?{asked}")));
+    let types = "resourceTypes=workload&resourceTypes=pod&resourceTypes=configMap";
+    let mut of_project = open(&admin, &inside.project_path(&format!("subscribe?{types}")));
     about(&mut of_cluster, "resource.change", "kube-system");
-    // Of every type: a kind that the agent may not follow would end them.
+    // Of every type: a kind that the agent may not watch would end them.
     let paths = [inside.cluster_path("subscribe"), inside.project_path("subscribe")];
     let mut all = paths.map(|path| open(&admin, &path));
 
     inside.add_namespace(&admin, "front");
-    let told_of = about(&mut of_cluster, "resource.change", "front");
+    let change = about(&mut of_cluster, "resource.change", "front");
     let own = admin.get(&inside.cluster_path("namespaces/front")).unwrap().success().unwrap();
-    assert_eq!((&told_of["projectId"], &told_of["links"]), (&own["projectId"], &own["links"]));
+    assert_eq!((&change["projectId"], &change["links"]), (&own["projectId"], &own["links"]));
 
-    // Of the project, and of no other.
+    // Only objects of this project.
     for namespace in ["default", "front"] {
         let map = ["create", "configmap", "colours", "--from-literal=a=b", "-n", namespace];
         kubectl.succeed(&map).unwrap();
@@ -88,7 +88,7 @@ fn what_changes_inside_a_cluster_and_a_project_is_told_as_a_get_shows_it() {
     };
     let pod = of_project.until(is_pod).unwrap();
     assert_eq!(pod["workloadId"], "deployment:front:web", "{pod}");
-    // What comes and goes before a socket gets to it is not told at all.
+    // An object that is deleted before a socket reads it produces no frame.
     about(&mut all[1], "resource.change", "deployment:front:web");
 
     kubectl.succeed(&["delete", "configmap", "colours", "-n", "default"]).unwrap();
@@ -96,41 +96,41 @@ fn what_changes_inside_a_cluster_and_a_project_is_told_as_a_get_shows_it() {
     about(&mut of_project, "resource.remove", "deployment:front:web");
     kubectl.succeed(&["delete", "configmap", "colours", "-n", "front"]).unwrap();
     about(&mut of_project, "resource.remove", "front:colours");
-    let rest = told_now(&mut of_project);
+    let rest = frames_until_ping(&mut of_project);
     assert!(rest.iter().all(|(_, id)| !id.contains("default")), "{rest:?}");
     about(&mut all[0], "resource.change", "front");
     about(&mut all[1], "resource.remove", "deployment:front:web");
-    all.iter_mut().for_each(|socket| drop(told_now(socket)));
+    all.iter_mut().for_each(|socket| drop(frames_until_ping(socket)));
 }
 
 #[test]
-fn secrets_of_a_whole_project_are_told_without_what_is_in_them() {
+fn events_of_secrets_of_a_whole_project_omit_their_contents() {
     let world = world();
     let inside = Inside::start(&world, "secretive");
     let admin = world.admin();
     let secrets = inside.project_path("secrets");
     let body = json!({"type": "secret", "name": "sesame", "stringData": {"word": "open"}});
-    // At once: its namespace is there when the project was answered.
+    // Without waiting: the project's namespace exists when the create returns.
     let made = admin.post(&secrets, &body).unwrap().success().unwrap();
     let id = made["id"].as_str().unwrap();
     let mut socket = open(&admin, &inside.project_path("subscribe"));
-    let told = about(&mut socket, "resource.change", id);
+    let frame = about(&mut socket, "resource.change", id);
     let own = admin.get(&format!("{secrets}/{id}")).unwrap().success().unwrap();
-    assert_eq!((&told["projectId"], &told["data"]), (&own["projectId"], &own["data"]));
+    assert_eq!((&frame["projectId"], &frame["data"]), (&own["projectId"], &own["data"]));
 
     let path = inside.project_path("basicAuths");
     let body = json!({"type": "basicAuth", "name": "door", "username": "u", "password": "hidden"});
     let door = admin.post(&path, &body).unwrap().success().unwrap();
     let door = door["id"].as_str().unwrap();
-    let told = about(&mut socket, "resource.change", door);
-    assert_eq!((&told["type"], &told["username"]), (&json!("basicAuth"), &json!("u")));
-    assert!(!told.to_string().contains("hidden"), "{told}");
-    // A Secret elsewhere is none of the project.
+    let frame = about(&mut socket, "resource.change", door);
+    assert_eq!((&frame["type"], &frame["username"]), (&json!("basicAuth"), &json!("u")));
+    assert!(!frame.to_string().contains("hidden"), "{frame}");
+    // A Secret in another namespace does not belong to the project.
     let body = json!({"type": "managementSecret", "name": "elsewhere", "stringData": {"a": "b"}});
     admin.post("/v3/managementSecrets", &body).unwrap().success().unwrap();
     admin.delete(&format!("{secrets}/{id}")).unwrap().success().unwrap();
     about(&mut socket, "resource.remove", id);
-    let rest = told_now(&mut socket);
+    let rest = frames_until_ping(&mut socket);
     assert!(rest.iter().all(|(_, id)| !id.contains("elsewhere")), "{rest:?}");
 }
 
@@ -147,8 +147,8 @@ fn a_namespace_that_leaves_a_project_takes_its_objects_out_of_sight() {
     about(&mut socket, "resource.change", "roams:baggage");
     let to = |project: &str| {
         let path = inside.cluster_path("namespaces/roams?action=move");
-        let answer = admin.post(&path, &json!({"projectId": project})).unwrap();
-        assert_eq!(answer.status, 204, "{}", answer.text());
+        let response = admin.post(&path, &json!({"projectId": project})).unwrap();
+        assert_eq!(response.status, 204, "{}", response.text());
     };
     to("");
     about(&mut socket, "resource.remove", "roams:baggage");
@@ -157,13 +157,13 @@ fn a_namespace_that_leaves_a_project_takes_its_objects_out_of_sight() {
 }
 
 #[test]
-fn who_is_let_into_a_namespace_sees_it_from_then_on_and_no_longer() {
+fn a_member_of_a_namespace_sees_it_only_while_the_binding_exists() {
     let world = world();
     let inside = Inside::start(&world, "guarded");
     let (admin, kubectl) = (world.admin(), inside.kubectl());
     inside.add_namespace(&admin, "vault");
     kubectl.succeed(&["create", "configmap", "ledger", "-n", "vault"]).unwrap();
-    let (guest, id) = world.person("feed-guest");
+    let (guest, id) = world.new_user("feed-guest");
     let path = inside.project_path("subscribe?resourceTypes=configMap");
     assert!([403, 404].contains(&refused(&guest, &path, &[]).0));
 
@@ -175,12 +175,12 @@ fn who_is_let_into_a_namespace_sees_it_from_then_on_and_no_longer() {
     let binding = json!({"type": "clusterRoleTemplateBinding", "roleTemplateId": role["id"],
                          "clusterId": inside.cluster, "userId": id});
     admin.post("/v3/clusterRoleTemplateBindings", &binding).unwrap().success().unwrap();
-    let mut socket = eventually("the guest may look at the project", || {
+    let mut socket = eventually("the guest may read the project", || {
         let opened = Socket::open(&guest, &path, &[])?;
         opened.map_err(|refusal| anyhow::anyhow!("{refusal:?}"))
     });
     kubectl.succeed(&["label", "configmap", "ledger", "-n", "vault", "page=1"]).unwrap();
-    assert_eq!(told_now(&mut socket), []);
+    assert_eq!(frames_until_ping(&mut socket), []);
 
     let user = format!("--user={id}");
     let see = ["create", "clusterrole", "see-vault", "--verb=get", "--resource=namespaces"];
@@ -192,17 +192,17 @@ fn who_is_let_into_a_namespace_sees_it_from_then_on_and_no_longer() {
     about(&mut socket, "resource.change", "vault:ledger");
     kubectl.succeed(&["delete", "rolebinding", "guest", "-n", "vault"]).unwrap();
     let gone = about(&mut socket, "resource.remove", "vault:ledger");
-    assert_eq!(gone["labels"], Value::Null, "no more than its id is told: {gone}");
+    assert_eq!(gone["labels"], Value::Null, "no more than its id is sent: {gone}");
     kubectl
         .succeed(&["label", "configmap", "ledger", "-n", "vault", "page=2", "--overwrite"])
         .unwrap();
-    // Of what went with the role, some may still come; of what changes, nothing.
-    let later = told_now(&mut socket);
+    // Frames for the lost role may still arrive; frames of later changes may not.
+    let later = frames_until_ping(&mut socket);
     assert!(later.iter().all(|(name, _)| name == "resource.remove"), "{later:?}");
 }
 
 #[test]
-fn sockets_inside_a_cluster_end_when_it_goes_and_when_it_comes() {
+fn sockets_inside_a_cluster_end_when_it_disconnects_and_when_it_reconnects() {
     let world = world();
     let inside = Inside::start(&world, "flickers");
     let admin = world.admin();
@@ -216,7 +216,7 @@ fn sockets_inside_a_cluster_end_when_it_goes_and_when_it_comes() {
     sim.kill();
     again(closed(&mut socket));
 
-    // What the server itself keeps is told meanwhile.
+    // Changes in the management API are sent meanwhile.
     let mut socket = eventually("a socket without the cluster lasts", || {
         let mut socket = open(&admin, &path);
         let frames = socket.all_within(LOOK_AROUND)?;
@@ -226,8 +226,8 @@ fn sockets_inside_a_cluster_end_when_it_goes_and_when_it_comes() {
     });
     sim.restart().unwrap();
     again(closed(&mut socket));
-    // What has just come may break off once more, and says again what to do.
-    eventually("a new socket tells of the cluster", || {
+    // A new connection may break once more, with the same advice.
+    eventually("a new socket sends frames of the cluster", || {
         let frames = open(&admin, &path).all_within(LOOK_AROUND)?;
         ensure!(frames.iter().any(|frame| frame["data"]["id"] == "default"), "{frames:?}");
         Ok(())

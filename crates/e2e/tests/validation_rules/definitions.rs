@@ -43,7 +43,7 @@ pub fn object(definition: &str, name: &str, spec: Value) -> Value {
     object
 }
 
-/// One field of every type that rules see.
+/// One field of every type that rules can use.
 fn schema() -> Value {
     let item = json!({"type": "object", "required": ["k"], "properties": {
         "k": {"type": "string", "maxLength": 20}, "v": {"type": "integer"}}});
@@ -102,7 +102,7 @@ const VALUES: [(&str, &str); 20] = [
     ("o", r#"[{}, {"x": 5, "namespace": "ns", "a-b": "q"}, {"opt": "o"}]"#),
 ];
 
-/// Rules and values without end, from a seed.
+/// Generates rules and values from a seed.
 pub struct Rules {
     random: StdRng,
     expressions: Expressions,
@@ -121,7 +121,7 @@ impl Rules {
         from.choose(&mut self.random).copied().expect("the choice is not empty")
     }
 
-    /// One entry of `x-kubernetes-validations`, mostly a good one.
+    /// One entry of `x-kubernetes-validations`, mostly a valid one.
     pub fn rule(&mut self) -> Value {
         let mut rule = Map::new();
         let old = if self.chance(0.2) { Some(self.chance(0.3)) } else { None };

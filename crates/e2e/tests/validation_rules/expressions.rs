@@ -1,10 +1,10 @@
-//! Expressions that are mostly right: of a wanted type, from a seed.
+//! Generates mostly valid expressions of a given type, from a seed.
 
 use rand::rngs::StdRng;
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 
-/// What an expression is to give.
+/// The type of an expression.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Kind {
     Bool,
@@ -37,7 +37,7 @@ use Kind::{
 /// See its first lines.
 const TEMPLATES: &str = include_str!("templates.txt");
 
-/// What is left where an expression must end.
+/// The remaining depth at which an expression must end.
 fn leaf(kind: Kind) -> &'static [&'static str] {
     match kind {
         Bool => &["true", "{S}.b", "has({S}.i)"],
@@ -112,7 +112,7 @@ const ALL: [Kind; 20] = [
     Semver,
 ];
 
-/// Sources that are no expressions, or no rules.
+/// Sources that are invalid expressions, or invalid rules.
 const BROKEN: [&str; 24] = [
     "",
     " ",
@@ -140,7 +140,7 @@ const BROKEN: [&str; 24] = [
     "self.u.sort() == self.u.distinct()",
 ];
 
-/// Expressions without end.
+/// Generates expressions.
 pub struct Expressions {
     random: StdRng,
     templates: Vec<(Kind, &'static str)>,
@@ -159,7 +159,7 @@ impl Expressions {
         Self { random: StdRng::seed_from_u64(!seed), templates: templates.collect() }
     }
 
-    /// A rule; `old`: it sees the old value, as an optional one when that is true.
+    /// A rule; `old`: it can use the old value, as an optional one when that is true.
     pub fn rule(&mut self, old: Option<bool>) -> String {
         if self.random.random_bool(0.04) {
             return self.pick(&BROKEN).to_owned();
@@ -195,7 +195,7 @@ impl Expressions {
         from.choose(&mut self.random).copied().expect("the choice is not empty")
     }
 
-    /// An expression in which `{S}` stands for the value that it is about.
+    /// An expression with `{S}` as placeholder of its value.
     fn expression(&mut self, kind: Kind, depth: usize, variable: Option<(&str, Kind)>) -> String {
         if let Some((name, of)) = variable
             && of == kind
@@ -203,7 +203,7 @@ impl Expressions {
         {
             return name.to_owned();
         }
-        // Now and then of another kind than is wanted.
+        // Sometimes of another type than requested.
         let kind = match self.random.random_bool(0.01) {
             true => *ALL.choose(&mut self.random).expect("there are kinds"),
             false => kind,
@@ -236,7 +236,7 @@ impl Expressions {
                     out.push_str(&part);
                     rest = &rest[close + 1..];
                 }
-                // A brace of the language, or the mark of the value.
+                // A brace of the language, or the placeholder of the value.
                 _ => {
                     out.push('{');
                     rest = &rest[open + 1..];

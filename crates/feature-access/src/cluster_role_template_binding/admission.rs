@@ -1,5 +1,5 @@
-//! A binding names an existing, unlocked role template for clusters, and gives nothing that its writer
-//! does not have. What it says does not change (`api_management::bindings`).
+//! A binding names an existing, unlocked role template for clusters, and gives nothing that its
+//! writer does not have. What it says does not change (`api_management::bindings`).
 
 use api_management::RoleTemplate;
 use api_management::role_template::{CLUSTER_OWNER, CONTEXT_CLUSTER};

@@ -1,7 +1,8 @@
 //! Keeps true: who made a cluster was made its owner, once.
 //!
-//! Owns the cluster's condition CreatorMadeOwner; once it is true the binding is the administrators'
-//! to take away. Watches clusters (own key) and namespaces (a namespace maps to its cluster).
+//! Owns the cluster's condition CreatorMadeOwner; once it is true the binding is the
+//! administrators' to take away. Watches clusters (own key) and namespaces (a namespace maps to its
+//! cluster).
 
 use std::sync::Arc;
 
@@ -9,10 +10,10 @@ use api_management::role_template::CLUSTER_OWNER;
 use api_management::{Cluster, ClusterRoleTemplateBinding, condition, keys};
 use controller::{
     Attempt, ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError,
-    Reflector, Runner, StatusPatch, Target, Whole, ensure,
+    Reflector, Runner, StatusPatch, StatusTarget, Whole, ensure,
 };
-use feature_kit::ownership::owner_reference;
 use feature_kit::ownership::is_namespace_of;
+use feature_kit::ownership::owner_reference;
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
@@ -73,8 +74,8 @@ impl Creator {
         if done || cluster.metadata.deletion_timestamp.is_some() {
             return Ok(Outcome::Done);
         }
-        // Read anew: the watch may not have brought yet that this was done, and the binding may have been taken away
-        // since.
+        // Read anew: the watch may not have brought yet that this was done, and the binding may
+        // have been taken away since.
         let clusters: Api<Cluster> = Api::all(self.client.clone());
         let read = clusters.get_opt(&key.name).await;
         let now = read.attempt(|| format!("read cluster \"{key}\""))?;
@@ -93,7 +94,7 @@ impl Creator {
             ensure::created(&api, &binding).await?;
         }
         let patch = StatusPatch::new().condition(MADE_OWNER, ConditionState::yes());
-        patch.write(&self.client, &Target::of::<Cluster>("", &key.name)).await?;
+        patch.write(&self.client, &StatusTarget::of::<Cluster>("", &key.name)).await?;
         Ok(Outcome::Done)
     }
 }

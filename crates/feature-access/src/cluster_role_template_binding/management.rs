@@ -2,10 +2,9 @@
 //! management API.
 //!
 //! For each (cluster, role in use): a ClusterRole on the one cluster object and a Role in its
-//! namespace, both bound to the role's group. Their number does not depend on the number of users. Those that
-//! earlier versions named otherwise have our label and are deleted.
-//! Watches bindings (to their cluster), role templates (to all clusters that use them) and clusters.
-//! Owns no condition.
+//! namespace, both bound to the role's group. Their number does not depend on the number of users.
+//! Those that earlier versions named otherwise have our label and are deleted. Watches bindings (to
+//! their cluster), role templates (to all clusters that use them) and clusters. Owns no condition.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

@@ -1,10 +1,10 @@
-//! Keeps true: who has a role in a cluster has what the role allows in the namespace of each of its projects
-//! in the management API.
+//! Keeps true: who has a role in a cluster has what the role allows in the namespace of each of its
+//! projects in the management API.
 //!
-//! For each (project, role in use in its cluster): a Role in the project's namespace, bound to the role's group.
-//! Watches projects (own key), their namespaces, bindings (to the projects of their cluster), role templates (to
-//! the projects of all clusters that use one), and what it made itself, so that it is put back. All of it goes
-//! with the namespace. Owns no condition.
+//! For each (project, role in use in its cluster): a Role in the project's namespace, bound to the
+//! role's group. Watches projects (own key), their namespaces, bindings (to the projects of their
+//! cluster), role templates (to the projects of all clusters that use one), and what it made
+//! itself, so that it is put back. All of it goes with the namespace. Owns no condition.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -85,7 +85,7 @@ fn key((cluster, project): (&str, &str)) -> Key {
 fn watch_made<K>(runner: &Runner, made: &Reflector<Whole<K>>)
 where
     K: ensure::Object + 'static,
-    Whole<K>: Projection<Kept = K>,
+    Whole<K>: Projection<Projected = K>,
 {
     runner.watch(made, |change: &Change<'_, K>| {
         let cluster = change.object().labels().get(MEMBERSHIP).cloned();
@@ -103,8 +103,8 @@ struct ProjectMembership {
     role_bindings: Arc<Reflector<Whole<RoleBinding>>>,
 }
 
-/// What is to be in the namespace of a project of this cluster, in which these role templates are used, by
-/// name. Pure.
+/// What is to be in the namespace of a project of this cluster, in which these role templates are
+/// used, by name. Pure.
 pub(crate) fn desired(
     project: &Key,
     used: &BTreeSet<String>,

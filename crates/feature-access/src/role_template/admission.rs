@@ -1,14 +1,15 @@
-//! A role template that is in use, or built in, cannot be deleted; inheritance has no loops; what a role
-//! template gives only administrators change.
+//! A role template that is in use, or built in, cannot be deleted; inheritance has no loops; what a
+//! role template gives only administrators change.
 //!
-//! Its rules hold in every cluster in which somebody has the role, and nobody but an administrator has rights in
-//! all of them: whoever else could change it would give what they do not have, to themselves first.
+//! Its rules hold in every cluster in which somebody has the role, and nobody but an administrator
+//! has rights in all of them: whoever else could change it would give what they do not have, to
+//! themselves first.
 
 use std::sync::Arc;
 
 use api_management::{ClusterRoleTemplateBinding, RoleTemplate};
 use api_meta::status::{Cause, Status};
-use feature_kit::{Admit, Operation, Review, grants};
+use feature_kit::{Admit, Review, ReviewOperation, grants};
 use futures::future::BoxFuture;
 use kube::api::ListParams;
 use kube::{Api, Client, ResourceExt};
@@ -37,8 +38,8 @@ impl TemplateRules {
 
     async fn check(&self, review: &Review<'_>) -> Result<(), Status> {
         match review.operation {
-            Operation::Delete => self.check_delete(review).await,
-            Operation::Create | Operation::Update => {
+            ReviewOperation::Delete => self.check_delete(review).await,
+            ReviewOperation::Create | ReviewOperation::Update => {
                 check_escalation(review)?;
                 self.check_inheritance(review).await
             }
@@ -64,8 +65,9 @@ impl TemplateRules {
         Err(Status::conflict(api_management::GROUP, "roletemplates", review.name, &message))
     }
 
-    /// Bindings and role templates that use the role template. A watch may not have brought yet those that were
-    /// stored just before, and a binding that is left alone would give the next role of that name.
+    /// Bindings and role templates that use the role template. A watch may not have brought yet
+    /// those that were stored just before, and a binding that is left alone would give the next
+    /// role of that name.
     async fn users_of(&self, role: &str) -> Result<Vec<String>, Status> {
         let all = ListParams::default();
         let (templates, bindings) =

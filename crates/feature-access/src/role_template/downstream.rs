@@ -1,9 +1,9 @@
-//! Keeps true: every role template that somebody has in a cluster is one ClusterRole there, bound to
-//! the group of its members; and no other role or binding of ours is there.
+//! Keeps true: every role template that somebody has in a cluster is one ClusterRole there, bound
+//! to the group of its members; and no other role or binding of ours is there.
 //!
-//! Runs once per connected cluster. Watches role templates and bindings in the management API, and our
-//! labelled roles and bindings downstream, so that changes made there are reverted. All of it is owned
-//! by our downstream namespace. Owns the cluster's condition RolesApplied.
+//! Runs once per connected cluster. Watches role templates and bindings in the management API, and
+//! our labelled roles and bindings downstream, so that changes made there are reverted. All of it
+//! is owned by our downstream namespace. Owns the cluster's condition RolesApplied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use api_management::role_template::CLUSTER_OWNER;
 use api_management::{Cluster, ClusterRoleTemplateBinding, RoleTemplate, ids, keys};
 use controller::{
     ConditionReport, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition,
-    Reconcile, ReconcileError, Reflector, Runner, Target, Whole, WithCondition, ensure,
+    Reconcile, ReconcileError, Reflector, Runner, StatusTarget, Whole, WithCondition, ensure,
 };
 use feature_kit::access::cluster_group;
 use feature_kit::ownership::our_namespace;
@@ -91,7 +91,7 @@ async fn run(scope: DownstreamScope, management: DownstreamRoles) {
     let report = ConditionReport {
         condition: ROLES_APPLIED,
         client: management.client.clone(),
-        target: Target::of::<Cluster>("", &scope.cluster),
+        target: StatusTarget::of::<Cluster>("", &scope.cluster),
         next_step: NEXT_STEP.to_owned(),
     };
     let runner = Runner::new(Arc::new(WithCondition::new(roles, report)));

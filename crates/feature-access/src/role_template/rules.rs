@@ -2,8 +2,8 @@
 
 use api_management::{GROUP, PolicyRule, RoleTemplate};
 
-/// Kinds of ours whose objects live in the cluster's namespace of the management cluster: a rule of a
-/// cluster role template on these is a right there.
+/// Kinds of ours whose objects live in the cluster's namespace of the management cluster: a rule of
+/// a cluster role template on these is a right there.
 pub const CLUSTER_PLANE: &[&str] = &[
     "catalogtemplates",
     "catalogtemplateversions",
@@ -23,8 +23,8 @@ pub const CLUSTER_PLANE: &[&str] = &[
     "projects",
 ];
 
-/// API group and plural of what lies in the namespace of a project in the management cluster and is acted on:
-/// a rule of a role template on these is a right there.
+/// API group and plural of what lies in the namespace of a project in the management cluster and is
+/// acted on: a rule of a role template on these is a right there.
 pub const PROJECT_PLANE: &[(&str, &str)] = &[("", "secrets")];
 
 /// API groups that are served by the management API only.
@@ -66,7 +66,8 @@ pub fn cluster_plane(template: &RoleTemplate) -> Vec<PolicyRule> {
     rules
 }
 
-/// The rules as they hold in the namespace of each project of the cluster in the management cluster.
+/// The rules as they hold in the namespace of each project of the cluster in the management
+/// cluster.
 pub fn project_plane(template: &RoleTemplate) -> Vec<PolicyRule> {
     let mut rules = Vec::new();
     for rule in &template.rules {
@@ -87,8 +88,8 @@ pub fn project_plane(template: &RoleTemplate) -> Vec<PolicyRule> {
     rules
 }
 
-/// Whether the template makes an owner of the cluster object of this id: a rule says `own`, or allows every verb,
-/// and holds for this object. A rule with `resourceNames` holds for those alone.
+/// Whether the template makes an owner of the cluster object of this id: a rule says `own`, or
+/// allows every verb, and holds for this object. A rule with `resourceNames` holds for those alone.
 pub fn is_owner(template: &RoleTemplate, cluster: &str) -> bool {
     template.rules.iter().any(|rule| {
         let clusters = contains(&rule.resources, "clusters") || contains(&rule.resources, "*");

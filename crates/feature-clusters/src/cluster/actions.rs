@@ -21,7 +21,7 @@ use futures::future::BoxFuture;
 use identity::{TokenKey, generate_key, hash_key, random_text};
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client};
-use rest_view::{ActionAnswer, ActionHandler, ActionRequest, ApiError, Caller};
+use rest_view::{ActionHandler, ActionRequest, ActionResponse, ApiError, Caller};
 use serde_json::{Map, Value, json};
 
 const DESCRIPTION: &str = "Kubeconfig token";
@@ -43,7 +43,7 @@ impl GenerateKubeconfig {
         Self { client, settings: context.settings.clone() }
     }
 
-    async fn generate(&self, request: ActionRequest<'_>) -> Result<ActionAnswer, ApiError> {
+    async fn generate(&self, request: ActionRequest<'_>) -> Result<ActionResponse, ApiError> {
         let cluster = request.object.ok_or_else(ApiError::no_such_id)?;
         let id = cluster["metadata"]["name"].as_str().unwrap_or_default();
         let caller = request.context.caller;
@@ -68,7 +68,7 @@ impl GenerateKubeconfig {
             Kubeconfig { base: &base, id, name, ca_certs: &self.settings.get(CACERTS), credential };
         let text = serde_saphyr::to_string(&file.to_json()).map_err(ApiError::server_error)?;
         let fields = Map::from_iter([("config".to_owned(), Value::from(text))]);
-        Ok(ActionAnswer::value("generateKubeConfigOutput", fields))
+        Ok(ActionResponse::value("generateKubeConfigOutput", fields))
     }
 
     async fn make_token(&self, caller: &Caller) -> Result<TokenKey, ApiError> {
@@ -92,7 +92,7 @@ impl ActionHandler for GenerateKubeconfig {
     fn run<'a>(
         &'a self,
         request: ActionRequest<'a>,
-    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
         Box::pin(self.generate(request))
     }
 }
@@ -173,7 +173,7 @@ impl Kubeconfig<'_> {
 
 #[cfg(test)]
 mod tests {
-    use api_management::kind::Rules;
+    use api_management::kind::ObjectRules;
     use identity::{Secret, verify_key};
 
     use super::*;

@@ -5,7 +5,7 @@
 use api_management::{Cluster, ids};
 use api_meta::status::Status;
 use feature_kit::unique::{Claims, UniqueName};
-use feature_kit::{Admit, ManagementContext, Operation, Review};
+use feature_kit::{Admit, ManagementContext, Review, ReviewOperation};
 use futures::future::BoxFuture;
 
 /// No two clusters are shown under the same name.
@@ -28,7 +28,7 @@ impl ClusterRules {
     }
 
     async fn check(&self, review: &Review<'_>) -> Result<(), Status> {
-        if review.operation == Operation::Delete {
+        if review.operation == ReviewOperation::Delete {
             keep_local(review)?;
         }
         self.display_names.admit(review).await

@@ -1,9 +1,9 @@
 //! Keeps true: the cluster's conditions say whether its agent is connected and its API is well.
 //!
 //! Owns Connected, AgentDeployed, Waiting and Ready, and the status fields version, provider,
-//! apiEndpoint, caCert, componentStatuses and kubeSystemUid, which a registration writes first. Watches
-//! clusters and the events of connections; probes the API every [`PROBE_INTERVAL`] while it is connected. Not
-//! connected costs nothing.
+//! apiEndpoint, caCert, componentStatuses and kubeSystemUid, which a registration writes first.
+//! Watches clusters and the events of connections; probes the API every [`PROBE_INTERVAL`] while it
+//! is connected. Not connected costs nothing.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use controller::{
     ConditionState, Key, Limits, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
-    Runner, StatusPatch, Target, Whole, error,
+    Runner, StatusPatch, StatusTarget, Whole, error,
 };
 use feature_kit::rbac::ours;
 use feature_kit::{ClusterConnections, ControllerIdentity, ManagementContext};
@@ -45,10 +45,11 @@ const PROBE_INTERVAL_UNWELL: Duration = Duration::from_secs(3);
 const PROBE_TIME_MAX: Duration = Duration::from_secs(5);
 /// Age at which version and components are read again.
 const FACTS_AGE_MAX: Duration = Duration::from_secs(300);
-/// After a start agents need a moment to come back; until then a cluster that was connected before is
-/// not told lost.
+/// After a start agents need a moment to come back; until then a cluster that was connected before
+/// is not told lost.
 const START_GRACE: Duration = Duration::from_secs(15);
-/// Bad answers in a row from which on a cluster that was well is reported as unhealthy: one is an accident.
+/// Bad answers in a row from which on a cluster that was well is reported as unhealthy: one is an
+/// accident.
 const BAD_ANSWERS_MIN: u32 = 2;
 /// Clusters probed at once.
 const PROBES_MAX: usize = 64;
@@ -112,7 +113,8 @@ struct Health {
     bad_answers: Mutex<HashMap<String, u32>>,
     /// Clusters that were connected since the start.
     seen: Mutex<HashSet<String>>,
-    /// Clusters in whose status it stands that the API answered well, also before that comes back as a change.
+    /// Clusters in whose status it stands that the API answered well, also before that comes back
+    /// as a change.
     answered: Mutex<HashSet<String>>,
     started_at: Instant,
 }
@@ -221,7 +223,7 @@ impl Health {
         if let Some(client) = facts {
             patch = self.with_facts(patch, &client, &key.name).await;
         }
-        patch.write(&self.client, &Target::of::<Cluster>("", &key.name)).await?;
+        patch.write(&self.client, &StatusTarget::of::<Cluster>("", &key.name)).await?;
         if well {
             self.answered.lock().insert(key.name.clone());
         }

@@ -1,10 +1,10 @@
 //! `GET /v3/import-check`: which entries manage a cluster already.
 //!
-//! - `?kubeSystemUid=UID`, before an import: the cluster of this uid. Answers whoever is logged in, since who imports
-//!   may be the owner of one entry and nothing else. A uid has 122 random bits, so only who has read it in the cluster
-//!   learns that the cluster is managed.
-//! - `?clusterId=ID`, after one was refused: the cluster whose agent called in for the entry of this id. Answers who
-//!   may see that entry.
+//! - `?kubeSystemUid=UID`, before an import: the cluster of this uid. Answers whoever is logged in,
+//!   since who imports may be the owner of one entry and nothing else. A uid has 122 random bits,
+//!   so only who has read it in the cluster learns that the cluster is managed.
+//! - `?clusterId=ID`, after one was refused: the cluster whose agent called in for the entry of
+//!   this id. Answers who may see that entry.
 //!
 //! Entries that the caller may not see are counted and not named.
 
@@ -100,8 +100,8 @@ impl ImportCheck {
         route::json(StatusCode::OK, &answer)
     }
 
-    /// Ids of the other entries of the cluster that was to be imported as `cluster`: as its agent was refused, or by
-    /// the uid that is read through an agent that claimed none.
+    /// Ids of the other entries of the cluster that was to be imported as `cluster`: as its agent
+    /// was refused, or by the uid that is read through an agent that claimed none.
     async fn managers(&self, id: &str, cluster: &Cluster) -> Vec<String> {
         let mut managers = match self.connections.obstacle(id) {
             Some(obstacle) => obstacle.managed_by,

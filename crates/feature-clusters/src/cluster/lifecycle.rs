@@ -2,18 +2,19 @@
 //! `status.appliedSpec` is the spec that was acted on.
 //!
 //! Owns Pending, Provisioned, BackingNamespaceCreated and Updated. Watches clusters (own key) and
-//! namespaces (a namespace maps to the cluster of the same name). A namespace that does not refer to the cluster
-//! as its owner is somebody else's: it is left alone, and the cluster waits for another one.
+//! namespaces (a namespace maps to the cluster of the same name). A namespace that does not refer
+//! to the cluster as its owner is somebody else's: it is left alone, and the cluster waits for
+//! another one.
 
 use std::sync::Arc;
 
 use api_management::cluster::DRIVER_LOCAL;
 use api_management::{
-    Cluster, ClusterRegistrationToken, cluster_registration_token as crt, kept, keys,
+    Cluster, ClusterRegistrationToken, cluster_registration_token as crt, keys, unimplemented,
 };
 use controller::{
     ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
-    Runner, StatusPatch, Target, Whole, ensure,
+    Runner, StatusPatch, StatusTarget, Whole, ensure,
 };
 use feature_kit::ownership::is_namespace_of;
 use feature_kit::rbac::{ours, rule};
@@ -81,7 +82,8 @@ pub(crate) fn desired(cluster: &Cluster) -> StatusPatch {
     } else if !cluster.is_imported() {
         let text =
             "the configuration is stored, but this version makes no clusters: it only imports them";
-        patch = patch.condition(PROVISIONED, ConditionState::unknown(kept::NOT_IMPLEMENTED, text));
+        patch = patch
+            .condition(PROVISIONED, ConditionState::unknown(unimplemented::NOT_IMPLEMENTED, text));
     }
     if cluster.is_local() {
         patch = patch.field("driver", DRIVER_LOCAL);
@@ -159,8 +161,8 @@ impl Lifecycle {
         Ok(Outcome::Done)
     }
 
-    fn target(&self, key: &Key) -> Target {
-        Target::of::<Cluster>("", &key.name)
+    fn target(&self, key: &Key) -> StatusTarget {
+        StatusTarget::of::<Cluster>("", &key.name)
     }
 }
 

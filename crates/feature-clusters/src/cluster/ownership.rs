@@ -1,11 +1,11 @@
-//! Keeps true: our cluster-wide objects downstream are owned by our one namespace there, and a pod in
-//! that namespace gets a token only of an account that it names.
+//! Keeps true: our cluster-wide objects downstream are owned by our one namespace there, and a pod
+//! in that namespace gets a token only of an account that it names.
 //!
 //! A manifest cannot name the namespace's uid, so the owner reference is added after the agent has
 //! connected. From then on deleting the namespace deletes everything with it, by the downstream
-//! cluster's own garbage collection, even after the agent's rights are deleted. The namespace's default
-//! service account is created by the cluster, at any time after the namespace; those of other namespaces
-//! stay as they are, since pods there may need their tokens.
+//! cluster's own garbage collection, even after the agent's rights are deleted. The namespace's
+//! default service account is created by the cluster, at any time after the namespace; those of
+//! other namespaces stay as they are, since pods there may need their tokens.
 //!
 //! Runs once per connection. Owns the cluster's condition AgentObjectsOwned.
 
@@ -15,7 +15,7 @@ use api_management::{Cluster, ids, keys};
 use controller::error::is_code;
 use controller::{
     Attempt, ConditionReport, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition,
-    Reconcile, ReconcileError, Runner, Target, WithCondition,
+    Reconcile, ReconcileError, Runner, StatusTarget, WithCondition,
 };
 use feature_kit::ownership::owner_reference;
 use feature_kit::rbac::ours;
@@ -64,7 +64,7 @@ impl DownstreamController for DownstreamOwnership {
             let report = ConditionReport {
                 condition: OBJECTS_OWNED,
                 client,
-                target: Target::of::<Cluster>("", &scope.cluster),
+                target: StatusTarget::of::<Cluster>("", &scope.cluster),
                 next_step: NEXT_STEP.to_owned(),
             };
             let objects = AgentObjects { client: scope.client.clone() };

@@ -1,13 +1,13 @@
 //! Keeps true: a deleted cluster goes, within a deadline, and a report says what was left.
 //!
-//! Owns Removed. Order: downstream first, while the agent is there to do it (our namespace, which owns
-//! all the rest, and what carries our label); then everything here; then the report; then the
+//! Owns Removed. Order: downstream first, while the agent is there to do it (our namespace, which
+//! owns all the rest, and what carries our label); then everything here; then the report; then the
 //! finalizer. Without an agent it waits until the deadline or until somebody sets the annotation
 //! `drover.io/force-remove: "true"`; then it goes on and the report says what could not be done.
 //!
-//! A cluster marked `drover.io/detach: "true"` is let go: the same of ours leaves it, and whatever else
-//! would be taken down with a cluster that we made stays. For an imported cluster there is no more to
-//! take down, so removing and detaching do the same.
+//! A cluster marked `drover.io/detach: "true"` is let go: the same of ours leaves it, and whatever
+//! else would be taken down with a cluster that we made stays. For an imported cluster there is no
+//! more to take down, so removing and detaching do the same.
 //!
 //! The report is a ConfigMap `removal-<cluster id>` in namespace `cattle-system` of the management
 //! cluster, key `report.json`: it outlives the object. The newest per cluster id stays. An Event in
@@ -29,7 +29,7 @@ use controller::ensure::{self, Object};
 use controller::error::is_code;
 use controller::{
     Attempt, ConditionState, Key, Limits, Outcome, OwnedCondition, Reconcile, ReconcileError,
-    Reflector, Runner, StatusPatch, Target, Whole, finalizer,
+    Reflector, Runner, StatusPatch, StatusTarget, Whole, finalizer,
 };
 use feature_kit::ownership::is_owned_by;
 use feature_kit::rbac::{ours, rule};
@@ -50,8 +50,8 @@ use report::{Left, Report};
 const CONTROLLER: &str = "cluster-removal";
 const REMOVED: OwnedCondition = OwnedCondition::of("Cluster", "Removed");
 
-/// Reason of Removed from when the deletion of our downstream namespace was requested: from then on a lost
-/// agent is expected. In the object, so that it survives a restart.
+/// Reason of Removed from when the deletion of our downstream namespace was requested: from then on
+/// a lost agent is expected. In the object, so that it survives a restart.
 const DOWNSTREAM_GOING: &str = "DownstreamGoing";
 
 /// Where events about objects without a namespace are.
@@ -243,7 +243,8 @@ impl Removal {
         }
     }
 
-    /// Whether the cluster that answers is another entry's: what is there is not this entry's to delete.
+    /// Whether the cluster that answers is another entry's: what is there is not this entry's to
+    /// delete.
     async fn is_anothers(&self, cluster: &Cluster, client: Option<&Client>) -> bool {
         let Some(client) = client else { return false };
         let uid = uid::read(client).await.unwrap_or_default();
@@ -331,7 +332,7 @@ impl Removal {
             tracing::warn!(cluster = %key, %error, "cannot write the event of the removal");
         }
         tracing::info!(cluster = %key, left = report.left.len(), "cluster removed");
-        let target = Target::of::<Cluster>("", &key.name);
+        let target = StatusTarget::of::<Cluster>("", &key.name);
         finalizer::remove(&self.client, &target, keys::CLUSTER_FINALIZER).await?;
         self.reports.lock().remove(&key.name);
         Ok(())
@@ -339,7 +340,7 @@ impl Removal {
 
     async fn report(&self, key: &Key, reason: &str, message: &str) -> Result<(), ReconcileError> {
         let patch = StatusPatch::new().condition(REMOVED, ConditionState::unknown(reason, message));
-        patch.write(&self.client, &Target::of::<Cluster>("", &key.name)).await?;
+        patch.write(&self.client, &StatusTarget::of::<Cluster>("", &key.name)).await?;
         Ok(())
     }
 

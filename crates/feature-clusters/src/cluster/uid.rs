@@ -1,6 +1,7 @@
-//! Which cluster an entry is of, whatever it is called: by the uid of its namespace `kube-system`, which
-//! lives as long as the cluster. Two entries of one cluster would replace each other's agent, so the second
-//! is refused, unless it was marked as a clone ([`api_management::keys::IMPORT_AS_NEW`]).
+//! Which cluster an entry is of, whatever it is called: by the uid of its namespace `kube-system`,
+//! which lives as long as the cluster. Two entries of one cluster would replace each other's agent,
+//! so the second is refused, unless it was marked as a clone
+//! ([`api_management::keys::IMPORT_AS_NEW`]).
 //!
 //! What an agent says of its cluster may refuse that agent. It never changes another entry.
 
@@ -13,7 +14,8 @@ use kube::{Api, Client};
 
 /// Reason of the conditions of an entry whose cluster another entry manages.
 pub const ALREADY_MANAGED: &str = "AlreadyManaged";
-/// What the entry says then. The other entry is not named: not everybody who sees this one may see it.
+/// What the entry says then. The other entry is not named: not everybody who sees this one may see
+/// it.
 pub const MESSAGE: &str = "another entry of this server already manages this cluster; remove this entry, or give \
                            the other one a new agent by \"drover cluster import NAME --kubeconfig FILE --adopt\"";
 /// Wait for the namespace.
@@ -37,8 +39,8 @@ pub fn entries(clusters: &Reflector<Whole<Cluster>>, uid: &str) -> Vec<String> {
     found
 }
 
-/// Whether `cluster` may not be an entry of the cluster with this uid, since another entry is. One that has
-/// been its entry stays so, and a clone may have the uid of another cluster.
+/// Whether `cluster` may not be an entry of the cluster with this uid, since another entry is. One
+/// that has been its entry stays so, and a clone may have the uid of another cluster.
 pub fn is_managed_by_another(
     clusters: &Reflector<Whole<Cluster>>,
     cluster: &Cluster,

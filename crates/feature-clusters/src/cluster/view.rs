@@ -55,8 +55,9 @@ fn format(_: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
     }
 }
 
-/// What can be done with a cluster from here. Whether it has load balancers and which ingress controller, if any,
-/// nobody here knows of a cluster that was imported, so nothing is said of that.
+/// What can be done with a cluster from here. Whether it has load balancers and which ingress
+/// controller, if any, nobody here knows of a cluster that was imported, so nothing is said of
+/// that.
 fn capabilities(driver: &Value) -> Option<Value> {
     // Taints are set on nodes; the management API has none.
     let has_nodes = match driver.as_str() {

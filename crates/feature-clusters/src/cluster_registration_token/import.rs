@@ -1,11 +1,12 @@
 //! `GET /v3/import/<token>_<cluster id>.yaml`: the agent's manifest, for whoever has the token.
 //!
-//! Public: the token in the path is the credential. Unknown is 404, ended is 410, each with what to do
-//! in plain text, since the reader sees it as an error of kubectl or curl.
+//! Public: the token in the path is the credential. Unknown is 404, ended is 410, each with what to
+//! do in plain text, since the reader sees it as an error of kubectl or curl.
 //!
-//! A token that an agent has registered with is 410 too. Its address is in the history of shells and in the logs
-//! of pipelines, and the manifest has the environment of the agent, with the password of a proxy. `kubectl` that
-//! runs the same command again applies nothing; a manifest that was saved can be applied again in its cluster.
+//! A token that an agent has registered with is 410 too. Its address is in the history of shells
+//! and in the logs of pipelines, and the manifest has the environment of the agent, with the
+//! password of a proxy. `kubectl` that runs the same command again applies nothing; a manifest that
+//! was saved can be applied again in its cluster.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +31,8 @@ use crate::registrar::expires_at;
 
 /// How long a request waits for a server that has just started.
 const SYNC_TIME_MAX: Duration = Duration::from_secs(5);
-/// How far what is known here may be behind: a command that was just shown to somebody is good at once.
+/// How far what is known here may be behind: a command that was just shown to somebody is good at
+/// once.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
 /// The route.

@@ -1,14 +1,14 @@
 //! Keeps true: every registration token has a secret, an end, and commands that fit the settings.
 //!
-//! Watches registration tokens (own key), clusters (to all tokens of the cluster, for its agent image)
-//! and settings (to all tokens). Owns no condition.
+//! Watches registration tokens (own key), clusters (to all tokens of the cluster, for its agent
+//! image) and settings (to all tokens). Owns no condition.
 
 use std::sync::Arc;
 
 use api_management::setting::{AGENT_IMAGE, CACERTS, SERVER_URL, SYSTEM_DEFAULT_REGISTRY};
 use api_management::{Cluster, ClusterRegistrationToken, cluster_registration_token as crt, ids};
 use controller::{
-    Key, Outcome, Reconcile, ReconcileError, Reflector, Runner, StatusPatch, Target, Whole,
+    Key, Outcome, Reconcile, ReconcileError, Reflector, Runner, StatusPatch, StatusTarget, Whole,
 };
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, ManagementContext, Settings};
@@ -124,7 +124,7 @@ impl Commands {
             new_secret: &ids::from_random("", &rand::random::<[u8; ids::KEY_LEN]>()),
             now: Timestamp::now(),
         };
-        let target = Target::of::<ClusterRegistrationToken>(&key.namespace, &key.name);
+        let target = StatusTarget::of::<ClusterRegistrationToken>(&key.namespace, &key.name);
         let patch = desired(&token, &observed);
         // Another writer may have given it a secret since the last watch event: that one stays.
         let had_secret = !token.status.token.is_empty();

@@ -30,8 +30,8 @@ const OWNED_AGENT: &str = "agent";
 const PROGRAM: &str = "/drover-agent";
 /// Where the credentials are mounted.
 const CREDENTIALS_PATH: &str = "/cattle-credentials";
-/// Readable by whichever user the cluster lets the agent run as. Only the agent's container sees the
-/// files; the owner could be set by `fsGroup`, but then not every cluster would take the pod.
+/// Readable by whichever user the cluster lets the agent run as. Only the agent's container sees
+/// the files; the owner could be set by `fsGroup`, but then not every cluster would take the pod.
 const CREDENTIALS_MODE: i32 = 0o444;
 
 /// What a manifest is made of.
@@ -63,8 +63,8 @@ pub(crate) fn image_of(spec: &ClusterSpec, setting: &str, registry: &str) -> Str
     }
 }
 
-/// What agents pin: lower-case hex SHA-256 of the PEM text with exactly one newline at its end. None
-/// when there is nothing to pin.
+/// What agents pin: lower-case hex SHA-256 of the PEM text with exactly one newline at its end.
+/// None when there is nothing to pin.
 pub fn ca_checksum(pem: &str) -> Option<String> {
     let pem = pem.trim_end_matches('\n');
     (!pem.is_empty()).then(|| hex(&Sha256::digest(format!("{pem}\n"))))
@@ -151,8 +151,8 @@ fn subject() -> Value {
     json!({"kind": "ServiceAccount", "name": SERVICE_ACCOUNT, "namespace": keys::SYSTEM_NS})
 }
 
-/// Kinds whose changes the server follows for the change feed: API group, plurals. It learns which object
-/// changed, and reads each as whoever is told.
+/// Kinds whose changes the server follows for the change feed: API group, plurals. It learns which
+/// object changed, and reads each as the subscriber.
 const FOLLOWED: [(&str, &[&str]); 9] = [
     ("", &["configmaps", "persistentvolumeclaims", "persistentvolumes", "replicationcontrollers"]),
     ("", &["secrets", "services"]),
@@ -237,8 +237,8 @@ fn deployment(import: &Import<'_>, secret: &str) -> Value {
                 "metadata": {"labels": pod_labels},
                 "spec": {
                     "serviceAccountName": SERVICE_ACCOUNT,
-                    // With the container's below: what the Pod Security level "restricted" asks for.
-                    // The user is the image's, or one that the cluster chooses.
+                    // With the container's below: what the Pod Security level "restricted" asks
+                    // for. The user is the image's, or one that the cluster chooses.
                     "securityContext": {
                         "runAsNonRoot": true,
                         "seccompProfile": {"type": "RuntimeDefault"},
@@ -285,8 +285,8 @@ fn container(import: &Import<'_>) -> Value {
 }
 
 /// Ready means connected, once: a new version or a new manifest replaces a working agent only after
-/// it has reached the server. A connection lost later must not count, since nothing would get better
-/// if the pod were taken for dead.
+/// it has reached the server. A connection lost later must not count, since nothing would get
+/// better if the pod were taken for dead.
 fn startup_probe() -> Value {
     json!({
         "exec": {"command": [PROGRAM, "probe"]},

@@ -1,9 +1,9 @@
-//! The actions of a node, each as the caller: `cordon` and `uncordon` say whether new pods may come to it, `drain`
-//! and `stopDrain` whether those that are there have to go.
+//! The actions of a node, each as the caller: `cordon` and `uncordon` say whether new pods may come
+//! to it, `drain` and `stopDrain` whether those that are there have to go.
 
 use futures::future::BoxFuture;
 use http::StatusCode;
-use rest_view::{Action, ActionAnswer, ActionHandler, ActionRequest, ApiError, Key};
+use rest_view::{Action, ActionHandler, ActionRequest, ActionResponse, ApiError, Key};
 use serde_json::Value;
 
 use super::change::Change;
@@ -27,12 +27,12 @@ impl ActionHandler for Cordon {
     fn run<'a>(
         &'a self,
         request: ActionRequest<'a>,
-    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
         Box::pin(async move {
             let node = request.object.ok_or_else(ApiError::no_such_id)?;
             let change = Change::cordon(self.unschedulable);
             self.store.change(request.context, node, &change).await?;
-            Ok(ActionAnswer::Empty(StatusCode::OK))
+            Ok(ActionResponse::Empty(StatusCode::OK))
         })
     }
 }
@@ -46,7 +46,7 @@ impl ActionHandler for Drain {
     fn run<'a>(
         &'a self,
         request: ActionRequest<'a>,
-    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
         Box::pin(async move {
             let node = request.object.ok_or_else(ApiError::no_such_id)?;
             let context = request.context;
@@ -61,7 +61,7 @@ impl ActionHandler for Drain {
             }
             self.store.change(context, node, &Change::cordon(true)).await?;
             self.drainer.start(task).await?;
-            Ok(ActionAnswer::Empty(StatusCode::OK))
+            Ok(ActionResponse::Empty(StatusCode::OK))
         })
     }
 }
@@ -74,12 +74,12 @@ impl ActionHandler for StopDrain {
     fn run<'a>(
         &'a self,
         request: ActionRequest<'a>,
-    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
         Box::pin(async move {
             let node = request.object.ok_or_else(ApiError::no_such_id)?;
             require(request.context, "update", node).await?;
             self.drainer.stop(&Key::of(node)).await?;
-            Ok(ActionAnswer::Empty(StatusCode::OK))
+            Ok(ActionResponse::Empty(StatusCode::OK))
         })
     }
 }

@@ -27,9 +27,9 @@ pub struct ObservedNode;
 
 impl Projection for ObservedNode {
     type Object = KubeNode;
-    type Kept = KubeNode;
+    type Projected = KubeNode;
 
-    fn keep(mut node: KubeNode) -> KubeNode {
+    fn project(mut node: KubeNode) -> KubeNode {
         node.metadata.managed_fields = None;
         if let Some(status) = &mut node.status {
             status.images = None;

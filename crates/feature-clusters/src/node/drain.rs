@@ -7,10 +7,11 @@
 //! | [`task`] | one drain: round after round, until nothing is left or it has to end |
 //! | [`condition`] | `Drained` of the node's object here, which says how far it is and how it ended |
 //!
-//! A drain goes on after its request, in the memory of this server. It ends early when somebody stops it, when
-//! the node is uncordoned or deleted, when the credential that requested it no longer holds, when the cluster
-//! refuses an eviction, after its timeout, and with the server: [`recover`] marks such drains at the next start.
-//! Whatever happens, the node stays cordoned, and what was evicted is not undone.
+//! A drain goes on after its request, in the memory of this server. It ends early when somebody
+//! stops it, when the node is uncordoned or deleted, when the credential that requested it no
+//! longer holds, when the cluster refuses an eviction, after its timeout, and with the server:
+//! [`recover`] marks such drains at the next start. Whatever happens, the node stays cordoned, and
+//! what was evicted is not undone.
 
 pub mod condition;
 pub mod plan;
@@ -141,8 +142,8 @@ impl Drainer {
         }
     }
 
-    /// Stops the drain of a node, and returns when its object says so. One of which nothing is known, as after a
-    /// restart, is marked stopped.
+    /// Stops the drain of a node, and returns when its object says so. One of which nothing is
+    /// known, as after a restart, is marked stopped.
     ///
     /// # Errors
     /// The object could not be written.

@@ -1,15 +1,15 @@
-//! Nodes as callers read and write them: what is stored here is read, and what the node itself holds is
-//! written in its cluster.
+//! Nodes as callers read and write them: what is stored here is read, and what the node itself
+//! holds is written in its cluster.
 //!
-//! Labels, annotations, taints, cordons and removals go into the cluster as the caller, who needs the
-//! right there and the same right on the node's object here. The object here follows the cluster; an
-//! answer waits for that, so that the next read shows what was written.
+//! Labels, annotations, taints, cordons and removals go into the cluster as the caller, who needs
+//! the right there and the same right on the node's object here. The object here follows the
+//! cluster; an answer waits for that, so that the next read shows what was written.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use api_management::Node;
-use feature_kit::downstream::{Location, answered};
+use feature_kit::downstream::{Location, with_cluster_timeout};
 use feature_kit::view::{in_clusters, resource_of};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Node as KubeNode;
@@ -21,7 +21,8 @@ use serde_json::{Value, json};
 
 use super::change::Change;
 
-/// Longest wait until the object here has followed. After that the response shows what was requested.
+/// Longest wait until the object here has followed. After that the response shows what was
+/// requested.
 const FOLLOW_TIME_MAX: Duration = Duration::from_secs(5);
 const FOLLOW_INTERVAL: Duration = Duration::from_millis(100);
 /// Attempts of a write of taints that meets concurrent writes.
@@ -57,7 +58,7 @@ impl NodeStore {
         require(context, "update", stored).await?;
         let name = joined_name(stored)?;
         let client = client_of(context, stored);
-        answered(write(&client, name, change)).await?;
+        with_cluster_timeout(write(&client, name, change)).await?;
         self.follow(context, &Key::of(stored), |read| match read {
             Ok(stored) => change.is_in(stored),
             Err(error) => error.is_not_found() || error.is_forbidden(),
@@ -94,7 +95,7 @@ impl NodeStore {
         require(context, "delete", &stored).await?;
         let client = client_of(context, &stored);
         let is_there = match name_of(&stored) {
-            Some(name) => answered(delete(&client, name)).await?,
+            Some(name) => with_cluster_timeout(delete(&client, name)).await?,
             None => false,
         };
         if !is_there {

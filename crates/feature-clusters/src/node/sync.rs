@@ -1,10 +1,10 @@
-//! Keeps true: every downstream node has its object in the management API, and the cluster's status has
-//! their sums.
+//! Keeps true: every downstream node has its object in the management API, and the cluster's status
+//! has their sums.
 //!
-//! Runs once per connected cluster. Watches nodes and pods downstream, waits a moment so that a burst of
-//! changes is one write, and writes only what changed. Owns the node conditions of [`super::desired`],
-//! the cluster's condition NodesSynced, and its status fields capacity, allocatable, requested, limits
-//! and nodeCount.
+//! Runs once per connected cluster. Watches nodes and pods downstream, waits a moment so that a
+//! burst of changes is one write, and writes only what changed. Owns the node conditions of
+//! [`super::desired`], the cluster's condition NodesSynced, and its status fields capacity,
+//! allocatable, requested, limits and nodeCount.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -15,7 +15,7 @@ use std::time::Duration;
 use api_management::{Cluster, Node, ids, keys};
 use controller::{
     Attempt, Change, ConditionReport, DownstreamController, DownstreamScope, Key, Limits, Outcome,
-    OwnedCondition, Reconcile, ReconcileError, Reflector, Runner, StatusPatch, Target, Whole,
+    OwnedCondition, Reconcile, ReconcileError, Reflector, Runner, StatusPatch, StatusTarget, Whole,
     WithCondition, ensure,
 };
 use feature_kit::rbac::ours;
@@ -77,7 +77,7 @@ impl DownstreamController for NodeSync {
             let report = ConditionReport {
                 condition: NODES_SYNCED,
                 client,
-                target: Target::of::<Cluster>("", &scope.cluster),
+                target: StatusTarget::of::<Cluster>("", &scope.cluster),
                 next_step: NEXT_STEP.to_owned(),
             };
             let reconcile: Arc<dyn Reconcile> = match scope.cluster == ids::LOCAL_CLUSTER {
@@ -256,7 +256,7 @@ impl ClusterNodes {
             let api = Api::<Node>::namespaced(self.client.clone(), &self.cluster);
             ensure::created(&api, &object).await?;
         }
-        let target = Target::of::<Node>(&self.cluster, &object.name_any());
+        let target = StatusTarget::of::<Node>(&self.cluster, &object.name_any());
         desired::status(node, taken).write(&self.client, &target).await?;
         written.nodes.insert(node_name, hash);
         Ok(())
@@ -320,7 +320,7 @@ impl ClusterNodes {
         for (field, value) in fields {
             patch = patch.field(field, value);
         }
-        patch.write(&self.client, &Target::of::<Cluster>("", &self.cluster)).await?;
+        patch.write(&self.client, &StatusTarget::of::<Cluster>("", &self.cluster)).await?;
         written.sums = Some(hash);
         Ok(())
     }

@@ -25,9 +25,9 @@ pub struct PodAmounts {
 
 impl Projection for PodUse {
     type Object = Pod;
-    type Kept = PodAmounts;
+    type Projected = PodAmounts;
 
-    fn keep(pod: Pod) -> PodAmounts {
+    fn project(pod: Pod) -> PodAmounts {
         let spec = pod.spec.unwrap_or_default();
         let phase = pod.status.and_then(|status| status.phase).unwrap_or_default();
         let ended = phase == "Succeeded" || phase == "Failed";

@@ -64,7 +64,7 @@ impl Mapper for SshAuth {
     }
 }
 
-/// A token that Kubernetes made for a service account, or is asked to make.
+/// A token that Kubernetes created for a service account, or is requested to create.
 pub struct ServiceAccountToken;
 
 impl Mapper for ServiceAccountToken {
@@ -87,7 +87,7 @@ impl Mapper for ServiceAccountToken {
     }
 }
 
-/// Who to be at registries. A registry that is sent without a password keeps the one it has.
+/// Logins at registries. A registry that is sent without a password retains its stored one.
 pub struct DockerCredential;
 
 impl DockerCredential {

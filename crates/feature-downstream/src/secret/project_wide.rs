@@ -1,11 +1,11 @@
-//! Secrets of a whole project: those in its namespace of the management API, read and written there as the
-//! caller. What they may, RBAC in that namespace says.
+//! Secrets of a whole project: those in its namespace of the management API, read and written there
+//! as the caller. RBAC in that namespace authorizes the caller.
 
 use std::collections::HashSet;
 
 use feature_kit::downstream::{PROJECT_ID, ProjectHome};
 use futures::future::BoxFuture;
-use rest_view::store::{DeleteOptions, Followed, Form, Tells};
+use rest_view::store::{ChangeEffect, DeleteOptions, WatchDetail, WatchedResource};
 use rest_view::{ApiError, Context, Key, KubeResource, KubeStore, ListScope, Presentation, Store};
 use serde_json::{Map, Value};
 
@@ -16,7 +16,7 @@ pub struct ProjectSecrets {
     resource: KubeResource,
 }
 
-/// Who names a namespace means a Secret of that namespace alone.
+/// Refuses a namespace in the input: it would mean a Secret of that namespace alone.
 pub fn check(
     _: &Presentation<'_>,
     input: &Map<String, Value>,
@@ -26,7 +26,7 @@ pub fn check(
     if named.is_empty() {
         return Ok(());
     }
-    let text = "what is of the whole project goes into all of its namespaces; \
+    let text = "a secret of the whole project is copied into all of its namespaces; \
                 for one namespace use the type whose name begins with \"namespaced\"";
     Err(ApiError::invalid_field("InvalidOption", "namespaceId", text))
 }
@@ -51,7 +51,7 @@ fn shown(mut secret: Value, project: &str) -> Value {
     secret
 }
 
-/// Takes off what only the view has, and answers which project it named.
+/// Removes what only the view has, and returns the project that it named.
 fn take_project(secret: &mut Value) -> Option<String> {
     match secret.as_object_mut()?.remove(PROJECT_ID)? {
         Value::String(project) if !project.is_empty() => Some(project),
@@ -60,7 +60,7 @@ fn take_project(secret: &mut Value) -> Option<String> {
 }
 
 /// A new Secret of the project, to be put into its namespace.
-fn placed(mut secret: Value, home: &ProjectHome) -> Result<Value, ApiError> {
+fn with_namespace(mut secret: Value, home: &ProjectHome) -> Result<Value, ApiError> {
     let named = take_project(&mut secret);
     if let Some(other) = named.filter(|named| *named != home.project) {
         let text =
@@ -113,7 +113,7 @@ impl Store for ProjectSecrets {
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
         Box::pin(async move {
             let home = ProjectHome::enter(context).await?;
-            let created = self.kube.create(context, placed(object, &home)?).await?;
+            let created = self.kube.create(context, with_namespace(object, &home)?).await?;
             Ok(shown(created, &home.project))
         })
     }
@@ -142,11 +142,11 @@ impl Store for ProjectSecrets {
             Ok(left.map(|secret| shown(secret, &project)))
         })
     }
-    fn followed(&self, _: &Context<'_>) -> Vec<Followed> {
-        let (resource, tells) = (self.resource.clone(), Tells::Object(String::new()));
-        vec![Followed { cluster: None, resource, form: Form::Metadata, tells }]
+    fn watched_resources(&self, _: &Context<'_>) -> Vec<WatchedResource> {
+        let (resource, effect) = (self.resource.clone(), ChangeEffect::Object(String::new()));
+        vec![WatchedResource { cluster: None, resource, detail: WatchDetail::Metadata, effect }]
     }
-    fn homes<'a>(
+    fn home_namespaces<'a>(
         &'a self,
         context: &'a Context<'a>,
     ) -> BoxFuture<'a, Result<Option<HashSet<String>>, ApiError>> {
@@ -164,15 +164,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_new_secret_goes_into_the_namespace_of_the_project_of_the_path_and_of_no_other() {
+    fn a_new_secret_is_created_in_the_namespace_of_the_project_of_the_path_and_of_no_other() {
         let home = ProjectHome { project: "c-1:p-1".to_owned(), namespace: Some("p-1".to_owned()) };
         let secret = json!({"metadata": {"name": "x", "namespace": "p-2"}, "projectId": "c-1:p-1"});
-        let stored = placed(secret, &home).unwrap();
+        let stored = with_namespace(secret, &home).unwrap();
         assert_eq!(stored, json!({"metadata": {"name": "x", "namespace": "p-1"}}));
         let other = json!({"metadata": {"name": "x"}, "projectId": "c-2:p-1"});
-        assert_eq!(placed(other, &home).unwrap_err().code, "InvalidReference");
+        assert_eq!(with_namespace(other, &home).unwrap_err().code, "InvalidReference");
         let early = ProjectHome { namespace: None, ..home };
         let secret = json!({"metadata": {"name": "x"}});
-        assert_eq!(placed(secret, &early).unwrap_err().code, "InvalidState");
+        assert_eq!(with_namespace(secret, &early).unwrap_err().code, "InvalidState");
     }
 }

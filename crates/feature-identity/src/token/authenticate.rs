@@ -49,8 +49,8 @@ fn check<'a>(token: &Token, user: Option<&'a User>, now_millis: i64) -> Result<&
     user.filter(holds).ok_or(Refused::NoUser)
 }
 
-/// Whether the token is this user's, and not that of an earlier one with the same id: it refers to the user by uid, or
-/// was not there before the user.
+/// Whether the token is this user's, and not that of an earlier one with the same id: it refers to
+/// the user by uid, or was not there before the user.
 fn is_of(token: &Token, user: &User) -> bool {
     let mut owners = token.metadata.owner_references.iter().flatten();
     match owners.find(|owner| owner.kind == "User") {

@@ -2,6 +2,7 @@
 
 use api_management::{Token, ids, keys, token as kinds};
 use controller::{Attempt, ReconcileError, ensure};
+use feature_kit::ownership::owner_reference;
 use identity::{TokenKey, generate_key, hash_key, random_text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ListParams, PostParams};
@@ -119,8 +120,8 @@ impl Directory {
         Ok(Issued { token, key })
     }
 
-    /// Ends a user's tokens, all but `except`: those of logins, and with `all` also those for the API and kubeconfigs.
-    /// What rests on them ends at once.
+    /// Ends a user's tokens, all but `except`: those of logins, and with `all` also those for the
+    /// API and kubeconfigs. What rests on them ends at once.
     ///
     /// # Errors
     /// The API refused; some may have ended. Calling it again is harmless.

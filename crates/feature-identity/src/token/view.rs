@@ -18,7 +18,7 @@ use identity::browser::logout_cookies;
 use jiff::Timestamp;
 use rest_view::store::{DeleteOptions, call};
 use rest_view::{
-    Action, ActionAnswer, ActionHandler, ActionRequest, ApiError, Caller, Context, Descriptor,
+    Action, ActionHandler, ActionRequest, ActionResponse, ApiError, Caller, Context, Descriptor,
     Field, FieldType, Key, KubeResource, ListScope, Methods, Presentation, Resource, Store,
     StructType,
 };
@@ -27,8 +27,8 @@ use serde_json::{Value, json};
 use crate::directory::Directory;
 use crate::token::issue::{Issued, TokenRequest};
 
-/// How long an answer waits until lists show what it says. They come from a watch, which is behind by
-/// milliseconds.
+/// How long an answer waits until lists show what it says. They come from a watch, which is behind
+/// by milliseconds.
 const KNOWN_TIME_MAX: Duration = Duration::from_secs(2);
 
 pub fn view(directory: &Arc<Directory>) -> Descriptor {
@@ -267,7 +267,7 @@ impl Store for Tokens {
     ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
         Box::pin(async move { self.end(context.caller, &key.name).await.map(|()| None) })
     }
-    fn watched(&self) -> Option<&KubeResource> {
+    fn indexed_resource(&self) -> Option<&KubeResource> {
         Some(&self.resource)
     }
 }
@@ -279,7 +279,7 @@ impl ActionHandler for Logout {
     fn run<'a>(
         &'a self,
         request: ActionRequest<'a>,
-    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
         Box::pin(async move {
             let caller = request.context.caller;
             if let Some(token) = &caller.token_id {
@@ -292,7 +292,7 @@ impl ActionHandler for Logout {
             for cookie in logout_cookies() {
                 response.headers_mut().append(header::SET_COOKIE, cookie);
             }
-            Ok(ActionAnswer::Raw(response))
+            Ok(ActionResponse::Raw(response))
         })
     }
 }

@@ -9,7 +9,7 @@ use feature_kit::view::resource_of;
 use futures::future::BoxFuture;
 use identity::Secret;
 use rest_view::store::{call, may};
-use rest_view::{ActionAnswer, ActionHandler, ActionRequest, ApiError, Caller, Context, Key};
+use rest_view::{ActionHandler, ActionRequest, ActionResponse, ApiError, Caller, Context, Key};
 use serde_json::{Map, Value};
 
 use crate::directory::Directory;
@@ -28,7 +28,7 @@ impl ActionHandler for SetPassword {
     fn run<'a>(
         &'a self,
         request: ActionRequest<'a>,
-    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
         Box::pin(async move {
             let user = request.object.ok_or_else(ApiError::no_such_id)?;
             let name = user["metadata"]["name"].as_str().unwrap_or_default();
@@ -46,7 +46,7 @@ impl ActionHandler for SetPassword {
             end_first_login(request.context).await;
             // The administrator's own login goes on when it is their own password.
             let fields = self.0.end_logins(name, &request).await?;
-            Ok(ActionAnswer::ObjectWith(user.clone(), fields))
+            Ok(ActionResponse::ObjectWith(user.clone(), fields))
         })
     }
 }
@@ -58,7 +58,7 @@ impl ActionHandler for ChangePassword {
     fn run<'a>(
         &'a self,
         request: ActionRequest<'a>,
-    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
         Box::pin(async move {
             let current = secret(&request.input, "currentPassword");
             let new = secret(&request.input, "newPassword");
@@ -68,14 +68,14 @@ impl ActionHandler for ChangePassword {
             changed.map_err(|error| refusal(&error))?;
             end_first_login(request.context).await;
             let fields = self.0.end_logins(user, &request).await?;
-            Ok(ActionAnswer::value(CHANGED, fields))
+            Ok(ActionResponse::value(CHANGED, fields))
         })
     }
 }
 
 impl Directory {
-    /// Ends what an earlier password gave: the user's logins but the present one, and all their tokens when that is requested
-    /// for. Gives back what is said about it.
+    /// Ends what an earlier password gave: the user's logins but the present one, and all their
+    /// tokens when that is requested for. Gives back what is said about it.
     async fn end_logins(
         &self,
         user: &str,

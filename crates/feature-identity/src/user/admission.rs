@@ -1,12 +1,12 @@
 //! Login names are unique, and nobody deletes or disables themselves.
 //!
-//! That a login name is free says its claim in the storage ([`feature_kit::unique`]); a watch may not have brought
-//! yet who has just got it.
+//! That a login name is free says its claim in the storage ([`feature_kit::unique`]); a watch may
+//! not have brought yet who has just got it.
 
 use api_management::User;
 use api_meta::status::Status;
 use feature_kit::unique::{Claims, UniqueName};
-use feature_kit::{Admit, Operation, Review};
+use feature_kit::{Admit, Review, ReviewOperation};
 use futures::future::BoxFuture;
 
 /// No two users log in with the same name.
@@ -33,11 +33,11 @@ impl UserRules {
         let refused = |message: &str| {
             Err(Status::forbidden(api_management::GROUP, "users", review.name, message))
         };
-        if own && review.operation == Operation::Delete {
+        if own && review.operation == ReviewOperation::Delete {
             return refused("you cannot delete yourself");
         }
         let disables = review.object.is_some_and(|object| object["enabled"] == false);
-        if own && review.operation == Operation::Update && disables {
+        if own && review.operation == ReviewOperation::Update && disables {
             return refused("you cannot disable yourself");
         }
         self.login_names.admit(review).await

@@ -1,8 +1,8 @@
 //! The first administrator: made once, at the first start.
 //!
-//! Steps: user, rights, password, then a marker. Each is idempotent and the marker comes last, after
-//! the password was shown, so a start that was cut short is made up for by the next one: it sets
-//! another password and shows that.
+//! Steps: user, rights, password, then a marker. Each is idempotent and the marker comes last,
+//! after the password was shown, so a start that was cut short is made up for by the next one: it
+//! sets another password and shows that.
 
 use api_management::{User, ids, keys};
 use controller::{Attempt, ReconcileError, ensure};
@@ -29,8 +29,8 @@ pub struct Bootstrap {
     pub generated: Option<Secret>,
 }
 
-/// Makes the first administrator unless that was done before. The kinds and namespaces must be there;
-/// `client` may do everything. A `password` that is given later does not change that of an
+/// Makes the first administrator unless that was done before. The kinds and namespaces must be
+/// there; `client` may do everything. A `password` that is given later does not change that of an
 /// administrator who exists.
 ///
 /// # Errors

@@ -8,7 +8,7 @@ use api_management::{User, keys};
 use controller::{Attempt, ensure};
 use identity::Secret as Hidden;
 use identity::password::{Lane, PasswordError, password_problem};
-use identity::throttle::{Key, Refusal};
+use identity::throttle::{Refusal, ThrottleKey};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client};
@@ -19,7 +19,8 @@ use crate::login::{BUSY_RETRY_SECONDS, seconds};
 
 /// Key of the hash in the Secret.
 const HASH_KEY: &str = "hash";
-/// Field of a user: whether clients require a new password. Users set it; a changed password clears it.
+/// Field of a user: whether clients require a new password. Users set it; a changed password clears
+/// it.
 pub(crate) const MUST_CHANGE: &str = "mustChangePassword";
 /// Shortest password when the setting cannot be read.
 const LENGTH_MIN: usize = 12;
@@ -114,7 +115,8 @@ impl Directory {
         store(&self.client, &user, hash).await.map_err(|error| failed(error.chain()))
     }
 
-    /// Changes one's own password, for who knows the current one. Clears `mustChangePassword`, as Rancher does.
+    /// Changes one's own password, for who knows the current one. Clears `mustChangePassword`, as
+    /// Rancher does.
     ///
     /// # Errors
     /// As [`Self::set_password`], or the current password is wrong, which is not tried for ever.
@@ -124,15 +126,15 @@ impl Directory {
         current: Hidden,
         new: Hidden,
     ) -> Result<(), SetPasswordError> {
-        let key = Key::new("change password", &[user.as_bytes()]);
+        let key = ThrottleKey::new("change password", &[user.as_bytes()]);
         let mut attempt = self.changes.attempt(key).await.map_err(|refusal| match refusal {
             Refusal::Slowed(wait) => SetPasswordError::Slowed(seconds(wait)),
             Refusal::Busy => SetPasswordError::Busy,
         })?;
-        let place = self.passwords.place(Lane::Known).await?;
+        let slot = self.passwords.acquire_slot(Lane::Known).await?;
         let stored = self.stored_hash(user).await.map_err(SetPasswordError::Failed)?;
         attempt.begin();
-        if !place.verify(stored, current).await? {
+        if !slot.verify(stored, current).await? {
             return Err(SetPasswordError::WrongCurrent);
         }
         attempt.succeed();

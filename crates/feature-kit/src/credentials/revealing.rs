@@ -1,5 +1,5 @@
-//! Credentials in the REST view: whoever may update an object reads them back, but for passwords. For others
-//! the fields are not there.
+//! Credentials in the REST view: users who may update an object can read them back, except
+//! passwords. For other users the fields are absent.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
@@ -12,9 +12,9 @@ use serde_json::Value;
 
 use super::CredentialStore;
 
-/// The type with a store that reveals, if its objects can have credentials.
+/// The type with a store that reveals credentials, if its objects can have any.
 pub fn descriptor(mut found: Descriptor, store: &Arc<CredentialStore>) -> Descriptor {
-    let resource = found.store.watched().cloned();
+    let resource = found.store.indexed_resource().cloned();
     let resource = resource.or_else(|| {
         let table = api_management::types::table(&found.id)?;
         crate::table::resource_of(&table)
@@ -33,10 +33,10 @@ struct Revealing {
     resource: KubeResource,
 }
 
-/// Whose objects the caller may update, as far as it was looked up.
+/// The rights of the caller that were queried so far.
 #[derive(Default)]
 struct Rights {
-    /// All objects of the namespace.
+    /// By namespace, whether the caller may update all its objects.
     by_namespace: HashMap<String, bool>,
 }
 
@@ -112,13 +112,13 @@ impl Store for Revealing {
     fn is_listed(&self, stored: &Value) -> bool {
         self.inner.is_listed(stored)
     }
-    fn traces(&self, key: &Key) -> Value {
-        self.inner.traces(key)
+    fn object_from_key(&self, key: &Key) -> Value {
+        self.inner.object_from_key(key)
     }
-    fn homes<'a>(
+    fn home_namespaces<'a>(
         &'a self,
         context: &'a Context<'a>,
     ) -> BoxFuture<'a, Result<Option<HashSet<String>>, ApiError>> {
-        self.inner.homes(context)
+        self.inner.home_namespaces(context)
     }
 }

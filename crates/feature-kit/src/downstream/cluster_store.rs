@@ -3,11 +3,11 @@
 use futures::future::BoxFuture;
 use rest_view::store::DeleteOptions;
 use rest_view::{
-    ApiError, Context, Followed, Key, KubeResource, KubeStore, ListScope, MayChange, Store,
+    ApiError, Context, Key, KubeResource, KubeStore, ListScope, MayChange, Store, WatchedResource,
 };
 use serde_json::Value;
 
-use super::{Location, answered, followed, may_change};
+use super::{Location, may_change, watched_resources, with_cluster_timeout};
 
 /// See the module.
 #[derive(Clone, Debug)]
@@ -16,6 +16,7 @@ pub struct ClusterStore {
 }
 
 impl ClusterStore {
+    /// A store of the resource in the cluster of each request.
     pub fn new(resource: KubeResource) -> Self {
         Self { kube: KubeStore::new(resource) }
     }
@@ -27,10 +28,10 @@ impl Store for ClusterStore {
         context: &'a Context<'a>,
         scope: &'a ListScope,
     ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
-        Box::pin(answered(async move {
+        Box::pin(with_cluster_timeout(async move {
             let client = Location::enter(context).await?.client(context);
             match self.kube.list(&context.through(&client), scope).await {
-                // The cluster is there, and has no such kind.
+                // The cluster exists and does not serve the kind.
                 Err(error) if error.is_not_found() => Ok(Vec::new()),
                 other => other,
             }
@@ -41,7 +42,7 @@ impl Store for ClusterStore {
         context: &'a Context<'a>,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        Box::pin(answered(async move {
+        Box::pin(with_cluster_timeout(async move {
             let client = Location::enter(context).await?.client(context);
             self.kube.get(&context.through(&client), key).await
         }))
@@ -51,7 +52,7 @@ impl Store for ClusterStore {
         context: &'a Context<'a>,
         object: Value,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        Box::pin(answered(async move {
+        Box::pin(with_cluster_timeout(async move {
             let client = Location::enter(context).await?.client(context);
             self.kube.create(&context.through(&client), object).await
         }))
@@ -62,7 +63,7 @@ impl Store for ClusterStore {
         key: &'a Key,
         object: Value,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        Box::pin(answered(async move {
+        Box::pin(with_cluster_timeout(async move {
             let client = Location::enter(context).await?.client(context);
             self.kube.replace(&context.through(&client), key, object).await
         }))
@@ -73,7 +74,7 @@ impl Store for ClusterStore {
         key: &'a Key,
         options: &'a DeleteOptions,
     ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
-        Box::pin(answered(async move {
+        Box::pin(with_cluster_timeout(async move {
             let client = Location::enter(context).await?.client(context);
             self.kube.delete(&context.through(&client), key, options).await
         }))
@@ -85,7 +86,7 @@ impl Store for ClusterStore {
     ) -> BoxFuture<'a, Result<Vec<MayChange>, ApiError>> {
         Box::pin(may_change(&self.kube, context, keys))
     }
-    fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
-        followed(context, self.kube.resource())
+    fn watched_resources(&self, context: &Context<'_>) -> Vec<WatchedResource> {
+        watched_resources(context, self.kube.resource())
     }
 }

@@ -1,7 +1,7 @@
 //! Objects of a Kubernetes resource in the namespaces of the project that the path is inside of.
 //!
-//! A namespace counts when the caller may see it and its annotation names the project. What is in
-//! others does not exist here, and nothing is put there.
+//! A namespace counts when the caller may see it and its annotation names the project. Objects in
+//! other namespaces do not exist here, and none can be created there.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -11,17 +11,19 @@ use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt};
 use rest_view::store::DeleteOptions;
 use rest_view::{
-    ApiError, Context, Followed, Key, KubeResource, KubeStore, ListScope, MayChange, Store, Tells,
+    ApiError, ChangeEffect, Context, Key, KubeResource, KubeStore, ListScope, MayChange, Store,
+    WatchedResource,
 };
 use serde_json::Value;
 
-use super::{Location, answered, followed, may_change};
+use super::{Location, may_change, watched_resources, with_cluster_timeout};
 
-/// Field of the object that says, while it is in the view, which project it is in. Never stored.
+/// Field that holds the project of an object while it is in the view. Never stored.
 pub const PROJECT_ID: &str = "projectId";
-/// A project with more namespaces is read by one list over the whole cluster, if the caller may.
+/// A project with more namespaces is read by one list over the whole cluster, if the caller may do
+/// that.
 pub const NAMESPACES_ONE_BY_ONE_MAX: usize = 16;
-/// Namespaces that are listed at once.
+/// Namespaces that are listed concurrently.
 pub const NAMESPACES_AT_ONCE: usize = 8;
 
 /// See the module.
@@ -31,7 +33,7 @@ pub struct ProjectStore {
     namespaces: KubeStore,
 }
 
-/// A request that has found its cluster and project.
+/// The project of a request, and a client of its cluster.
 struct Entered {
     project: String,
     client: kube::Client,
@@ -53,12 +55,14 @@ impl Entered {
 }
 
 impl ProjectStore {
+    /// A store of the resource in the project of each request.
     pub fn new(resource: KubeResource) -> Self {
         let namespaces = KubeResource::new("", "v1", "namespaces", "Namespace", false);
         Self { kube: KubeStore::new(resource), namespaces: KubeStore::new(namespaces) }
     }
 
-    /// The namespaces of the project, or of them the one that is asked for. `context` is the cluster's.
+    /// The namespaces of the project, or only the requested one of them. `context` uses the client
+    /// of the cluster.
     async fn namespaces(
         &self,
         context: &Context<'_>,
@@ -108,7 +112,7 @@ impl ProjectStore {
         context: &Context<'_>,
         namespaces: BTreeSet<String>,
     ) -> Result<Vec<Value>, ApiError> {
-        if namespaces.len() > NAMESPACES_ONE_BY_ONE_MAX && self.kube.sees_all(context).await? {
+        if namespaces.len() > NAMESPACES_ONE_BY_ONE_MAX && self.kube.can_see_all(context).await? {
             let mut objects = self.kube.list(context, &ListScope::default()).await?;
             objects.retain(|object| namespaces.contains(&Key::of(object).namespace));
             return Ok(objects);
@@ -138,7 +142,7 @@ impl Store for ProjectStore {
         context: &'a Context<'a>,
         scope: &'a ListScope,
     ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
-        Box::pin(answered(async move {
+        Box::pin(with_cluster_timeout(async move {
             let entered = Entered::by(context).await?;
             let context = context.through(&entered.client);
             let namespaces = self.namespaces(&context, &entered, scope).await?;
@@ -151,7 +155,7 @@ impl Store for ProjectStore {
         context: &'a Context<'a>,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        Box::pin(answered(async move {
+        Box::pin(with_cluster_timeout(async move {
             let entered = Entered::by(context).await?;
             let context = context.through(&entered.client);
             self.require(&context, &entered, key).await?;
@@ -163,7 +167,7 @@ impl Store for ProjectStore {
         context: &'a Context<'a>,
         object: Value,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        Box::pin(answered(async move {
+        Box::pin(with_cluster_timeout(async move {
             let entered = Entered::by(context).await?;
             let context = context.through(&entered.client);
             let namespace = Key::of(&object).namespace;
@@ -184,7 +188,7 @@ impl Store for ProjectStore {
         key: &'a Key,
         object: Value,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        Box::pin(answered(async move {
+        Box::pin(with_cluster_timeout(async move {
             let entered = Entered::by(context).await?;
             let context = context.through(&entered.client);
             self.require(&context, &entered, key).await?;
@@ -198,7 +202,7 @@ impl Store for ProjectStore {
         key: &'a Key,
         options: &'a DeleteOptions,
     ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
-        Box::pin(answered(async move {
+        Box::pin(with_cluster_timeout(async move {
             let entered = Entered::by(context).await?;
             let context = context.through(&entered.client);
             self.require(&context, &entered, key).await?;
@@ -213,24 +217,25 @@ impl Store for ProjectStore {
     ) -> BoxFuture<'a, Result<Vec<MayChange>, ApiError>> {
         Box::pin(may_change(&self.kube, context, keys))
     }
-    fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
-        // Which namespaces the project has, they say themselves.
-        let mut namespaces = followed(context, self.namespaces.resource());
+    fn watched_resources(&self, context: &Context<'_>) -> Vec<WatchedResource> {
+        // The namespaces themselves say which project they belong to.
+        let mut namespaces = watched_resources(context, self.namespaces.resource());
         for one in &mut namespaces {
-            one.tells = Tells::Sight;
+            one.effect = ChangeEffect::Visibility;
         }
-        let own = followed(context, self.kube.resource()).pop();
+        let own = watched_resources(context, self.kube.resource()).pop();
         namespaces.into_iter().chain(own).collect()
     }
-    fn homes<'a>(
+    fn home_namespaces<'a>(
         &'a self,
         context: &'a Context<'a>,
     ) -> BoxFuture<'a, Result<Option<HashSet<String>>, ApiError>> {
-        Box::pin(answered(async move {
+        Box::pin(with_cluster_timeout(async move {
             let entered = Entered::by(context).await?;
             let context = context.through(&entered.client);
-            let homes = self.namespaces(&context, &entered, &ListScope::default()).await?;
-            Ok(Some(homes.into_iter().collect()))
+            let home_namespaces =
+                self.namespaces(&context, &entered, &ListScope::default()).await?;
+            Ok(Some(home_namespaces.into_iter().collect()))
         }))
     }
 }

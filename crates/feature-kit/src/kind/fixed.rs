@@ -8,20 +8,20 @@ const FILLED: &str = "field is immutable: only the server fills in what was left
                       create another";
 
 /// A refusal for each field that had a value and has another one, or none.
-pub fn changed(fixed: &[String], object: &Value, old: &Value) -> Vec<Cause> {
+pub fn refuse_changed(fixed: &[String], object: &Value, old: &Value) -> Vec<Cause> {
     let with_value = fixed.iter().filter(|field| !is_empty(&old[field.as_str()]));
     differing(with_value, object, old, CHANGED)
 }
 
 /// A refusal for each field that had no value and has one.
-pub fn filled(fixed: &[String], object: &Value, old: &Value) -> Vec<Cause> {
+pub fn refuse_filled(fixed: &[String], object: &Value, old: &Value) -> Vec<Cause> {
     let without = fixed.iter().filter(|field| is_empty(&old[field.as_str()]));
     let given = without.filter(|field| !is_empty(&object[field.as_str()]));
     differing(given, object, old, FILLED)
 }
 
-/// Those that have no value yet.
-pub fn open<'a>(fixed: &'a [String], old: &'a Value) -> impl Iterator<Item = &'a str> {
+/// The fields that have no value yet.
+pub fn open_fields<'a>(fixed: &'a [String], old: &'a Value) -> impl Iterator<Item = &'a str> {
     fixed.iter().map(String::as_str).filter(|field| is_empty(&old[*field]))
 }
 

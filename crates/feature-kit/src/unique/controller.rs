@@ -1,7 +1,9 @@
-//! Keeps true: every unique name has a claim by the object that has it, and no claim outlives its name.
+//! Maintains: every unique name has a claim by the object that has it, and no claim outlives its
+//! name.
 //!
-//! Watches the objects, and lists the claims now and then; the key is the name. Objects of versions without claims get theirs; of
-//! several with one name the oldest gets it. Owns no condition.
+//! Watches the objects, and lists the claims periodically; the key is the name. Objects from
+//! versions without claims get a claim; if several have one name, the oldest gets it. Owns no
+//! condition.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,23 +17,23 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use kube::api::{DeleteParams, ListParams, PostParams, Preconditions};
 use kube::{Client, ResourceExt};
 
-use super::{Claim, Claims, LABEL, Named, PENDING_TIME_MAX, UniqueName, is_code, now};
+use super::{Claim, Claims, LABEL, PENDING_TIME_MAX, UniqueName, UniquelyNamed, is_code, now};
 use crate::{ManagementContext, ManagementSpec};
 
-/// Until the watch has brought what was just read.
+/// Delay until the watch has delivered what was just read.
 const BEHIND_DELAY: Duration = Duration::from_millis(200);
 
-/// The controller of one sort of names.
-pub fn spec<K: Named>(unique: UniqueName<K>) -> ManagementSpec
+/// The controller of one kind of names.
+pub fn spec<K: UniquelyNamed>(unique: UniqueName<K>) -> ManagementSpec
 where
-    Whole<K>: Projection<Kept = K>,
+    Whole<K>: Projection<Projected = K>,
 {
     ManagementSpec::new(unique.identity(), move |context, client| run(unique, context, client))
 }
 
-async fn run<K: Named>(unique: UniqueName<K>, context: ManagementContext, client: Client)
+async fn run<K: UniquelyNamed>(unique: UniqueName<K>, context: ManagementContext, client: Client)
 where
-    Whole<K>: Projection<Kept = K>,
+    Whole<K>: Projection<Projected = K>,
 {
     let scope = &context.scope;
     let objects = scope.reflectors.get::<Whole<K>>();
@@ -59,8 +61,8 @@ where
     }
 }
 
-/// Claims that no object ever had bring no event: their writes were refused or cut short.
-async fn check_claims<K: Named>(claims: &Claims<K>, queue: &Queue) {
+/// Claims without an object cause no event: their writes were refused or interrupted.
+async fn check_claims<K: UniquelyNamed>(claims: &Claims<K>, queue: &Queue) {
     loop {
         let selected = ListParams::default().labels(&format!("{LABEL}={}", claims.unique.what));
         match claims.claims.list(&selected).await {
@@ -77,22 +79,22 @@ async fn check_claims<K: Named>(claims: &Claims<K>, queue: &Queue) {
     }
 }
 
-struct Names<K: Named>
+struct Names<K: UniquelyNamed>
 where
-    Whole<K>: Projection<Kept = K>,
+    Whole<K>: Projection<Projected = K>,
 {
     claims: Claims<K>,
     objects: Arc<Reflector<Whole<K>>>,
 }
 
-impl<K: Named> Names<K>
+impl<K: UniquelyNamed> Names<K>
 where
-    Whole<K>: Projection<Kept = K>,
+    Whole<K>: Projection<Projected = K>,
 {
-    async fn keep(&self, name: &str) -> Result<Outcome, ReconcileError> {
+    async fn reconcile_claim(&self, name: &str) -> Result<Outcome, ReconcileError> {
         let Claims { unique, claims, .. } = &self.claims;
         let claim_name = super::claim_name(unique.what, name);
-        let attempt = || format!("keep the claim to {} \"{name}\"", unique.what);
+        let attempt = || format!("reconcile the claim to {} \"{name}\"", unique.what);
         let Some(found) = claims.get_opt(&claim_name).await.attempt(attempt)? else {
             return self.claim_for_oldest(name).await;
         };
@@ -104,7 +106,7 @@ where
             let mut confirmed = Claim { confirmed: true, ..claim }.to_config_map(unique.what);
             confirmed.metadata.resource_version = found.metadata.resource_version;
             let replaced = claims.replace(&claim_name, &PostParams::default(), &confirmed).await;
-            return settled(replaced.map(drop)).attempt(attempt);
+            return write_outcome(replaced.map(drop)).attempt(attempt);
         }
         if let Some(rest) = claim.pending_for(now()) {
             return Ok(Outcome::RequeueAfter(rest));
@@ -113,7 +115,7 @@ where
             Preconditions { uid: found.uid(), resource_version: found.resource_version() };
         let options =
             DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
-        settled(claims.delete(&claim_name, &options).await.map(drop)).attempt(attempt)?;
+        write_outcome(claims.delete(&claim_name, &options).await.map(drop)).attempt(attempt)?;
         // Another object may have the name.
         Ok(Outcome::RequeueAfter(BEHIND_DELAY))
     }
@@ -136,12 +138,12 @@ where
         let claim = Claim { name: name.to_owned(), holder, claimed_at: now(), confirmed: true };
         let claim = claim.to_config_map(self.claims.unique.what);
         let created = self.claims.claims.create(&PostParams::default(), &claim).await;
-        settled(created.map(drop)).attempt(attempt)
+        write_outcome(created.map(drop)).attempt(attempt)
     }
 }
 
-/// Somebody else's write in between brings its own event.
-fn settled(written: Result<(), kube::Error>) -> Result<Outcome, kube::Error> {
+/// A concurrent write causes an event of its own.
+fn write_outcome(written: Result<(), kube::Error>) -> Result<Outcome, kube::Error> {
     match written {
         Err(error) if is_code(&error, 409) || is_code(&error, 404) => {
             Ok(Outcome::RequeueAfter(BEHIND_DELAY))
@@ -150,14 +152,14 @@ fn settled(written: Result<(), kube::Error>) -> Result<Outcome, kube::Error> {
     }
 }
 
-impl<K: Named> Reconcile for Names<K>
+impl<K: UniquelyNamed> Reconcile for Names<K>
 where
-    Whole<K>: Projection<Kept = K>,
+    Whole<K>: Projection<Projected = K>,
 {
     fn name(&self) -> &'static str {
         self.claims.unique.controller
     }
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
-        Box::pin(self.keep(&key.name))
+        Box::pin(self.reconcile_claim(&key.name))
     }
 }

@@ -1,5 +1,5 @@
-//! A new object of a kind that gets a namespace of its own is answered once that is there, so that what
-//! belongs into it can be made at once.
+//! Delays the reply to a create of a kind with a namespace of its own until that namespace exists,
+//! so that clients can create objects in it at once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,20 +13,20 @@ use serde_json::Value;
 
 use crate::context::ManagementContext;
 
-/// Longest wait. Then the object is answered all the same: its condition says what is missing.
+/// Longest wait. Then the object is returned nevertheless: its condition shows what is missing.
 const NAMESPACE_TIME_MAX: Duration = Duration::from_secs(5);
 
 struct WithNamespace<P: Projection> {
     inner: Arc<dyn Store>,
     objects: Arc<Reflector<P>>,
-    conditions: fn(&P::Kept) -> &[Condition],
+    conditions: fn(&P::Projected) -> &[Condition],
 }
 
-/// Lets creates of the type wait until the `conditions` of the new object say that it has its namespace.
+/// Lets creates of the type wait until the `conditions` of the new object report its namespace.
 pub fn with_namespace<P: Projection>(
     descriptor: Descriptor,
     context: &ManagementContext,
-    conditions: fn(&P::Kept) -> &[Condition],
+    conditions: fn(&P::Projected) -> &[Condition],
 ) -> Descriptor {
     let inner = descriptor.store.clone();
     let objects = context.scope.reflectors.get::<P>();

@@ -1,9 +1,10 @@
-//! The System project of a cluster cannot be deleted by people: it holds what the cluster needs to run.
+//! The System project of a cluster cannot be deleted by people: it holds what the cluster needs to
+//! run.
 
 use api_management::keys;
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
-use feature_kit::{Admit, Operation, Review};
+use feature_kit::{Admit, Review, ReviewOperation};
 use futures::future::BoxFuture;
 
 /// See the module.
@@ -12,7 +13,7 @@ pub struct ProjectRules;
 fn check(review: &Review<'_>) -> Result<(), Status> {
     let system = review.old.is_some_and(|old| old.label(keys::SYSTEM_PROJECT) == Some("true"));
     let by_a_person = !review.user.starts_with("system:");
-    if review.operation != Operation::Delete || !system || !by_a_person {
+    if review.operation != ReviewOperation::Delete || !system || !by_a_person {
         return Ok(());
     }
     Err(Status::not_allowed_because("System Project cannot be deleted"))

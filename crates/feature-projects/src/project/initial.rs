@@ -1,4 +1,5 @@
-//! The projects that every cluster begins with, and the namespaces that belong to them from the start. Pure.
+//! The projects that every cluster begins with, and the namespaces that belong to them from the
+//! start. Pure.
 
 use api_management::{Cluster, Project, ids, keys, project};
 use kube::ResourceExt;
@@ -13,8 +14,8 @@ pub enum Initial {
 impl Initial {
     pub const ALL: [Self; 2] = [Self::Default, Self::System];
 
-    /// The project of a namespace that nobody has assigned yet. `system_namespaces`: the value of the setting
-    /// `system-namespaces`, names with commas between them.
+    /// The project of a namespace that nobody has assigned yet. `system_namespaces`: the value of
+    /// the setting `system-namespaces`, names with commas between them.
     pub fn of_namespace(namespace: &str, system_namespaces: &str) -> Option<Self> {
         if namespace == "default" {
             return Some(Self::Default);
@@ -38,8 +39,8 @@ impl Initial {
         }
     }
 
-    /// Its name in a cluster. Made of the cluster's uid: a second attempt finds the first one's project, and no label
-    /// makes another project this one.
+    /// Its name in a cluster. Made of the cluster's uid: a second attempt finds the first one's
+    /// project, and no label makes another project this one.
     pub fn project_name(self, cluster: &Cluster) -> String {
         let offset = match self {
             Self::Default => 0,

@@ -1,7 +1,7 @@
 //! Keeps true: every cluster got its projects Default and System, once.
 //!
-//! Owns the cluster's conditions DefaultProjectCreated and SystemProjectCreated. Once they are true it
-//! never makes the projects again: who deletes Default means it. Watches clusters (own key) and
+//! Owns the cluster's conditions DefaultProjectCreated and SystemProjectCreated. Once they are true
+//! it never makes the projects again: who deletes Default means it. Watches clusters (own key) and
 //! namespaces (a namespace maps to the cluster of the same name).
 
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use std::sync::Arc;
 use api_management::{Cluster, Project, condition};
 use controller::{
     ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
-    Runner, StatusPatch, Target, Whole, ensure,
+    Runner, StatusPatch, StatusTarget, Whole, ensure,
 };
-use feature_kit::ownership::owner_reference;
 use feature_kit::ownership::is_namespace_of;
+use feature_kit::ownership::owner_reference;
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
@@ -99,7 +99,7 @@ impl InitialProjects {
             ensure::created(&api, &project).await?;
             patch = patch.condition(owned, ConditionState::yes());
         }
-        patch.write(&self.client, &Target::of::<Cluster>("", &key.name)).await?;
+        patch.write(&self.client, &StatusTarget::of::<Cluster>("", &key.name)).await?;
         Ok(Outcome::Done)
     }
 }

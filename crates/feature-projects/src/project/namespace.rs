@@ -1,8 +1,8 @@
-//! Keeps true: every project has a namespace of its own name in the management API, where what belongs to
-//! the project lies, and the namespace goes when the project has gone.
+//! Keeps true: every project has a namespace of its own name in the management API, where what
+//! belongs to the project lies, and the namespace goes when the project has gone.
 //!
-//! Owns the project's condition BackingNamespaceCreated. Watches projects (own key) and namespaces (one
-//! says in annotations which project's it is, and a namespace that does not is left alone).
+//! Owns the project's condition BackingNamespaceCreated. Watches projects (own key) and namespaces
+//! (one says in annotations which project's it is, and a namespace that does not is left alone).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use std::time::Duration;
 use api_management::{Project, keys};
 use controller::{
     ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
-    Runner, StatusPatch, Target, Whole, ensure,
+    Runner, StatusPatch, StatusTarget, Whole, ensure,
 };
 use feature_kit::ownership::is_namespace_of_project;
 use feature_kit::rbac::{ours, rule};
@@ -129,7 +129,7 @@ impl Backing {
             }
             Some(found) => name_taken(&key.name, project_of(&found)),
         };
-        let target = Target::of::<Project>(&key.namespace, &key.name);
+        let target = StatusTarget::of::<Project>(&key.namespace, &key.name);
         StatusPatch::new().condition(NAMESPACE, state).write(&self.client, &target).await?;
         Ok(Outcome::Done)
     }

@@ -1,9 +1,10 @@
 //! Which project each namespace of a cluster is in.
 //!
-//! A [`NamespaceAssignment`](api_management::NamespaceAssignment) per namespace says it; the annotation and the label
-//! of the namespace downstream follow. [`check`] lets a write through Drover change them if the writer may, and notes
-//! the change; [`controller`] makes it hold once it is seen, and puts back every other; [`step`] decides. [`members`] says to
-//! others what holds. What existed before there were assignments [`migration`] records, once per cluster.
+//! A [`NamespaceAssignment`](api_management::NamespaceAssignment) per namespace says it; the
+//! annotation and the label of the namespace downstream follow. [`check`] lets a write through
+//! Drover change them if the writer may, and notes the change; [`controller`] makes it hold once it
+//! is seen, and puts back every other; [`step`] decides. [`members`] says to others what holds.
+//! What existed before there were assignments [`migration`] records, once per cluster.
 
 pub mod check;
 pub mod controller;

@@ -1,12 +1,13 @@
-//! Keeps true: every Secret of a project is, as a copy, in each namespace of the project in its cluster, and
-//! no other copy is there.
+//! Keeps true: every Secret of a project is, as a copy, in each namespace of the project in its
+//! cluster, and no other copy is there.
 //!
-//! Originals are the Secrets in the project's namespace of the management API that `/v3` made, but for tokens
-//! of service accounts. Runs once per connected cluster, so nothing is tried while one is away and all of it is
-//! compared when it is back. Watches originals and namespaces here, namespaces and copies there; of contents it
-//! keeps digests only. Acts downstream by impersonation of its own identity, with a role that it keeps there.
-//! Copies carry our label and are owned by our namespace, so removal of the cluster takes them along; a
-//! Secret without our mark stays as it is.
+//! Originals are the Secrets in the project's namespace of the management API that `/v3` made, but
+//! for tokens of service accounts. Runs once per connected cluster, so nothing is tried while one
+//! is away and all of it is compared when it is back. Watches originals and namespaces here,
+//! namespaces and copies there; of contents it keeps digests only. Acts downstream by impersonation
+//! of its own identity, with a role that it keeps there. Copies carry our label and are owned by
+//! our namespace, so removal of the cluster takes them along; a Secret without our mark stays as it
+//! is.
 //!
 //! Owns the project's condition SecretsCopied.
 
@@ -21,8 +22,8 @@ use api_management::{Cluster, NamespaceAssignment, Project, condition, ids, keys
 use controller::error::is_code;
 use controller::{
     Attempt, ConditionState, DownstreamController, DownstreamScope, Key, Limits, Metadata, Outcome,
-    OwnedCondition, Reconcile, ReconcileError, Reflector, Reflectors, Runner, StatusPatch, Target,
-    Whole,
+    OwnedCondition, Reconcile, ReconcileError, Reflector, Reflectors, Runner, StatusPatch,
+    StatusTarget, Whole,
 };
 use feature_kit::ownership::our_namespace;
 use feature_kit::rbac::{ours, rule};
@@ -44,7 +45,8 @@ const ROLE_APPLIED: OwnedCondition = OwnedCondition::of("Cluster", "ProjectSecre
 const COPIED: OwnedCondition = OwnedCondition::of("Project", "SecretsCopied");
 /// A Secret that is in the way is looked at again after this time: others' Secrets are not watched.
 const TAKEN_INTERVAL: Duration = Duration::from_secs(60);
-/// Longest wait until assignments that were just recorded are seen; one that was deleted meanwhile never is.
+/// Longest wait until assignments that were just recorded are seen; one that was deleted meanwhile
+/// never is.
 const RECORDED_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Namespaces of one cluster that are written at once.
 const NAMESPACES_AT_ONCE: usize = 4;
@@ -207,7 +209,8 @@ impl Copier {
         let _ = tokio::time::timeout(RECORDED_WAIT_MAX, here.assignments.wait_for(is_known)).await;
     }
 
-    /// The Secrets that belong into a namespace of the project. `uid`: of the project, empty for any.
+    /// The Secrets that belong into a namespace of the project. `uid`: of the project, empty for
+    /// any.
     fn originals(&self, project: &str, uid: &str) -> Vec<(Key, Arc<Observed>)> {
         let home = self.here.homes.named(project);
         let own = Some((self.cluster.as_str(), project));
@@ -215,7 +218,8 @@ impl Copier {
             let of = home.annotations.as_ref().and_then(|all| all.get(keys::PROJECT_UID));
             keys::project_of(home) == own && of.is_none_or(|of| uid.is_empty() || of == uid)
         };
-        // The namespace of that name may be of a project of another cluster, or of one that had the name before.
+        // The namespace of that name may be of a project of another cluster, or of one that had the
+        // name before.
         if !home.is_some_and(|home| is_own(&home)) {
             return Vec::new();
         }
@@ -378,11 +382,12 @@ impl Copier {
         let state = status::condition(&problems);
         // A project without Secrets need not speak of them.
         let is_said = condition::find(&project.status.conditions, COPIED.condition()).is_some();
-        let is_idle = !is_said && !reported.contains_key(name) && self.originals(name, "").is_empty();
+        let is_idle =
+            !is_said && !reported.contains_key(name) && self.originals(name, "").is_empty();
         if is_idle || reported.get(name) == Some(&state) {
             return Ok(());
         }
-        let target = Target::of::<Project>(&key.namespace, &key.name);
+        let target = StatusTarget::of::<Project>(&key.namespace, &key.name);
         let patch = StatusPatch::new().condition(COPIED, state.clone());
         patch.write(&self.here.client, &target).await?;
         reported.insert(name.to_owned(), state);
@@ -404,7 +409,8 @@ fn taken(key: &Key) -> Problem {
     Problem { reason: TAKEN, message }
 }
 
-/// What people should know: the cluster answered, and not that somebody was faster or that it is unwell.
+/// What people should know: the cluster with_cluster_timeout, and not that somebody was faster or
+/// that it is unwell.
 pub(crate) fn refusal(error: &ReconcileError, name: &str, namespace: &str) -> Option<Problem> {
     let ReconcileError::Api { source, .. } = error else { return None };
     let kube::Error::Api(status) = source.as_ref() else { return None };

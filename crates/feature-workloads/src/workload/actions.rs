@@ -5,11 +5,11 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use http::StatusCode;
 use jiff::Timestamp;
-use rest_view::{Action, ActionAnswer, ActionRequest, ApiError, Key, ListScope, Store};
+use rest_view::{Action, ActionRequest, ActionResponse, ApiError, Key, ListScope, Store};
 use serde_json::Value;
 
 use super::flat::{self, STORED};
-use super::kind::Kind;
+use super::kind::WorkloadKind;
 use super::path::{object, read_keys, write_keys};
 use super::store::store_key;
 use super::types::Types;
@@ -21,17 +21,23 @@ const REVISION: &str = "deployment.kubernetes.io/revision";
 /// Attempts of an update that meets concurrent writes.
 const ATTEMPTS_MAX: usize = 5;
 
-/// The actions of a type that shows these kinds. `replica_sets`: where revisions of Deployments are.
-pub fn of_type(kinds: &[Kind], types: &Arc<Types>, replica_sets: &Arc<dyn Store>) -> Vec<Action> {
+/// The actions of a type that shows these kinds. `replica_sets`: where revisions of Deployments
+/// are.
+pub fn of_type(
+    kinds: &[WorkloadKind],
+    types: &Arc<Types>,
+    replica_sets: &Arc<dyn Store>,
+) -> Vec<Action> {
     let mut actions = Vec::new();
     if kinds.iter().any(|kind| is_redeployable(*kind)) {
-        let can = |flat: &Value| Kind::of_object(flat).is_some_and(is_redeployable);
+        let can = |flat: &Value| WorkloadKind::of_object(flat).is_some_and(is_redeployable);
         actions.push(Action::new("redeploy", redeploy).available_when(move |flat, _| can(flat)));
     }
-    if !kinds.contains(&Kind::Deployment) {
+    if !kinds.contains(&WorkloadKind::Deployment) {
         return actions;
     }
-    let is_deployment = |flat: &Value| Kind::of_object(flat) == Some(Kind::Deployment);
+    let is_deployment =
+        |flat: &Value| WorkloadKind::of_object(flat) == Some(WorkloadKind::Deployment);
     let input = if kinds.len() > 1 { "rollbackRevision" } else { "deploymentRollbackInput" };
     let rollback = Rollback { types: types.clone(), replica_sets: replica_sets.clone() };
     actions.extend([
@@ -46,11 +52,11 @@ pub fn of_type(kinds: &[Kind], types: &Arc<Types>, replica_sets: &Arc<dyn Store>
     actions.into_iter().map(of_deployments).collect()
 }
 
-fn is_redeployable(kind: Kind) -> bool {
-    !matches!(kind, Kind::Job | Kind::Pod)
+fn is_redeployable(kind: WorkloadKind) -> bool {
+    !matches!(kind, WorkloadKind::Job | WorkloadKind::Pod)
 }
 
-fn redeploy(request: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionAnswer, ApiError>> {
+fn redeploy(request: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionResponse, ApiError>> {
     Box::pin(change(request, |flat| {
         let annotations = object(flat).entry("annotations").or_insert(Value::Null);
         object(annotations).insert(TIMESTAMP.to_owned(), Timestamp::now().to_string().into());
@@ -58,11 +64,11 @@ fn redeploy(request: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionAnswer, Ap
     }))
 }
 
-fn pause(request: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionAnswer, ApiError>> {
+fn pause(request: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionResponse, ApiError>> {
     Box::pin(change(request, |flat| set_paused(flat, true)))
 }
 
-fn resume(request: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionAnswer, ApiError>> {
+fn resume(request: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionResponse, ApiError>> {
     Box::pin(change(request, |flat| set_paused(flat, false)))
 }
 
@@ -79,20 +85,20 @@ fn set_paused(flat: &mut Value, paused: bool) -> Result<(), ApiError> {
     Ok(())
 }
 
-/// One change of the object that the action is on, made anew when somebody else was faster.
+/// One change of the object of the action, repeated after a concurrent write.
 async fn change(
     request: ActionRequest<'_>,
     apply: impl Fn(&mut Value) -> Result<(), ApiError> + Send,
-) -> Result<ActionAnswer, ApiError> {
+) -> Result<ActionResponse, ApiError> {
     let ActionRequest { context, descriptor, .. } = request;
     let mut flat = request.object.cloned().ok_or_else(ApiError::no_such_id)?;
-    let kind = Kind::of_object(&flat).ok_or_else(ApiError::no_such_id)?;
+    let kind = WorkloadKind::of_object(&flat).ok_or_else(ApiError::no_such_id)?;
     let key = store_key(kind, &Key::of(&flat));
     let mut attempt = 1;
     loop {
         apply(&mut flat)?;
         match descriptor.store.replace(context, &key, flat).await {
-            Ok(_) => return Ok(ActionAnswer::Empty(StatusCode::OK)),
+            Ok(_) => return Ok(ActionResponse::Empty(StatusCode::OK)),
             Err(error) if error.is_conflict() && attempt < ATTEMPTS_MAX => attempt += 1,
             Err(error) => return Err(error),
         }
@@ -111,36 +117,36 @@ impl rest_view::ActionHandler for Rollback {
     fn run<'a>(
         &'a self,
         request: ActionRequest<'a>,
-    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
         Box::pin(async move {
             let deployment = request.object.ok_or_else(ApiError::no_such_id)?;
             let said = |key: &str| {
                 let text = request.input.get(key).and_then(Value::as_str);
                 text.filter(|text| !text.is_empty()).map(str::to_owned)
             };
-            let wanted = said("replicaSetId").or(said("revisionId")).ok_or_else(|| {
+            let requested = said("replicaSetId").or(said("revisionId")).ok_or_else(|| {
                 let text = "say with \"replicaSetId\" to which ReplicaSet of the deployment, \
                      as replicaset:<namespace>:<name>";
                 ApiError::invalid_field("MissingRequired", "replicaSetId", text)
             })?;
             let scope = ListScope { namespace: Some(Key::of(deployment).namespace) };
             let found = self.replica_sets.list(request.context, &scope).await?;
-            let is_wanted = |set: &&Value| {
+            let is_requested = |set: &&Value| {
                 is_owned(set, deployment)
-                    && (Kind::ReplicaSet.id_of(&Key::of(set)) == wanted
-                        || revision(set).is_some_and(|revision| revision == wanted))
+                    && (WorkloadKind::ReplicaSet.id_of(&Key::of(set)) == requested
+                        || revision(set).is_some_and(|revision| revision == requested))
             };
-            let set = found.iter().find(is_wanted).ok_or_else(|| {
-                let text = format!("\"{wanted}\" is no ReplicaSet of this deployment");
+            let set = found.iter().find(is_requested).ok_or_else(|| {
+                let text = format!("\"{requested}\" is no ReplicaSet of this deployment");
                 ApiError::invalid_field("InvalidReference", "replicaSetId", text)
             })?;
-            let way = Kind::ReplicaSet.pod_spec();
+            let way = WorkloadKind::ReplicaSet.pod_spec();
             let spec = read_keys(set, way).cloned().unwrap_or_default();
             let types = self.types.clone();
             change(request, move |flat| {
                 let mut stored = flat.get(STORED).cloned().unwrap_or_default();
-                write_keys(&mut stored, Kind::Deployment.pod_spec(), spec.clone());
-                *flat = flat::get(&types, Kind::Deployment, &stored);
+                write_keys(&mut stored, WorkloadKind::Deployment.pod_spec(), spec.clone());
+                *flat = flat::get(&types, WorkloadKind::Deployment, &stored);
                 Ok(())
             })
             .await

@@ -1,29 +1,30 @@
-//! What a new workload gets that its maker did not say. Pure.
+//! Defaults of a new workload. Pure.
 
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::kind::Kind;
+use super::kind::WorkloadKind;
 use super::path::{object, read_keys};
 
-/// Label by which a workload finds its pods when its maker does not say another.
+/// Label by which a workload selects its pods when the request gives no other.
 pub const SELECTOR_LABEL: &str = "workload.user.cattle.io/workloadselector";
 /// Longest value of a label.
 const LABEL_CHARACTERS_MAX: usize = 63;
-/// Hexadecimal digits that stand for what was cut off.
+/// Hexadecimal digits that replace what was cut off.
 const DIGEST_DIGITS: usize = 5;
 
 /// The kind of a new `workload`: the one whose configuration is there, or a Deployment.
-pub fn kind_of(flat: &Value) -> Kind {
-    let has = |kind: &Kind| flat.get(kind.config_field()).is_some_and(|config| !config.is_null());
-    Kind::WORKLOADS.into_iter().find(has).unwrap_or(Kind::Deployment)
+pub fn kind_of(flat: &Value) -> WorkloadKind {
+    let has =
+        |kind: &WorkloadKind| flat.get(kind.config_field()).is_some_and(|config| !config.is_null());
+    WorkloadKind::WORKLOADS.into_iter().find(has).unwrap_or(WorkloadKind::Deployment)
 }
 
-/// Fills in what is missing in a new object in the flattened form.
-pub fn complete(kind: Kind, flat: &mut Value) {
+/// Fills in what is missing in a new object in the flattened representation.
+pub fn complete(kind: WorkloadKind, flat: &mut Value) {
     match kind {
-        Kind::Pod => {}
-        Kind::Job | Kind::CronJob => {
+        WorkloadKind::Pod => {}
+        WorkloadKind::Job | WorkloadKind::CronJob => {
             let map = object(flat);
             if map.get("restartPolicy").is_none_or(Value::is_null) {
                 map.insert("restartPolicy".to_owned(), "OnFailure".into());
@@ -48,7 +49,7 @@ fn selects_nothing(selector: Option<&Value>) -> bool {
 }
 
 /// Gives the workload, its pods and its selector one label of its own.
-fn select(kind: Kind, flat: &mut Value) {
+fn select(kind: WorkloadKind, flat: &mut Value) {
     let text = |key: &str| {
         read_keys(flat, &["metadata", key]).and_then(Value::as_str).unwrap_or_default().to_owned()
     };
@@ -65,7 +66,7 @@ fn put_label(labels: &mut Map<String, Value>, label: &str) {
 }
 
 /// `deployment-default-web`; what is too long for a label ends with a digest of the whole.
-fn label(kind: Kind, namespace: &str, name: &str) -> String {
+fn label(kind: WorkloadKind, namespace: &str, name: &str) -> String {
     let whole = format!("{}-{namespace}-{name}", kind.id());
     if whole.len() <= LABEL_CHARACTERS_MAX {
         return whole;

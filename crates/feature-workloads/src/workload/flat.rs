@@ -1,4 +1,4 @@
-//! Whole objects in the flattened form, both ways. Pure.
+//! Whole objects in the flattened representation, in both directions. Pure.
 //!
 //! The flattened object has the object's metadata, each field of the view at the top under its own
 //! name, and the object itself as it is stored ([`STORED`]), which the view does not show. The REST
@@ -8,7 +8,7 @@
 use rest_view::ApiError;
 use serde_json::{Map, Value};
 
-use super::kind::Kind;
+use super::kind::WorkloadKind;
 use super::lens::Lens;
 use super::particular::ports;
 use super::path::{object, read_keys, remove_keys, write_keys};
@@ -25,8 +25,8 @@ const METRICS_ANNOTATION: &str = "field.cattle.io/workloadMetrics";
 /// Keys that are copied as they are; the REST view maps them itself.
 const COPIED: [&str; 3] = ["apiVersion", "kind", "projectId"];
 
-/// The flattened form of a stored object.
-pub fn get(types: &Types, kind: Kind, stored: &Value) -> Value {
+/// The flattened representation of a stored object.
+pub fn get(types: &Types, kind: WorkloadKind, stored: &Value) -> Value {
     let mut flat = fields(types, kind, stored);
     for key in COPIED {
         flat.extend(stored.get(key).map(|value| (key.to_owned(), value.clone())));
@@ -37,11 +37,11 @@ pub fn get(types: &Types, kind: Kind, stored: &Value) -> Value {
     flat.into()
 }
 
-/// The object that a flattened one stands for: that in [`STORED`] with what changed, or a new one.
+/// The object of a flattened one: the object in [`STORED`] with the changes, or a new one.
 ///
 /// # Errors
-/// A field has not the form of its type, or says what cannot be stored.
-pub fn put(types: &Types, kind: Kind, flat: &Value) -> Result<Value, ApiError> {
+/// A field does not have its type, or has a value that cannot be stored.
+pub fn put(types: &Types, kind: WorkloadKind, flat: &Value) -> Result<Value, ApiError> {
     let Value::Object(view) = flat else {
         return Err(ApiError::invalid_body("a workload must be an object"));
     };
@@ -66,7 +66,7 @@ pub fn put(types: &Types, kind: Kind, flat: &Value) -> Result<Value, ApiError> {
             None => remove_keys(&mut out, &[template(kind), &[ANNOTATIONS, key]].concat()),
         }
     }
-    keep_strategy_whole(old, &mut out);
+    drop_unused_rolling_update(old, &mut out);
     if let Some(metadata) = view.get("metadata") {
         object(&mut out).insert("metadata".to_owned(), metadata.clone());
     }
@@ -74,13 +74,13 @@ pub fn put(types: &Types, kind: Kind, flat: &Value) -> Result<Value, ApiError> {
     let map = object(&mut out);
     map.insert("apiVersion".to_owned(), resource.api_version().into());
     map.insert("kind".to_owned(), resource.kind.into());
-    // The project was not stored, but found out.
+    // The project is not stored: the store adds it.
     map.remove("projectId");
     Ok(out)
 }
 
 /// What the view shows of an object, without its metadata.
-fn fields(types: &Types, kind: Kind, stored: &Value) -> Map<String, Value> {
+fn fields(types: &Types, kind: WorkloadKind, stored: &Value) -> Map<String, Value> {
     let lens = Lens { types, namespace: namespace(stored) };
     let mut view = lens.get(kind.id(), stored);
     if let Some(spec) = read_keys(stored, kind.pod_spec()) {
@@ -89,7 +89,7 @@ fn fields(types: &Types, kind: Kind, stored: &Value) -> Map<String, Value> {
     let annotations = read_keys(stored, &[template(kind), &[ANNOTATIONS]].concat());
     if let Some(containers) = view.get_mut(CONTAINERS) {
         ports::annotate(containers, annotations.and_then(|all| all.get(ports::ANNOTATION)));
-        if kind == Kind::Pod {
+        if kind == WorkloadKind::Pod {
             pod::show_states(stored.get("status").unwrap_or(&Value::Null), containers);
         }
     }
@@ -105,11 +105,11 @@ fn fields(types: &Types, kind: Kind, stored: &Value) -> Map<String, Value> {
 
 type Annotations = Vec<(&'static str, Option<Value>)>;
 
-/// Prepares ports for their way back. Gives the annotations of the pod template that the view has in
-/// other fields, as they shall be.
+/// Prepares ports to be stored. Returns the new annotations of the pod template that the view has
+/// in other fields.
 fn settle(
     lens: &Lens<'_>,
-    kind: Kind,
+    kind: WorkloadKind,
     flat: &Value,
     before: &Map<String, Value>,
     view: &mut Map<String, Value>,
@@ -119,7 +119,7 @@ fn settle(
             container.retain(|key, _| !pod::STATES.contains(&key.as_str()));
         }
     }
-    if kind == Kind::Pod {
+    if kind == WorkloadKind::Pod {
         // A pod has what its template had, and its ports do not change.
         return Ok(Vec::new());
     }
@@ -157,8 +157,9 @@ fn unannotate(shown: &Value, plain: Option<&Value>, containers: &mut Value) {
     }
 }
 
-/// What belongs to rolling updates goes when the strategy becomes another one: Kubernetes refuses it.
-fn keep_strategy_whole(old: Option<&Value>, out: &mut Value) {
+/// Removes what belongs to rolling updates when the strategy changes to another one: Kubernetes
+/// refuses it.
+fn drop_unused_rolling_update(old: Option<&Value>, out: &mut Value) {
     for key in ["strategy", "updateStrategy"] {
         let strategy = read_keys(out, &["spec", key]);
         let changed = strategy != old.and_then(|old| read_keys(old, &["spec", key]));
@@ -169,11 +170,11 @@ fn keep_strategy_whole(old: Option<&Value>, out: &mut Value) {
     }
 }
 
-/// Where an object's pods' metadata is.
-fn template(kind: Kind) -> &'static [&'static str] {
+/// Path of the metadata of the pods of an object.
+fn template(kind: WorkloadKind) -> &'static [&'static str] {
     match kind {
-        Kind::Pod => &["metadata"],
-        Kind::CronJob => &["spec", "jobTemplate", "spec", "template", "metadata"],
+        WorkloadKind::Pod => &["metadata"],
+        WorkloadKind::CronJob => &["spec", "jobTemplate", "spec", "template", "metadata"],
         _ => &["spec", "template", "metadata"],
     }
 }

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 /// A kind that the view shows in the flattened form.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Kind {
+pub enum WorkloadKind {
     Deployment,
     DaemonSet,
     StatefulSet,
@@ -16,7 +16,7 @@ pub enum Kind {
     Pod,
 }
 
-impl Kind {
+impl WorkloadKind {
     pub const ALL: [Self; 8] = [
         Self::Deployment,
         Self::DaemonSet,

@@ -1,11 +1,13 @@
-//! One mapping, both ways: what the view shows of a stored value ([`Lens::get`]), and the stored value
-//! with a changed view put back into it ([`Lens::put`]). Pure, and driven by the tables' places.
+//! One mapping in both directions: what the view shows of a stored value ([`Lens::get`]), and the
+//! stored value with a changed view put back into it ([`Lens::put`]). Pure, and driven by the
+//! locations in the tables.
 //!
-//! Two laws hold, and tests prove them: putting back what was got changes nothing, and what the view
-//! does not know survives. The first needs no luck: wherever a part of the view did not change, the
-//! stored part is left as it is. What no place can say, [`particular`] does.
+//! Two laws hold, and tests prove them: putting back what `get` returned changes nothing, and what
+//! the view does not know survives. The first holds by construction: wherever a part of the view
+//! did not change, the stored part is left as it is. [`particular`] maps what no location can
+//! express.
 
-use rest_view::{ApiError, Field, FieldType, Place};
+use rest_view::{ApiError, Field, FieldLocation, FieldType};
 use serde_json::{Map, Value};
 
 use super::particular;
@@ -21,12 +23,12 @@ pub struct Lens<'a> {
 }
 
 impl Lens<'_> {
-    /// What the view shows of a stored value of the type `id`. Shapes that the type does not have are
-    /// shown as they are, or not at all.
+    /// What the view shows of a stored value of the type `id`. Shapes that the type does not have
+    /// are shown as they are, or not at all.
     pub fn get(&self, id: &str, stored: &Value) -> Map<String, Value> {
         let mut view = Map::new();
         for field in self.types.fields(id).unwrap_or_default() {
-            let shown = match place(field) {
+            let shown = match location(field) {
                 At::Path(way) => path::read(stored, way).map(|value| self.shown(field, value)),
                 At::Among(way) => self.shown_among(field, stored, way),
                 At::Json(key) => json_annotation(stored, key).map(|v| self.shown(field, &v)),
@@ -63,7 +65,7 @@ impl Lens<'_> {
                 continue;
             }
             let new = said(field, view);
-            match place(field) {
+            match location(field) {
                 _ if !(field.create || field.update) => {}
                 At::Path(way) => match (path::read(&stored, way).cloned(), new) {
                     (current, Some(new)) => {
@@ -153,8 +155,8 @@ impl Lens<'_> {
         }
     }
 
-    /// For each new item the stored one that it is a version of: the one that looks the same, else the
-    /// one of its name, else, without names, the one in its place.
+    /// For each new item the stored item that it is a version of: the equal one, else the one with
+    /// its name, else, for items without names, the one at its position.
     fn partners<'o>(
         &self,
         kind: &FieldType,
@@ -199,7 +201,7 @@ impl Lens<'_> {
             (Some(a), Some(b)) => self.is_same_value(&field.kind, a, b),
             (None, None) => true,
             // Fields among others say nothing when each of them says nothing.
-            (Some(one), None) | (None, Some(one)) => match (place(field), &field.kind, one) {
+            (Some(one), None) | (None, Some(one)) => match (location(field), &field.kind, one) {
                 (At::Among(_), FieldType::Struct(id), Value::Object(one)) => {
                     self.is_same(id, one, &Map::new())
                 }
@@ -234,16 +236,16 @@ enum At<'a> {
     Elsewhere,
 }
 
-fn place(field: &Field) -> At<'_> {
-    match &field.place {
-        Some(Place::Path(way)) => match way.as_slice() {
+fn location(field: &Field) -> At<'_> {
+    match &field.location {
+        Some(FieldLocation::Path(way)) => match way.as_slice() {
             // A dot at the end leaves an empty key, a dot alone two.
             [way @ .., last] if last.is_empty() => {
                 At::Among(way.strip_suffix(&[String::new()]).unwrap_or(way))
             }
             way => At::Path(way),
         },
-        Some(Place::AnnotationJson(key)) => At::Json(key),
+        Some(FieldLocation::AnnotationJson(key)) => At::Json(key),
         _ => At::Elsewhere,
     }
 }

@@ -1,5 +1,5 @@
-//! What the tables' places cannot say: one module for each part of a pod that the view has in another
-//! form.
+//! What the locations in the tables cannot express: one module for each part of a pod that the view
+//! represents differently.
 
 mod containers;
 mod environment;
@@ -14,7 +14,7 @@ use serde_json::{Map, Value};
 use super::lens::Lens;
 use super::path;
 
-/// Adds to the view of a type what its fields do not say.
+/// Adds to the view of a type what its fields do not express.
 pub fn get(lens: &Lens<'_>, id: &str, stored: &Value, view: &mut Map<String, Value>) {
     match id {
         "podSpec" => containers::get(lens, stored, view),
@@ -34,7 +34,8 @@ pub fn get(lens: &Lens<'_>, id: &str, stored: &Value, view: &mut Map<String, Val
     }
 }
 
-/// Puts back what [`get`] added. `before`: the view of what is stored; `stored` has all else already.
+/// Puts back what [`get`] added. `before`: the view of what is stored; `stored` has all else
+/// already.
 ///
 /// # Errors
 /// A field has not the form of its type, or says what cannot be stored.
@@ -83,7 +84,7 @@ fn upper_case(view: &mut Map<String, Value>) {
     }
 }
 
-/// A volume has one source: one that the view knows takes the place of one that it does not.
+/// A volume has one source: a source that the view knows replaces one that it does not know.
 fn one_source(lens: &Lens<'_>, view: &Map<String, Value>, stored: &mut Value) {
     let fields = lens.types.fields("volume").unwrap_or_default();
     let is_known = |key: &str| fields.iter().any(|field| field.name == key);

@@ -1,4 +1,4 @@
-//! Places inside JSON values. Nothing here fails on a shape that is not expected.
+//! Paths inside JSON values. Nothing here fails on an unexpected shape.
 
 use serde_json::{Map, Value};
 

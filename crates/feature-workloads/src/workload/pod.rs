@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value};
 
-use super::kind::Kind;
+use super::kind::WorkloadKind;
 use super::path::read_keys;
 
 /// Label of pods of a Deployment: the end of their ReplicaSet's name.
@@ -13,7 +13,7 @@ const TEMPLATE_HASH: &str = "pod-template-hash";
 pub const STATES: [&str; 5] =
     ["state", "transitioning", "transitioningMessage", "restartCount", "exitCode"];
 
-/// Says of each container how it is. `containers`: as the view has them.
+/// Adds the state of each container. `containers`: as the view has them.
 pub fn show_states(status: &Value, containers: &mut Value) {
     let all = ["containerStatuses", "initContainerStatuses"];
     let statuses: Vec<&Value> = all
@@ -56,21 +56,21 @@ fn show_state(status: &Value, container: &mut Map<String, Value>) {
     container.extend(said.filter_map(|(key, value)| Some((key.to_owned(), value?))));
 }
 
-/// The id of the workload that a pod is of: of its controller, or of the Deployment that its ReplicaSet
-/// is of. `owner_of` tells the controller of a Job, as far as the asker may see it.
+/// The id of the workload of a pod: its controller, or the Deployment of its ReplicaSet. `owner_of`
+/// returns the controller of a Job, as far as the caller may see it.
 pub fn workload_id(
     pod: &Value,
-    owner_of: impl Fn(&str) -> Option<(Kind, String)>,
+    owner_of: impl Fn(&str) -> Option<(WorkloadKind, String)>,
 ) -> Option<String> {
     let namespace = read_keys(pod, &["metadata", "namespace"])?.as_str()?;
     let (kind, name) = controller(pod)?;
     let hash = read_keys(pod, &["metadata", "labels", TEMPLATE_HASH]).and_then(Value::as_str);
     let (kind, name) = match (kind, hash) {
-        (Kind::ReplicaSet, Some(hash)) => match name.strip_suffix(&format!("-{hash}")) {
-            Some(deployment) => (Kind::Deployment, deployment.to_owned()),
+        (WorkloadKind::ReplicaSet, Some(hash)) => match name.strip_suffix(&format!("-{hash}")) {
+            Some(deployment) => (WorkloadKind::Deployment, deployment.to_owned()),
             None => (kind, name),
         },
-        (Kind::Job, _) => owner_of(&name).unwrap_or((kind, name)),
+        (WorkloadKind::Job, _) => owner_of(&name).unwrap_or((kind, name)),
         _ => (kind, name),
     };
     let key = rest_view::Key { namespace: namespace.to_owned(), name };
@@ -78,19 +78,22 @@ pub fn workload_id(
 }
 
 /// The kind and name of the controller of an object, if it is one of a workload.
-pub fn controller(stored: &Value) -> Option<(Kind, String)> {
+pub fn controller(stored: &Value) -> Option<(WorkloadKind, String)> {
     let owners = read_keys(stored, &["metadata", "ownerReferences"])?.as_array()?;
     let owner = owners.iter().find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
     let name = owner.get("name")?.as_str()?.to_owned();
-    let kind = Kind::of_object(owner).filter(|kind| Kind::WORKLOADS.contains(kind))?;
+    let kind =
+        WorkloadKind::of_object(owner).filter(|kind| WorkloadKind::WORKLOADS.contains(kind))?;
     Some((kind, name))
 }
 
 /// Whether an object belongs to another workload, so that lists leave it out.
 pub fn is_hidden(stored: &Value) -> bool {
     let owners = read_keys(stored, &["metadata", "ownerReferences"]).and_then(Value::as_array);
-    owners
-        .into_iter()
-        .flatten()
-        .any(|owner| matches!(Kind::of_object(owner), Some(Kind::Deployment | Kind::CronJob)))
+    owners.into_iter().flatten().any(|owner| {
+        matches!(
+            WorkloadKind::of_object(owner),
+            Some(WorkloadKind::Deployment | WorkloadKind::CronJob)
+        )
+    })
 }

@@ -4,11 +4,11 @@ use jiff::Timestamp;
 use rest_view::state::{Summary, Transitioning, summarise};
 use serde_json::Value;
 
-use super::kind::Kind;
+use super::kind::WorkloadKind;
 use super::path::read_keys;
 
 /// From the object's conditions, and from how many of its pods are ready.
-pub fn of(kind: Kind, stored: &Value, now: Timestamp) -> Summary {
+pub fn of(kind: WorkloadKind, stored: &Value, now: Timestamp) -> Summary {
     let mut summary = summarise(stored, now);
     let removed = read_keys(stored, &["metadata", "deletionTimestamp"]).is_some();
     if removed || summary.transitioning == Transitioning::Error && !is_paused(kind, stored) {
@@ -19,28 +19,28 @@ pub fn of(kind: Kind, stored: &Value, now: Timestamp) -> Summary {
         return Summary { state, transitioning: Transitioning::No, message };
     }
     let counts = match kind {
-        Kind::Deployment | Kind::StatefulSet => Some(("replicas", "readyReplicas")),
-        Kind::DaemonSet => Some(("desiredNumberScheduled", "numberReady")),
+        WorkloadKind::Deployment | WorkloadKind::StatefulSet => Some(("replicas", "readyReplicas")),
+        WorkloadKind::DaemonSet => Some(("desiredNumberScheduled", "numberReady")),
         _ => None,
     };
-    let Some((wanted, ready)) = counts else { return summary };
+    let Some((desired, ready)) = counts else { return summary };
     let count =
         |key: &str| read_keys(stored, &["status", key]).and_then(Value::as_i64).unwrap_or(0);
     // What is counted is of the generation that its controller has seen.
     let generation = read_keys(stored, &["metadata", "generation"]).and_then(Value::as_i64);
     let behind = generation.is_some_and(|generation| count("observedGeneration") < generation);
-    if summary.transitioning == Transitioning::No && (behind || count(wanted) != count(ready)) {
+    if summary.transitioning == Transitioning::No && (behind || count(desired) != count(ready)) {
         summary.state = "updating".to_owned();
         summary.transitioning = Transitioning::Yes;
         summary.message = match behind {
             true => "its controller has not seen the last change yet".to_owned(),
-            false => format!("{} of {} pods are ready", count(ready), count(wanted)),
+            false => format!("{} of {} pods are ready", count(ready), count(desired)),
         };
     }
     summary
 }
 
-fn is_paused(kind: Kind, stored: &Value) -> bool {
+fn is_paused(kind: WorkloadKind, stored: &Value) -> bool {
     let paused = read_keys(stored, &["spec", "paused"]) == Some(&Value::Bool(true));
-    kind == Kind::Deployment && paused
+    kind == WorkloadKind::Deployment && paused
 }

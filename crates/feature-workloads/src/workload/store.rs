@@ -1,4 +1,5 @@
-//! Workloads of one or several kinds, in the flattened form, over the stores of their objects.
+//! Workloads of one or several kinds, in the flattened representation, over the stores of their
+//! objects.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
@@ -6,10 +7,10 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use futures::{StreamExt, TryStreamExt};
 use rest_view::store::DeleteOptions;
-use rest_view::{ApiError, Context, Followed, Ids, Key, ListScope, Store, Tells};
+use rest_view::{ApiError, ChangeEffect, Context, Ids, Key, ListScope, Store, WatchedResource};
 use serde_json::{Value, json};
 
-use super::kind::Kind;
+use super::kind::WorkloadKind;
 use super::types::Types;
 use super::{creation, flat, pod};
 
@@ -17,33 +18,33 @@ use super::{creation, flat, pod};
 pub const KINDS_AT_ONCE: usize = 4;
 
 /// Where the objects of kinds are.
-pub type Stores = BTreeMap<Kind, Arc<dyn Store>>;
+pub type Stores = BTreeMap<WorkloadKind, Arc<dyn Store>>;
 
 /// The objects of some kinds. Keys name the kind before the name: `deployment:web`.
 pub struct Flattened {
     types: Arc<Types>,
-    kinds: Vec<Kind>,
+    kinds: Vec<WorkloadKind>,
     stores: Stores,
 }
 
 impl Flattened {
     /// `stores`: at least those of `kinds`, and of Jobs where pods are among them.
-    pub fn new(types: Arc<Types>, kinds: &[Kind], stores: Stores) -> Self {
+    pub fn new(types: Arc<Types>, kinds: &[WorkloadKind], stores: Stores) -> Self {
         Self { types, kinds: kinds.to_vec(), stores }
     }
 
-    fn store(&self, kind: Kind) -> Result<&dyn Store, ApiError> {
+    fn store(&self, kind: WorkloadKind) -> Result<&dyn Store, ApiError> {
         self.stores.get(&kind).map(Arc::as_ref).ok_or_else(ApiError::no_such_id)
     }
 
-    fn split(&self, key: &Key) -> Result<(Kind, Key), ApiError> {
+    fn split(&self, key: &Key) -> Result<(WorkloadKind, Key), ApiError> {
         let (prefix, name) = key.name.split_once(':').ok_or_else(ApiError::no_such_id)?;
-        let kind = Kind::of_prefix(prefix).filter(|kind| self.kinds.contains(kind));
+        let kind = WorkloadKind::of_prefix(prefix).filter(|kind| self.kinds.contains(kind));
         let key = Key { namespace: key.namespace.clone(), name: name.to_owned() };
         Ok((kind.ok_or_else(ApiError::no_such_id)?, key))
     }
 
-    fn flat(&self, kind: Kind, stored: &Value) -> Value {
+    fn flat(&self, kind: WorkloadKind, stored: &Value) -> Value {
         let mut flat = flat::get(&self.types, kind, stored);
         // Items of a list do not say what they are.
         let resource = kind.resource();
@@ -55,13 +56,13 @@ impl Flattened {
     async fn list_kind(
         &self,
         context: &Context<'_>,
-        kind: Kind,
+        kind: WorkloadKind,
         scope: &ListScope,
     ) -> Result<Vec<Value>, ApiError> {
         let mut stored = self.store(kind)?.list(context, scope).await?;
-        stored.retain(|object| kind == Kind::Pod || !pod::is_hidden(object));
+        stored.retain(|object| kind == WorkloadKind::Pod || !pod::is_hidden(object));
         let mut all: Vec<Value> = stored.iter().map(|object| self.flat(kind, object)).collect();
-        if kind == Kind::Pod {
+        if kind == WorkloadKind::Pod {
             self.say_workloads(context, scope, &mut all).await?;
         }
         Ok(all)
@@ -74,10 +75,10 @@ impl Flattened {
         scope: &ListScope,
         pods: &mut [Value],
     ) -> Result<(), ApiError> {
-        let is_of_job = |pod: &Value| matches!(pod::controller(pod), Some((Kind::Job, _)));
+        let is_of_job = |pod: &Value| matches!(pod::controller(pod), Some((WorkloadKind::Job, _)));
         let mut owners = HashMap::new();
         if pods.iter().any(is_of_job) {
-            for job in self.store(Kind::Job)?.list(context, scope).await? {
+            for job in self.store(WorkloadKind::Job)?.list(context, scope).await? {
                 owners.extend(pod::controller(&job).map(|owner| (Key::of(&job), owner)));
             }
         }
@@ -97,11 +98,11 @@ impl Flattened {
     async fn shown(
         &self,
         context: &Context<'_>,
-        kind: Kind,
+        kind: WorkloadKind,
         stored: &Value,
     ) -> Result<Value, ApiError> {
         let mut all = [self.flat(kind, stored)];
-        if kind == Kind::Pod {
+        if kind == WorkloadKind::Pod {
             let scope = ListScope { namespace: Some(Key::of(stored).namespace) };
             self.say_workloads(context, &scope, &mut all).await?;
         }
@@ -195,12 +196,12 @@ impl Store for Flattened {
             Ok(keys)
         })
     }
-    fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
+    fn watched_resources(&self, context: &Context<'_>) -> Vec<WatchedResource> {
         let mut all = Vec::new();
         for kind in &self.kinds {
             let Ok(store) = self.store(*kind) else { continue };
-            for mut one in store.followed(context) {
-                if let Tells::Object(prefix) = &mut one.tells {
+            for mut one in store.watched_resources(context) {
+                if let ChangeEffect::Object(prefix) = &mut one.effect {
                     *prefix = prefix_of(*kind);
                 }
                 if !all.contains(&one) {
@@ -210,16 +211,16 @@ impl Store for Flattened {
         }
         all
     }
-    fn homes<'a>(
+    fn home_namespaces<'a>(
         &'a self,
         context: &'a Context<'a>,
     ) -> BoxFuture<'a, Result<Option<HashSet<String>>, ApiError>> {
         match self.kinds.first().map(|kind| self.store(*kind)) {
-            Some(Ok(store)) => store.homes(context),
+            Some(Ok(store)) => store.home_namespaces(context),
             _ => Box::pin(async { Ok(None) }),
         }
     }
-    fn traces(&self, key: &Key) -> Value {
+    fn object_from_key(&self, key: &Key) -> Value {
         let Ok((kind, key)) = self.split(key) else { return Value::Null };
         let resource = kind.resource();
         json!({
@@ -228,32 +229,32 @@ impl Store for Flattened {
         })
     }
     fn is_listed(&self, stored: &Value) -> bool {
-        self.kinds.contains(&Kind::Pod) || !pod::is_hidden(stored)
+        self.kinds.contains(&WorkloadKind::Pod) || !pod::is_hidden(stored)
     }
 }
 
 /// Ids of workloads.
 pub enum WorkloadIds {
     /// Of one kind, which ids need not name.
-    Of(Kind),
+    Of(WorkloadKind),
     /// Of any: ids name the kind.
     Any,
 }
 
 impl Ids for WorkloadIds {
     fn id(&self, stored: &Value) -> String {
-        let kind = Kind::of_object(stored).unwrap_or(match self {
+        let kind = WorkloadKind::of_object(stored).unwrap_or(match self {
             Self::Of(kind) => *kind,
-            Self::Any => Kind::Deployment,
+            Self::Any => WorkloadKind::Deployment,
         });
         kind.id_of(&Key::of(stored))
     }
     fn key(&self, id: &str) -> Option<Key> {
         let is_whole = id.split(':').count() == 3;
         let (kind, key) = match self {
-            Self::Of(Kind::Pod) if is_whole => return None,
+            Self::Of(WorkloadKind::Pod) if is_whole => return None,
             Self::Of(own) => own.key_of(id).filter(|(kind, _)| kind == own)?,
-            Self::Any if is_whole => Kind::Deployment.key_of(id)?,
+            Self::Any if is_whole => WorkloadKind::Deployment.key_of(id)?,
             Self::Any => return None,
         };
         Some(store_key(kind, &key))
@@ -261,11 +262,11 @@ impl Ids for WorkloadIds {
 }
 
 /// What [`Flattened`] knows an object by.
-pub fn store_key(kind: Kind, key: &Key) -> Key {
+pub fn store_key(kind: WorkloadKind, key: &Key) -> Key {
     let name = prefix_of(kind) + &key.name;
     Key { namespace: key.namespace.clone(), name }
 }
 
-fn prefix_of(kind: Kind) -> String {
+fn prefix_of(kind: WorkloadKind) -> String {
     format!("{}:", kind.id().to_lowercase())
 }

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use api_management::table::{self, Table};
+use api_management::table::{self, TypeTable};
 use feature_kit::table::{field, struct_type};
-use rest_view::{Field, Place, StructType};
+use rest_view::{Field, FieldLocation, StructType};
 
-use super::kind::Kind;
+use super::kind::WorkloadKind;
 
 macro_rules! texts {
     ($($name:literal)*) => {
@@ -21,8 +21,8 @@ const NESTED: &[&str] = texts!(
 /// The nested type with the fields that all kinds share.
 pub const POD_SPEC: &str = "podSpec";
 
-/// The fields of every kind and nested type, by id. Without what kinds have in their metadata, which
-/// the REST view maps itself.
+/// The fields of every kind and nested type, by id. Without what kinds have in their metadata,
+/// which the REST view maps itself.
 pub struct Types {
     fields: BTreeMap<String, Vec<Field>>,
 }
@@ -30,7 +30,7 @@ pub struct Types {
 impl Types {
     /// Reads the tables.
     pub fn read() -> Self {
-        let kinds = Kind::ALL.iter().map(|kind| {
+        let kinds = WorkloadKind::ALL.iter().map(|kind| {
             let table = table_of(*kind);
             let fields = table.fields.iter().map(field).filter(|field| !is_metadata(field));
             (table.id.to_owned(), fields.collect())
@@ -46,15 +46,15 @@ impl Types {
 
 /// Whether a field of a kind is stored in the object's metadata.
 pub fn is_metadata(field: &Field) -> bool {
-    match &field.place {
-        Some(Place::Path(way)) => way.first().is_some_and(|first| first == "metadata"),
-        Some(Place::Annotation(_)) => true,
+    match &field.location {
+        Some(FieldLocation::Path(way)) => way.first().is_some_and(|first| first == "metadata"),
+        Some(FieldLocation::Annotation(_)) => true,
         _ => false,
     }
 }
 
 /// The table of a kind.
-pub fn table_of(kind: Kind) -> Table {
+pub fn table_of(kind: WorkloadKind) -> TypeTable {
     table::parse(text_of(kind)).expect("a test reads every table")
 }
 
@@ -64,17 +64,17 @@ pub fn nested() -> impl Iterator<Item = StructType> {
     files.flatten().map(|nested| struct_type(&nested))
 }
 
-fn text_of(kind: Kind) -> &'static str {
+fn text_of(kind: WorkloadKind) -> &'static str {
     let [cron_job, daemon_set, deployment, job, pod, replica_set, controller, stateful_set] = texts!("cron_job" "daemon_set" "deployment" "job" "pod" "replica_set"
             "replication_controller" "stateful_set");
     match kind {
-        Kind::CronJob => cron_job,
-        Kind::DaemonSet => daemon_set,
-        Kind::Deployment => deployment,
-        Kind::Job => job,
-        Kind::Pod => pod,
-        Kind::ReplicaSet => replica_set,
-        Kind::ReplicationController => controller,
-        Kind::StatefulSet => stateful_set,
+        WorkloadKind::CronJob => cron_job,
+        WorkloadKind::DaemonSet => daemon_set,
+        WorkloadKind::Deployment => deployment,
+        WorkloadKind::Job => job,
+        WorkloadKind::Pod => pod,
+        WorkloadKind::ReplicaSet => replica_set,
+        WorkloadKind::ReplicationController => controller,
+        WorkloadKind::StatefulSet => stateful_set,
     }
 }

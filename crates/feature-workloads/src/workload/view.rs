@@ -5,13 +5,13 @@ use std::sync::Arc;
 use feature_kit::table::{field, methods};
 use futures::future::BoxFuture;
 use rest_view::{
-    ActionAnswer, ActionHandler, ActionRequest, ApiError, Descriptor, Field, Formatter, Key, Link,
-    ListScope, Place, Presentation, Resource, Store, mapping,
+    ActionHandler, ActionRequest, ActionResponse, ApiError, Descriptor, Field, FieldLocation,
+    Formatter, Key, Link, ListScope, Presentation, Resource, Store, mapping,
 };
 use serde_json::{Map, Value, json};
 
 use super::flat::{self, STORED};
-use super::kind::Kind;
+use super::kind::WorkloadKind;
 use super::store::{Flattened, Stores, WorkloadIds};
 use super::types::{self, POD_SPEC, Types};
 use super::{actions, state};
@@ -20,7 +20,7 @@ use super::{actions, state};
 const VERSION: &str = "/v3/project";
 /// The type that shows all kinds together.
 const ANY: &str = "workload";
-/// Shown as a field of its own.
+/// WorkloadFormatter as a field of its own.
 const ENDPOINTS: &str = "field.cattle.io/publicEndpoints";
 /// Of a Deployment: its ReplicaSets.
 const REVISIONS: &str = "revisions";
@@ -28,7 +28,7 @@ const REVISIONS: &str = "revisions";
 /// All types. `stores`: where the objects of each kind are.
 pub fn views(stores: &Stores) -> Vec<Descriptor> {
     let types = Arc::new(Types::read());
-    let kinds = Kind::ALL.into_iter().map(|kind| of_kind(kind, &types, stores));
+    let kinds = WorkloadKind::ALL.into_iter().map(|kind| of_kind(kind, &types, stores));
     let mut views: Vec<Descriptor> = kinds.collect();
     views.push(of_any(&views, &types, stores));
     if let Some(first) = views.first_mut() {
@@ -37,7 +37,7 @@ pub fn views(stores: &Stores) -> Vec<Descriptor> {
     views
 }
 
-fn of_kind(kind: Kind, types: &Arc<Types>, stores: &Stores) -> Descriptor {
+fn of_kind(kind: WorkloadKind, types: &Arc<Types>, stores: &Stores) -> Descriptor {
     let table = types::table_of(kind);
     let store = Flattened::new(types.clone(), &[kind], stores.clone());
     let mut view = Descriptor::with_store(table.id, table.plural, Arc::new(store))
@@ -57,7 +57,7 @@ fn of_kind(kind: Kind, types: &Arc<Types>, stores: &Stores) -> Descriptor {
 }
 
 fn of_any(views: &[Descriptor], types: &Arc<Types>, stores: &Stores) -> Descriptor {
-    let store = Flattened::new(types.clone(), &Kind::WORKLOADS, stores.clone());
+    let store = Flattened::new(types.clone(), &WorkloadKind::WORKLOADS, stores.clone());
     let mut view = Descriptor::with_store(ANY, "workloads", Arc::new(store))
         .version(VERSION)
         .ids(WorkloadIds::Any);
@@ -65,26 +65,33 @@ fn of_any(views: &[Descriptor], types: &Arc<Types>, stores: &Stores) -> Descript
     // Later ones win, and all but one kind select pods in the same way.
     let kinds = || views.iter().filter(is_workload);
     let own = |controller: bool| {
-        kinds().filter(move |view| (view.id == Kind::ReplicationController.id()) == controller)
+        kinds()
+            .filter(move |view| (view.id == WorkloadKind::ReplicationController.id()) == controller)
     };
     for field in own(true).chain(own(false)).flat_map(|view| view.fields.values()) {
         view.insert(field.clone());
     }
-    finished(view, &Kind::WORKLOADS, types, stores)
+    finished(view, &WorkloadKind::WORKLOADS, types, stores)
 }
 
-fn finished(view: Descriptor, kinds: &[Kind], types: &Arc<Types>, stores: &Stores) -> Descriptor {
-    let mut view = view.with_state().formatter(Shown { is_any: kinds.len() > 1 });
+fn finished(
+    view: Descriptor,
+    kinds: &[WorkloadKind],
+    types: &Arc<Types>,
+    stores: &Stores,
+) -> Descriptor {
+    let mut view = view.with_state().formatter(WorkloadFormatter { is_any: kinds.len() > 1 });
     view.namespaced = true;
-    let Some(replica_sets) = stores.get(&Kind::ReplicaSet) else { return view };
+    let Some(replica_sets) = stores.get(&WorkloadKind::ReplicaSet) else { return view };
     for action in actions::of_type(kinds, types, replica_sets) {
         view = view.action(action);
     }
-    if kinds.contains(&Kind::Deployment) {
+    if kinds.contains(&WorkloadKind::Deployment) {
         let revisions = Revisions { types: types.clone(), replica_sets: replica_sets.clone() };
         let link = Link::new(REVISIONS, revisions);
-        let of =
-            |flat: &Value, _: &rest_view::Caller| Kind::of_object(flat) == Some(Kind::Deployment);
+        let of = |flat: &Value, _: &rest_view::Caller| {
+            WorkloadKind::of_object(flat) == Some(WorkloadKind::Deployment)
+        };
         view = view.link(link.available_when(of));
     }
     view
@@ -92,18 +99,18 @@ fn finished(view: Descriptor, kinds: &[Kind], types: &Arc<Types>, stores: &Store
 
 /// In the flattened form each field is at the top.
 fn at_top(mut field: Field) -> Field {
-    field.place = Some(Place::path(&field.name));
+    field.location = Some(FieldLocation::path(&field.name));
     field
 }
 
 /// What is shown beside the fields.
-struct Shown {
+struct WorkloadFormatter {
     is_any: bool,
 }
 
-impl Formatter for Shown {
+impl Formatter for WorkloadFormatter {
     fn format(&self, context: &Presentation<'_>, flat: &Value, resource: &mut Resource) {
-        let Some(kind) = Kind::of_object(flat) else { return };
+        let Some(kind) = WorkloadKind::of_object(flat) else { return };
         if self.is_any
             && let Some(own) = context.registry.find(VERSION, kind.id())
         {
@@ -120,7 +127,7 @@ impl Formatter for Shown {
         for (key, text) in said {
             resource.fields.insert(key.to_owned(), text.into());
         }
-        if kind == Kind::Pod {
+        if kind == WorkloadKind::Pod {
             return;
         }
         // Where it may run is part of `scheduling`.
@@ -152,20 +159,20 @@ impl ActionHandler for Revisions {
     fn run<'a>(
         &'a self,
         request: ActionRequest<'a>,
-    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
         Box::pin(async move {
             let deployment = request.object.ok_or_else(ApiError::no_such_id)?;
             let context = request.context;
-            let id = Kind::ReplicaSet.id();
+            let id = WorkloadKind::ReplicaSet.id();
             let view = context.registry.find(VERSION, id).ok_or_else(ApiError::no_such_id)?;
             let scope = ListScope { namespace: Some(Key::of(deployment).namespace) };
             let mut all = self.replica_sets.list(context, &scope).await?;
             all.retain(|set| actions::is_owned(set, deployment));
             let shown = all.iter().map(|set| {
-                let flat = flat::get(&self.types, Kind::ReplicaSet, set);
+                let flat = flat::get(&self.types, WorkloadKind::ReplicaSet, set);
                 let mut fields: Map<String, Value> =
                     mapping::to_view(view, context.registry, &flat, false);
-                let set = Kind::ReplicaSet.id_of(&Key::of(set));
+                let set = WorkloadKind::ReplicaSet.id_of(&Key::of(set));
                 let own = context.urls.resource(view, &set);
                 let more = json!({"id": set, "type": id, "baseType": ANY, "links": {"self": own},
                     "actions": {}});
@@ -177,7 +184,7 @@ impl ActionHandler for Revisions {
             let answer = http::Response::builder()
                 .header(http::header::CONTENT_TYPE, "application/json")
                 .body(body.to_string().into());
-            answer.map(ActionAnswer::Raw).map_err(|_| ApiError::no_such_id())
+            answer.map(ActionResponse::Raw).map_err(|_| ApiError::no_such_id())
         })
     }
 }

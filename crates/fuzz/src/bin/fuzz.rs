@@ -1,16 +1,16 @@
 //! One target under libFuzzer: the one that `DROVER_FUZZ_TARGET` names. Built and driven by
-//! `cargo xtask soak fuzz`; built otherwise, it runs the target once on each file it is given.
+//! `cargo xtask soak fuzz`; built otherwise, it runs the target once on each file in its arguments.
 
 #![cfg_attr(feature = "libfuzzer", no_main)]
 
 use std::sync::LazyLock;
 
-use fuzz::{TARGETS, Target};
+use fuzz::{FuzzTarget, TARGETS};
 
-/// Names the target.
+/// Variable with the name of the target.
 const TARGET_ENV: &str = "DROVER_FUZZ_TARGET";
 
-static TARGET: LazyLock<Target> = LazyLock::new(|| {
+static TARGET: LazyLock<FuzzTarget> = LazyLock::new(|| {
     let name = std::env::var(TARGET_ENV).unwrap_or_default();
     let found = TARGETS.into_iter().find(|target| target.name == name);
     let names = TARGETS.map(|target| target.name).join(", ");

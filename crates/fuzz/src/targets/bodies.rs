@@ -5,7 +5,7 @@ use std::fmt::Write;
 use apiserver::body::decode;
 use serde_json::Value;
 
-/// What is read is what a JSON parser that nobody here wrote reads, and refused where it refuses.
+/// The result equals that of an independent JSON parser, which also refuses the same input.
 pub fn json(input: &[u8]) {
     let reference: Result<Value, _> = serde_json::from_slice(input);
     match (decode::json(input), reference) {
@@ -17,17 +17,17 @@ pub fn json(input: &[u8]) {
             assert!(again.duplicates.is_empty(), "{:?}", again.duplicates);
         }
         (Err(status), Err(_)) => assert_eq!(status.code, 400),
-        (ours, reference) => panic!("ours: {ours:?}, reference: {reference:?}"),
+        (actual, reference) => panic!("actual: {actual:?}, reference: {reference:?}"),
     }
-    // The same document as a body of a kind, and as a configuration to be applied.
+    // The same document as a body of a kind, and as an apply configuration.
     let _ = decode::object(input, "Thing", decode::json);
     if let Ok(configuration) = decode::configuration(input) {
         assert!(configuration.value.is_object());
     }
 }
 
-/// What is read can be written as JSON, and as such is read alike: JSON is a part of YAML, but for the
-/// characters that YAML takes as escapes only.
+/// A parsed document can be printed as JSON, and that parses to the same: JSON is a subset of YAML,
+/// except for characters that YAML accepts only as escapes.
 pub fn yaml(input: &[u8]) {
     let Ok(decoded) = decode::yaml(input) else { return };
     let text = in_ascii(&decoded.value.to_string());

@@ -4,22 +4,22 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
-use cel::declared::{Field, ListIdentity, Object};
+use cel::declared::{DeclaredField, ListIdentity, Object};
 use cel::{Declared, DeclaredKind, Input, Program};
 use serde_json::Value;
 
 use super::parts;
 
-/// Cost units of one evaluation; few, so that runaways are seen soon.
+/// Cost limit of one evaluation, in cost units; low, so that runaways are detected soon.
 const COST_MAX: u64 = 100_000;
-/// No evaluation with that limit takes as long, on any machine and in any build.
+/// Upper bound of the time of an evaluation with that limit, on any machine and in any build.
 const TIME_MAX: Duration = Duration::from_secs(10);
 
-/// What expressions are about: one field of each type.
+/// The type of `self`: one field of each type.
 static INPUTS: LazyLock<[Input; 2]> = LazyLock::new(|| {
     let declared = |kind| Arc::new(Declared::new(kind, 100, 1));
     let text = declared(DeclaredKind::Text);
-    let list = DeclaredKind::List(text.clone(), ListIdentity::Place);
+    let list = DeclaredKind::List(text.clone(), ListIdentity::Position);
     let kinds = [
         ("any", DeclaredKind::Dyn),
         ("both", DeclaredKind::IntOrText),
@@ -33,9 +33,11 @@ static INPUTS: LazyLock<[Input; 2]> = LazyLock::new(|| {
         ("list", list),
         ("map", DeclaredKind::Map(text)),
     ];
-    let fields: BTreeMap<Box<str>, Field> = kinds
+    let fields: BTreeMap<Box<str>, DeclaredField> = kinds
         .into_iter()
-        .map(|(name, kind)| (name.into(), Field { name: name.into(), declared: declared(kind) }))
+        .map(|(name, kind)| {
+            (name.into(), DeclaredField { name: name.into(), declared: declared(kind) })
+        })
         .collect();
     let object = Object { name: "object".to_owned(), fields };
     let object = declared(DeclaredKind::Object(Arc::new(object)));
@@ -43,8 +45,8 @@ static INPUTS: LazyLock<[Input; 2]> = LazyLock::new(|| {
     [input("self", false), input("oldSelf", true)]
 });
 
-/// An expression on the first line, `self` in JSON after it, or nothing. Evaluating twice gives and
-/// costs the same, ends in time, and costs no more than was estimated or allowed.
+/// An expression on the first line, `self` in JSON after it, or nothing. Evaluating twice has the
+/// same result and cost, ends in time, and costs no more than estimated or allowed.
 pub fn cel(input: &[u8]) {
     let [source, object] = parts::<2>(input).unwrap_or([input, b"{}"]);
     let Ok(source) = std::str::from_utf8(source) else { return };

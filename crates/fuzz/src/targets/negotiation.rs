@@ -1,10 +1,10 @@
-//! What clients ask answers to be.
+//! Negotiation of response formats.
 
 use apiserver::body::negotiate::{Offer, Typed, accept as negotiate, content_type, refusal};
 use http::header::{ACCEPT, CONTENT_TYPE, USER_AGENT};
 use http::{HeaderMap, HeaderValue};
 
-/// Lines: `Accept`, `Accept` again, `User-Agent`. Asking for the answer that was chosen chooses it.
+/// Lines: `Accept`, `Accept` again, `User-Agent`. Requesting the chosen format chooses it again.
 pub fn accept(input: &[u8]) {
     let mut headers = HeaderMap::new();
     let names = [ACCEPT, ACCEPT, USER_AGENT];

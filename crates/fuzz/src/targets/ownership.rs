@@ -1,4 +1,4 @@
-//! Who owns which field.
+//! Field ownership.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use structured_merge::{ConvertError, FieldSet, Schema, Typed, Versions, Write};
 
 use super::{documents, parts};
 
-/// Lines: two sets as they stand in `fieldsV1`. What is read is written and reads alike, and both obey the
+/// Lines: two sets encoded as `fieldsV1`. A decoded set survives a round trip, and both obey the
 /// laws of sets.
 pub fn field_set(input: &[u8]) {
     let [one, other] = parts::<2>(input).unwrap_or([input, b"{}"]);
@@ -57,8 +57,8 @@ impl Versions for OneVersion {
     }
 }
 
-/// An object with its owners on the first line, a configuration on the second. Applying it to what
-/// came of it changes nothing.
+/// An object with its managers on the first line, an apply configuration on the second. Applying it
+/// to the result changes nothing.
 pub fn apply(input: &[u8]) {
     let Some([live, config]) = documents::<2>(input) else { return };
     if !live.is_object() || !config.is_object() {
@@ -80,8 +80,8 @@ pub fn apply(input: &[u8]) {
             let twice = write.apply(Some(&once.object), &config, true);
             let twice = twice.unwrap_or_else(|error| panic!("{live:?} {config}: {error}"));
             assert!(!twice.changed, "{live:?} {config}: {} {}", once.object, twice.object);
-            // Who owns nothing is not written down, and an object without owners is one that was never
-            // applied: what it has gets an owner then.
+            // A manager without fields is not stored, and an object without managers was never
+            // applied: then its fields get a manager.
             if !once.object["metadata"]["managedFields"].is_null() {
                 assert_eq!(once.object, twice.object);
             }

@@ -5,18 +5,18 @@ use serde_json::Value;
 
 use super::documents;
 
-/// What is applied gives what a library that nobody here wrote makes of it.
+/// The result equals that of an independent library.
 pub fn json_patch(input: &[u8]) {
     let Some([document, operations]) = documents::<2>(input) else { return };
-    let mut ours = document.clone();
-    let outcome = patch::json_patch(&mut ours, &operations);
+    let mut actual = document.clone();
+    let outcome = patch::json_patch(&mut actual, &operations);
     if patch::check_json_patch(&operations).is_err() {
         assert!(outcome.is_err());
         return;
     }
-    // It differs where Kubernetes' library does: a `test` of what is not there is one of null, a
-    // `replace` of what is not there adds it, a `copy` of it copies null, an index may begin with
-    // zeros or a sign, and an element may be moved into the one that takes its place.
+    // It differs where Kubernetes' library does: a `test` of a missing value compares null, a
+    // `replace` of a missing value adds it, a `copy` of one copies null, an index may begin with
+    // zeros or a sign, and an element may be moved into the one that follows it.
     let Ok(reference) = serde_json::from_value::<json_patch::Patch>(operations.clone()) else {
         return;
     };
@@ -37,18 +37,20 @@ pub fn json_patch(input: &[u8]) {
     if !operations.as_array().into_iter().flatten().all(of_interest) {
         return;
     }
-    let mut theirs = document.clone();
-    // Not the form that takes back what came before a failure: it cannot, when that put a value behind
-    // the end of a list, and panics.
-    match (outcome, json_patch::patch_unsafe(&mut theirs, &reference)) {
-        (Ok(()), Ok(())) => assert_eq!(ours, theirs),
+    let mut expected = document.clone();
+    // Not the function that rolls back after a failure: it panics when an earlier operation added a
+    // value behind the end of a list.
+    match (outcome, json_patch::patch_unsafe(&mut expected, &reference)) {
+        (Ok(()), Ok(())) => assert_eq!(actual, expected),
         (Err(_), Err(_)) => {}
         (Ok(()), Err(_)) if operations.to_string().contains("\"copy\"") => {}
-        (ours, theirs) => panic!("{document} {operations}: ours {ours:?}, reference {theirs:?}"),
+        (actual, expected) => {
+            panic!("{document} {operations}: actual {actual:?}, reference {expected:?}")
+        }
     }
 }
 
-/// What is applied gives what the other library makes of it, and applying it again changes nothing.
+/// The result equals that of the other library, and applying the patch again changes nothing.
 pub fn merge_patch(input: &[u8]) {
     let Some([document, patch]) = documents::<2>(input) else { return };
     let mut once = document.clone();
@@ -76,7 +78,7 @@ impl MergeKeys for Keys {
     }
 }
 
-/// The outcome is an object without directives; without any, applying it again changes nothing.
+/// The result has no directives. A patch without directives is idempotent.
 pub fn strategic_merge_patch(input: &[u8]) {
     let Some([document, patch]) = documents::<2>(input) else { return };
     if !document.is_object() || has_directives(&document) {

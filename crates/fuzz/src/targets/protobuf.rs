@@ -5,16 +5,17 @@ use serde_json::Value;
 
 use super::parts;
 
-/// What stands in for a body that does not name its kind.
+/// The kind of a body that does not name its kind.
 const DEFAULT: (&str, &str) = ("v1", "Pod");
 
-/// What is read can be written, and then reads and writes alike.
+/// A decoded message can be encoded, and then survives a round trip.
 pub fn decoded(input: &[u8]) {
     let Ok(object) = protobuf::decode(input, Some(DEFAULT)) else { return };
     settles(&object);
 }
 
-/// A kind on the first line (`apps/v1 Deployment`), JSON after it. What is written can be read.
+/// A kind on the first line (`apps/v1 Deployment`), JSON after it. The encoded message can be
+/// decoded.
 pub fn encoded(input: &[u8]) {
     let Some([kind, json]) = parts::<2>(input) else { return };
     let Some((api_version, kind)) =
@@ -38,20 +39,20 @@ fn settles(object: &Value) {
     assert_eq!(twice.ok().as_ref(), Some(&bytes), "{object}");
 }
 
-/// A time that is there and says nothing is `null`, and one that is `null` is not written.
+/// An empty time decodes to `null`, and a `null` time is not encoded.
 fn without_nulls(value: &Value) -> Value {
     match value {
         Value::Object(members) => {
-            let told = members.iter().filter(|(_, member)| !member.is_null());
-            told.map(|(name, member)| (name.clone(), without_nulls(member))).collect()
+            let present = members.iter().filter(|(_, member)| !member.is_null());
+            present.map(|(name, member)| (name.clone(), without_nulls(member))).collect()
         }
         Value::Array(items) => items.iter().map(without_nulls).collect(),
         other => other.clone(),
     }
 }
 
-/// The type of an event on the first line, an encoded object after it. A frame says how long it is,
-/// and both come out of it as they went in.
+/// The type of an event on the first line, an encoded object after it. A frame has its length,
+/// and both parts are decoded unchanged.
 pub fn watch_frame(input: &[u8]) {
     let Some([event, object]) = parts::<2>(input) else { return };
     let Ok(event) = std::str::from_utf8(event) else { return };
@@ -66,7 +67,7 @@ pub fn watch_frame(input: &[u8]) {
     assert_eq!(field(extension, 1), (object, &[][..]));
 }
 
-/// The bytes of the field that stands first, which must be `number`, and what follows.
+/// The bytes of the first field, which must be `number`, and the rest.
 fn field(bytes: &[u8], number: u8) -> (&[u8], &[u8]) {
     const LENGTH_DELIMITED: u8 = 2;
     assert_eq!(bytes[0], number << 3 | LENGTH_DELIMITED);

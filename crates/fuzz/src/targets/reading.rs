@@ -1,13 +1,13 @@
-//! What clients send back to go on reading.
+//! Continue tokens, which clients send to read the next page.
 
 use apiserver::registry::ContinueToken;
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 
-/// What is read is written as something that reads alike. A token never leads out of its list.
+/// A decoded token encodes to an equivalent one. A token never points outside of its list.
 pub fn continue_token(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
-    // Most inputs are no base64; what would be in it is the more interesting part.
+    // Most inputs are not base64; the decoded content is the more interesting part.
     for text in [text.to_owned(), URL_SAFE_NO_PAD.encode(input)] {
         match ContinueToken::decode(&text) {
             Ok(token) => {

@@ -5,9 +5,9 @@ use structural_schema::{JsonPath, Schema, check};
 
 use super::{documents, parts};
 
-/// A schema on the first line, an object on the second. A schema that may be used can be compiled;
-/// pruning and defaulting twice is doing it once; what is left is known; what equals what was there
-/// before is tolerated.
+/// A schema on the first line, an object on the second. A valid schema can be compiled;
+/// pruning and defaulting are idempotent; a pruned object has no unknown fields; an unchanged value
+/// passes ratcheting validation.
 pub fn schema(input: &[u8]) {
     let Some([schema, object]) = documents::<2>(input) else { return };
     let compiled = Schema::compile(&schema);
@@ -34,7 +34,7 @@ pub fn schema(input: &[u8]) {
     }
 }
 
-/// A path on the first line, an object after it. What is found is in the object.
+/// A path on the first line, an object after it. The result is in the object.
 pub fn json_path(input: &[u8]) {
     let Some([path, object]) = parts::<2>(input) else { return };
     let Ok(Ok(path)) = std::str::from_utf8(path).map(JsonPath::parse) else { return };

@@ -7,7 +7,8 @@ use api_meta::labels::LabelSelector;
 
 use super::parts;
 
-/// A selector on the first line, `key=value` on the others. What is printed means what was read.
+/// A selector on the first line, `key=value` on the others. The printed selector is equivalent to
+/// the parsed one.
 pub fn label_selector(input: &[u8]) {
     let Some([selector, labels]) = parts::<2>(input) else { return };
     let Ok(selector) = std::str::from_utf8(selector) else { return };
@@ -24,7 +25,7 @@ pub fn label_selector(input: &[u8]) {
     assert_eq!(selector.matches_labels(&labels), each.all(|one| one));
 }
 
-/// The same of field selectors, on all lines.
+/// The same for field selectors, on all lines.
 pub fn field_selector(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let Ok(selector) = FieldSelector::parse(text) else { return };
@@ -32,14 +33,14 @@ pub fn field_selector(input: &[u8]) {
     let again = FieldSelector::parse(&printed);
     let again = again.unwrap_or_else(|error| panic!("'{printed}': {error}"));
     assert_eq!(again, selector, "'{printed}'");
-    // An object with every value that is asked for is found, unless two are asked of one field.
-    let wanted: BTreeMap<&str, &str> = selector
+    // An object with every requested value matches, unless two values of one field are requested.
+    let required: BTreeMap<&str, &str> = selector
         .terms()
         .iter()
         .filter(|term| term.equal)
         .map(|term| (&*term.field, &*term.value))
         .collect();
-    let lookup = |field: &str| wanted.get(field).copied().unwrap_or_default();
+    let lookup = |field: &str| required.get(field).copied().unwrap_or_default();
     let holds =
         selector.terms().iter().all(|term| (lookup(&term.field) == term.value) == term.equal);
     assert_eq!(selector.matches(lookup), holds);

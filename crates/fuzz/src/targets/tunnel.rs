@@ -1,4 +1,4 @@
-//! What comes over the connection of an agent, and of a server that somebody else pretends to be.
+//! Frames on the connection of an agent, and of a server that may be an impostor.
 
 use std::io;
 use std::pin::Pin;
@@ -8,11 +8,13 @@ use futures::FutureExt;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tunnel::wire::Wire;
 
-/// The longest answer to a frame is longer than the frame by this factor: that of a client to an empty ping.
+/// Longest response to a frame, as a multiple of the frame's length: that of a client to an empty
+/// ping.
 const ANSWER_FACTOR: usize = 3;
 
-/// Frames are understood alike in whatever pieces they come, give no more than they hold, and are answered with little.
-/// What one side writes the other reads. The first byte says how long the pieces are, and who reads.
+/// Frames decode to the same data however they are split, produce no more than they contain, and
+/// get short responses. Each side decodes what the other encodes. The first byte selects the length
+/// of the pieces, and the reading side.
 pub fn frames(input: &[u8]) {
     let Some((first, rest)) = input.split_first() else { return };
     let is_server = first & 1 == 0;
@@ -26,11 +28,11 @@ pub fn frames(input: &[u8]) {
     assert_eq!(self::read(&written, pieces, !is_server).got, rest);
 }
 
-/// What came of reading.
+/// The result of reading.
 #[derive(Debug, PartialEq, Eq)]
 struct Read {
     got: Vec<u8>,
-    /// That there was an end, or why not.
+    /// The end of the stream, or the error.
     end: Result<(), io::ErrorKind>,
     answer: Vec<u8>,
 }
@@ -66,7 +68,7 @@ fn write(text: &[u8], length: usize, is_server: bool) -> Vec<u8> {
     io.output
 }
 
-/// Gives its input in pieces of a length, and keeps what is written.
+/// Returns its input in pieces of a fixed length, and stores what is written.
 #[derive(Default)]
 struct Pieces {
     input: Vec<u8>,

@@ -1,8 +1,8 @@
-//! Fills the small disk that it runs on, under work, and makes room again: `history-full-disk
-//! DIRECTORY SEED`.
+//! Fills the small disk that it runs on while clients work, and frees space again:
+//! `history-full-disk DIRECTORY SEED`.
 //!
-//! Ends well if the storage refused clearly, answered reads meanwhile, lost nothing, wrote again
-//! without a restart, and all that was told is one history.
+//! Succeeds if the storage refused clearly, served reads meanwhile, lost nothing, accepted writes
+//! again without a restart, and all responses are one history.
 
 use std::error::Error;
 use std::fs;
@@ -17,14 +17,15 @@ use history::run::{Load, Running};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 use storage::{Expect, KeyValue, RangeRequest, Storage, StorageError};
 
-/// Kept for later, to make room with; and so little that a storage cannot open without.
+/// Files that are deleted later to free space. The second is so small that a storage cannot open
+/// before it is deleted.
 const BALLAST: [(&str, usize); 2] = [("first", 1024 * 1024), ("second", 256 * 1024)];
 const FILLER: &str = "filler";
 const VALUE_BYTES: usize = 20_000;
 const FILLING: &str = "/fill/";
-/// Writes that must find room again.
+/// Writes that must succeed once space is free.
 const WRITES_AFTER: usize = 20;
-/// Refused meanwhile, because of the work beside.
+/// Most refusals meanwhile, because of the concurrent work.
 const REFUSALS_MAX: usize = 10_000;
 
 #[tokio::main]
@@ -59,7 +60,7 @@ async fn run(directory: &Path, seed: &str) -> Result<String, Box<dyn Error>> {
     let mut made = Vec::new();
     let refused = fill(&storage, &recorder, &mut made).await?;
     if !refused.contains("space") {
-        return Err(format!("it should have told what is missing, not: {refused}").into());
+        return Err(format!("the refusal should say what is missing, not: {refused}").into());
     }
     expect_all(&storage, &made, "while the disk is full").await?;
     fs::remove_file(directory.join(BALLAST[0].0))?;
@@ -70,7 +71,7 @@ async fn run(directory: &Path, seed: &str) -> Result<String, Box<dyn Error>> {
                 made.push(state);
                 after += 1;
             }
-            // The work beside may have taken the room for a moment.
+            // The concurrent work may have used the space for a moment.
             Err(StorageError::Full { .. }) if refused < REFUSALS_MAX => {
                 refused += 1;
                 tokio::task::yield_now().await;
@@ -83,22 +84,22 @@ async fn run(directory: &Path, seed: &str) -> Result<String, Box<dyn Error>> {
     storage.close();
     fill_disk(directory);
     match EmbeddedStorage::open(&folder, EmbeddedConfig::default()) {
-        // What its log and index had was enough.
+        // The space of its log and index was enough.
         Ok(storage) => storage.close(),
-        Err(error) if error.to_string().contains("free some and start again") => {}
-        Err(error) => return Err(format!("it should have told what to do, not: {error}").into()),
+        Err(error) if error.to_string().contains("free some and restart") => {}
+        Err(error) => return Err(format!("the error should say what to do, not: {error}").into()),
     }
     fs::remove_file(directory.join(BALLAST[1].0))?;
     let storage = EmbeddedStorage::open(&folder, EmbeddedConfig::default())?;
     expect_all(&storage, &made, "after a restart").await?;
     let entries = recorder.finish();
-    let full = |entry: &&Entry| matches!(entry, Entry::Told(_, Outcome::Full(_)));
+    let full = |entry: &&Entry| matches!(entry, Entry::Returned(_, Outcome::Full(_)));
     let full = entries.iter().filter(full).count();
     Ok(format!("{full} refused, {} filled, {:?}", made.len(), check(&entries)?))
 }
 
-/// Writes until it is refused, which is written down: history may be forgotten from then on.
-/// Answers the words.
+/// Writes until a write is refused, and records the refusal: history may be compacted from then on.
+/// Returns the message of the refusal.
 async fn fill(
     storage: &EmbeddedStorage,
     recorder: &Recorder,
@@ -110,8 +111,9 @@ async fn fill(
             Err(error @ StorageError::Full { .. }) => {
                 let said = error.to_string();
                 let (key, value) = (format!("{FILLING}last"), "last".to_owned());
-                let number = recorder.ask(Operation::Put { key, value, expected: None });
-                recorder.tell(number, error.into());
+                let number =
+                    recorder.record_invocation(Operation::Put { key, value, expected: None });
+                recorder.record_response(number, error.into());
                 return Ok(said);
             }
             Err(error) => return Err(error),
@@ -119,7 +121,7 @@ async fn fill(
     }
 }
 
-/// Leaves not a block.
+/// Fills the last free block.
 fn fill_disk(directory: &Path) {
     let Ok(mut file) = fs::File::create(directory.join(FILLER)) else { return };
     while file.write_all(&[1; 512]).is_ok() {}

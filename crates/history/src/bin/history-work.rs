@@ -1,7 +1,7 @@
 //! Works on an embedded storage until it is killed, and prints the history: `history-work DIRECTORY
-//! SEED EPOCH FIRST KNOWN WITNESSED`, where the last three come from the history of the lives
-//! before: the number of the first question, the newest revision told, and the newest that a watch
-//! of everything was delivered.
+//! SEED EPOCH FIRST KNOWN WITNESSED`, where the last three come from the history of earlier runs:
+//! the number of the first invocation, the newest reported revision, and the newest revision that a
+//! watch of everything delivered.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -11,7 +11,7 @@ use history::record::Recorder;
 use history::run::{Load, Running};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 
-/// More than anybody waits for.
+/// More than any test waits for.
 const STEPS: usize = 100_000;
 
 #[tokio::main]

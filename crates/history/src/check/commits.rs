@@ -1,4 +1,4 @@
-//! The commits, put together from every answer and every delivery.
+//! The commits, reconstructed from every response and every delivery.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
@@ -6,14 +6,14 @@ use std::ops::Bound;
 
 use storage::Revision;
 
-use super::{Question, Read, Rule, Violation, violated};
+use super::{Invocation, Read, Rule, Violation, violated};
 use crate::record::{Item, Operation, Outcome, State};
 
 /// What is known of one commit.
 #[derive(Clone, Debug)]
 struct Commit {
     key: String,
-    /// The state before, where somebody was told it.
+    /// The state before, where a watcher received it.
     previous: Option<Option<State>>,
     current: Option<State>,
 }
@@ -24,15 +24,15 @@ pub(super) struct Commits {
     commits: BTreeMap<Revision, Commit>,
     /// By key: its state from a revision on.
     states: BTreeMap<String, BTreeMap<Revision, Option<State>>>,
-    /// The line of the history that asked for a commit.
-    asked: BTreeMap<Revision, usize>,
+    /// The line of the history with the invocation that made a commit.
+    invoked_lines: BTreeMap<Revision, usize>,
     unknown_done: usize,
 }
 
 impl Commits {
     pub(super) fn collect(read: &Read<'_>) -> Result<Self, Violation> {
         let mut all = Self::default();
-        all.add_answers(read)?;
+        all.add_responses(read)?;
         for (item, _) in read.watches.values().flatten() {
             let Item::Changes(changes) = item else { continue };
             for change in changes {
@@ -45,10 +45,10 @@ impl Commits {
         Ok(all)
     }
 
-    fn add_answers(&mut self, read: &Read<'_>) -> Result<(), Violation> {
+    fn add_responses(&mut self, read: &Read<'_>) -> Result<(), Violation> {
         let mut given = BTreeMap::new();
-        for question in read.questions.values() {
-            let written = match question.outcome() {
+        for invocation in read.invocations.values() {
+            let written = match invocation.outcome() {
                 Some(Outcome::Put(state)) => {
                     self.see(state)?;
                     state.modified
@@ -71,8 +71,8 @@ impl Commits {
                 }
                 _ => continue,
             };
-            if let Some(other) = given.insert(written, question.number) {
-                let number = question.number;
+            if let Some(other) = given.insert(written, invocation.number) {
+                let number = invocation.number;
                 let message =
                     format!("revision {written} was given to the writes {other} and {number}");
                 return violated(Rule::RevisionOnce, message);
@@ -81,7 +81,7 @@ impl Commits {
         Ok(())
     }
 
-    /// A state that somebody saw is what its revision wrote.
+    /// A reported state is what its revision wrote.
     fn see(&mut self, state: &State) -> Result<(), Violation> {
         self.add(state.modified, &state.key, None, Some(state.clone()))
     }
@@ -100,12 +100,12 @@ impl Commits {
             Entry::Occupied(mut occupied) => {
                 let known = occupied.get_mut();
                 let same_previous = match (&known.previous, &previous) {
-                    (Some(known), Some(told)) => known == told,
+                    (Some(known), Some(reported)) => known == reported,
                     _ => true,
                 };
                 if known.key != key || known.current != current || !same_previous {
                     let message = format!(
-                        "revision {revision} was told as {known:?} and as {key}: \
+                        "revision {revision} was reported as {known:?} and as {key}: \
                          {previous:?} to {current:?}"
                     );
                     return violated(Rule::RevisionOnce, message);
@@ -120,7 +120,7 @@ impl Commits {
         for (revision, commit) in &self.commits {
             let before = self.state(&commit.key, *revision);
             if commit.previous.as_ref().is_some_and(|previous| previous.as_ref() != before) {
-                let message = format!("before {revision} was {before:?}, it tells {commit:?}");
+                let message = format!("before {revision} was {before:?}, it reports {commit:?}");
                 return violated(Rule::Chain, message);
             }
             match &commit.current {
@@ -145,15 +145,15 @@ impl Commits {
         Ok(())
     }
 
-    /// Finds for each commit the write that asked for it.
+    /// Finds for each commit the write that made it.
     fn attribute(&mut self, read: &Read<'_>) -> Result<(), Violation> {
         let mut puts = BTreeMap::new();
-        let mut deletes: BTreeMap<_, Vec<&Question<'_>>> = BTreeMap::new();
-        for question in read.questions.values() {
-            match question.operation {
-                Operation::Put { value, .. } => drop(puts.insert(value.as_str(), question)),
+        let mut deletes: BTreeMap<_, Vec<&Invocation<'_>>> = BTreeMap::new();
+        for invocation in read.invocations.values() {
+            match invocation.operation {
+                Operation::Put { value, .. } => drop(puts.insert(value.as_str(), invocation)),
                 Operation::Delete { key, expected } => {
-                    deletes.entry((key.as_str(), *expected)).or_default().push(question);
+                    deletes.entry((key.as_str(), *expected)).or_default().push(invocation);
                 }
                 _ => {}
             }
@@ -161,30 +161,33 @@ impl Commits {
         let (mut done, mut lines, mut unknown_done) = (BTreeSet::new(), BTreeMap::new(), 0);
         for (revision, commit) in &self.commits {
             let before = self.state(&commit.key, *revision);
-            let asked = match &commit.current {
+            let write = match &commit.current {
                 Some(current) => puts.get(current.value.as_str()).copied(),
                 None => {
                     let before = before.map_or(0, |before| before.modified);
-                    let asked = deletes.get(&(commit.key.as_str(), before));
-                    // The one that was told of it, or else any that may have done it.
-                    asked.and_then(|asked| {
-                        let did = |one: &&&Question<'_>| wrote(one) == Some(*revision);
-                        let may = |one: &&&Question<'_>| one.is_open() && one.floor < *revision;
-                        asked.iter().find(did).or_else(|| asked.iter().find(may)).copied()
+                    let candidates = deletes.get(&(commit.key.as_str(), before));
+                    // The acknowledged one, or else any that may have done it.
+                    candidates.and_then(|candidates| {
+                        let did = |one: &&&Invocation<'_>| wrote(one) == Some(*revision);
+                        let may = |one: &&&Invocation<'_>| one.is_open() && one.floor < *revision;
+                        candidates.iter().find(did).or_else(|| candidates.iter().find(may)).copied()
                     })
                 }
             };
-            let Some(asked) = asked else {
-                return violated(Rule::Asked, format!("nobody asked for {revision}: {commit:?}"));
+            let Some(write) = write else {
+                return violated(
+                    Rule::Requested,
+                    format!("nobody requested {revision}: {commit:?}"),
+                );
             };
-            if !done.insert(asked.number) {
-                return violated(Rule::Asked, format!("write {} happened twice", asked.number));
+            if !done.insert(write.number) {
+                return violated(Rule::Requested, format!("write {} happened twice", write.number));
             }
-            unknown_done += usize::from(asked.is_open());
-            lines.insert(*revision, asked.asked);
-            justify(*revision, commit, before, asked)?;
+            unknown_done += usize::from(write.is_open());
+            lines.insert(*revision, write.invoked_line);
+            justify(*revision, commit, before, write)?;
         }
-        self.asked = lines;
+        self.invoked_lines = lines;
         self.unknown_done = unknown_done;
         Ok(())
     }
@@ -205,8 +208,8 @@ impl Commits {
         keys.filter_map(|key| self.state_at(key, revision)).collect()
     }
 
-    /// The times in which the key was not there, each as its first revision and the one after its
-    /// last.
+    /// The ranges of revisions in which the key did not exist, each as its first revision and the
+    /// one after its last.
     pub(super) fn absences(&self, key: &str) -> Vec<(Revision, Revision)> {
         let Some(states) = self.states.get(key) else { return vec![(0, Revision::MAX)] };
         let mut absences = Vec::new();
@@ -227,7 +230,8 @@ impl Commits {
         next.map_or(Revision::MAX, |(revision, _)| *revision)
     }
 
-    /// Revisions above `after` and not above `until`, which is not smaller, of keys that begin with `prefix`.
+    /// Revisions above `after` and not above `until`, which is not smaller, of keys that begin with
+    /// `prefix`.
     pub(super) fn between(
         &self,
         prefix: &str,
@@ -239,9 +243,9 @@ impl Commits {
         commits.filter(of_prefix).map(|(revision, _)| *revision)
     }
 
-    /// The line that asked for the commit of `revision`; 0 when there is none.
-    pub(super) fn asked(&self, revision: Revision) -> usize {
-        self.asked.get(&revision).copied().unwrap_or(0)
+    /// The line of the invocation that made the commit of `revision`; 0 when there is none.
+    pub(super) fn invoked_line(&self, revision: Revision) -> usize {
+        self.invoked_lines.get(&revision).copied().unwrap_or(0)
     }
 
     /// Whether all keys begin with `prefix`.
@@ -262,45 +266,45 @@ impl Commits {
     }
 }
 
-/// The revision that a write was told it has.
-pub(super) fn wrote(question: &Question<'_>) -> Option<Revision> {
-    match question.outcome()? {
+/// The revision in the response to a write.
+pub(super) fn wrote(invocation: &Invocation<'_>) -> Option<Revision> {
+    match invocation.outcome()? {
         Outcome::Put(state) => Some(state.modified),
         Outcome::Deleted { revision, .. } => Some(*revision),
         _ => None,
     }
 }
 
-/// Whether the write that asked for a commit could make it.
+/// Checks that the write to which a commit is attributed could make it.
 fn justify(
     revision: Revision,
     commit: &Commit,
     before: Option<&State>,
-    asked: &Question<'_>,
+    write: &Invocation<'_>,
 ) -> Result<(), Violation> {
-    let number = asked.number;
-    let (key, expected) = match asked.operation {
+    let number = write.number;
+    let (key, expected) = match write.operation {
         Operation::Put { key, expected, .. } => (key, *expected),
         Operation::Delete { key, expected } => (key, Some(*expected)),
         other => unreachable!("{other:?} does not write"),
     };
     if *key != commit.key {
-        return violated(Rule::Asked, format!("write {number} of {key} became {commit:?}"));
+        return violated(Rule::Requested, format!("write {number} of {key} became {commit:?}"));
     }
-    if wrote(asked).is_none() && !asked.is_open() {
-        let message = format!("write {number} was told {:?}, and is {revision}", asked.outcome());
-        return violated(Rule::Asked, message);
+    if wrote(write).is_none() && !write.is_open() {
+        let message = format!("write {number} returned {:?}, and is {revision}", write.outcome());
+        return violated(Rule::Requested, message);
     }
     if before.map(|before| before.modified) != expected {
         let message = format!("{revision}: write {number} expected {expected:?} on {before:?}");
         return violated(Rule::Compared, message);
     }
-    if wrote(asked).is_some_and(|wrote| wrote != revision) {
-        let message = format!("write {number} was told another revision than {revision}");
+    if wrote(write).is_some_and(|wrote| wrote != revision) {
+        let message = format!("write {number} returned another revision than {revision}");
         return violated(Rule::RevisionOnce, message);
     }
-    if revision <= asked.floor {
-        let message = format!("write {number} took {revision}, {} was there", asked.floor);
+    if revision <= write.floor {
+        let message = format!("write {number} took {revision}, {} was there", write.floor);
         return violated(Rule::NeverBack, message);
     }
     Ok(())

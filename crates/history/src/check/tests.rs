@@ -1,4 +1,4 @@
-//! Small histories by hand.
+//! Small handwritten histories.
 
 use super::{Rule, check};
 use crate::record::{Change, Entry, Item, Operation, Outcome, State};
@@ -11,25 +11,25 @@ fn state(value: &str, created: u64, modified: u64) -> State {
 
 fn put(number: u64, value: &str, expected: Option<u64>) -> Entry {
     let (key, value) = (KEY.to_owned(), value.to_owned());
-    Entry::Asked(number, Operation::Put { key, value, expected })
+    Entry::Invoked(number, Operation::Put { key, value, expected })
 }
 
 fn get(number: u64) -> Entry {
-    Entry::Asked(number, Operation::Get { key: KEY.to_owned(), at: None })
+    Entry::Invoked(number, Operation::Get { key: KEY.to_owned(), at: None })
 }
 
 fn found(number: u64, revision: u64, state: Option<State>) -> Entry {
-    Entry::Told(number, Outcome::Found { revision, state })
+    Entry::Returned(number, Outcome::Found { revision, state })
 }
 
-fn told(number: u64, state: State) -> Entry {
-    Entry::Told(number, Outcome::Put(state))
+fn acknowledged(number: u64, state: State) -> Entry {
+    Entry::Returned(number, Outcome::Put(state))
 }
 
 /// A watch of everything, numbered 100, that delivered these states of the key.
 fn watched(states: &[State]) -> Vec<Entry> {
-    let asked = Operation::Watch { prefix: "/r/".to_owned(), after: 0 };
-    let mut entries = vec![Entry::Asked(100, asked), Entry::Told(100, Outcome::Watching)];
+    let operation = Operation::Watch { prefix: "/r/".to_owned(), after: 0 };
+    let mut entries = vec![Entry::Invoked(100, operation), Entry::Returned(100, Outcome::Watching)];
     let mut previous = None;
     for state in states {
         let current = Some(state.clone());
@@ -46,32 +46,33 @@ fn rule(parts: &[&[Entry]]) -> Option<Rule> {
 }
 
 #[test]
-fn a_write_without_an_answer_may_have_happened_or_not() {
-    let asked = [put(1, "x", None), Entry::Crashed];
-    let done = check(&[&asked[..], &watched(&[state("x", 1, 1)])].concat()).expect("it is sound");
+fn a_write_without_a_response_may_have_happened_or_not() {
+    let unacknowledged = [put(1, "x", None), Entry::Crashed];
+    let done =
+        check(&[&unacknowledged[..], &watched(&[state("x", 1, 1)])].concat()).expect("it is sound");
     assert_eq!((done.unknown, done.unknown_done, done.commits), (1, 1, 1));
-    let undone = check(&[&asked[..], &watched(&[])].concat()).expect("it is sound");
+    let undone = check(&[&unacknowledged[..], &watched(&[])].concat()).expect("it is sound");
     assert_eq!((undone.unknown, undone.unknown_done, undone.commits), (1, 0, 0));
 }
 
 #[test]
 fn a_failed_write_must_not_have_happened() {
-    let failed = Entry::Told(1, Outcome::Failed("full".to_owned()));
+    let failed = Entry::Returned(1, Outcome::Failed("full".to_owned()));
     let history = [put(1, "x", None), failed];
     assert_eq!(rule(&[&history, &watched(&[])]), None);
-    assert_eq!(rule(&[&history, &watched(&[state("x", 1, 1)])]), Some(Rule::Asked));
+    assert_eq!(rule(&[&history, &watched(&[state("x", 1, 1)])]), Some(Rule::Requested));
 }
 
 #[test]
 fn an_acknowledged_write_must_be_seen() {
-    let history = [put(1, "x", None), told(1, state("x", 1, 1))];
+    let history = [put(1, "x", None), acknowledged(1, state("x", 1, 1))];
     assert_eq!(rule(&[&history, &watched(&[])]), Some(Rule::Complete));
     assert_eq!(rule(&[&history, &watched(&[state("x", 1, 1)])]), None);
 }
 
 #[test]
-fn a_read_may_be_old_only_if_it_was_asked_before() {
-    let write = [put(1, "x", None), told(1, state("x", 1, 1))];
+fn a_read_may_be_old_only_if_it_was_invoked_before_the_write() {
+    let write = [put(1, "x", None), acknowledged(1, state("x", 1, 1))];
     let seen = watched(&[state("x", 1, 1)]);
     let late = [get(2), found(2, 0, None)];
     assert_eq!(rule(&[&write, &late, &seen]), Some(Rule::NeverBack));
@@ -80,19 +81,19 @@ fn a_read_may_be_old_only_if_it_was_asked_before() {
 
 #[test]
 fn a_revision_is_not_used_again_after_a_crash() {
-    let before = [put(1, "x", None), told(1, state("x", 1, 1)), get(2), found(2, 2, None)];
-    // The read was told revision 2, so nothing can be written as that any more.
-    let after = [Entry::Crashed, put(3, "y", Some(1)), told(3, state("y", 1, 2))];
+    let before = [put(1, "x", None), acknowledged(1, state("x", 1, 1)), get(2), found(2, 2, None)];
+    // The read returned revision 2, so no later write can have that revision.
+    let after = [Entry::Crashed, put(3, "y", Some(1)), acknowledged(3, state("y", 1, 2))];
     let seen = watched(&[state("x", 1, 1), state("y", 1, 2)]);
     assert_eq!(rule(&[&before, &after, &seen]), Some(Rule::NeverBack));
 }
 
 #[test]
 fn a_refusal_needs_a_reason_that_was_there() {
-    let write = [put(1, "x", None), told(1, state("x", 1, 1))];
+    let write = [put(1, "x", None), acknowledged(1, state("x", 1, 1))];
     let seen = watched(&[state("x", 1, 1)]);
     let refused =
-        |expected, found| [put(2, "y", expected), Entry::Told(2, Outcome::Refused(found))];
+        |expected, found| [put(2, "y", expected), Entry::Returned(2, Outcome::Refused(found))];
     let there = Some(state("x", 1, 1));
     assert_eq!(rule(&[&write, &refused(None, there.clone()), &seen]), None);
     assert_eq!(rule(&[&write, &refused(Some(1), there), &seen]), Some(Rule::Compared));
@@ -101,25 +102,26 @@ fn a_refusal_needs_a_reason_that_was_there() {
 
 #[test]
 fn a_compacted_revision_is_refused_and_no_other_is() {
-    let write = [put(1, "x", None), told(1, state("x", 1, 1))];
-    let again = [put(2, "y", Some(1)), told(2, state("y", 1, 2))];
+    let write = [put(1, "x", None), acknowledged(1, state("x", 1, 1))];
+    let again = [put(2, "y", Some(1)), acknowledged(2, state("y", 1, 2))];
     let seen = watched(&[state("x", 1, 1), state("y", 1, 2)]);
-    let compact = |answer| [Entry::Asked(3, Operation::Compact { to: 2 }), Entry::Told(3, answer)];
+    let compact =
+        |response| [Entry::Invoked(3, Operation::Compact { to: 2 }), Entry::Returned(3, response)];
     let compacted = compact(Outcome::Compacted);
-    let old = Entry::Asked(4, Operation::Get { key: KEY.to_owned(), at: Some(1) });
-    let gone = [old.clone(), Entry::Told(4, Outcome::Gone { oldest: 2 })];
+    let old = Entry::Invoked(4, Operation::Get { key: KEY.to_owned(), at: Some(1) });
+    let too_old = [old.clone(), Entry::Returned(4, Outcome::TooOld { oldest: 2 })];
     let read = [old, found(4, 1, Some(state("x", 1, 1)))];
-    assert_eq!(rule(&[&write, &again, &compacted, &gone, &seen]), None);
-    assert_eq!(rule(&[&write, &again, &gone, &seen]), Some(Rule::Forgotten));
+    assert_eq!(rule(&[&write, &again, &compacted, &too_old, &seen]), None);
+    assert_eq!(rule(&[&write, &again, &too_old, &seen]), Some(Rule::Forgotten));
     assert_eq!(rule(&[&write, &again, &compacted, &read, &seen]), Some(Rule::Forgotten));
     let unknown = compact(Outcome::Unknown("crashed".to_owned()));
     assert_eq!(rule(&[&write, &again, &unknown, &read, &seen]), None);
-    assert_eq!(rule(&[&write, &again, &unknown, &gone, &seen]), None);
+    assert_eq!(rule(&[&write, &again, &unknown, &too_old, &seen]), None);
 }
 
 #[test]
 fn progress_promises_no_more_than_was_delivered() {
-    let write = [put(1, "x", None), told(1, state("x", 1, 1))];
+    let write = [put(1, "x", None), acknowledged(1, state("x", 1, 1))];
     let mut seen = watched(&[state("x", 1, 1)]);
     seen.insert(2, Entry::Delivered(100, Item::Progress(1)));
     assert_eq!(rule(&[&write, &seen]), Some(Rule::Complete));

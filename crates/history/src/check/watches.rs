@@ -1,4 +1,4 @@
-//! What each watch delivered against the commits.
+//! Compares what each watch delivered with the commits.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use super::commits::Commits;
 use super::{Read, Rule, Violation, violated};
 use crate::record::{self, Entry, Item, Operation, Outcome};
 
-/// Answers how many changes were delivered.
+/// Returns the number of delivered changes.
 pub(super) fn check(
     history: &[Entry],
     read: &Read<'_>,
@@ -18,9 +18,9 @@ pub(super) fn check(
     let mut watched = BTreeSet::new();
     for (number, items) in &read.watches {
         let Some(Operation::Watch { prefix, after }) =
-            read.questions.get(number).map(|question| question.operation)
+            read.invocations.get(number).map(|invocation| invocation.operation)
         else {
-            return violated(Rule::Asked, format!("{number} is no watch and delivers"));
+            return violated(Rule::Requested, format!("{number} is no watch and delivers"));
         };
         let mut watch = Watch { prefix, cursor: *after, delivered: 0, commits };
         for (item, compacting) in items {
@@ -37,8 +37,8 @@ pub(super) fn check(
             watched.insert(prefix);
         }
     }
-    // Without that a lost commit could hide where nobody watched.
-    let covered = watched.into_iter().map(|prefix| record::covered(history, prefix)).max();
+    // Otherwise the check would miss a lost commit that no watch covered.
+    let covered = watched.into_iter().map(|prefix| record::covered_revision(history, prefix)).max();
     let covered = covered.unwrap_or(0);
     if covered < commits.newest() {
         let message = format!("no watch saw all up to {}, only to {covered}", commits.newest());
@@ -84,10 +84,11 @@ impl Watch<'_> {
                 self.complete_to(*revision)?;
                 self.cursor = *revision;
             }
-            Item::Ended(Outcome::Gone { oldest })
+            Item::Ended(Outcome::TooOld { oldest })
                 if *oldest <= self.cursor || *oldest > compacting =>
             {
-                let message = format!("{oldest} is the oldest, {compacting} was asked");
+                let message =
+                    format!("{oldest} is the oldest, compaction was requested up to {compacting}");
                 return violated(Rule::Forgotten, message);
             }
             Item::Ended(_) => {}

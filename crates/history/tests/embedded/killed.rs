@@ -1,17 +1,17 @@
-//! Kills a process that works, at any moment.
+//! Kills a working process at a random moment.
 
 use std::io::{BufRead as _, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 
-use history::record::{Entry, Recorder, covered, next_number};
+use history::record::{Entry, Recorder, covered_revision, next_number};
 use history::work::ROOT;
 use rand::rngs::StdRng;
 use rand::{RngExt as _, SeedableRng as _};
 
 use super::{CRASHES_MAX, LINES_MAX, finish, for_seeds};
 
-/// Ends the process also when the test fails.
+/// Kills the process when dropped, also when the test fails.
 struct Worker(Child);
 
 impl Drop for Worker {
@@ -21,7 +21,7 @@ impl Drop for Worker {
     }
 }
 
-/// Some lives that end in kill -9, then one that ends well.
+/// Some runs that end in kill -9, then one that ends normally.
 async fn kills(seed: u64) -> Vec<Entry> {
     let mut random = StdRng::seed_from_u64(seed);
     let folder = tempfile::tempdir().expect("there is room for a test");
@@ -30,18 +30,26 @@ async fn kills(seed: u64) -> Vec<Entry> {
     for epoch in 0..kills {
         let lines = random.random_range(1..LINES_MAX);
         let path = folder.path().to_owned();
-        let live = move || live(&path, seed, epoch, entries, lines);
-        entries = tokio::task::spawn_blocking(live).await.expect("the worker could be killed");
+        let run_until_killed = move || run_until_killed(&path, seed, epoch, entries, lines);
+        entries = tokio::task::spawn_blocking(run_until_killed)
+            .await
+            .expect("the worker could be killed");
         entries.push(Entry::Crashed);
     }
     finish(&folder, entries, seed, kills).await
 }
 
-/// Lets a process work until it has printed `lines` lines, and kills it. Answers `entries` with all
+/// Lets a process work until it has printed `lines` lines, and kills it. Returns `entries` and all
 /// that it printed.
-fn live(folder: &Path, seed: u64, epoch: u64, mut entries: Vec<Entry>, lines: usize) -> Vec<Entry> {
-    let (first, witnessed) = (next_number(&entries), covered(&entries, ROOT));
-    let known = Recorder::after(entries.clone()).known();
+fn run_until_killed(
+    folder: &Path,
+    seed: u64,
+    epoch: u64,
+    mut entries: Vec<Entry>,
+    lines: usize,
+) -> Vec<Entry> {
+    let (first, witnessed) = (next_number(&entries), covered_revision(&entries, ROOT));
+    let known = Recorder::after(entries.clone()).newest_reported();
     let numbers = [seed, epoch, first, known, witnessed].map(|number| number.to_string());
     let mut worker = Worker(
         Command::new(env!("CARGO_BIN_EXE_history-work"))
@@ -53,13 +61,13 @@ fn live(folder: &Path, seed: u64, epoch: u64, mut entries: Vec<Entry>, lines: us
     );
     let mut output = BufReader::new(worker.0.stdout.take().expect("it is piped"));
     let (mut read, mut line) = (0, String::new());
-    // A line that the kill cut has no end: nobody was told it.
+    // A line that the kill truncated has no end: it was not delivered.
     while output.read_line(&mut line).expect("the pipe works") > 0 && line.ends_with('\n') {
         entries.push(serde_json::from_str(&line).expect("a line is an entry"));
         line.clear();
         read += 1;
         if read == lines {
-            worker.0.kill().expect("it is ours");
+            worker.0.kill().expect("it is a child of this process");
         }
     }
     assert!(read >= lines, "seed {seed}: the worker ended by itself after {read} lines");

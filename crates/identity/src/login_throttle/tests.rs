@@ -32,7 +32,7 @@ fn an_address_is_one_key_in_all_its_forms() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn guesses_from_elsewhere_do_not_keep_the_owner_out_of_a_known_address() {
+async fn guesses_from_other_addresses_do_not_lock_out_the_owner_at_a_known_address() {
     let throttle = LoginThrottle::default();
     login(&throttle, "admin", 1).await.unwrap();
     for n in 0..10_000 {
@@ -45,7 +45,7 @@ async fn guesses_from_elsewhere_do_not_keep_the_owner_out_of_a_known_address() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_address_does_not_keep_the_owner_out_of_any_other() {
+async fn guesses_from_one_address_do_not_lock_out_the_owner_at_others() {
     let throttle = LoginThrottle::default();
     for _ in 0..1_000 {
         let _ = guess(&throttle, "admin", 9).await;
@@ -97,7 +97,7 @@ async fn a_failure_of_one_name_in_an_office_slows_the_others_only_after_a_hundre
 }
 
 #[tokio::test(start_paused = true)]
-async fn one_person_cannot_push_out_the_known_addresses_of_another() {
+async fn one_user_cannot_displace_the_known_addresses_of_another() {
     let throttle = LoginThrottle::default();
     login(&throttle, "anna", 1).await.unwrap();
     for from in 0..1_000 {

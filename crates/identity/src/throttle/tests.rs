@@ -6,11 +6,11 @@ use futures::future::join_all;
 use super::*;
 
 fn throttle() -> Throttle {
-    Throttle::new(Policy { free_failures: 5, under_way_max: 5 })
+    Throttle::new(ThrottlePolicy { free_failures: 5, under_way_max: 5 })
 }
 
-fn key(text: &str) -> Key {
-    Key::new("test", &[text.as_bytes()])
+fn key(text: &str) -> ThrottleKey {
+    ThrottleKey::new("test", &[text.as_bytes()])
 }
 
 async fn fail(throttle: &Throttle, text: &str) -> Result<(), Refusal> {

@@ -1,5 +1,5 @@
-//! APIService: who serves a version of a group, this server or another one behind a Service.
-//! [`apiserver::aggregation`] keeps those of this server and follows the others.
+//! APIService: which server has a version of a group, this one or an aggregated one behind a
+//! Service. [`apiserver::aggregation`] reconciles those of this server and checks the others.
 
 use api_meta::names;
 use api_meta::object::ObjectExt;
@@ -12,11 +12,12 @@ use apiserver::kind::{AGE, Hooks, Kind, NAME};
 use apiserver::strategy::{Operation, Write};
 use serde_json::{Value, json};
 
-/// Bounds of the two priorities; the texts speak of them as upstream does.
+/// Upper bounds of the two priorities; the messages state them like upstream.
 const GROUP_PRIORITY_MAX: i64 = 20_000;
 const VERSION_PRIORITY_MAX: i64 = 1_000;
 const HTTPS_PORT: i64 = 443;
 
+/// The kind APIService, with the rules of kube-apiserver.
 pub fn kind() -> Kind {
     let mut kind = Kind {
         namespaced: false,
@@ -24,7 +25,7 @@ pub fn kind() -> Kind {
         name_rule: names::NameRule::PathSegment,
         prefix: "/registry/apiregistration.k8s.io/apiservices/",
         columns: &[NAME, ("Service", "string", "", 0), ("Available", "string", "", 0), AGE],
-        // What a client says of it is replaced by `prepare`.
+        // `prepare` replaces the status that a client sends.
         keeps_status: true,
         hooks: Hooks { default, prepare, validate, cells: row, ..Hooks::default() },
         ..Kind::new(GROUP, PLURAL, "apiservice", "APIService").with_status()
@@ -40,7 +41,8 @@ fn default(object: &mut Value) {
     }
 }
 
-/// What this server serves is available from the start; of others that is to be found out.
+/// A version of this server is available from the start. The availability of aggregated ones is
+/// checked later.
 fn prepare(write: &Write<'_>, object: &mut Value, _old: Option<&Value>) {
     if write.operation != Operation::Create {
         return;
@@ -57,9 +59,9 @@ fn validate(_write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Cau
     let mut causes = Vec::new();
     let spec = &object["spec"];
     let (group, version) = (str_of(&spec["group"]), str_of(&spec["version"]));
-    let wanted = format!("{version}.{group}");
-    if object.name() != wanted && !object.name().is_empty() {
-        let detail = format!("must be `spec.version+\".\"+spec.group`: {wanted:?}");
+    let expected = format!("{version}.{group}");
+    if object.name() != expected && !object.name().is_empty() {
+        let detail = format!("must be `spec.version+\".\"+spec.group`: {expected:?}");
         causes.push(Cause::invalid("metadata.name", &object.name().into(), &detail));
     }
     if group.is_empty() && version != "v1" {
@@ -114,7 +116,7 @@ fn refuse(causes: &mut Vec<Cause>, field: &str, value: &Value, problems: Vec<Str
     causes.extend(problems.iter().map(|problem| Cause::invalid(field, value, problem)));
 }
 
-/// Bytes that base64 text stands for.
+/// Number of bytes that a base64 text encodes.
 fn decoded_length(base64: &str) -> usize {
     base64.trim_end_matches('=').len() * 3 / 4
 }

@@ -1,4 +1,5 @@
-//! HorizontalPodAutoscaler in its two versions: stored and shown; nothing scales here.
+//! HorizontalPodAutoscaler in its two versions. Objects are stored and returned; no controller
+//! scales.
 
 mod annotations;
 mod v1;
@@ -17,10 +18,11 @@ use super::status;
 
 pub use v1::kind as horizontal_pod_autoscaler_v1;
 
+/// The kind HorizontalPodAutoscaler, stored as version 2 and served as version 1 too.
 pub fn horizontal_pod_autoscaler() -> Kind {
     let mut kind = stored_kind();
     kind.hooks.on_convert = Some(v1::to_stored);
-    // What version 1 has in annotations are fields here.
+    // Fields of version 2 replace what version 1 has in annotations.
     kind.hooks.default = |object| {
         v1::drop_annotations(object);
         default(object);
@@ -28,7 +30,7 @@ pub fn horizontal_pod_autoscaler() -> Kind {
     kind
 }
 
-/// What both versions share, with the rules of the stored one.
+/// The parts that both versions share, with the rules of the stored version.
 fn stored_kind() -> Kind {
     Kind {
         version: "v2",
@@ -99,7 +101,8 @@ fn default(object: &mut Value) {
     }
 }
 
-/// The complaint about the first target whose value is no quantity. Elsewhere, a `value` is a text.
+/// The message about the first target whose value is no quantity. In other fields, a `value` is
+/// text.
 fn target_problem(spec: &Value) -> Option<String> {
     let sources = items(&spec["metrics"]).iter().filter_map(Value::as_object).flatten();
     let mut values = sources.map(|(_, source)| &source["target"]["value"]);
@@ -107,7 +110,8 @@ fn target_problem(spec: &Value) -> Option<String> {
     values.any(is_wrong).then(|| quantity::QuantityError.to_string())
 }
 
-/// How fast it goes where nobody says. A window for less is left to the controller's own setting.
+/// The default scaling speed. The stabilization window for scaling down is left to the controller's
+/// own setting.
 fn default_behavior(behavior: &mut Object) {
     let percent = json!({"type": "Percent", "value": 100, "periodSeconds": 15});
     let pods = json!({"type": "Pods", "value": 4, "periodSeconds": 15});

@@ -1,8 +1,9 @@
-//! CertificateSigningRequest: who asks for which certificate, who approves it, and who signs it.
+//! CertificateSigningRequest: the requester, the requested certificate, its approval and its
+//! signature.
 //!
-//! A request says who made it, and never changes. `/approval` writes the conditions `Approved` and
-//! `Denied`, `/status` the certificate and `Failed`; who may do so for which signer is up to
-//! [`apiserver::admission`].
+//! A request names its requester, and never changes. `/approval` writes the conditions `Approved`
+//! and `Denied`, `/status` the certificate and `Failed`. [`apiserver::admission`] checks the rights
+//! on the signer.
 
 mod validate;
 
@@ -11,7 +12,7 @@ use api_meta::time;
 use apiserver::attributes::UserInfo;
 use apiserver::fields::{ensure, items, map, str_of};
 use apiserver::kind::cells;
-use apiserver::kind::{AGE, FieldSpec, Hooks, Kind, NAME, Part};
+use apiserver::kind::{AGE, FieldSpec, Hooks, Kind, NAME, PartialSubresource};
 use apiserver::strategy::{Operation, Write};
 use serde_json::{Value, json};
 
@@ -19,12 +20,13 @@ const GROUP: &str = "certificates.k8s.io";
 const PLURAL: &str = "certificatesigningrequests";
 const APPROVAL: &str = "approval";
 
+/// The kind CertificateSigningRequest with its subresources `approval` and `status`.
 pub fn kind() -> Kind {
     Kind {
         namespaced: false,
         short_names: &["csr"],
         name_rule: NameRule::PathSegment,
-        parts: &[Part {
+        parts: &[PartialSubresource {
             name: APPROVAL,
             writes: &[&["metadata"], &["status", "conditions"]],
             through_endpoint: false,
@@ -65,13 +67,13 @@ fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
                 spec.remove(field);
             }
             let UserInfo { name, uid, groups, extra } = write.user;
-            let told = [
+            let reported = [
                 ("username", json!(name), name.is_empty()),
                 ("uid", json!(uid), uid.is_empty()),
                 ("groups", json!(groups), groups.is_empty()),
                 ("extra", json!(extra), extra.is_empty()),
             ];
-            for (field, value, _) in told.into_iter().filter(|(.., empty)| !empty) {
+            for (field, value, _) in reported.into_iter().filter(|(.., empty)| !empty) {
                 spec.insert(field.to_owned(), value);
             }
         }
@@ -85,7 +87,7 @@ fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Conditions that do not say when they came get the time of an equal one before, or now.
+/// Sets the time of conditions that have none: that of an equal condition before, else now.
 fn date_conditions(object: &mut Value, old: &Value) {
     let now = time::format_seconds(jiff::Timestamp::now().as_second());
     let conditions = object["status"].get_mut("conditions").and_then(Value::as_array_mut);

@@ -8,9 +8,11 @@ use apiserver::kind::{AGE, Hooks, Kind, NAME};
 use apiserver::strategy::Write;
 use serde_json::Value;
 
-/// Largest sum of all values, in bytes.
+/// Largest total size of all values, in bytes.
 pub const SIZE_MAX: usize = 1024 * 1024;
 
+/// The kind ConfigMap of the core group: namespaced, with the validation and columns of
+/// kube-apiserver.
 pub fn kind() -> Kind {
     Kind {
         short_names: &["cm"],
@@ -58,7 +60,7 @@ fn validate(_write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Caus
     causes
 }
 
-/// Changes of an object that is marked immutable. The same for Secrets.
+/// Causes for changes of an object that is marked immutable. Also for Secrets.
 pub fn immutable_changes(object: &Value, old: &Value) -> Vec<Cause> {
     if old["immutable"].as_bool() != Some(true) {
         return Vec::new();
@@ -71,13 +73,13 @@ pub fn immutable_changes(object: &Value, old: &Value) -> Vec<Cause> {
         .collect()
 }
 
-/// Bytes that a base64 text stands for.
+/// Number of bytes that a base64 text encodes.
 pub fn decoded_size(text: &str) -> usize {
     let padding = text.bytes().rev().take_while(|&byte| byte == b'=').count();
     (text.len() / 4 * 3).saturating_sub(padding)
 }
 
-/// Go's complaint about the first value that is no base64.
+/// Go's error message about the first value that is no base64; `None` when all values are.
 pub fn base64_problem(map: &Value) -> Option<String> {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use super::{old_annotations, status, template};
 
-/// Numbers in its status, none below zero.
+/// Non-negative numbers in its status.
 const COUNTS: [&str; 9] = [
     "currentNumberScheduled",
     "numberMisscheduled",
@@ -23,9 +23,11 @@ const COUNTS: [&str; 9] = [
     "collisionCount",
 ];
 
-/// Counts the changes of the template; clients of old versions read it.
+/// Counts the changes of the template; old clients read it.
 const TEMPLATE_GENERATION: &str = "deprecated.daemonset.template.generation";
 
+/// The kind DaemonSet of the group `apps`: namespaced, with the defaults, validation and columns of
+/// kube-apiserver.
 pub fn kind() -> Kind {
     Kind {
         short_names: &["ds"],
@@ -48,7 +50,7 @@ pub fn kind() -> Kind {
             prepare,
             validate: |_, object, old| {
                 let mut causes: Vec<_> =
-                    template::selector_is_kept(object, old).into_iter().collect();
+                    template::selector_change(object, old).into_iter().collect();
                 causes.extend(template::validate(object, "daemonset"));
                 causes
             },

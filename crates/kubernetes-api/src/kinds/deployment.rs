@@ -1,4 +1,4 @@
-//! Deployment: replica sets that follow one another.
+//! Deployment: a sequence of replica sets.
 
 use api_meta::status::Cause;
 use apiserver::fields::{child, ensure, map, preset, str_of, text};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{old_annotations, status, template};
 
-/// Numbers in its status, none below zero.
+/// Non-negative numbers in its status.
 const COUNTS: [&str; 8] = [
     "observedGeneration",
     "replicas",
@@ -21,9 +21,11 @@ const COUNTS: [&str; 8] = [
     "collisionCount",
 ];
 
+/// The kind Deployment of the group `apps`: namespaced, with the defaults, validation and columns
+/// of kube-apiserver.
 pub fn kind() -> Kind {
     Kind {
-        kept_by_status: &[&["spec"], &["metadata", "labels"]],
+        preserved_by_status: &[&["spec"], &["metadata", "labels"]],
         counts_metadata: &["annotations"],
         short_names: &["deploy"],
         categories: &["all"],
@@ -75,7 +77,7 @@ fn default(object: &mut Value) {
 fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = template::validate(object, "deployment");
     causes.extend(strategy_problems(&object["spec"]["strategy"]));
-    causes.extend(template::selector_is_kept(object, old));
+    causes.extend(template::selector_change(object, old));
     causes
 }
 
@@ -114,7 +116,7 @@ fn strategy_problems(strategy: &Value) -> Vec<Cause> {
             causes
         }
         kind => {
-            // Upstream shows its own struct here.
+            // Upstream prints its own struct here.
             let message = format!(
                 "Unsupported value: {{\"Type\":{},\"RollingUpdate\":null}}: supported values: \
                  \"Recreate\", \"RollingUpdate\"",

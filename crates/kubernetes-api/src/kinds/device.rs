@@ -1,6 +1,6 @@
 //! Devices and claims of them: DeviceClass, ResourceClaim, ResourceClaimTemplate, ResourceSlice.
 //!
-//! They are kept for drivers and the scheduler; expressions in them are not compiled here.
+//! They are stored for drivers and the scheduler; their expressions are not compiled.
 
 use api_meta::quantity::canonical;
 use api_meta::status::Cause;
@@ -14,9 +14,11 @@ use serde_json::Value;
 const GROUP: &str = "resource.k8s.io";
 const IMMUTABLE: &str = "field is immutable";
 const ALLOCATION_MODES: [&str; 2] = ["All", "ExactCount"];
-/// What says where the devices of a slice are; exactly one of them does.
+/// The fields that say which nodes reach the devices of a slice; exactly one is set.
 const PLACES: [&str; 4] = ["nodeName", "nodeSelector", "allNodes", "perDeviceNodeSelection"];
 
+/// The kind DeviceClass of the group `resource.k8s.io`: cluster-scoped, with the defaults and
+/// validation of kube-apiserver.
 pub fn device_class() -> Kind {
     Kind {
         namespaced: false,
@@ -44,7 +46,7 @@ pub fn device_class() -> Kind {
     }
 }
 
-/// Problems of what is passed to drivers.
+/// Causes for parameters of drivers.
 fn parameters(field: &str, spec: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (index, config) in items(&spec["config"]).iter().enumerate() {
@@ -65,13 +67,15 @@ fn driver(field: &str, name: &str) -> Vec<Cause> {
     if name.is_empty() {
         return vec![Cause::required(field, "")];
     }
-    checked(field, name, names::dns1123_subdomain)
+    check_text(field, name, names::dns1123_subdomain)
 }
 
-fn checked(field: &str, text: &str, check: fn(&str) -> Vec<String>) -> Vec<Cause> {
+fn check_text(field: &str, text: &str, check: fn(&str) -> Vec<String>) -> Vec<Cause> {
     check(text).iter().map(|problem| Cause::invalid(field, &text.into(), problem)).collect()
 }
 
+/// The kind ResourceClaim of the group `resource.k8s.io`: namespaced, with the defaults, validation
+/// and columns of kube-apiserver.
 pub fn resource_claim() -> Kind {
     Kind {
         opaque: &["spec", "status"],
@@ -85,7 +89,7 @@ pub fn resource_claim() -> Kind {
                 ensure(object, "status");
             },
             validate: |_, object, old| {
-                let kept = kept("spec", &object["spec"], old.map(|old| &old["spec"]));
+                let kept = immutable_change("spec", &object["spec"], old.map(|old| &old["spec"]));
                 let mut causes: Vec<Cause> = kept.into_iter().collect();
                 if old.is_none() {
                     causes.extend(claim("spec", &object["spec"]));
@@ -103,7 +107,7 @@ pub fn resource_claim() -> Kind {
     }
 }
 
-/// How far a claim has come.
+/// The state of a claim in its table row.
 fn state(claim: &Value) -> String {
     let mut states = Vec::new();
     let deleted = claim["metadata"]["deletionTimestamp"].is_string();
@@ -129,7 +133,7 @@ fn default_claim(spec: &mut Object) {
         }
         each(request, "firstAvailable", default_request);
     });
-    // There even when there is none.
+    // Set even when it is empty.
     if devices.get("requests").is_none_or(|requests| items(requests).is_empty()) {
         devices.insert("requests".to_owned(), Value::Null);
     }
@@ -146,8 +150,8 @@ fn default_request(request: &mut Object) {
     each(request, "tolerations", |toleration| preset(toleration, "operator", "Equal"));
 }
 
-/// A change of what never changes.
-fn kept(field: &str, new: &Value, old: Option<&Value>) -> Option<Cause> {
+/// A cause when an immutable field changes.
+fn immutable_change(field: &str, new: &Value, old: Option<&Value>) -> Option<Cause> {
     let changed = old.is_some_and(|old| old != new);
     changed.then(|| Cause::invalid(field, new, IMMUTABLE))
 }
@@ -159,7 +163,7 @@ fn claim(field: &str, spec: &Value) -> Vec<Cause> {
     for (index, request) in items(&spec["devices"]["requests"]).iter().enumerate() {
         let field = format!("{field}.devices.requests[{index}]");
         let name = str_of(&request["name"]);
-        causes.extend(checked(&format!("{field}.name"), name, names::dns1123_label));
+        causes.extend(check_text(&format!("{field}.name"), name, names::dns1123_label));
         if seen.contains(&name) {
             repeated.push(Cause::duplicate(&*field, &name.into()));
         }
@@ -173,7 +177,7 @@ fn claim(field: &str, spec: &Value) -> Vec<Cause> {
                 for (index, request) in several.iter().enumerate() {
                     let field = format!("{field}.firstAvailable[{index}]");
                     let name = str_of(&request["name"]);
-                    causes.extend(checked(&format!("{field}.name"), name, names::dns1123_label));
+                    causes.extend(check_text(&format!("{field}.name"), name, names::dns1123_label));
                     causes.extend(exact(&field, request));
                 }
             }
@@ -194,7 +198,7 @@ fn claim(field: &str, spec: &Value) -> Vec<Cause> {
 fn exact(field: &str, request: &Value) -> Vec<Cause> {
     let mut causes = match str_of(&request["deviceClassName"]) {
         "" => vec![Cause::required(format!("{field}.deviceClassName"), "")],
-        class => checked(&format!("{field}.deviceClassName"), class, names::dns1123_subdomain),
+        class => check_text(&format!("{field}.deviceClassName"), class, names::dns1123_subdomain),
     };
     let (mode, count) = (&request["allocationMode"], &request["count"]);
     match str_of(mode) {
@@ -215,6 +219,8 @@ fn exact(field: &str, request: &Value) -> Vec<Cause> {
     causes
 }
 
+/// The kind ResourceClaimTemplate of the group `resource.k8s.io`: namespaced, with the defaults and
+/// validation of kube-apiserver.
 pub fn resource_claim_template() -> Kind {
     Kind {
         opaque: &["spec"],
@@ -228,9 +234,9 @@ pub fn resource_claim_template() -> Kind {
                 }
             },
             validate: |_, object, old| match old {
-                Some(old) => {
-                    kept("spec", &object["spec"], Some(&old["spec"])).into_iter().collect()
-                }
+                Some(old) => immutable_change("spec", &object["spec"], Some(&old["spec"]))
+                    .into_iter()
+                    .collect(),
                 None => claim("spec.spec", &object["spec"]["spec"]),
             },
             ..Hooks::default()
@@ -245,6 +251,8 @@ pub fn resource_claim_template() -> Kind {
     }
 }
 
+/// The kind ResourceSlice of the group `resource.k8s.io`: cluster-scoped, with the defaults,
+/// validation, columns and selectable fields of kube-apiserver.
 pub fn resource_slice() -> Kind {
     Kind {
         namespaced: false,
@@ -339,7 +347,7 @@ fn validate_slice(_: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cau
     for (index, device) in items(&spec["devices"]).iter().enumerate() {
         let field = format!("spec.devices[{index}]");
         let name = str_of(&device["name"]);
-        causes.extend(checked(&format!("{field}.name"), name, names::dns1123_label));
+        causes.extend(check_text(&format!("{field}.name"), name, names::dns1123_label));
         if seen.contains(&name) {
             repeated.push(Cause::duplicate(field, &name.into()));
         }
@@ -349,9 +357,17 @@ fn validate_slice(_: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cau
     if let Some(old) = old {
         let old = &old["spec"];
         for field in ["driver", "nodeName"] {
-            causes.extend(kept(&format!("spec.{field}"), &spec[field], Some(&old[field])));
+            causes.extend(immutable_change(
+                &format!("spec.{field}"),
+                &spec[field],
+                Some(&old[field]),
+            ));
         }
-        causes.extend(kept("spec.pool.name", &pool["name"], Some(&old["pool"]["name"])));
+        causes.extend(immutable_change(
+            "spec.pool.name",
+            &pool["name"],
+            Some(&old["pool"]["name"]),
+        ));
     }
     causes
 }

@@ -1,4 +1,4 @@
-//! EndpointSlice: some of the places where a service's pods listen.
+//! EndpointSlice: some of the endpoints of a service's pods.
 
 mod validate;
 
@@ -7,8 +7,10 @@ use apiserver::kind::cells;
 use apiserver::kind::{AGE, Hooks, Kind, NAME};
 use serde_json::Value;
 
-use super::endpoints::shortened;
+use super::endpoints::shorten_list;
 
+/// The kind EndpointSlice of the group `discovery.k8s.io`: namespaced, with the defaults,
+/// validation and columns of kube-apiserver.
 pub fn kind() -> Kind {
     Kind {
         counts_metadata: &["labels"],
@@ -34,7 +36,7 @@ pub fn kind() -> Kind {
             },
             prepare: |_, object, _| {
                 let Some(object) = map(object) else { return };
-                // Of the version before, and not taken in this one.
+                // A field of version v1beta1, which this version drops.
                 each(object, "endpoints", |endpoint| drop(endpoint.remove("deprecatedTopology")));
             },
             validate: validate::all,
@@ -54,8 +56,12 @@ pub fn kind() -> Kind {
                 vec![
                     cells::name(object),
                     str_of(&object["addressType"]).into(),
-                    if ports.is_empty() { cells::UNSET.into() } else { shortened(&ports) },
-                    if addresses.is_empty() { cells::UNSET.into() } else { shortened(&addresses) },
+                    if ports.is_empty() { cells::UNSET.into() } else { shorten_list(&ports) },
+                    if addresses.is_empty() {
+                        cells::UNSET.into()
+                    } else {
+                        shorten_list(&addresses)
+                    },
                     cells::age(object, now),
                 ]
             },

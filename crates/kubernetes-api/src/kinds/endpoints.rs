@@ -1,4 +1,4 @@
-//! Endpoints: where a service's pods listen, in one object.
+//! Endpoints: the addresses and ports of a service's pods, in one object.
 
 use api_meta::names;
 use api_meta::status::Cause;
@@ -13,9 +13,11 @@ use super::networking::port_problem;
 
 pub const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
 
-/// Addresses and ports that a row shows before it says `+ n more`.
+/// Number of addresses and ports that a row prints before `+ n more`.
 const SHOWN_MAX: usize = 3;
 
+/// The kind Endpoints of the core group: namespaced, with the defaults, validation and columns of
+/// kube-apiserver.
 pub fn endpoints() -> Kind {
     let mut kind = Kind {
         short_names: &["ep"],
@@ -43,7 +45,7 @@ pub fn endpoints() -> Kind {
 }
 
 fn validate(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
-    // What once was taken stays, and where the server itself listens it knows best.
+    // Unchanged addresses stay valid, and the server's own addresses are not checked.
     if write.is_by_server() || old.is_some_and(|old| old["subsets"] == object["subsets"]) {
         return Vec::new();
     }
@@ -71,8 +73,8 @@ fn validate(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause
 fn address(field: &str, address: &Value, causes: &mut Vec<Cause>) {
     let ip = str_of(&address["ip"]);
     let path = format!("{field}.ip");
-    let told = |why: &String| Cause::invalid(path.as_str(), &ip.into(), why);
-    causes.extend(ip::problems(ip).iter().map(told));
+    let cause = |why: &String| Cause::invalid(path.as_str(), &ip.into(), why);
+    causes.extend(ip::problems(ip).iter().map(cause));
     let host = &address["hostname"];
     if !str_of(host).is_empty() {
         causes.extend(problems(&format!("{field}.hostname"), host, names::dns1123_label));
@@ -82,7 +84,7 @@ fn address(field: &str, address: &Value, causes: &mut Vec<Cause>) {
     causes.extend(ip::of_endpoint(&path, ip));
 }
 
-/// `named`: it has to have a name, since there are others.
+/// With `named`, the port must have a name, since there are others.
 fn port(field: &str, port: &Value, named: bool, causes: &mut Vec<Cause>) {
     let name = &port["name"];
     let path = format!("{field}.name");
@@ -102,7 +104,7 @@ fn port(field: &str, port: &Value, named: bool, causes: &mut Vec<Cause>) {
     causes.extend(problems(&format!("{field}.appProtocol"), protocol, names::qualified_name));
 }
 
-/// What `check` says of a text, if there is one.
+/// The messages of `check` about a text, as causes at `field`. An absent text has none.
 pub fn problems(field: &str, text: &Value, check: fn(&str) -> Vec<String>) -> Vec<Cause> {
     let problems = text.as_str().map(check).unwrap_or_default();
     problems.iter().map(|why| Cause::invalid(field, text, why)).collect()
@@ -120,11 +122,11 @@ fn places(subsets: &Value) -> Value {
             places.extend(ips().map(|ip| format!("{ip}:{}", port["port"])));
         }
     }
-    shortened(&places)
+    shorten_list(&places)
 }
 
-/// For a row.
-pub fn shortened(texts: &[String]) -> Value {
+/// Joins the texts for a table row, shortened to the first few.
+pub fn shorten_list(texts: &[String]) -> Value {
     let shown = texts[..texts.len().min(SHOWN_MAX)].join(",");
     if texts.len() > SHOWN_MAX {
         return format!("{shown} + {} more...", texts.len() - SHOWN_MAX).into();

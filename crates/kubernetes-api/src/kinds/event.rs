@@ -1,4 +1,4 @@
-//! Event, in its two versions over one storage: `v1`, the stored form, and `events.k8s.io/v1`.
+//! Event, in its two versions over one storage: `v1`, which is stored, and `events.k8s.io/v1`.
 
 use std::time::Duration;
 
@@ -14,12 +14,12 @@ use serde_json::{Value, json};
 
 use super::lease::{canonical_micros, micro_problem};
 
-/// Events go this long after their last write.
+/// Time from the last write of an event to its deletion.
 pub const TTL: Duration = Duration::from_hours(1);
 
 const GROUP: &str = "events.k8s.io";
 
-/// Names in `v1` and in `events.k8s.io/v1` of the same field.
+/// The names of each field in `v1` and in `events.k8s.io/v1`.
 const RENAMED: &[(&str, &str)] = &[
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -30,7 +30,7 @@ const RENAMED: &[(&str, &str)] = &[
     ("count", "deprecatedCount"),
 ];
 
-/// The reporter, from the first of the two fields that is set.
+/// The reporter: the first of the two fields that is set.
 const SOURCE: FieldSpec =
     FieldSpec { fallback: "reportingComponent", ..FieldSpec::named("source", "source.component") };
 
@@ -47,12 +47,13 @@ const COLUMNS: &[ColumnSpec] = &[
     ("Name", "string", "name", 1),
 ];
 
+/// The kind Event of the core group, `v1`.
 pub fn core() -> Kind {
     let mut kind = Kind {
         short_names: &["ev"],
         prefix: "/registry/events/",
         columns: COLUMNS,
-        // The same places in the same order as in the other version: they share a cache.
+        // The same fields in the same order as in the other version: both share a cache.
         fields: vec![
             FieldSpec::text("involvedObject.kind"),
             FieldSpec::text("involvedObject.namespace"),
@@ -80,6 +81,7 @@ pub fn core() -> Kind {
     kind
 }
 
+/// The kind Event of the group `events.k8s.io`.
 pub fn events() -> Kind {
     let mut kind = Kind {
         short_names: &["ev"],
@@ -117,7 +119,7 @@ pub fn events() -> Kind {
     kind
 }
 
-/// The stored form, whichever form it has.
+/// Converts either version to the stored one.
 fn to_core(object: &mut Value) {
     if let Some(object) = map(object) {
         object.insert("apiVersion".to_owned(), "v1".into());
@@ -149,7 +151,7 @@ fn rename(
     }
 }
 
-/// Only for the stored form; the other one is converted before it is stored.
+/// Only for the stored version; the other one is converted before it is stored.
 fn default_core(object: &mut Value) {
     let core = object.api_version() == "v1";
     let Some(object) = map(object) else { return };
@@ -176,8 +178,7 @@ fn decode_problem(object: &Value) -> Option<String> {
         .or_else(|| micro_problem(&object["series"]["lastObservedTime"]))
 }
 
-/// The namespace of an event is that of its object; cluster-scoped objects have theirs in
-/// `default`.
+/// An event is in the namespace of its object. Events of cluster-scoped objects are in `default`.
 fn validate_core(write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Cause> {
     let involved = &object["involvedObject"]["namespace"];
     let fits = match str_of(involved) {
@@ -191,7 +192,7 @@ fn validate_core(write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec
     vec![Cause::invalid("involvedObject.namespace", &shown, "does not match event.namespace")]
 }
 
-/// On the stored form, as upstream does it: fields have their old names in messages.
+/// Validates the stored version, like upstream: messages have the old names of fields.
 fn validate_new(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = validate_core(write, object, None);
     if write.operation != Operation::Create {

@@ -1,4 +1,4 @@
-//! FlowSchema and PriorityLevelConfiguration: what [`apiserver::flow_control`] goes by.
+//! FlowSchema and PriorityLevelConfiguration, the configuration of [`apiserver::flow_control`].
 
 mod validate;
 
@@ -10,11 +10,13 @@ use serde_json::Value;
 
 use super::status;
 
-/// Precedence of a FlowSchema that states none.
+/// Default precedence of a FlowSchema.
 const PRECEDENCE: i64 = 1000;
-/// Shares of a priority level that states none.
+/// Default shares of a priority level.
 const SHARES: i64 = 30;
 
+/// The kind FlowSchema of the group `flowcontrol.apiserver.k8s.io`:
+/// cluster-scoped, with the defaults, validation and columns of kube-apiserver.
 pub fn flow_schema() -> Kind {
     let mut kind = Kind {
         columns: &[
@@ -62,6 +64,8 @@ pub fn flow_schema() -> Kind {
     kind
 }
 
+/// The kind PriorityLevelConfiguration of the group `flowcontrol.apiserver.k8s.io`:
+/// cluster-scoped, with the defaults, validation and columns of kube-apiserver.
 pub fn priority_level_configuration() -> Kind {
     let mut kind = Kind {
         columns: &[
@@ -128,7 +132,7 @@ fn default_level(object: &mut Value) {
                     for (field, default) in
                         [("queues", 64), ("handSize", 8), ("queueLengthLimit", 50)]
                     {
-                        // Upstream cannot tell a zero from nothing.
+                        // Upstream does not distinguish zero from an absent value.
                         if queuing.get(field).is_none_or(|value| *value == 0 || value.is_null()) {
                             queuing.insert(field.to_owned(), default.into());
                         }

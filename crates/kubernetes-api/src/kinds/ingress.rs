@@ -13,10 +13,12 @@ use super::{ip, old_annotations, status};
 const CLASS_ANNOTATION: &str = "kubernetes.io/ingress.class";
 const PATH_TYPES: [&str; 3] = ["Exact", "ImplementationSpecific", "Prefix"];
 const PATH_ABSOLUTE: &str = "must be an absolute path";
-/// What would name another path than it seems to.
+/// Parts that would make a path match another one than it appears to.
 const PATH_PARTS_REFUSED: [&str; 5] = ["//", "/./", "/../", "%2f", "%2F"];
 const PATH_ENDS_REFUSED: [&str; 2] = ["/..", "/."];
 
+/// The kind Ingress of the group `networking.k8s.io`: namespaced, with the defaults, validation and
+/// columns of kube-apiserver.
 pub fn kind() -> Kind {
     Kind {
         short_names: &["ing"],
@@ -52,7 +54,8 @@ pub fn kind() -> Kind {
     }
 }
 
-/// All rules of an ingress, which was `old` before. What older rules took and newer ones refuse may stay.
+/// Returns all causes to refuse an ingress. `old` is the object before an update: values that older
+/// rules accepted may stay.
 fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let spec = &object["spec"];
     let before = old.map_or(&Value::Null, |old| &old["spec"]);
@@ -87,7 +90,7 @@ fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     }
     causes.extend(validate_subdomain("spec.ingressClassName", &spec["ingressClassName"]));
     if old.is_none() {
-        causes.extend(class_told_twice(object));
+        causes.extend(conflicting_class(object));
     }
     causes
 }
@@ -108,8 +111,8 @@ fn validate_paths(place: &str, rule: &Value) -> Vec<Cause> {
     missing.into_iter().chain(of_paths).collect()
 }
 
-/// The annotation that named the class before there was a field for it has to agree with the field.
-fn class_told_twice(object: &Value) -> Option<Cause> {
+/// The annotation that named the class before there was a field must agree with the field.
+fn conflicting_class(object: &Value) -> Option<Cause> {
     let annotation = &object["metadata"]["annotations"][CLASS_ANNOTATION];
     let class = &object["spec"]["ingressClassName"];
     let differs = annotation.is_string() && class.is_string() && annotation != class;
@@ -117,7 +120,7 @@ fn class_told_twice(object: &Value) -> Option<Cause> {
     differs.then(|| Cause::invalid(format!("annotations.{CLASS_ANNOTATION}"), annotation, why))
 }
 
-/// An empty name is as good as none.
+/// An empty name counts as absent.
 fn secret_name(field: &str, name: &Value) -> Vec<Cause> {
     if str_of(name).is_empty() { Vec::new() } else { validate_subdomain(field, name) }
 }
@@ -126,7 +129,7 @@ fn invalid(field: &str, value: &str, problems: &[String]) -> Vec<Cause> {
     problems.iter().map(|text| Cause::invalid(field, &value.into(), text)).collect()
 }
 
-/// A name that may be left out.
+/// An optional name.
 fn validate_subdomain(field: &str, name: &Value) -> Vec<Cause> {
     match name.as_str() {
         None => Vec::new(),
@@ -134,7 +137,7 @@ fn validate_subdomain(field: &str, name: &Value) -> Vec<Cause> {
     }
 }
 
-/// A host is a name, or a wildcard for the first part of one.
+/// A host is a name, or a name with a wildcard as its first part.
 fn validate_host(field: &str, host: &str, of_rule: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     if of_rule && ip::read(host).is_some() {

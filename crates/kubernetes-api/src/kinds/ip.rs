@@ -1,4 +1,4 @@
-//! Addresses of the internet protocol, and ranges of them, in fields that took any before rules came.
+//! IP addresses and ranges, in fields that had no validation in older versions.
 
 use std::collections::HashSet;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -7,11 +7,11 @@ use api_meta::status::Cause;
 use apiserver::fields::str_of;
 use serde_json::Value;
 
-/// What is wrong with an address.
+/// The messages about an address; empty for a valid one.
 pub fn problems(text: &str) -> Vec<String> {
     let why = match read(text) {
         None => "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)",
-        // Some read such numbers as octal ones.
+        // Some parsers read such numbers as octal.
         Some(_) if text.parse::<IpAddr>().is_err() => "must not have leading 0s",
         Some(address) if is_mapped(address) => "must not be an IPv4-mapped IPv6 address",
         Some(_) => return Vec::new(),
@@ -19,7 +19,7 @@ pub fn problems(text: &str) -> Vec<String> {
     vec![why.to_owned()]
 }
 
-/// The address, with leading zeros in the parts of the older form if there are some.
+/// Parses an address. IPv4 addresses may have leading zeros.
 pub fn read(text: &str) -> Option<IpAddr> {
     let padded = || {
         let parts: Option<Vec<u8>> = text.split('.').map(|part| part.parse().ok()).collect();
@@ -33,7 +33,7 @@ fn is_mapped(address: IpAddr) -> bool {
     matches!(address, IpAddr::V6(address) if address.to_ipv4_mapped().is_some())
 }
 
-/// Problems of an address that was not among those of `before`.
+/// Causes for an address, unless it is in `before`.
 pub fn new_address<'a>(field: &str, address: &'a Value, before: &HashSet<&'a str>) -> Vec<Cause> {
     let text = str_of(address);
     if before.contains(text) {
@@ -42,7 +42,7 @@ pub fn new_address<'a>(field: &str, address: &'a Value, before: &HashSet<&'a str
     problems(text).iter().map(|problem| Cause::invalid(field, address, problem)).collect()
 }
 
-/// Why nobody else can reach the address of an endpoint.
+/// Why other hosts cannot reach the address of an endpoint.
 pub fn of_endpoint(field: &str, text: &str) -> Vec<Cause> {
     let invalid = |why: &str| Cause::invalid(field, &text.into(), why);
     let Some(address) = read(text) else { return vec![invalid("must be a valid IP address")] };
@@ -69,17 +69,17 @@ pub fn of_endpoint(field: &str, text: &str) -> Vec<Cause> {
     causes
 }
 
-/// Addresses that begin alike.
+/// A range of addresses in CIDR notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
-    /// With its last bits as they were given.
+    /// The address as given, including the host bits.
     address: IpAddr,
-    /// Bits at the beginning that count.
+    /// Prefix length in bits.
     length: u8,
 }
 
 impl Range {
-    /// `None` when the text is none, leading zeros apart.
+    /// Parses a range; `None` for any other text. Allows leading zeros.
     pub fn read(text: &str) -> Option<Self> {
         let (address, length) = text.split_once('/')?;
         let address = read(address)?;
@@ -88,7 +88,7 @@ impl Range {
         (length <= bits(address)).then_some(Self { address, length })
     }
 
-    /// The first address.
+    /// The first address of the range.
     fn first(self) -> IpAddr {
         match self.address {
             IpAddr::V4(address) => {
@@ -102,7 +102,7 @@ impl Range {
         }
     }
 
-    /// Whether all of `other` is in here, and more.
+    /// Whether the range contains all of `other`, and more.
     pub fn is_wider_than(self, other: Self) -> bool {
         let around_other = Self { address: other.address, length: self.length };
         bits(self.address) == bits(other.address)
@@ -115,17 +115,17 @@ fn bits(address: IpAddr) -> u8 {
     if address.is_ipv4() { 32 } else { 128 }
 }
 
-/// The problem of a range that was not among those of `before`.
+/// A cause for a range, unless it is in `before`.
 pub fn new_range(field: &str, range: &Value, before: &HashSet<&str>) -> Option<Cause> {
     let text = str_of(range);
     let problem = range_problem(text).filter(|_| !before.contains(text));
     problem.map(|why| Cause::invalid(field, range, why))
 }
 
-/// What is said of a text that is no range at all.
+/// The message for a text that is no range.
 pub const RANGE_FORM: &str = "must be a valid CIDR value, (e.g. 10.9.8.0/24 or 2001:db8::/64)";
 
-/// What is wrong with a range.
+/// The message about a range; `None` for a valid one.
 pub fn range_problem(text: &str) -> Option<&'static str> {
     let is_padded = || {
         let (address, length) = text.split_once('/').unwrap_or_default();

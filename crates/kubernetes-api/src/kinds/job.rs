@@ -25,10 +25,12 @@ use super::{old_annotations, template};
 
 const CONTROLLER_UID: &str = "batch.kubernetes.io/controller-uid";
 const JOB_NAME: &str = "batch.kubernetes.io/job-name";
-/// The same before the prefix came; still written.
+/// The same label before the prefix was introduced; still written.
 const OLD_CONTROLLER_UID: &str = "controller-uid";
 const OLD_JOB_NAME: &str = "job-name";
 
+/// The kind Job of the group `batch`: namespaced, with the defaults, validation, columns and
+/// selectable fields of kube-apiserver.
 pub fn job() -> Kind {
     Kind {
         categories: &["all"],
@@ -59,7 +61,7 @@ pub fn job() -> Kind {
             cells: job_row,
             ..Hooks::default()
         },
-        // Upstream gives the labels that it made itself when it reads, which is after it judged.
+        // Like upstream, sets the labels that the server generates after validation.
         allocate: Some(Box::new(|_, object, _| {
             label_as_pods(object);
             Box::pin(std::future::ready(Ok(())))
@@ -68,6 +70,8 @@ pub fn job() -> Kind {
     }
 }
 
+/// The kind CronJob of the group `batch`: namespaced, with the defaults, validation and columns of
+/// kube-apiserver.
 pub fn cron_job() -> Kind {
     Kind {
         short_names: &["cj"],
@@ -108,7 +112,7 @@ fn default_job(object: &mut Value) {
         spec.insert("completions".to_owned(), 1.into());
     }
     preset(spec, "parallelism", 1);
-    // Where each index has a limit of its own, the job as a whole has none.
+    // With a limit for each index, the job as a whole has none.
     let limit = if spec.contains_key("backoffLimitPerIndex") { i32::MAX } else { 6 };
     preset(spec, "backoffLimit", limit);
     preset(spec, "completionMode", "NonIndexed");
@@ -132,7 +136,7 @@ fn default_failure_policy(spec: &mut Object) {
     });
 }
 
-/// A job must choose its restart policy: the common default is not given.
+/// Removes the common default: a job must choose its restart policy.
 fn template_without_policy(spec: &mut Object) {
     let chosen = child(spec, "template")
         .and_then(|template| child(template, "spec"))
@@ -155,8 +159,8 @@ fn prepare_job(write: &Write<'_>, object: &mut Value, _old: Option<&Value>) {
     }
 }
 
-/// Selects the job's pods by its uid. What is there already stays; validation says so where it does
-/// not fit.
+/// Selects the job's pods by its uid. Existing values stay; validation refuses them if they do not
+/// match.
 fn generate_selector(object: &mut Value) {
     let (uid, name) = (object.uid().to_owned(), object.name().to_owned());
     let Some(spec) = map(object).and_then(|object| child(object, "spec")) else { return };
@@ -173,7 +177,7 @@ fn generate_selector(object: &mut Value) {
     }
 }
 
-/// Without labels of its own a job takes those of its pods.
+/// A job without labels gets those of its pods.
 fn label_as_pods(object: &mut Value) {
     let labels = object["spec"]["template"]["metadata"]["labels"].clone();
     let metadata = map(object).and_then(|object| child(object, "metadata"));
@@ -230,7 +234,7 @@ fn job_row(object: &Value, now: i64) -> Vec<Value> {
     };
     let succeeded = number(&status["succeeded"]);
     let completions = match (spec["completions"].as_i64(), spec["parallelism"].as_i64()) {
-        (Some(wanted), _) => format!("{succeeded}/{wanted}"),
+        (Some(completions), _) => format!("{succeeded}/{completions}"),
         (None, Some(parallel)) if parallel > 1 => format!("{succeeded}/1 of {parallel}"),
         _ => format!("{succeeded}/1"),
     };

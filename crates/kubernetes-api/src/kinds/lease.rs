@@ -1,14 +1,16 @@
-//! Lease: leader election and node heartbeats, with times to the microsecond.
+//! Lease: leader election and node heartbeats, with times in microseconds.
 
 use api_meta::status::Cause;
 use api_meta::time;
 use apiserver::fields::{child, ensure, map, str_of};
 use apiserver::kind::cells;
 use apiserver::kind::{AGE, Hooks, Kind, NAME};
-use apiserver::resource::Rules;
+use apiserver::resource::ResourceRules;
 use apiserver::strategy::Write;
 use serde_json::Value;
 
+/// The kind Lease of the group `coordination.k8s.io`: namespaced, with the defaults, validation and
+/// columns of kube-apiserver.
 pub fn kind() -> Kind {
     let mut kind = Kind {
         columns: &[NAME, ("Holder", "string", "", 0), AGE],
@@ -34,7 +36,8 @@ pub fn kind() -> Kind {
         },
         ..Kind::new("coordination.k8s.io", "leases", "lease", "Lease")
     };
-    kind.rules = Rules { create_on_update: true, unconditional_update: false, ..kind.rules };
+    kind.rules =
+        ResourceRules { create_on_update: true, unconditional_update: false, ..kind.rules };
     kind
 }
 
@@ -53,7 +56,7 @@ fn validate(_write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Cau
     causes
 }
 
-/// Leases for which somebody chooses the holder are behind a feature gate that is closed.
+/// Coordinated leader election is behind a feature gate that is disabled.
 fn prepare(_: &Write<'_>, object: &mut Value, old: Option<&Value>) {
     let Some(spec) = map(object).and_then(|object| child(object, "spec")) else { return };
     for field in ["strategy", "preferredHolder"] {
@@ -63,7 +66,7 @@ fn prepare(_: &Write<'_>, object: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Brings microsecond times into UTC; leaves what is none.
+/// Converts microsecond times to UTC. Leaves other values unchanged.
 pub fn canonical_micros(object: &mut apiserver::fields::Object, fields: &[&str]) {
     for field in fields {
         if let Some(Value::String(text)) = object.get_mut(*field)
@@ -74,7 +77,7 @@ pub fn canonical_micros(object: &mut apiserver::fields::Object, fields: &[&str])
     }
 }
 
-/// The complaint about a value that should be a microsecond time.
+/// The message about a value that is no microsecond time; `None` for a valid one.
 pub fn micro_problem(value: &Value) -> Option<String> {
     match value {
         Value::Null => None,

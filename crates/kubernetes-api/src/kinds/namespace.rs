@@ -1,4 +1,4 @@
-//! Namespace: its finalizers in `spec`, its phase, its name as a label, and those that stay.
+//! Namespace: its finalizers in `spec`, its phase, its name as a label, and protected namespaces.
 
 use api_meta::names;
 use api_meta::object::ObjectExt;
@@ -11,11 +11,12 @@ use apiserver::resource::NameRule;
 use apiserver::strategy::{Operation, Write};
 use serde_json::{Value, json};
 
-/// Every namespace carries its name under this label.
+/// The label that contains the name of every namespace.
 pub const NAME_LABEL: &str = "kubernetes.io/metadata.name";
-/// Cannot be deleted.
+/// Namespaces that cannot be deleted.
 pub const PROTECTED: &[&str] = &["default", "kube-public", "kube-system"];
 
+/// The kind Namespace with its subresource `finalize`.
 pub fn kind() -> Kind {
     Kind {
         namespaced: false,
@@ -66,7 +67,7 @@ fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
                 list.push(FINALIZER.into());
                 finalizers = list.into();
             }
-            // A generated name is known only now.
+            // A generated name is only known here.
             default(object);
             object["spec"]["finalizers"] = finalizers;
             object["status"] = json!({"phase": "Active"});
@@ -77,7 +78,7 @@ fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
                 object["status"]["phase"] = "Terminating".into();
             }
         }
-        // Only the finalize endpoint changes the finalizers.
+        // Only the finalize endpoint changes finalizers.
         (Operation::Update, Some(old)) if object["spec"].is_object() => {
             object["spec"]["finalizers"] = old["spec"]["finalizers"].clone();
         }
@@ -104,15 +105,15 @@ fn validate(write: &Write<'_>, object: &Value, _old: Option<&Value>) -> Vec<Caus
     causes
 }
 
-/// The phase tells nothing but whether the namespace goes.
+/// The phase must agree with whether the namespace is being deleted.
 fn status_problem(object: &Value) -> Option<Cause> {
-    let (wanted, is) = match object.is_terminating() {
+    let (expected, is) = match object.is_terminating() {
         true => ("Terminating", "is not empty"),
         false => ("Active", "is empty"),
     };
     let phase = &object["status"]["phase"];
-    let text = format!("may only be '{wanted}' if `deletionTimestamp` {is}");
-    (phase != wanted).then(|| Cause::invalid("status.Phase", phase, &text))
+    let text = format!("may only be '{expected}' if `deletionTimestamp` {is}");
+    (phase != expected).then(|| Cause::invalid("status.Phase", phase, &text))
 }
 
 fn admit_delete(write: &Write<'_>) -> Result<(), Status> {

@@ -12,12 +12,14 @@ use serde_json::{Value, json};
 pub const GROUP: &str = "networking.k8s.io";
 const PORT_RANGE: &str = "must be between 1 and 65535, inclusive";
 
-/// The problem of a port's number, which is 0 where there is none.
+/// A cause for a port number that is out of range. An absent number counts as 0.
 pub fn port_problem(field: &str, number: &Value) -> Option<Cause> {
     let number = number.as_i64().unwrap_or_default();
     (!(1..=65535).contains(&number)).then(|| Cause::invalid(field, &number.into(), PORT_RANGE))
 }
 
+/// The kind IngressClass of the group `networking.k8s.io`: cluster-scoped, with the defaults,
+/// validation and columns of kube-apiserver.
 pub fn ingress_class() -> Kind {
     Kind {
         namespaced: false,
@@ -48,6 +50,8 @@ pub fn ingress_class() -> Kind {
     }
 }
 
+/// The kind NetworkPolicy of the group `networking.k8s.io`: namespaced, with the defaults,
+/// validation and columns of kube-apiserver.
 pub fn network_policy() -> Kind {
     Kind {
         short_names: &["netpol"],

@@ -1,4 +1,4 @@
-//! Node: what a kubelet says of its machine. Stored as it is said.
+//! Node: what a kubelet reports about its machine. Stored as reported.
 
 mod validate;
 
@@ -24,6 +24,8 @@ const INFO: &[&str] = &[
     "systemUUID",
 ];
 
+/// The kind Node of the core group: cluster-scoped, with the defaults, validation, columns and
+/// selectable fields of kube-apiserver.
 pub fn kind() -> Kind {
     Kind {
         namespaced: false,
@@ -75,7 +77,7 @@ fn default(object: &mut Value) {
     each(status, "images", |image| preset(image, "names", Value::Null));
 }
 
-/// The oldest field tells the first range; where the two differ, it is right.
+/// The oldest field has the first range. It takes precedence when the two differ.
 fn default_ranges(spec: &mut Object) {
     let first = text(spec, "podCIDR").to_owned();
     let among = spec.get("podCIDRs").and_then(|ranges| ranges.get(0)?.as_str()).unwrap_or_default();
@@ -86,16 +88,15 @@ fn default_ranges(spec: &mut Object) {
     }
 }
 
-/// Where a kubelet takes its settings from is no longer told, only kept where it was.
+/// The source of a kubelet's configuration is no longer set, only retained on old objects.
 fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
-    let was_told =
-        |path: &str| old.is_some_and(|old| !old.pointer(path).is_none_or(Value::is_null));
+    let was_set = |path: &str| old.is_some_and(|old| !old.pointer(path).is_none_or(Value::is_null));
     let Some(object) = map(object) else { return };
     let is_of_status = write.operation == Operation::UpdateStatus;
-    if !is_of_status && !was_told("/spec/configSource") {
+    if !is_of_status && !was_set("/spec/configSource") {
         child(object, "spec").and_then(|spec| spec.remove("configSource"));
     }
-    if (is_of_status || old.is_none()) && !was_told("/status/config") {
+    if (is_of_status || old.is_none()) && !was_set("/status/config") {
         child(object, "status").and_then(|status| status.remove("config"));
     }
 }

@@ -1,4 +1,4 @@
-//! Pod: defaults, status at birth, what an update may change, grace.
+//! Pod: defaults, initial status, allowed updates, grace period.
 
 mod binding;
 pub mod cells;
@@ -15,7 +15,7 @@ use std::sync::{Arc, Weak};
 use api_meta::status::{Cause, Status};
 use apiserver::fields::{Object, child, each, ensure, items, map, preset, str_of};
 use apiserver::kind::normal::quantity_problem_of_both;
-use apiserver::kind::{AGE, FieldSpec, Hooks, Kind, NAME, Part};
+use apiserver::kind::{AGE, FieldSpec, Hooks, Kind, NAME, PartialSubresource};
 use apiserver::quota::quality;
 use apiserver::registry::Registry;
 use apiserver::resource::{Endpoint, Resource, Subresource, SubresourceHandler};
@@ -25,20 +25,34 @@ use serde_json::{Value, json};
 
 use super::old_annotations;
 
-/// Writes of this identity may bind a pod to a node by an update.
+/// The identity that may bind a pod to a node with an update.
 pub const SCHEDULER: &str = "system:kube-scheduler";
 
+/// The kind Pod with its defaults, rules and columns. [`add_endpoints`] adds the subresources with
+/// logic of their own.
 pub fn kind() -> Kind {
     Kind {
-        kept_by_status: &[
+        preserved_by_status: &[
             &["spec"],
             &["metadata", "deletionTimestamp"],
             &["metadata", "ownerReferences"],
         ],
         parts: &[
-            Part { name: ephemeral::NAME, writes: ephemeral::WRITES, through_endpoint: false },
-            Part { name: resize::NAME, writes: resize::WRITES, through_endpoint: false },
-            Part { name: binding::NAME, writes: binding::WRITES, through_endpoint: true },
+            PartialSubresource {
+                name: ephemeral::NAME,
+                writes: ephemeral::WRITES,
+                through_endpoint: false,
+            },
+            PartialSubresource {
+                name: resize::NAME,
+                writes: resize::WRITES,
+                through_endpoint: false,
+            },
+            PartialSubresource {
+                name: binding::NAME,
+                writes: binding::WRITES,
+                through_endpoint: true,
+            },
         ],
         gives_grace: true,
         short_names: &["po"],
@@ -81,8 +95,9 @@ pub fn kind() -> Kind {
     }
 }
 
-/// Gives pods their subresources that are more than a part of them, and adds the resource
-/// `bindings`. Pods are read and written through `registry`, which must serve them later.
+/// Adds the subresources of pods that do more than write a part of the pod, and the resource
+/// `bindings`. They read and write pods through `registry`, which must serve pods when the first
+/// request arrives.
 pub fn add_endpoints(registry: &Arc<Registry>, resources: &mut Vec<Resource>) {
     let Some(pods) = resources.iter_mut().find(|r| r.group.is_empty() && r.plural == "pods") else {
         return;
@@ -97,14 +112,14 @@ pub fn add_endpoints(registry: &Arc<Registry>, resources: &mut Vec<Resource>) {
     let evictions = Arc::new(eviction::Evictions(Arc::downgrade(registry)));
     pods.subresources.push(create(binding::NAME, bindings(), ("", "v1", "Binding")));
     pods.subresources.push(create(eviction::NAME, evictions, ("policy", "v1", "Eviction")));
-    resources.push(reviews::computed("", "Binding", true, bindings()));
+    resources.push(reviews::computed_resource("", "Binding", true, bindings()));
 }
 
 fn registry(registry: &Weak<Registry>) -> Result<Arc<Registry>, Status> {
     registry.upgrade().ok_or_else(|| Status::unavailable("the server is shutting down"))
 }
 
-/// Answers what was done and has nothing to show.
+/// The response to a successful request that returns no object.
 fn success() -> Value {
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})
 }
@@ -140,7 +155,7 @@ fn request_limits(container: &mut Object) {
     }
 }
 
-/// What a limited pod asks for as a whole: what its containers do, else its limits.
+/// The requests of a pod as a whole: those of its containers, else its limits.
 fn request_together(spec: &mut Object) {
     let is_limited = |spec: &Object| spec.get("resources")?.get("limits")?.as_object().cloned();
     let Some(limits) = is_limited(spec) else { return };
@@ -171,7 +186,7 @@ fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
         resize::prepare(object, old);
     }
     if let (Operation::UpdateStatus, Some(old)) = (write.operation, old) {
-        status::keep(object, old);
+        status::retain_old_fields(object, old);
     }
     if write.operation != Operation::Create {
         return;
@@ -207,7 +222,7 @@ fn validate_pod(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<C
     }
 }
 
-/// Pods that run somewhere get time to stop.
+/// Only pods on a node have a grace period. In seconds.
 fn grace_seconds(object: &Value, requested: Option<i64>) -> i64 {
     let spec = &object["spec"];
     let over = matches!(str_of(&object["status"]["phase"]), "Failed" | "Succeeded");

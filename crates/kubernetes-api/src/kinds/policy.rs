@@ -1,6 +1,6 @@
 //! Limits and priorities: PodDisruptionBudget, ResourceQuota, LimitRange, PriorityClass,
-//! RuntimeClass. They are stored and shown; quotas are enforced by [`apiserver::quota`], limits by
-//! [`apiserver::admission`].
+//! RuntimeClass. This module stores and returns them; [`apiserver::quota`] enforces quotas,
+//! [`apiserver::admission`] limits.
 
 mod budget;
 mod limits;
@@ -18,11 +18,13 @@ use serde_json::Value;
 use super::{pod, status};
 
 const SYSTEM_PREFIX: &str = "system-";
-/// Above are the classes of the system.
+/// Highest value of a user's class. Higher values are reserved for the system.
 const USER_PRIORITY_MAX: i64 = 1_000_000_000;
 const PREEMPTION_POLICIES: [&str; 2] = ["PreemptLowerPriority", "Never"];
 const SYSTEM_CLASSES: &[&str] = &["system-cluster-critical", "system-node-critical"];
 
+/// The kind PodDisruptionBudget of the group `policy`: namespaced, with the defaults, validation
+/// and columns of kube-apiserver.
 pub fn pod_disruption_budget() -> Kind {
     let mut kind = Kind {
         short_names: &["pdb"],
@@ -74,6 +76,8 @@ pub fn pod_disruption_budget() -> Kind {
     kind
 }
 
+/// The kind ResourceQuota of the core group: namespaced, with the defaults, validation and columns
+/// of kube-apiserver.
 pub fn resource_quota() -> Kind {
     Kind {
         short_names: &["quota"],
@@ -122,6 +126,8 @@ pub fn resource_quota() -> Kind {
     }
 }
 
+/// The kind LimitRange of the core group: namespaced, with the defaults, validation and columns of
+/// kube-apiserver.
 pub fn limit_range() -> Kind {
     let mut kind = Kind {
         short_names: &["limits"],
@@ -148,7 +154,7 @@ pub fn limit_range() -> Kind {
     kind
 }
 
-/// What a container gets by default follows from the most it may have.
+/// A container's default limit is the maximum, if it has one.
 fn default_limit(limit: &mut Object) {
     if text(limit, "type") != "Container" {
         return;
@@ -165,6 +171,8 @@ fn default_limit(limit: &mut Object) {
     }
 }
 
+/// The kind PriorityClass of the group `scheduling.k8s.io`: cluster-scoped, with the defaults,
+/// validation and columns of kube-apiserver.
 pub fn priority_class() -> Kind {
     Kind {
         namespaced: false,
@@ -177,7 +185,7 @@ pub fn priority_class() -> Kind {
             ("PreemptionPolicy", "string", "", 0),
         ],
         hooks: Hooks {
-            // Counted once and never again.
+            // Its generation is always 1.
             prepare: |_, object, old| {
                 if old.is_none() {
                     object.set_meta("generation", 1);
@@ -244,6 +252,8 @@ fn priority_changes(class: &Value, old: &Value) -> Vec<Cause> {
     causes
 }
 
+/// The kind RuntimeClass of the group `node.k8s.io`: cluster-scoped, with the validation and
+/// columns of kube-apiserver.
 pub fn runtime_class() -> Kind {
     let mut kind = Kind {
         namespaced: false,

@@ -1,4 +1,4 @@
-//! Names that begin with the domain of who made them up: `acme.io/foo`.
+//! Names that begin with the domain of their owner: `acme.io/foo`.
 
 use api_meta::names;
 use api_meta::status::Cause;
@@ -6,7 +6,7 @@ use api_meta::status::Cause;
 const PATH_TEXT: &str =
     "Invalid path (regex used for validation is '[A-Za-z0-9/\\-._~%!$&'()*+,;=:]+')";
 
-/// What is wrong with a domain and a path of an address in it.
+/// Causes for a text at `field` that is not a domain with a path.
 pub fn problems(field: &str, text: &str) -> Vec<Cause> {
     if text.is_empty() {
         return vec![Cause::required(field, "")];
@@ -16,8 +16,8 @@ pub fn problems(field: &str, text: &str) -> Vec<Cause> {
         let why = "must be a domain-prefixed path (such as \"acme.io/foo\")";
         return vec![Cause::invalid(field, &text.into(), why)];
     };
-    let told = |why: String| Cause::invalid(field, &host.into(), &why);
-    let mut causes: Vec<Cause> = names::dns1123_subdomain(host).into_iter().map(told).collect();
+    let cause = |why: String| Cause::invalid(field, &host.into(), &why);
+    let mut causes: Vec<Cause> = names::dns1123_subdomain(host).into_iter().map(cause).collect();
     let fits = |byte: u8| byte.is_ascii_alphanumeric() || b"/-._~%!$&'()*+,;=:".contains(&byte);
     if !path.bytes().all(fits) {
         causes.push(Cause::invalid(field, &path.into(), PATH_TEXT));

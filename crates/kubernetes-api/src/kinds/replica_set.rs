@@ -1,4 +1,4 @@
-//! ReplicaSet: so many pods of one template.
+//! ReplicaSet: a number of pods of one template.
 
 use api_meta::status::Cause;
 use apiserver::fields::{ensure, map, preset};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{old_annotations, status, template};
 
-/// Numbers of replicas that are a part of all.
+/// Numbers of replicas that cannot exceed the total.
 const PARTS: [&str; 3] = ["fullyLabeledReplicas", "readyReplicas", "availableReplicas"];
 
 pub const COLUMNS: &[ColumnSpec] = &[
@@ -23,6 +23,8 @@ pub const COLUMNS: &[ColumnSpec] = &[
     ("Selector", "string", "", 1),
 ];
 
+/// The kind ReplicaSet of the group `apps`: namespaced, with the defaults, validation and columns
+/// of kube-apiserver.
 pub fn kind() -> Kind {
     Kind {
         short_names: &["rs"],
@@ -32,7 +34,7 @@ pub fn kind() -> Kind {
             default,
             validate: |_, object, old| {
                 let mut causes = template::validate(object, "replica set");
-                causes.extend(template::selector_is_kept(object, old));
+                causes.extend(template::selector_change(object, old));
                 causes
             },
             validate_status: |object, _| validate_status(object),
@@ -45,6 +47,7 @@ pub fn kind() -> Kind {
     }
 }
 
+/// Sets the defaults of a ReplicaSet or ReplicationController.
 pub fn default(object: &mut Value) {
     let Some(object) = map(object) else { return };
     if let Some(status) = ensure(object, "status") {
@@ -56,7 +59,7 @@ pub fn default(object: &mut Value) {
     }
 }
 
-/// Of a ReplicationController as well.
+/// Returns all causes to refuse the status. Also for a ReplicationController.
 pub fn validate_status(object: &Value) -> Vec<Cause> {
     let status = &object["status"];
     let mut causes = status::counts(status, &["replicas"]);
@@ -66,6 +69,7 @@ pub fn validate_status(object: &Value) -> Vec<Cause> {
     causes
 }
 
+/// The cells of a row. `now` is in seconds since 1970; `selector` is the last cell.
 pub fn row(object: &Value, now: i64, selector: Value) -> Vec<Value> {
     let (spec, status) = (&object["spec"], &object["status"]);
     let (names, images) = cells::containers(&spec["template"]["spec"]);

@@ -1,4 +1,4 @@
-//! ReplicationController: the older ReplicaSet, with a plain map as selector.
+//! ReplicationController: the predecessor of ReplicaSet, with a plain map as selector.
 
 use api_meta::status::Cause;
 use apiserver::fields::{ensure, map};
@@ -9,6 +9,8 @@ use serde_json::{Value, json};
 
 use super::{old_annotations, replica_set, template};
 
+/// The kind ReplicationController of the core group: namespaced, with the defaults, validation,
+/// columns and selectable fields of kube-apiserver.
 pub fn kind() -> Kind {
     Kind {
         short_names: &["rc"],
@@ -59,7 +61,7 @@ fn validate(object: &Value) -> Vec<Cause> {
         "selector": {"matchLabels": spec["selector"]},
         "template": spec["template"],
     });
-    causes.extend(template::selected("spec.template", &as_labels));
+    causes.extend(template::selector_mismatch("spec.template", &as_labels));
     causes.extend(template::of_running(&spec["template"], "ReplicationController"));
     causes
 }

@@ -1,4 +1,4 @@
-//! ControllerRevision and PodTemplate: states that controllers keep.
+//! ControllerRevision and PodTemplate: states that controllers store.
 
 use api_meta::status::Cause;
 use apiserver::fields::{items, map, str_of};
@@ -9,6 +9,8 @@ use serde_json::Value;
 
 use super::{old_annotations, pod, template};
 
+/// The kind ControllerRevision of the group `apps`: namespaced, with the validation and columns of
+/// kube-apiserver.
 pub fn controller_revision() -> Kind {
     Kind {
         columns: &[NAME, ("Controller", "string", "", 0), ("Revision", "string", "", 0), AGE],
@@ -43,6 +45,8 @@ pub fn controller_revision() -> Kind {
     }
 }
 
+/// The kind PodTemplate of the core group: namespaced, with the defaults, validation and columns of
+/// kube-apiserver.
 pub fn pod_template() -> Kind {
     Kind {
         columns: &[

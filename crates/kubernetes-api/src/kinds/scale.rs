@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use api_meta::labels::LabelSelector;
 use api_meta::status::Status;
 use apiserver::custom::scale::{ScalePaths, write};
-use apiserver::registry::{Registry, Target};
+use apiserver::registry::{Registry, WriteTarget};
 use apiserver::resource::{Call, Endpoint, Resource, Subresource, SubresourceHandler};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
@@ -17,8 +17,8 @@ const SCALED: &[(&str, &str)] = &[
     ("apps", "statefulsets"),
 ];
 
-/// Gives `/scale` to those of the resources that have replicas. Objects are read and written through
-/// `registry`, which must serve the resources later.
+/// Adds `/scale` to the resources that have replicas. It reads and writes objects through
+/// `registry`, which must serve the resources when the first request arrives.
 pub fn add_scale(registry: &Arc<Registry>, resources: &mut [Resource]) {
     for resource in resources {
         let (group, plural) = (resource.group.as_str(), resource.plural.as_str());
@@ -84,9 +84,9 @@ impl Scale {
         }
         if call.verb == "apply" {
             let object = registry.get(&resource, namespace, name).await?.value();
-            return paths().applied(&scale_of(&object)?, &object, &call);
+            return paths().apply_configuration(&scale_of(&object)?, &object, &call);
         }
-        let target = Target { resource: &resource, namespace, name };
+        let target = WriteTarget { resource: &resource, namespace, name };
         let written = write(&registry, &target, &paths(), &call).await?;
         scale_of(&written.object.value())
     }

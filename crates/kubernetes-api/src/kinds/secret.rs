@@ -1,4 +1,5 @@
-//! Secret: `stringData`, types with required keys, size, immutability. Values never reach messages.
+//! Secret: `stringData`, types with required keys, size, immutability. Values are never part of
+//! messages.
 
 use api_meta::decode;
 use api_meta::names;
@@ -15,6 +16,8 @@ use super::config_map::{SIZE_MAX, base64_problem, decoded_size, immutable_change
 
 const SERVICE_ACCOUNT_NAME: &str = "kubernetes.io/service-account.name";
 
+/// The kind Secret of the core group: namespaced, with the defaults, validation, columns and
+/// selectable fields of kube-apiserver.
 pub fn kind() -> Kind {
     Kind {
         columns: &[NAME, ("Type", "string", "", 0), ("Data", "string", "", 0), AGE],
@@ -70,7 +73,7 @@ fn validate(_write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Caus
     causes
 }
 
-/// What the type asks of the data.
+/// The requirements of the type on the data.
 fn type_problems(object: &Value) -> Vec<Cause> {
     let data = &object["data"];
     let required = |keys: &[&str]| -> Vec<Cause> {
@@ -106,7 +109,7 @@ fn docker_problems(data: &Value, key: &str) -> Vec<Cause> {
     let Some(value) = data.get(key) else {
         return vec![Cause::required(field, "")];
     };
-    // What is no base64 at all is refused as undecodable.
+    // Data that is no base64 is refused as undecodable earlier.
     let bytes = STANDARD.decode(str_of(value)).unwrap_or_default();
     match serde_json::from_slice::<Value>(&bytes) {
         Ok(_) => Vec::new(),

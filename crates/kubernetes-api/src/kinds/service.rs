@@ -1,4 +1,4 @@
-//! Service: ports, families, and addresses and node ports that the server hands out.
+//! Service: ports, families, and the addresses and node ports that the server allocates.
 
 pub mod addresses;
 mod families;
@@ -20,12 +20,12 @@ use apiserver::strategy::{Operation, Write};
 
 const ADDRESS_MODES: [&str; 2] = ["Proxy", "VIP"];
 
-/// `clusterIP` of a service without an address.
+/// `clusterIP` of a headless service.
 const HEADLESS: &str = "None";
-/// Seconds that a client sticks to one endpoint.
+/// Default duration of client affinity, in seconds.
 const AFFINITY_SECONDS: i64 = 10_800;
 
-/// Services of one cluster, which get their addresses from `addresses`.
+/// The kind Service. Services get their addresses from `addresses`, which are those of one cluster.
 pub fn kind(addresses: &Arc<Addresses>) -> Kind {
     let addresses = addresses.clone();
     let mut kind = Kind {
@@ -116,7 +116,7 @@ fn default(object: &mut Value) {
     }
 }
 
-/// What was handed out stays while the type needs it, and goes when it does not.
+/// Allocated values stay while the type needs them, and are released when it does not.
 fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
     if !matches!(write.operation, Operation::Create | Operation::Update) {
         return;
@@ -148,7 +148,7 @@ fn keep_addresses(spec: &mut Object, old: &Value) {
     }
 }
 
-/// A port keeps its node port by its name, unless another one has taken that.
+/// A port retains its node port by name, unless another port has taken it.
 fn keep_ports(spec: &mut Object, old: &Value) {
     let now = Value::Object(spec.clone());
     let given: Vec<&Value> = items(&now["ports"]).iter().map(|port| &port["nodePort"]).collect();
@@ -172,7 +172,7 @@ fn keep_ports(spec: &mut Object, old: &Value) {
     }
 }
 
-/// Takes away what the type of before needed and that of now does not, where nobody changed it.
+/// Removes values that only the old type needed and that the client did not change.
 fn drop_left_behind(spec: &mut Object, old: &Value) {
     let now = Value::Object(spec.clone());
     let mut drop = |is_needed: fn(&Value) -> bool, fields: &[&str]| {
@@ -207,7 +207,7 @@ fn has_node_ports(kind: &str) -> bool {
     matches!(kind, "NodePort" | "LoadBalancer")
 }
 
-/// A name for something outside: it has no addresses.
+/// Whether the service is a name for an external host and has no addresses.
 fn is_named(spec: &Value) -> bool {
     spec["type"] == "ExternalName"
 }
@@ -221,7 +221,7 @@ fn is_reached_from_outside(spec: &Value) -> bool {
         || (spec["type"] == "ClusterIP" && !items(&spec["externalIPs"]).is_empty())
 }
 
-/// A balancer has to find out which nodes have endpoints.
+/// Whether a load balancer must check which nodes have endpoints.
 fn needs_health_port(spec: &Value) -> bool {
     is_balancer(spec) && spec["externalTrafficPolicy"] == "Local"
 }
@@ -236,7 +236,7 @@ fn validate_status(object: &Value, old: &Value) -> Vec<Cause> {
     status::balancer(field, &new["ingress"], &old["ingress"], address_mode)
 }
 
-/// How packets come to an address of a load balancer.
+/// Validates how packets reach an address of a load balancer.
 fn address_mode(field: &str, ingress: &Value) -> Option<Cause> {
     let mode = &ingress["ipMode"];
     if mode.is_null() {
@@ -249,14 +249,15 @@ fn address_mode(field: &str, ingress: &Value) -> Option<Cause> {
     (!known).then(|| Cause::not_supported(field, mode, &ADDRESS_MODES))
 }
 
-/// Hands out what is not given. What seems to be taken may be so by a service that was just deleted.
+/// Allocates the values that are not set. A value that seems to be taken may belong to a service
+/// that was just deleted.
 async fn allocate(
     addresses: Arc<Addresses>,
     write: &Write<'_>,
     object: &mut Value,
 ) -> Result<(), Status> {
     if hand_out(&addresses, write, object).is_err() {
-        addresses.caught_up().await;
+        addresses.wait_until_caught_up().await;
         return hand_out(&addresses, write, object);
     }
     Ok(())
@@ -272,15 +273,15 @@ fn hand_out(addresses: &Addresses, write: &Write<'_>, object: &mut Value) -> Res
     if kind == "ExternalName" || write.operation == Operation::UpdateStatus {
         return Ok(());
     }
-    let wanted = text(spec, "clusterIP").to_owned();
-    if wanted != HEADLESS {
-        match addresses.address(&owner, &wanted, write.dry_run) {
+    let requested = text(spec, "clusterIP").to_owned();
+    if requested != HEADLESS {
+        match addresses.address(&owner, &requested, write.dry_run) {
             Ok(address) => {
                 spec.insert("clusterIPs".to_owned(), json!([address]));
                 spec.insert("clusterIP".to_owned(), address.into());
             }
             Err(problem) => {
-                return refuse(Cause::invalid("spec.clusterIPs", &json!([wanted]), &problem));
+                return refuse(Cause::invalid("spec.clusterIPs", &json!([requested]), &problem));
             }
         }
     }
@@ -299,19 +300,19 @@ fn allocate_health_port(
     spec: &mut Object,
     owner: &str,
 ) -> Result<(), Status> {
-    let wanted = spec.get("healthCheckNodePort").and_then(Value::as_i64).unwrap_or_default();
+    let requested = spec.get("healthCheckNodePort").and_then(Value::as_i64).unwrap_or_default();
     let number = addresses
-        .node_port(owner, "TCP", wanted, &node_ports_of(spec), write.dry_run)
+        .node_port(owner, "TCP", requested, &node_ports_of(spec), write.dry_run)
         .map_err(|why| {
             let what = "failed to allocate requested HealthCheck NodePort";
-            Status::internal(format!("{what} {wanted}: {why}"))
+            Status::internal(format!("{what} {requested}: {why}"))
         })?;
     spec.insert("healthCheckNodePort".to_owned(), number.into());
     Ok(())
 }
 
-/// Tells the first port that cannot be had. Ports of one number have one node port, whatever their
-/// protocols are.
+/// Reports the first port that cannot be allocated. Ports with the same number have one node port,
+/// whatever their protocols are.
 fn allocate_node_ports(
     addresses: &Addresses,
     write: &Write<'_>,
@@ -325,10 +326,10 @@ fn allocate_node_ports(
     each(spec, "ports", |port| {
         let protocol = text(port, "protocol").to_owned();
         let number = |port: &Object, field| port.get(field).and_then(Value::as_i64).unwrap_or(0);
-        let asked = number(port, "nodePort");
+        let own_port = number(port, "nodePort");
         let of_other = by_port.get(&number(port, "port")).copied().unwrap_or(0);
-        let wanted = if asked == 0 { of_other } else { asked };
-        match addresses.node_port(owner, &protocol, wanted, &given, write.dry_run) {
+        let requested = if own_port == 0 { of_other } else { own_port };
+        match addresses.node_port(owner, &protocol, requested, &given, write.dry_run) {
             Ok(found) => {
                 port.insert("nodePort".to_owned(), found.into());
                 given.insert(found);
@@ -336,7 +337,7 @@ fn allocate_node_ports(
             }
             Err(text) => {
                 let field = format!("spec.ports[{index}].nodePort");
-                problem.get_or_insert(Cause::invalid(field, &wanted.into(), &text));
+                problem.get_or_insert(Cause::invalid(field, &requested.into(), &text));
             }
         }
         index += 1;
@@ -344,7 +345,7 @@ fn allocate_node_ports(
     problem
 }
 
-/// Node ports that a service has already.
+/// Node ports that a service already has.
 fn node_ports_of(spec: &Object) -> HashSet<u16> {
     let ports = items(spec.get("ports").unwrap_or(&Value::Null)).iter();
     let numbers = ports.map(|port| &port["nodePort"]).chain(spec.get("healthCheckNodePort"));

@@ -1,7 +1,8 @@
-//! ServiceAccount: stored as it is. Tokens are an endpoint of their own.
+//! ServiceAccount: stored unchanged. Its tokens have an endpoint of their own.
 
 use apiserver::kind::Kind;
 
+/// The kind ServiceAccount of the core group: namespaced.
 pub fn kind() -> Kind {
     Kind {
         short_names: &["sa"],

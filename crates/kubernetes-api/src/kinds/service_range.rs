@@ -1,7 +1,7 @@
-//! Where addresses of Services come from: ServiceCIDR and IPAddress.
+//! The ranges of Services' addresses: ServiceCIDR and IPAddress.
 //!
-//! They are kept for those who follow them. Addresses are handed out by
-//! [`Addresses`](super::Addresses), from the range that every server has; other ranges are not used.
+//! They are stored for clients that read them. [`Addresses`](super::Addresses) allocates addresses
+//! from the one range that every server has; other ranges are not used.
 
 use std::net::{IpAddr, Ipv6Addr};
 
@@ -17,9 +17,11 @@ use super::ip;
 
 const GROUP: &str = "networking.k8s.io";
 const IMMUTABLE: &str = "field is immutable";
-/// One of each family of addresses.
+/// One of each address family.
 const RANGES_MAX: usize = 2;
 
+/// The kind IPAddress of the group `networking.k8s.io`: cluster-scoped, with the defaults,
+/// validation and columns of kube-apiserver.
 pub fn ip_address() -> Kind {
     Kind {
         namespaced: false,
@@ -99,7 +101,7 @@ fn segment(text: &str) -> Vec<String> {
     names::path_segment(text, false)
 }
 
-/// Why a name is no address in its one form.
+/// The message about a name that is no address in canonical representation; `None` for a valid one.
 fn address_problem(name: &str) -> Option<String> {
     let Ok(address) = name.parse::<IpAddr>() else {
         let padded = name.split('.').any(|part| part.len() > 1 && part.starts_with('0'));
@@ -112,6 +114,8 @@ fn address_problem(name: &str) -> Option<String> {
     (canonical != name).then(|| format!("must be in canonical form (\"{canonical}\")"))
 }
 
+/// The kind ServiceCIDR of the group `networking.k8s.io`: cluster-scoped, with the defaults,
+/// validation and columns of kube-apiserver.
 pub fn service_cidr() -> Kind {
     Kind {
         namespaced: false,

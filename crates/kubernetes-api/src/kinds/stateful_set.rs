@@ -1,4 +1,4 @@
-//! StatefulSet: pods with names that stay and volumes of their own.
+//! StatefulSet: pods with stable names and their own volumes.
 
 use api_meta::status::Cause;
 use apiserver::fields::{Object, each, ensure, map, preset, text};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::{old_annotations, status, template, volume};
 
-/// Numbers of replicas that are a part of all.
+/// Numbers of replicas that cannot exceed the total.
 const PARTS: [&str; 4] =
     ["readyReplicas", "currentReplicas", "updatedReplicas", "availableReplicas"];
 
@@ -23,6 +23,8 @@ const MUTABLE: [&str; 7] = [
     "updateStrategy",
 ];
 
+/// The kind StatefulSet of the group `apps`: namespaced, with the defaults, validation and columns
+/// of kube-apiserver.
 pub fn kind() -> Kind {
     Kind {
         short_names: &["sts"],
@@ -38,7 +40,7 @@ pub fn kind() -> Kind {
             default,
             validate: |_, object, old| {
                 let mut causes = template::validate(object, "statefulset");
-                causes.extend(old.and_then(|old| changed(&object["spec"], &old["spec"])));
+                causes.extend(old.and_then(|old| immutable_change(&object["spec"], &old["spec"])));
                 causes
             },
             validate_status: |object, old| {
@@ -55,8 +57,9 @@ pub fn kind() -> Kind {
             cells: |object, now| {
                 let (spec, status) = (&object["spec"], &object["status"]);
                 let (names, images) = cells::containers(&spec["template"]["spec"]);
-                let (ready, wanted) = (number(&status["readyReplicas"]), number(&spec["replicas"]));
-                let ready = format!("{ready}/{wanted}");
+                let (ready, desired) =
+                    (number(&status["readyReplicas"]), number(&spec["replicas"]));
+                let ready = format!("{ready}/{desired}");
                 vec![cells::name(object), ready.into(), cells::age(object, now), names, images]
             },
             ..Hooks::default()
@@ -65,8 +68,8 @@ pub fn kind() -> Kind {
     }
 }
 
-/// What cannot change once the pods have names and volumes of their own.
-fn changed(new: &Value, old: &Value) -> Option<Cause> {
+/// A cause for changes of fields that are immutable because pods have stable names and volumes.
+fn immutable_change(new: &Value, old: &Value) -> Option<Cause> {
     let fixed = |spec: &Value| {
         let fields = spec.as_object().into_iter().flatten();
         let fields = fields.filter(|(field, _)| !MUTABLE.contains(&field.as_str()));

@@ -1,4 +1,4 @@
-//! What several kinds have in their status, and the rules that hold for it.
+//! Status fields that several kinds have, and their validation.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -20,13 +20,13 @@ const REASON_TEXT: &str = "a condition reason must start with alphabetic charact
     character or '_' (e.g. 'my_name',  or 'MY_NAME',  or 'MyName',  or 'ReasonA,ReasonB',  or \
     'ReasonA:ReasonB', regex used for validation is '[A-Za-z]([A-Za-z0-9_,:]*[A-Za-z0-9_])?')";
 
-/// Problems of numbers that count something.
+/// Causes for counts that are negative.
 pub fn counts(status: &Value, names: &[&str]) -> Vec<Cause> {
     names.iter().filter_map(|name| not_negative(&format!("status.{name}"), &status[name])).collect()
 }
 
-/// Numbers of replicas are each a part of all, and those that are available are ready.
-/// `ready` is how the ready ones are called where that is told.
+/// Causes for numbers of replicas: each part must not exceed the total, and available ones must be
+/// ready. `ready` is the name of the ready ones in messages.
 pub fn replicas(status: &Value, parts: &[&str], ready: &str) -> Vec<Cause> {
     let count = |name: &str| status[name].as_i64().unwrap_or_default();
     let of_all = parts.iter().map(|part| (*part, "replicas", "status.replicas"));
@@ -40,7 +40,7 @@ pub fn replicas(status: &Value, parts: &[&str], ready: &str) -> Vec<Cause> {
         .collect()
 }
 
-/// The count of collisions of names only grows.
+/// A cause when the count of name collisions decreases.
 pub fn collisions(new: &Value, old: &Value) -> Option<Cause> {
     let (new, old) = (new["collisionCount"].as_i64(), old["collisionCount"].as_i64());
     let count = new.unwrap_or_default();
@@ -49,7 +49,7 @@ pub fn collisions(new: &Value, old: &Value) -> Option<Cause> {
     shrinks.then(|| Cause::invalid("status.collisionCount", &count.into(), text))
 }
 
-/// Problems of conditions in the form that all newer kinds have.
+/// Causes for conditions of the type that all newer kinds have.
 pub fn conditions(field: &str, list: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut seen = HashSet::new();
@@ -101,7 +101,7 @@ fn reason(field: &str, reason: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Problems of conditions of which older kinds ask no more than that each has a type of its own.
+/// Causes for conditions of older kinds, whose types must only be distinct.
 pub fn distinct_conditions(list: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut seen = HashSet::new();
@@ -118,8 +118,8 @@ pub fn distinct_conditions(list: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Addresses at `field` under which a load balancer is reached. `mode` judges what a kind says of
-/// how packets come.
+/// Causes for the addresses of a load balancer at `field`. `mode` validates what a kind states
+/// about the packets' path.
 pub fn balancer(
     field: &str,
     list: &Value,
@@ -148,7 +148,7 @@ pub fn balancer(
     causes
 }
 
-/// A quantity that says how much there is of something, told as its whole number.
+/// A cause for a negative amount of a resource, which prints it as a whole number.
 pub fn basic_amount(field: &str, value: &Value) -> Option<Cause> {
     let amount: Quantity = str_of(value).parse().ok()?;
     let text = "must be a valid resource quantity";

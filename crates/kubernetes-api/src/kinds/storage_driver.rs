@@ -1,4 +1,4 @@
-//! What drivers of volumes tell and are told: CSIDriver, CSINode, CSIStorageCapacity,
+//! Settings and reports of volume drivers: CSIDriver, CSINode, CSIStorageCapacity,
 //! VolumeAttachment, VolumeAttributesClass.
 
 use api_meta::names;
@@ -15,13 +15,13 @@ use super::pod;
 use super::template::not_negative;
 use super::volume::{class, persistent};
 
-/// Keys and values of an attachment's metadata together, in bytes.
+/// Total size of the keys and values of an attachment's metadata, in bytes.
 const ATTACHMENT_METADATA_MAX: usize = 256 << 10;
 const ERROR_LENGTH_MAX: usize = 1024;
 const NODE_ID_LENGTH_MAX: usize = 256;
 const GROUP: &str = "storage.k8s.io";
 const IMMUTABLE: &str = "field is immutable";
-/// Shortest life of a token that a driver may ask for.
+/// Shortest lifetime of a token that a driver may request, in seconds.
 const TOKEN_SECONDS_MIN: i64 = 600;
 const TOKEN_SECONDS_MAX: i64 = 1 << 32;
 const UPDATE_SECONDS_MIN: i64 = 10;
@@ -29,6 +29,8 @@ const UPDATE_SECONDS_MIN: i64 = 10;
 const MODES: [&str; 2] = ["Persistent", "Ephemeral"];
 const GROUP_POLICIES: [&str; 3] = ["File", "None", "ReadWriteOnceWithFSType"];
 
+/// The kind CSIDriver of the group `storage.k8s.io`: cluster-scoped, with the defaults, validation
+/// and columns of kube-apiserver.
 pub fn csi_driver() -> Kind {
     let mut kind = Kind {
         namespaced: false,
@@ -56,7 +58,7 @@ pub fn csi_driver() -> Kind {
                 }
             },
             prepare: |_, object, old| {
-                // Unlike other kinds, it counts from 0.
+                // Unlike other kinds, its generation begins at 0.
                 if let Some(old) = old.filter(|old| old["spec"] != object["spec"]) {
                     object.set_meta("generation", old.generation() + 1);
                 }
@@ -125,7 +127,7 @@ fn validate_driver(_: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Ca
     causes
 }
 
-/// For whom a driver wants tokens, and for how long.
+/// The audiences and lifetimes of tokens that a driver requests.
 fn tokens(requests: &Value, causes: &mut Vec<Cause>) {
     let mut audiences = Vec::new();
     for (index, request) in items(requests).iter().enumerate() {
@@ -148,6 +150,8 @@ fn tokens(requests: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// The kind CSINode of the group `storage.k8s.io`: cluster-scoped, with the defaults, validation
+/// and columns of kube-apiserver.
 pub fn csi_node() -> Kind {
     let mut kind = Kind {
         namespaced: false,
@@ -161,7 +165,7 @@ pub fn csi_node() -> Kind {
                 each(spec, "drivers", |driver| {
                     driver.retain(|_, value| !value.is_null() && *value != json!([]));
                 });
-                // There even when there is none.
+                // Set even when it is empty.
                 if spec.get("drivers").is_none_or(|drivers| items(drivers).is_empty()) {
                     spec.insert("drivers".to_owned(), Value::Null);
                 }
@@ -196,7 +200,7 @@ fn validate_node(_: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Caus
     }
     for before in old.map(|old| items(&old["spec"]["drivers"])).unwrap_or_default() {
         let after = drivers.iter().filter(|driver| driver["name"] == before["name"]);
-        // How much it takes may change.
+        // The capacity may change.
         let kept = ["nodeID", "topologyKeys"];
         for driver in after.filter(|driver| kept.iter().any(|it| driver[it] != before[it])) {
             let shown = format!(
@@ -210,7 +214,7 @@ fn validate_node(_: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Caus
     causes
 }
 
-/// How a driver calls the node.
+/// The driver's identifier of the node.
 fn node_id(field: &str, id: &Value, causes: &mut Vec<Cause>) {
     if str_of(id).is_empty() {
         causes.push(Cause::required(field, ""));
@@ -241,6 +245,8 @@ fn driver_name(field: &str, name: &Value) -> Vec<Cause> {
     causes
 }
 
+/// The kind CSIStorageCapacity of the group `storage.k8s.io`: namespaced, with the defaults,
+/// validation and columns of kube-apiserver.
 pub fn csi_storage_capacity() -> Kind {
     Kind {
         columns: &[NAME, ("Created At", "date", "", 0)],
@@ -287,6 +293,8 @@ pub fn csi_storage_capacity() -> Kind {
 
 const SIZES: [&str; 2] = ["capacity", "maximumVolumeSize"];
 
+/// The kind VolumeAttachment of the group `storage.k8s.io`: cluster-scoped, with the defaults,
+/// validation and columns of kube-apiserver.
 pub fn volume_attachment() -> Kind {
     let mut kind = Kind {
         namespaced: false,
@@ -342,7 +350,7 @@ fn validate_attachment_status(object: &Value) -> Vec<Cause> {
     for kind in ["attachError", "detachError"] {
         let (field, error) = (format!("status.{kind}"), &status[kind]);
         if str_of(&error["message"]).len() > ERROR_LENGTH_MAX {
-            // Upstream names the limit of the metadata.
+            // Upstream reports the limit of the metadata.
             causes.push(Cause::too_long(format!("{field}.message"), ATTACHMENT_METADATA_MAX));
         }
         let code = &error["errorCode"];
@@ -393,6 +401,8 @@ fn validate_attachment(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     causes
 }
 
+/// The kind VolumeAttributesClass of the group `storage.k8s.io`: cluster-scoped, with the defaults,
+/// validation and columns of kube-apiserver.
 pub fn volume_attributes_class() -> Kind {
     Kind {
         namespaced: false,

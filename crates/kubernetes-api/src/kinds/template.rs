@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::pod;
 
-/// Defaults of the template in `template` of `owner`.
+/// Sets the defaults of the template in `template` of `owner`.
 pub fn default(owner: &mut Object) {
     let Some(template) = ensure(owner, "template") else { return };
     ensure(template, "metadata");
@@ -16,8 +16,8 @@ pub fn default(owner: &mut Object) {
     }
 }
 
-/// Problems of `spec.selector` and of `spec.template` under it. Nothing else may run but pods that
-/// are started again.
+/// Returns all causes to refuse `spec.selector` and `spec.template` below it. Only pods that are
+/// always restarted are allowed.
 pub fn validate(object: &Value, kind: &str) -> Vec<Cause> {
     let spec = &object["spec"];
     let mut causes = Vec::new();
@@ -28,7 +28,8 @@ pub fn validate(object: &Value, kind: &str) -> Vec<Cause> {
         }
     } else {
         causes.extend(labels::validate_selector("spec.selector", selector));
-        // The template has to fit it, and so is not looked at; daemon sets do without.
+        // With an invalid selector the template is not validated, since it has to match; daemon
+        // sets do not need one.
         if !causes.is_empty() && kind != "daemonset" {
             let why = if kind == "statefulset" { "" } else { ": invalid label selector" };
             causes.push(whole_selector("spec.selector", selector, why));
@@ -40,10 +41,10 @@ pub fn validate(object: &Value, kind: &str) -> Vec<Cause> {
         }
     }
     if kind == "statefulset" {
-        // Upstream looks at them twice.
+        // Upstream checks them twice.
         causes.extend(pod::validate::template_metadata("spec.template", &spec["template"]));
     }
-    causes.extend(selected("spec.template", spec));
+    causes.extend(selector_mismatch("spec.template", spec));
     let owner = match kind {
         "daemonset" => "DaemonSet",
         "statefulset" => "StatefulSet",
@@ -56,7 +57,7 @@ pub fn validate(object: &Value, kind: &str) -> Vec<Cause> {
     causes
 }
 
-/// The cause at `field` that tells a whole selector, its parts in upstream's order.
+/// A cause at `field` that prints a whole selector, its parts in upstream's order.
 pub fn whole_selector(field: &str, selector: &Value, why: &str) -> Cause {
     if selector.is_null() {
         return Cause::new("FieldValueInvalid", field, format!("Invalid value: null{why}"));
@@ -70,7 +71,7 @@ pub fn whole_selector(field: &str, selector: &Value, why: &str) -> Cause {
     Cause::new("FieldValueInvalid", field, message)
 }
 
-/// Problems of the template at `spec.template` of an `owner` whose pods are always started again.
+/// Causes for the template at `spec.template` of an `owner` whose pods are always restarted.
 pub fn of_running(template: &Value, owner: &str) -> Vec<Cause> {
     let mut causes = pod::validate::template("spec.template", template);
     let policy = &template["spec"]["restartPolicy"];
@@ -85,8 +86,8 @@ pub fn of_running(template: &Value, owner: &str) -> Vec<Cause> {
     causes
 }
 
-/// The template's own labels must be selected.
-pub fn selected(field: &str, spec: &Value) -> Option<Cause> {
+/// A cause when the selector does not match the template's labels.
+pub fn selector_mismatch(field: &str, spec: &Value) -> Option<Cause> {
     let labels = &spec["template"]["metadata"]["labels"];
     let fits = match LabelSelector::from_object(&spec["selector"]) {
         Ok(selector) => selector.is_everything() || selector.matches_labels(labels),
@@ -96,19 +97,20 @@ pub fn selected(field: &str, spec: &Value) -> Option<Cause> {
     (!fits).then(|| Cause::invalid(format!("{field}.metadata.labels"), labels, text))
 }
 
+/// A cause for a negative number; `None` for an absent one.
 pub fn not_negative(field: &str, value: &Value) -> Option<Cause> {
     let text = "must be greater than or equal to 0";
     value.as_i64().is_some_and(|n| n < 0).then(|| Cause::invalid(field, value, text))
 }
 
-/// The selector of a workload never changes.
-pub fn selector_is_kept(object: &Value, old: Option<&Value>) -> Option<Cause> {
+/// A cause when the selector of a workload changes: it is immutable.
+pub fn selector_change(object: &Value, old: Option<&Value>) -> Option<Cause> {
     let old = old?;
     let (new, old) = (&object["spec"]["selector"], &old["spec"]["selector"]);
     (new != old).then(|| whole_selector("spec.selector", new, ": field is immutable"))
 }
 
-/// A number, or a percentage up to 100 %.
+/// A cause for a value that is neither a non-negative number nor a percentage up to 100 %.
 pub fn percentage(field: &str, value: &Value) -> Option<Cause> {
     match value {
         Value::String(text) => match text.strip_suffix('%').map(str::parse::<u32>) {

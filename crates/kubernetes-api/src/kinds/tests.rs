@@ -1,5 +1,5 @@
-//! Built-in kinds against what kube-apiserver 1.36.3 answered: `tests/defaults.json` holds objects
-//! as given and as stored, `tests/invalid.json` objects with the causes of their refusal,
+//! Built-in kinds compared with responses of kube-apiserver 1.36.3: `tests/defaults.json` has
+//! objects as sent and as stored, `tests/invalid.json` objects with the causes of their refusal,
 //! `tests/cells.json` objects with their table rows.
 
 use std::collections::BTreeSet;
@@ -34,7 +34,7 @@ fn resource_of_kind(object: &Value) -> Resource {
     resources.swap_remove(found)
 }
 
-/// Runs `work` with the circumstances of a write.
+/// Runs `work` in the context of a write.
 fn with_write<T>(operation: Operation, object: &Value, work: impl FnOnce(&Write<'_>) -> T) -> T {
     let user = UserInfo::new("tester", &[]);
     work(&Write {
@@ -46,7 +46,7 @@ fn with_write<T>(operation: Operation, object: &Value, work: impl FnOnce(&Write<
     })
 }
 
-/// What the handlers do with a new object, up to storage and back.
+/// Does what the handlers do with a new object, up to storage and back.
 fn create(resource: &Resource, given: &Value) -> (Value, Vec<api_meta::status::Cause>) {
     let mut object = given.clone();
     let strategy: &dyn Strategy = &*resource.strategy;
@@ -82,19 +82,19 @@ fn create(resource: &Resource, given: &Value) -> (Value, Vec<api_meta::status::C
     })
 }
 
-/// What admission adds to a pod in a namespace of which nothing special is said.
+/// What admission adds to a pod in a namespace without special settings.
 fn admit_pod(pod: &mut Value) {
     if let Some(spec) = pod["spec"].as_object_mut() {
         accounts::default_account(spec);
-        accounts::give(spec, &json!({}));
+        accounts::add_account(spec, &json!({}));
     }
     if pod["spec"].is_object() {
-        priority::set(pod, None).expect("recorded pods state no other priority");
+        priority::set_priority(pod, None).expect("recorded pods state no other priority");
     }
     tolerations::preset(pod);
 }
 
-/// Takes out what differs from run to run, and the traces of upstream's node and volume
+/// Removes values that differ from run to run, and changes by upstream's node and volume
 /// controllers.
 fn comparable(mut object: Value) -> Value {
     for field in ["uid", "creationTimestamp"] {
@@ -154,14 +154,14 @@ fn a_stored_object_equals_what_upstream_stores() {
         let (stored, causes) = create(&resource_of_kind(given), given);
         let name = format!("{} {}", given.kind(), given.name());
         assert_eq!(causes, [], "{name}");
-        let (ours, theirs) = (comparable(stored), comparable(case["stored"].clone()));
-        assert_eq!(differences("", &ours, &theirs), Vec::<String>::new(), "{name}");
+        let (own, upstream) = (comparable(stored), comparable(case["stored"].clone()));
+        assert_eq!(differences("", &own, &upstream), Vec::<String>::new(), "{name}");
     }
 }
 
 /// Paths at which two values differ.
-fn differences(path: &str, ours: &Value, theirs: &Value) -> Vec<String> {
-    match (ours, theirs) {
+fn differences(path: &str, own: &Value, upstream: &Value) -> Vec<String> {
+    match (own, upstream) {
         (Value::Object(a), Value::Object(b)) => {
             let keys: BTreeSet<&String> = a.keys().chain(b.keys()).collect();
             let missing = Value::String("(absent)".to_owned());
@@ -179,7 +179,7 @@ fn differences(path: &str, ours: &Value, theirs: &Value) -> Vec<String> {
             .flat_map(|(index, (a, b))| differences(&format!("{path}[{index}]"), a, b))
             .collect(),
         (a, b) if a == b => Vec::new(),
-        (a, b) => vec![format!("{path}: ours {a}, theirs {b}")],
+        (a, b) => vec![format!("{path}: own {a}, upstream {b}")],
     }
 }
 
@@ -195,7 +195,7 @@ fn defaulting_twice_changes_nothing() {
         resource.strategy.default(&mut twice);
         assert_eq!(once, twice, "{}", resource.kind);
         if resource.strategy.rewrites_on_read() {
-            // Defaults are those of the stored form.
+            // Defaults are those of the stored version.
             continue;
         }
         let (once, stored) = (comparable(once), comparable(case["stored"].clone()));
@@ -215,7 +215,7 @@ fn texts_of_drivers_stay_as_they_are() {
 }
 
 #[test]
-fn an_invalid_object_is_refused_for_upstreams_reasons() {
+fn invalid_objects_are_refused_with_the_causes_of_upstream() {
     let cases: Vec<Value> =
         serde_json::from_str(include_str!("tests/invalid.json")).expect("recorded JSON");
     assert!(cases.len() > 40);
@@ -228,11 +228,11 @@ fn an_invalid_object_is_refused_for_upstreams_reasons() {
         given["kind"] = resource.kind.clone().into();
         let (object, mut causes) = create(&resource, &given);
         causes.extend(api_meta::metadata::validate_name(&object, resource.name_rule));
-        let mut ours: Vec<String> =
+        let mut own: Vec<String> =
             causes.iter().map(|c| format!("{} {} {}", c.reason, c.field, c.message)).collect();
-        ours.sort();
-        ours.dedup();
-        let mut theirs: Vec<String> = case["causes"]
+        own.sort();
+        own.dedup();
+        let mut upstream: Vec<String> = case["causes"]
             .as_array()
             .into_iter()
             .flatten()
@@ -241,9 +241,9 @@ fn an_invalid_object_is_refused_for_upstreams_reasons() {
                 format!("{reason} {} {message}", text(&c["field"]))
             })
             .collect();
-        theirs.sort();
-        if ours != theirs {
-            failures.push(json!({"given": given, "ours": ours, "theirs": theirs}));
+        upstream.sort();
+        if own != upstream {
+            failures.push(json!({"given": given, "own": own, "upstream": upstream}));
         }
     }
     assert!(failures.is_empty(), "{:#}", Value::Array(failures));
@@ -292,10 +292,10 @@ fn a_row_equals_what_upstream_prints() {
             .map(|c| json!([c.name, c.kind, c.format, c.priority]))
             .collect();
         assert_eq!(Value::from(columns), case["columns"], "{}", resource.kind);
-        let ours = Value::from(resource.strategy.cells(object, now));
-        if ours != case["cells"] {
+        let own = Value::from(resource.strategy.cells(object, now));
+        if own != case["cells"] {
             let name = format!("{} {}", resource.kind, object.name());
-            failures.push(json!({"object": name, "ours": ours, "theirs": case["cells"]}));
+            failures.push(json!({"object": name, "own": own, "upstream": case["cells"]}));
         }
     }
     assert!(failures.is_empty(), "{:#}", Value::Array(failures));

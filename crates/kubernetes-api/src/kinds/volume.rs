@@ -16,6 +16,8 @@ use super::old_annotations;
 
 const DEFAULT_CLASS: &str = "storageclass.kubernetes.io/is-default-class";
 
+/// The kind PersistentVolume of the core group: cluster-scoped, with the defaults, validation and
+/// columns of kube-apiserver.
 pub fn persistent_volume() -> Kind {
     Kind {
         namespaced: false,
@@ -62,7 +64,7 @@ fn default_volume(object: &mut Value) {
     }
 }
 
-/// Tells since when a volume has its phase.
+/// Sets the time of the last change of a volume's phase.
 fn prepare_volume(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
     const SINCE: &str = "lastPhaseTransitionTime";
     let created = object["metadata"]["creationTimestamp"].clone();
@@ -109,6 +111,8 @@ fn volume_row(object: &Value, now: i64) -> Vec<Value> {
     ]
 }
 
+/// The kind PersistentVolumeClaim of the core group: namespaced, with the defaults, validation and
+/// columns of kube-apiserver.
 pub fn persistent_volume_claim() -> Kind {
     Kind {
         short_names: &["pvc"],
@@ -147,7 +151,7 @@ pub fn persistent_volume_claim() -> Kind {
     }
 }
 
-/// Defaults of a claim, also of those in templates.
+/// Sets the defaults of a claim or of a claim template.
 pub fn default_claim(claim: &mut Object) {
     ensure(claim, "metadata");
     if let Some(spec) = ensure(claim, "spec") {
@@ -185,6 +189,8 @@ fn claim_row(object: &Value, now: i64) -> Vec<Value> {
     ]
 }
 
+/// The kind StorageClass of the group `storage.k8s.io`: cluster-scoped, with the defaults,
+/// validation and columns of kube-apiserver.
 pub fn storage_class() -> Kind {
     Kind {
         namespaced: false,

@@ -1,5 +1,5 @@
-//! MutatingWebhookConfiguration and ValidatingWebhookConfiguration: which webhooks are asked about
-//! which writes. [`apiserver::admission`] asks them.
+//! MutatingWebhookConfiguration and ValidatingWebhookConfiguration: which webhooks are called for
+//! which writes. [`apiserver::admission`] calls them.
 
 pub(crate) mod validate;
 
@@ -9,7 +9,7 @@ use apiserver::kind::cells;
 use apiserver::kind::{AGE, Hooks, Kind, NAME};
 use serde_json::Value;
 
-/// Ask what becomes of an object before it is validated.
+/// The kind MutatingWebhookConfiguration: webhooks that may change objects before validation.
 pub fn mutating() -> Kind {
     kind(
         webhooks::MUTATING,
@@ -20,7 +20,7 @@ pub fn mutating() -> Kind {
     )
 }
 
-/// Ask whether an object may be written as it is.
+/// The kind ValidatingWebhookConfiguration: webhooks that may refuse objects.
 pub fn validating() -> Kind {
     kind(
         webhooks::VALIDATING,

@@ -36,7 +36,7 @@ fn admin() -> UserInfo {
 }
 
 impl Own {
-    /// Whoever comes over TLS is the administrator.
+    /// Every client over TLS is the administrator.
     pub async fn start(front_proxy: Option<FrontProxy>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let config = EmbeddedConfig::default();
@@ -71,7 +71,7 @@ impl Own {
         Self { running, address, ca_pem, folder, _end: end, _tasks: tasks }
     }
 
-    /// The code and body of an answer; text when it is no JSON.
+    /// The code and body of a response; text when it is no JSON.
     pub async fn send(
         &self,
         user: UserInfo,
@@ -105,7 +105,7 @@ impl Own {
         self.send(admin(), "GET", "/apis", accept, &Value::Null).await.1
     }
 
-    /// A change of the Service behind, on which the server there is asked again.
+    /// Changes the Service of the other server, so that its availability is checked again.
     pub async fn touch_service(&self) {
         let path = "/api/v1/namespaces/default/services/away";
         let mut service = self.get(path).await;
@@ -118,11 +118,11 @@ impl Own {
         self.send(admin(), "GET", path, "application/json", &Value::Null).await.1
     }
 
-    /// Sends what must succeed.
+    /// Sends a request that must succeed.
     pub async fn make(&self, method: &str, path: &str, body: Value) -> Value {
-        let (code, answer) = self.send(admin(), method, path, "application/json", &body).await;
-        assert!(code.is_success(), "{method} {path}: {code} {answer}");
-        answer
+        let (code, response) = self.send(admin(), method, path, "application/json", &body).await;
+        assert!(code.is_success(), "{method} {path}: {code} {response}");
+        response
     }
 
     /// A kubeconfig for programs.
@@ -141,7 +141,7 @@ impl Own {
         file
     }
 
-    /// What an unmodified kubectl prints, successful or not.
+    /// The output of an unmodified kubectl, successful or not.
     pub async fn kubectl(&self, arguments: &[&str]) -> String {
         let mut command = Command::new(Binaries::locate().path(Program::Kubectl).unwrap());
         command

@@ -1,4 +1,4 @@
-//! A real kube-apiserver: the server behind, and an aggregator to compare with.
+//! A real kube-apiserver: as the aggregated server, and as an aggregator to compare with.
 
 use std::path::PathBuf;
 
@@ -28,12 +28,12 @@ impl Real {
         let kubeconfig = Kubeconfig::from_yaml(cluster.kubeconfig()).unwrap();
         let options = KubeConfigOptions::default();
         let mut config = Config::from_custom_kubeconfig(kubeconfig, &options).await.unwrap();
-        // 503 is an answer.
+        // 503 is a valid response.
         config.default_retry = false;
         Self { client: Client::try_from(config).unwrap(), cluster }
     }
 
-    /// The identity that it believes.
+    /// The identity that it trusts.
     pub fn front_proxy(&self) -> FrontProxy {
         let read = |name: &str| {
             std::fs::read_to_string(self.cluster.folder().join("pki").join(name)).unwrap().into()

@@ -1,4 +1,4 @@
-//! A server that is there, as clients see it through this one.
+//! An available server, as clients use it through this one.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use super::{DEFINITIONS, SERVICES, api_service, gadgets, wait};
 pub const GROUP: &str = "there.example";
 const GADGETS: &str = "/apis/there.example/v1/namespaces/default/gadgets";
 
-/// Returns a namespace that has something there.
+/// Returns a namespace that has objects there.
 pub async fn run(own: &Own, real: &Real) -> &'static str {
-    let (code, answer) = real.send(Method::POST, DEFINITIONS, &gadgets(GROUP)).await;
-    assert_eq!(code, 201, "{answer}");
+    let (code, response) = real.send(Method::POST, DEFINITIONS, &gadgets(GROUP)).await;
+    assert_eq!(code, 201, "{response}");
     let mut service = api_service(GROUP, "away", real.port());
     service["metadata"]["name"] = format!("v1.{GROUP}").into();
     own.make("POST", SERVICES, service).await;
@@ -58,7 +58,7 @@ async fn documents(own: &Own) {
     let item = all["items"].as_array().unwrap().last().unwrap();
     assert_eq!(item["versions"][0]["freshness"], "Current");
     assert_eq!(item["versions"][0]["resources"][0]["resource"], "gadgets");
-    // It publishes schemas on its own time, and is asked again now and then.
+    // It publishes schemas asynchronously, and is polled.
     wait::until("its schemas are merged", async || {
         own.touch_service().await;
         let index = own.get("/openapi/v3").await;
@@ -76,23 +76,23 @@ async fn documents(own: &Own) {
 }
 
 async fn kubectl(own: &Own, real: &Real) {
-    let told = own.kubectl(&["get", "apiservices"]).await;
-    let row = told.lines().find(|line| line.starts_with("v1.there.example")).unwrap();
+    let output = own.kubectl(&["get", "apiservices"]).await;
+    let row = output.lines().find(|line| line.starts_with("v1.there.example")).unwrap();
     assert!(row.contains("default/away") && row.contains("True"), "{row}");
     assert!(own.kubectl(&["api-resources"]).await.contains("there.example/v1"));
     let file = tempfile::NamedTempFile::new().unwrap();
     std::fs::write(file.path(), gadget("one").to_string()).unwrap();
-    let told = own.kubectl(&["apply", "-f", file.path().to_str().unwrap()]).await;
-    assert_eq!(told, "gadget.there.example/one created\n");
+    let output = own.kubectl(&["apply", "-f", file.path().to_str().unwrap()]).await;
+    assert_eq!(output, "gadget.there.example/one created\n");
     let (_, found) = real.send(Method::GET, &format!("{GADGETS}/one"), &Value::Null).await;
     assert_eq!(found["spec"]["size"], 3);
     assert!(own.kubectl(&["get", "gadgets"]).await.contains("one"));
-    let told = own.kubectl(&["explain", "gadget.spec.size"]).await;
-    assert!(told.contains("How large it is."), "{told}");
+    let output = own.kubectl(&["explain", "gadget.spec.size"]).await;
+    assert!(output.contains("How large it is."), "{output}");
 }
 
-/// A Go client reads the schemas of both servers in protobuf and in JSON, and they say the same. Those
-/// of this server have a part of the other's.
+/// A Go client reads the schemas of both servers in protobuf and in JSON, and both are equal. Those
+/// of this server contain a part of the other's.
 async fn schemas_in_protobuf(own: &Own, real: &Real) {
     for kubeconfig in [real.kubeconfig(), own.kubeconfig()] {
         let mut command = Command::new(Binaries::locate().path(Program::GoClient).unwrap());
@@ -107,7 +107,8 @@ async fn schemas_in_protobuf(own: &Own, real: &Real) {
     assert!(index["paths"][format!("apis/{GROUP}/v1")].is_object(), "it was among what was read");
 }
 
-/// It decides by the user that this server tells it: here everybody may list, there only Alice.
+/// The other server authorizes the user that this server sends: here everybody may list, there only
+/// Alice.
 async fn identity(own: &Own, real: &Real) {
     const RBAC: &str = "/apis/rbac.authorization.k8s.io/v1";
     let rules = json!([{"apiGroups": [GROUP], "resources": ["gadgets"], "verbs": ["list"]}]);
@@ -150,12 +151,12 @@ async fn watches(own: &Own) {
          Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nOrigin: https://localhost\r\n\r\n"
     );
     stream.write_all(request.as_bytes()).await.unwrap();
-    let mut told = Vec::new();
+    let mut output = Vec::new();
     let mut buffer = [0; 4096];
-    while !String::from_utf8_lossy(&told).contains("\"ADDED\"") {
+    while !String::from_utf8_lossy(&output).contains("\"ADDED\"") {
         let read = stream.read(&mut buffer).await.unwrap();
-        assert!(read > 0, "it ended after {}", String::from_utf8_lossy(&told));
-        told.extend_from_slice(&buffer[..read]);
+        assert!(read > 0, "it ended after {}", String::from_utf8_lossy(&output));
+        output.extend_from_slice(&buffer[..read]);
     }
-    assert!(told.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&told));
+    assert!(output.starts_with(b"HTTP/1.1 101 "), "{}", String::from_utf8_lossy(&output));
 }

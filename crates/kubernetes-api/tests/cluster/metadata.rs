@@ -1,4 +1,4 @@
-//! What the server does to owners, generations, and objects that are deleted.
+//! Owners, generations and deletion of objects.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ async fn an_owner_stands_once() {
         "name": "owned", "ownerReferences": [owner("o"), owner("o"), owner("p"), owner("o")],
     }});
     let path = "/api/v1/namespaces/default/configmaps";
-    let (warnings, made) = world.warned(Method::POST, path, map).await;
+    let (warnings, made) = world.send_with_warnings(Method::POST, path, map).await;
     let expected = "299 - \".metadata.ownerReferences contains duplicate entries; API server dedups \
                     owner references in 1.20+, and may reject such requests as early as 1.24; \
                     please fix your requests; duplicate UID(s) observed: u, u\"";
@@ -23,13 +23,14 @@ async fn an_owner_stands_once() {
     assert_eq!(made["metadata"]["ownerReferences"], both);
     let mut again = made.clone();
     again["metadata"]["ownerReferences"] = json!([owner("o"), owner("p"), owner("p")]);
-    let (warnings, kept) = world.warned(Method::PUT, &format!("{path}/owned"), again).await;
+    let (warnings, kept) =
+        world.send_with_warnings(Method::PUT, &format!("{path}/owned"), again).await;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
     assert_eq!(kept["metadata"]["ownerReferences"], both);
 }
 
 #[tokio::test]
-async fn generations_count_what_upstream_counts() {
+async fn generations_count_the_changes_that_upstream_counts() {
     let world = World::start().await;
     let slices = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
     let slice = json!({"metadata": {"name": "s"}, "addressType": "IPv4", "endpoints": []});
@@ -72,7 +73,7 @@ async fn a_delete_says_what_becomes_of_the_object_and_of_its_pods() {
     let world = World::start().await;
     world.pod("unbound").await;
     let path = format!("{PODS}/unbound");
-    let (warnings, gone) = world.warned(Method::DELETE, &path, Value::Null).await;
+    let (warnings, gone) = world.send_with_warnings(Method::DELETE, &path, Value::Null).await;
     assert!(warnings.is_empty());
     assert!(gone["metadata"]["deletionTimestamp"].is_string(), "{gone}");
     assert_eq!(gone["metadata"]["deletionGracePeriodSeconds"], 0);
@@ -96,6 +97,10 @@ async fn a_delete_says_what_becomes_of_the_object_and_of_its_pods() {
         });
         world.root(Method::POST, jobs, job).await;
         let path = format!("{jobs}/{name}");
-        assert_eq!(world.warned(Method::DELETE, &path, options).await.0, expected, "{name}");
+        assert_eq!(
+            world.send_with_warnings(Method::DELETE, &path, options).await.0,
+            expected,
+            "{name}"
+        );
     }
 }

@@ -1,4 +1,4 @@
-//! Applied configurations and the owners of fields, on built-in kinds.
+//! Apply configurations and field owners, on built-in kinds.
 
 use std::sync::Arc;
 
@@ -44,7 +44,7 @@ impl World {
         world
     }
 
-    /// As a program named `tool`.
+    /// As the field manager `tool`.
     async fn send(&self, method: Method, path: &str, media: &str, body: &Value) -> (u16, Value) {
         let mut request = Request::builder()
             .method(method)
@@ -69,7 +69,7 @@ fn map(data: Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a"}, "data": data})
 }
 
-/// Of each owner the name, how it came to own, through what, and its fields.
+/// For each owner its name, its operation, its subresource and its fields.
 fn owners(object: &Value) -> Vec<(String, String, String, Value)> {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let entries = object["metadata"]["managedFields"].as_array().cloned().unwrap_or_default();
@@ -87,7 +87,7 @@ fn owner(name: &str, how: &str, fields: Value) -> (String, String, String, Value
 }
 
 #[tokio::test]
-async fn what_is_applied_is_created_changed_and_taken_away_again() {
+async fn applied_fields_are_created_changed_and_removed() {
     let world = World::start().await;
     let path = format!("{MAPS}/a");
     let (code, created) =
@@ -106,7 +106,7 @@ async fn what_is_applied_is_created_changed_and_taken_away_again() {
 }
 
 #[tokio::test]
-async fn fields_of_others_are_refused_shared_or_taken() {
+async fn fields_of_other_managers_conflict_or_are_shared_or_taken() {
     let world = World::start().await;
     let path = format!("{MAPS}/a");
     world.send(Method::POST, MAPS, JSON, &map(json!({"a": "1", "b": "1"}))).await;
@@ -135,7 +135,7 @@ async fn fields_of_others_are_refused_shared_or_taken() {
 }
 
 #[tokio::test]
-async fn an_apply_says_who_applies_and_fits_its_place() {
+async fn an_apply_needs_a_manager_and_fits_its_path() {
     let world = World::start().await;
     let path = format!("{MAPS}/a");
     let refused = async |query: &str, config: Value| {
@@ -163,7 +163,7 @@ async fn an_apply_says_who_applies_and_fits_its_place() {
 }
 
 #[tokio::test]
-async fn what_cannot_be_decoded_is_told_before_names_and_versions_are_looked_at() {
+async fn undecodable_bodies_are_refused_before_names_and_versions_are_checked() {
     let world = World::start().await;
     let path = "/api/v1/namespaces/default/limitranges/a";
     let mut config = json!({
@@ -220,9 +220,9 @@ async fn status_and_scale_have_owners_of_their_own() {
 
     let status = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"},
         "spec": {"replicas": 9}, "status": {"unavailableReplicas": 1}});
-    let (code, told) = world.apply(&format!("{path}/status"), "fieldManager=y", &status).await;
-    assert_eq!((code, &told["spec"]["replicas"]), (200, &json!(1)), "{told}");
-    let y = owners(&told).into_iter().find(|owner| owner.0 == "y").unwrap();
+    let (code, returned) = world.apply(&format!("{path}/status"), "fieldManager=y", &status).await;
+    assert_eq!((code, &returned["spec"]["replicas"]), (200, &json!(1)), "{returned}");
+    let y = owners(&returned).into_iter().find(|owner| owner.0 == "y").unwrap();
     assert_eq!((y.2.as_str(), y.3), ("status", json!({"f:status": {"f:unavailableReplicas": {}}})));
 
     let scale = json!({"spec": {"replicas": 3}});

@@ -1,4 +1,4 @@
-//! Custom resources from their definition to their removal, through a real client.
+//! Custom resources from their definition to their deletion, through a real client.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -23,7 +23,7 @@ use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 
 use crate::{MastersOnly, Nobody, reason};
 
-/// Everything here is local; longer is broken.
+/// All components are local; a longer wait is a failure.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 pub struct World {
@@ -40,7 +40,7 @@ impl World {
         Self::over(storage, Arc::new(folder)).await
     }
 
-    /// A server that has just come up over what is stored.
+    /// A server that has just started with existing data.
     async fn over(storage: Arc<EmbeddedStorage>, folder: Arc<tempfile::TempDir>) -> Self {
         let registry =
             Registry::start(storage.clone(), Arc::new(AdmissionChain::default())).await.unwrap();
@@ -72,7 +72,7 @@ impl World {
         Api::all_with(self.client(), &ApiResource::from_gvk_with_plural(&kind, "foos"))
     }
 
-    /// Creates the definition and waits as a client does.
+    /// Creates the definition and waits like a client.
     pub async fn define(&self, definition: &Value) {
         let crd = serde_json::from_value(definition.clone()).unwrap();
         let name = definition["metadata"]["name"].as_str().unwrap();
@@ -89,7 +89,7 @@ impl World {
         let uid = self.definitions().get(name).await.map(|crd| crd.metadata.uid.unwrap());
         let Ok(uid) = uid else { return };
         let wait = await_condition(self.definitions(), name, conditions::is_deleted(&uid));
-        tokio::time::timeout(PATIENCE, wait).await.expect("gone in time").unwrap();
+        tokio::time::timeout(PATIENCE, wait).await.expect("deleted in time").unwrap();
     }
 
     async fn raw(&self, request: http::request::Builder, body: Value) -> Response<Value> {
@@ -193,7 +193,7 @@ async fn a_status_that_fits_no_schema_is_not_stored_and_takes_the_owners_of_fiel
 }
 
 #[tokio::test]
-async fn strict_clients_are_told_about_unknown_fields_and_others_are_warned() {
+async fn strict_clients_get_errors_about_unknown_fields_and_others_warnings() {
     let world = World::start().await;
     world.define(&definition()).await;
     let body = json!({"apiVersion": "ex.org/v1", "kind": "Foo",
@@ -307,7 +307,7 @@ async fn each_version_has_selectable_fields_of_its_own() {
     let select = async |version: &str, selector: &str| {
         world.get(&format!("/apis/ex.org/{version}/foos?fieldSelector={selector}")).await
     };
-    for (version, selector, wanted) in [
+    for (version, selector, expected_names) in [
         ("v1", "spec.req%3Dx", "a"),
         ("v1beta1", "spec.req%3Dx", "a"),
         ("v1beta1", "spec.nd%3Dx", "b"),
@@ -316,7 +316,7 @@ async fn each_version_has_selectable_fields_of_its_own() {
         let list = select(version, selector).await;
         let items = list.body()["items"].as_array().unwrap().clone();
         let names: Vec<&Value> = items.iter().map(|item| &item["metadata"]["name"]).collect();
-        assert_eq!(names, [wanted], "{version} {selector}");
+        assert_eq!(names, [expected_names], "{version} {selector}");
     }
     let refused = select("v1", "spec.nd%3Dx").await;
     assert_eq!(refused.status(), 400);
@@ -336,13 +336,13 @@ async fn a_kind_is_in_discovery_and_schemas_as_soon_as_it_is_established() {
     assert_eq!(names, ["foos", "foos/status", "foos/scale"]);
     let media = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let accept = format!("{media},application/json");
-    let ask = || Request::get("/apis").header("accept", &accept);
-    let aggregated = world.raw(ask(), Value::Null).await;
+    let discovery_request = || Request::get("/apis").header("accept", &accept);
+    let aggregated = world.raw(discovery_request(), Value::Null).await;
     assert_eq!(aggregated.headers()["content-type"], media);
     let groups = aggregated.body()["items"].as_array().unwrap();
     assert!(groups.iter().any(|group| group["metadata"]["name"] == "ex.org"));
     let etag = aggregated.headers()["etag"].to_str().unwrap().to_owned();
-    let unchanged = world.raw(ask().header("if-none-match", etag), Value::Null).await;
+    let unchanged = world.raw(discovery_request().header("if-none-match", etag), Value::Null).await;
     assert_eq!(unchanged.status(), 304);
 
     let index = world.get("/openapi/v3").await;
@@ -397,12 +397,12 @@ async fn deleting_a_definition_removes_its_instances_and_waits_for_their_finaliz
     let release = Patch::Merge(json!({"metadata": {"finalizers": null}}));
     foos.patch("held", &PatchParams::default(), &release).await.unwrap();
     world.gone("foos.ex.org").await;
-    // A watch sees the last of them go, then ends.
+    // A watch receives the deletion of the last object, then ends.
     let events = watch.try_collect::<Vec<_>>();
     let events = tokio::time::timeout(PATIENCE, events).await.expect("ended in time").unwrap();
     let gone = |event: &&WatchEvent<DynamicObject>| matches!(event, WatchEvent::Deleted(_));
     assert_eq!(events.iter().filter(gone).count(), 2);
-    // The same name again at once: nothing of the old ones.
+    // The same name again at once: no old objects.
     world.define(&definition()).await;
     assert_eq!(foos.list(&Default::default()).await.unwrap().items.len(), 0);
 }
@@ -428,7 +428,7 @@ async fn a_changed_schema_holds_for_old_objects_without_a_restart() {
         }
     });
     defaulted.await.expect("the new schema holds in time");
-    // What is invalid by now may stay, not change.
+    // An object that has become invalid may stay, but not change.
     foos.patch("a", &params, &Patch::Merge(json!({"spec": {"num": 4}}))).await.unwrap();
     let change = Patch::Merge(json!({"spec": {"req": "abcdf"}}));
     let refused = foos.patch("a", &params, &change).await.unwrap_err();

@@ -1,5 +1,5 @@
-//! What a page costs: nothing that is stored is read for the pages of a recent snapshot, and once for
-//! each page of an older one.
+//! The cost of a page: pages of a recent snapshot need no read of the storage, those of an older
+//! one need one read each.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use storage::{Expect, Storage};
 const OBJECTS: usize = 1_000;
 const PAGE: usize = 10;
 
-/// How often storage was read for lists of ConfigMaps.
+/// Number of reads of the storage for lists of ConfigMaps.
 fn reads(registry: &Registry) -> usize {
     let text = registry.metrics_text();
     let scrape = Scrape::parse(text.lines().map(|line| Ok(line.to_owned()))).unwrap();
@@ -47,7 +47,7 @@ async fn put(storage: &EmbeddedStorage, name: &str) {
     storage.put(&key, object.to_string().into(), Expect::Absent, None).await.unwrap();
 }
 
-/// Reads the pages that follow, which must be full.
+/// Reads the following pages, which must be full.
 async fn pages_from(registry: &Registry, mut next: Option<String>) -> usize {
     let mut pages = 0;
     while let Some(token) = next {
@@ -75,7 +75,7 @@ async fn a_page_is_read_from_memory_or_at_once_from_storage() {
     let first = ListQuery { limit: Some(PAGE), ..ListQuery::all("default") };
     let page = registry.list(&super::config_maps(), &first).await.unwrap();
     assert_eq!((page.items.len(), page.remaining), (PAGE, Some((OBJECTS - PAGE) as u64)));
-    // What is shared with the cache is not copied.
+    // Objects that are shared with the cache are not copied.
     let again = registry.list(&super::config_maps(), &first).await.unwrap();
     assert!(Arc::ptr_eq(&page.items[0], &again.items[0]));
 
@@ -85,7 +85,7 @@ async fn a_page_is_read_from_memory_or_at_once_from_storage() {
     assert_eq!(pages_from(&registry, page.continue_token.clone()).await, left);
     assert_eq!(reads(&registry), 1, "a recent snapshot is in memory");
 
-    // The memory of this one begins after the snapshot.
+    // The cache of this server begins after the snapshot.
     let registry = start(&storage).await;
     assert_eq!(pages_from(&registry, page.continue_token).await, left);
     assert_eq!(reads(&registry), 1 + left);

@@ -4,31 +4,33 @@ use http::Method;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::Value;
 
-use super::requests::{COLLECTION, ask};
+use super::requests::{COLLECTION, send_request};
 use super::{World, config_map};
 
-/// What a page tells but for its own token: items with their versions, the snapshot, what is left.
-type Told = (Vec<(Value, Value)>, Value, Value);
+/// The contents of a page without its own token: items with their versions, the snapshot, the
+/// remaining count.
+type PageContents = (Vec<(Value, Value)>, Value, Value);
 
-async fn page(world: &World, query: &str) -> (Told, Option<String>) {
+async fn page(world: &World, query: &str) -> (PageContents, Option<String>) {
     let path = format!("{COLLECTION}?limit=3{query}");
-    let (status, body) = ask(world, Method::GET, &path, "*/*").await;
+    let (status, body) = send_request(world, Method::GET, &path, "*/*").await;
     assert_eq!(status, 200, "{body}");
-    let told = |item: &Value| {
+    let contents = |item: &Value| {
         (item["metadata"]["name"].clone(), item["metadata"]["resourceVersion"].clone())
     };
     let metadata = &body["metadata"];
-    let items = body["items"].as_array().unwrap().iter().map(told).collect();
+    let items = body["items"].as_array().unwrap().iter().map(contents).collect();
     let token = metadata["continue"].as_str().filter(|token| !token.is_empty());
-    let told = (items, metadata["resourceVersion"].clone(), metadata["remainingItemCount"].clone());
-    (told, token.map(str::to_owned))
+    let contents =
+        (items, metadata["resourceVersion"].clone(), metadata["remainingItemCount"].clone());
+    (contents, token.map(str::to_owned))
 }
 
-async fn pages_from(world: &World, mut token: Option<String>) -> Vec<Told> {
+async fn pages_from(world: &World, mut token: Option<String>) -> Vec<PageContents> {
     let mut pages = Vec::new();
     while let Some(start) = token {
-        let (told, next) = page(world, &format!("&continue={start}")).await;
-        pages.push(told);
+        let (contents, next) = page(world, &format!("&continue={start}")).await;
+        pages.push(contents);
         token = next;
     }
     pages
@@ -50,7 +52,8 @@ async fn a_snapshot_has_the_same_pages_from_memory_and_from_storage() {
     let left: Vec<&Value> = before.iter().map(|(_, _, left)| left).collect();
     assert_eq!(left, [&Value::from(6), &3.into(), &Value::Null]);
 
-    // Changed, gone, come, gone and come again, come and gone again; at both ends and on a border.
+    // Changed, deleted, created, recreated, created and deleted again; at both ends and on a
+    // border.
     for name in ["m03", "m05", "m06", "m11"] {
         let mut object = api.get(name).await.unwrap();
         object.data = None;
@@ -65,7 +68,7 @@ async fn a_snapshot_has_the_same_pages_from_memory_and_from_storage() {
     api.delete("m08a", &DeleteParams::default()).await.unwrap();
 
     assert_eq!(pages_from(&world, token.clone()).await, before);
-    // Its memory begins with now.
+    // Its cache begins now.
     let World { storage, folder, .. } = world;
     let world = World::on(storage, folder).await;
     assert_eq!(pages_from(&world, token).await, before);
@@ -78,11 +81,11 @@ async fn a_token_of_another_list_makes_no_page_that_is_not_there() {
         let name = format!("m{index}");
         world.api().create(&PostParams::default(), &config_map(&name, "v")).await.unwrap();
     }
-    let (_, body) = ask(&world, Method::GET, "/api/v1/configmaps?limit=3", "*/*").await;
+    let (_, body) = send_request(&world, Method::GET, "/api/v1/configmaps?limit=3", "*/*").await;
     let token = body["metadata"]["continue"].as_str().unwrap();
     for (limit, items) in [("", 0), ("&limit=1", 0)] {
         let path = format!("/api/v1/namespaces/other/configmaps?continue={token}{limit}");
-        let (status, body) = ask(&world, Method::GET, &path, "*/*").await;
+        let (status, body) = send_request(&world, Method::GET, &path, "*/*").await;
         assert_eq!((status, body["items"].as_array().unwrap().len()), (200, items), "{body}");
         assert_eq!(body["metadata"]["remainingItemCount"], Value::Null, "{body}");
         assert_eq!(body["metadata"]["continue"], Value::Null, "{body}");
@@ -102,15 +105,16 @@ async fn each_namespace_counts_its_own() {
     }
     other.delete("m0", &DeleteParams::default()).await.unwrap();
     let left = async |path: &str| {
-        let (_, body) = ask(&world, Method::GET, path, "*/*").await;
+        let (_, body) = send_request(&world, Method::GET, path, "*/*").await;
         body["metadata"]["remainingItemCount"].clone()
     };
     assert_eq!(left(&format!("{COLLECTION}?limit=2")).await, 3);
     assert_eq!(left("/api/v1/namespaces/other/configmaps?limit=2").await, 2);
     assert_eq!(left("/api/v1/configmaps?limit=2").await, 7);
     assert_eq!(left("/api/v1/namespaces/none/configmaps?limit=2").await, Value::Null);
-    // Goes on in another list, where as many are left as come after it there.
-    let (_, body) = ask(&world, Method::GET, &format!("{COLLECTION}?limit=2"), "*/*").await;
+    // Continues in another list, where as many items remain after it.
+    let (_, body) =
+        send_request(&world, Method::GET, &format!("{COLLECTION}?limit=2"), "*/*").await;
     let token = body["metadata"]["continue"].as_str().unwrap();
     let path = format!("/api/v1/namespaces/other/configmaps?limit=1&continue={token}");
     assert_eq!(left(&path).await, 2);

@@ -1,4 +1,4 @@
-//! What many watches cost: an event is encoded once for all who want it in the same form.
+//! The cost of many watches: an event is encoded once for all watchers of the same encoding.
 
 use apiserver::UserInfo;
 use apiserver::attributes::GROUP_MASTERS;
@@ -19,10 +19,10 @@ const TABLE: &str = "application/json;as=Table;g=meta.k8s.io;v=v1";
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const EVENTS: usize = 4;
 
-/// A watch that is open, and what it has told.
+/// An open watch, and the bytes that it received.
 struct Watch {
     body: Body,
-    told: Vec<u8>,
+    received: Vec<u8>,
 }
 
 impl Watch {
@@ -34,7 +34,7 @@ impl Watch {
         request.extensions_mut().insert(UserInfo::new("admin", &[GROUP_MASTERS]));
         let response = world.server.handle(request).await;
         assert_eq!(response.status(), 200);
-        Self { body: response.into_body(), told: Vec::new() }
+        Self { body: response.into_body(), received: Vec::new() }
     }
 
     async fn open_many(
@@ -47,28 +47,29 @@ impl Watch {
         join_all((0..count).map(|_| Self::open(world, path, accept, after))).await
     }
 
-    /// Reads on until `is_enough` of what was told.
+    /// Reads until `is_enough` holds for the received bytes.
     async fn read(&mut self, is_enough: impl Fn(&[u8]) -> bool) -> &[u8] {
-        while !is_enough(&self.told) {
+        while !is_enough(&self.received) {
             let frame = tokio::time::timeout(PATIENCE, self.body.frame()).await;
-            let frame = frame.expect("an event in time").expect("the watch goes on").unwrap();
-            self.told.extend_from_slice(frame.data_ref().unwrap());
+            let frame = frame.expect("an event in time").expect("the watch continues").unwrap();
+            self.received.extend_from_slice(frame.data_ref().unwrap());
         }
-        &self.told
+        &self.received
     }
 
-    /// All events told, when there are at least `count`.
+    /// All received events, once there are at least `count`.
     async fn events(&mut self, count: usize) -> Vec<Value> {
-        let lines = |told: &[u8]| told.iter().filter(|byte| **byte == b'\n').count() >= count;
-        let told = self.read(lines).await;
-        let lines = told.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+        let lines =
+            |received: &[u8]| received.iter().filter(|byte| **byte == b'\n').count() >= count;
+        let received = self.read(lines).await;
+        let lines = received.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
         lines.map(|line| serde_json::from_slice(line).unwrap()).collect()
     }
 
-    /// The names in the events told, when there are `count` in protobuf.
+    /// The names in the received events, once there are `count` in protobuf.
     async fn protobuf_names(&mut self, count: usize) -> Vec<Value> {
-        let told = self.read(|told| protobuf_frames(told).len() >= count).await;
-        let objects = protobuf_frames(told).into_iter().map(|frame| {
+        let received = self.read(|received| protobuf_frames(received).len() >= count).await;
+        let objects = protobuf_frames(received).into_iter().map(|frame| {
             let magic = frame.windows(4).position(|four| four == b"k8s\0").expect("an object");
             decode(&frame[magic..], None).unwrap()
         });
@@ -77,13 +78,13 @@ impl Watch {
 }
 
 /// The whole frames, each after its length of four bytes.
-fn protobuf_frames(mut told: &[u8]) -> Vec<&[u8]> {
+fn protobuf_frames(mut received: &[u8]) -> Vec<&[u8]> {
     let mut frames = Vec::new();
-    while let Some((length, rest)) = told.split_first_chunk::<4>()
+    while let Some((length, rest)) = received.split_first_chunk::<4>()
         && let Some((frame, rest)) = rest.split_at_checked(u32::from_be_bytes(*length) as usize)
     {
         frames.push(frame);
-        told = rest;
+        received = rest;
     }
     frames
 }
@@ -105,7 +106,7 @@ async fn create(world: &World, name: &str) -> DynamicObject {
 }
 
 #[tokio::test]
-async fn watchers_of_a_custom_resource_share_what_is_encoded() {
+async fn watchers_of_a_custom_resource_share_encoded_events() {
     let world = World::start().await;
     world.define(&definition()).await;
     let after = newest(&world).await;
@@ -155,14 +156,14 @@ async fn watchers_of_a_custom_resource_share_what_is_encoded() {
     assert_eq!(counted(&world, "v1"), ((1 + 2 + 3) * events, (80 + 40 + 30 + 3) * events));
     assert_eq!(counted(&world, "v1beta1"), (events, 50 * events));
 
-    // Who comes later has it from the same place.
+    // Later watchers get it from the same cache.
     let mut late = Watch::open(&world, FOOS, JSON, &after).await;
     assert_eq!(late.events(EVENTS).await, new[0].events(EVENTS).await);
     assert_eq!(counted(&world, "v1").0, 6 * events);
 }
 
 #[tokio::test]
-async fn watchers_of_a_selection_share_what_leaves_it() {
+async fn watchers_of_a_selector_share_the_events_of_objects_that_stop_matching() {
     const WATCHERS: usize = 20;
     let world = World::start().await;
     world.define(&definition()).await;
@@ -178,19 +179,19 @@ async fn watchers_of_a_selection_share_what_leaves_it() {
     let mut all = Watch::open_many(&world, WATCHERS, FOOS, JSON, &after).await;
     let left = relabel("no").await.metadata.resource_version.unwrap();
     relabel("yes").await;
-    let told = |events: &[Value]| -> Vec<Value> {
-        let told = events.iter().map(|event| {
+    let received = |events: &[Value]| -> Vec<Value> {
+        let received = events.iter().map(|event| {
             let metadata = &event["object"]["metadata"];
             json!([event["type"], metadata["labels"]["in"], metadata["resourceVersion"] == *left])
         });
-        told.collect()
+        received.collect()
     };
     for watch in &mut some {
-        let seen = told(&watch.events(2).await);
+        let seen = received(&watch.events(2).await);
         assert_eq!(seen, [json!(["DELETED", "yes", true]), json!(["ADDED", "yes", false])]);
     }
     for watch in &mut all {
-        let seen = told(&watch.events(2).await);
+        let seen = received(&watch.events(2).await);
         assert_eq!(seen, [json!(["MODIFIED", "no", true]), json!(["MODIFIED", "yes", false])]);
     }
     assert_eq!(counted(&world, "v1"), (4, 4 * WATCHERS as u64));
@@ -229,7 +230,7 @@ async fn a_changed_definition_is_shown_by_the_next_event() {
         end.await.expect("the watch ends in time");
     }
     create(&world, "after").await;
-    // From before the change: what came before it is shown as what comes after.
+    // From before the change: earlier events are shown like later ones.
     let mut table = Watch::open(&world, FOOS, TABLE, &after).await;
     let mut plain = Watch::open(&world, FOOS, JSON, &after).await;
     let mut newer = Watch::open(&world, "/apis/ex.org/v2/foos", JSON, &after).await;

@@ -1,11 +1,11 @@
-//! The audit log beside that of a real kube-apiserver: `audit_recorded.jsonl` is what version 1.36.3
-//! wrote under [`POLICY`] about the requests of [`send_all`], sent with curl over loopback.
+//! The audit log compared with that of a real kube-apiserver: `audit_recorded.jsonl` is the log of
+//! version 1.36.3 under [`POLICY`] for the requests of [`send_all`], sent with curl over loopback.
 
 use std::path::Path;
 use std::time::Duration;
 
 use apiserver::audit::log::LogSettings;
-use apiserver::audit::policy::Policy;
+use apiserver::audit::policy::AuditPolicy;
 use apiserver::audit::{AuditFlags, AuditSettings};
 use http::Method;
 use http_body_util::BodyExt;
@@ -31,13 +31,13 @@ rules:
 "#;
 
 fn settings(path: &Path, policy: &str) -> AuditSettings {
-    let policy = Policy::parse(policy).unwrap();
+    let policy = AuditPolicy::parse(policy).unwrap();
     let (backups_max, age_max) = (0, Duration::ZERO);
     let log = LogSettings { path: path.to_owned(), size_max: u64::MAX, backups_max, age_max };
     AuditSettings { policy, log, sensitive: vec![("apps", "secretsauces")] }
 }
 
-/// Stops the server, which writes what waits, and reads the log.
+/// Stops the server, which flushes its log, and reads the log.
 fn read(world: World, path: &Path) -> Vec<Value> {
     drop(world);
     let text = std::fs::read_to_string(path).unwrap();
@@ -60,9 +60,9 @@ async fn send_all(world: &World) {
                 headers.push(("user-agent", "curl/7.88.1"));
             }
             headers.extend(more);
-            let answer = world.open(who, method, &path, &headers, body).await;
-            assert_eq!(answer.headers()["audit-id"].to_str().unwrap(), id);
-            answer
+            let response = world.open(who, method, &path, &headers, body).await;
+            assert_eq!(response.headers()["audit-id"].to_str().unwrap(), id);
+            response
         }
     };
     let core = "/api/v1/namespaces/default";
@@ -99,20 +99,22 @@ async fn send_all(world: &World) {
     send(15, "admin", Method::PUT, core, &yaml, namespace).await;
 }
 
-/// What must be the same: everything but times, identifiers and what depends on the connection.
+/// The parts that must be equal: everything but times, identifiers and values that depend on the
+/// connection.
 fn comparable(mut event: Value) -> Value {
     for field in ["requestReceivedTimestamp", "stageTimestamp"] {
         let time = event[field].as_str().unwrap_or_default().to_owned();
         assert!(time.len() == 27 && time.ends_with('Z'), "{field}: {time}");
         event[field] = json!("TIME");
     }
-    // There is no connection in process: only what the client wrote.
+    // There is no connection in process: only the addresses that the client sent.
     let sources = event["sourceIPs"].as_array().cloned().unwrap_or_default();
     event["sourceIPs"] = sources.into_iter().filter(|ip| ip != "127.0.0.1").collect();
-    // Kubernetes 1.36 tells by which of its kinds of right somebody impersonates; here there is one.
+    // Kubernetes 1.36 reports the type of right by which a user impersonates; here there is one
+    // type.
     let fields = event.as_object_mut().unwrap();
     fields.remove("authenticationMetadata");
-    // Of slow requests it tells where the time went.
+    // For slow requests it reports how long each step took.
     if let Some(annotations) = fields.get_mut("annotations").and_then(Value::as_object_mut) {
         annotations.retain(|key, _| !key.starts_with("apiserver.latency.k8s.io/"));
     }
@@ -125,7 +127,7 @@ fn comparable(mut event: Value) -> Value {
                         "uid" if value.as_str().is_some_and(|uid| uid.len() == 36) => {
                             *value = json!("UID");
                         }
-                        // Who wrote the namespace first has another name here.
+                        // The first manager of the namespace has another name here.
                         "managedFields" => *value = json!(value.as_array().unwrap().len()),
                         _ => blank(value),
                     }
@@ -214,7 +216,7 @@ async fn secrets_stay_out_unless_a_rule_names_them_and_users_are_both_there() {
 }
 
 #[tokio::test]
-async fn a_client_that_does_not_wait_for_the_answer_is_recorded_all_the_same() {
+async fn a_client_that_disconnects_early_is_recorded() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("audit.log");
     let policy = "{apiVersion: audit.k8s.io/v1, kind: Policy, rules: [{level: Metadata}]}";

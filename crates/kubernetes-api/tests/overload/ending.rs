@@ -1,4 +1,4 @@
-//! The end of a server, over real connections: who is told what, and what is waited for.
+//! The end of a server, over real connections: what clients receive, and what the server waits for.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -26,7 +26,7 @@ use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 
-use super::wait::look_again;
+use super::wait::pause_between_polls;
 use super::world::{MAPS, World};
 
 type Socket = WebSocketStream<TlsStream<TcpStream>>;
@@ -82,12 +82,12 @@ impl Served {
         (parts.status, String::from_utf8(bytes.to_vec()).unwrap())
     }
 
-    /// Begins a watch; the task tells when it ended, by the clean end of its stream.
+    /// Begins a watch. The task returns the time at which its stream ended cleanly.
     async fn watch(&self) -> JoinHandle<Instant> {
         let request = Request::get(format!("{MAPS}?watch=1")).body(Body::empty()).unwrap();
-        let answer = self.client.send(request).await.unwrap();
-        assert_eq!(answer.status(), 200);
-        let mut body = answer.into_body().into_data_stream();
+        let response = self.client.send(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        let mut body = response.into_body().into_data_stream();
         tokio::spawn(async move {
             while let Some(chunk) = body.next().await {
                 chunk.unwrap();
@@ -117,7 +117,7 @@ impl Served {
         tokio_tungstenite::client_async(request, stream).await.unwrap().0
     }
 
-    /// Waits until the metrics tell of so many watches.
+    /// Waits until the metrics report this number of watches.
     async fn until_watched_by(&self, count: usize) {
         let begun = Instant::now();
         loop {
@@ -125,18 +125,18 @@ impl Served {
             let of_watches = |line: &&str| {
                 line.starts_with("apiserver_longrunning_requests{") && line.contains("configmaps")
             };
-            let told =
+            let reported =
                 text.lines().find(of_watches).map_or("0", |line| line.rsplit(' ').next().unwrap());
-            if told == count.to_string() {
+            if reported == count.to_string() {
                 return;
             }
-            assert!(begun.elapsed() < Duration::from_secs(10), "{told} watches, not {count}");
-            look_again().await;
+            assert!(begun.elapsed() < Duration::from_secs(10), "{reported} watches, not {count}");
+            pause_between_polls().await;
         }
     }
 }
 
-/// The next that a socket says, within the time that a server may take to end.
+/// The next message of a socket, within the time limit of the server's end.
 async fn next(socket: &mut Socket) -> Option<Message> {
     let next = tokio::time::timeout(Duration::from_secs(10), socket.next()).await;
     next.unwrap().map(Result::unwrap)
@@ -161,7 +161,7 @@ async fn a_web_socket_counts_until_it_is_closed_and_is_closed_when_the_server_en
     leaving.close(None).await.unwrap();
     assert!(matches!(next(&mut leaving).await, Some(Message::Close(_))));
     drop(leaving);
-    // Without a word.
+    // Without a close frame.
     drop(sockets.pop().unwrap());
     served.until_watched_by(1).await;
 
@@ -177,7 +177,7 @@ async fn a_web_socket_counts_until_it_is_closed_and_is_closed_when_the_server_en
 }
 
 #[tokio::test]
-async fn a_server_that_ends_says_so_finishes_what_is_open_and_refuses_what_is_new() {
+async fn an_ending_server_announces_it_finishes_open_requests_and_refuses_new_ones() {
     let served = Served::start().await;
     assert_eq!(served.get("/readyz").await, (StatusCode::OK, "ok".to_owned()));
     let watches: Vec<_> = futures::stream::iter(0..40).then(|_| served.watch()).collect().await;
@@ -192,16 +192,16 @@ async fn a_server_that_ends_says_so_finishes_what_is_open_and_refuses_what_is_ne
     let begun = Instant::now();
     while !served.get("/metrics").await.1.contains(writing) {
         assert!(begun.elapsed() < Duration::from_secs(10), "the write has not begun");
-        look_again().await;
+        pause_between_polls().await;
     }
 
-    // First it only says so.
+    // First the server only announces its end.
     served.world.server.begin_stop();
     let (code, text) = served.get("/readyz").await;
     assert_eq!(code, 500);
     assert!(text.contains("[-]shutdown failed: the server is shutting down"), "{text}");
     assert_eq!(served.get("/livez").await.0, 200);
-    assert_eq!(served.get(MAPS).await.0, 200, "requests are answered meanwhile");
+    assert_eq!(served.get(MAPS).await.0, 200, "requests are served meanwhile");
     assert!(watches.iter().all(|watch| !watch.is_finished()));
 
     let begun = Instant::now();
@@ -215,7 +215,7 @@ async fn a_server_that_ends_says_so_finishes_what_is_open_and_refuses_what_is_ne
     let (first, last) = (ends[0], ends[ends.len() - 1]);
     assert!(last < WATCH_END_SPREAD + Duration::from_secs(2), "{last:?}");
     assert!(last - first > WATCH_END_SPREAD / 4, "spread from {first:?} to {last:?}");
-    assert_eq!(slow.await.unwrap(), 201, "what was asked for before is done");
+    assert_eq!(slow.await.unwrap(), 201, "earlier requests are finished");
     tokio::time::timeout(Duration::from_secs(10), served.serving).await.unwrap().unwrap();
     assert!(begun.elapsed() < Duration::from_secs(5), "nothing is waited for longer than needed");
     assert!(TcpStream::connect(served.address).await.is_err());

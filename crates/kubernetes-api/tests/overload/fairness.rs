@@ -7,33 +7,38 @@ use std::time::{Duration, Instant};
 use http::Method;
 use serde_json::{Value, json};
 
-use super::wait::{look_again, pause};
-use super::world::{Answer, MAPS, World};
+use super::wait::{pause, pause_between_polls};
+use super::world::{MAPS, TestResponse, World};
 
 const FLOW: &str = "/apis/flowcontrol.apiserver.k8s.io/v1";
 const LEASES: &str = "/apis/coordination.k8s.io/v1/namespaces/kube-system/leases";
-/// Requests that the flooding client has open at all times: more than the server has seats.
+/// Number of requests that the flooding client has open at all times: more than the server has
+/// seats.
 const FLOOD: usize = 800;
-/// Longest update of a lease beside the flood, without optimisation and on a busy machine. Elections
-/// are lost after 10 s.
+/// Longest update of a lease during the flood, without optimization and on a busy machine.
+/// Elections are lost after 10 s.
 const LEASE_P99_MAX: Duration = Duration::from_secs(5);
-/// Longest request of another person beside the flood.
+/// Longest request of another user during the flood.
 const OTHERS_MAX: Duration = Duration::from_secs(10);
 
-async fn wait_for(world: &World, path: &str, holds: impl Fn(&Answer) -> bool) -> Answer {
+async fn wait_for(
+    world: &World,
+    path: &str,
+    holds: impl Fn(&TestResponse) -> bool,
+) -> TestResponse {
     let begun = Instant::now();
     loop {
-        let answer = world.get("admin", path).await;
-        if holds(&answer) {
-            return answer;
+        let response = world.get("admin", path).await;
+        if holds(&response) {
+            return response;
         }
-        assert!(begun.elapsed() < Duration::from_secs(10), "{path}: {}", answer.text);
-        look_again().await;
+        assert!(begun.elapsed() < Duration::from_secs(10), "{path}: {}", response.text);
+        pause_between_polls().await;
     }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flooding_client_holds_up_neither_elections_nor_other_people() {
+async fn a_flooding_client_delays_neither_elections_nor_other_users() {
     let world = Arc::new(World::start(None).await);
     for user in ["flood", "bob", "system:kube-scheduler"] {
         world.allow(user).await;
@@ -72,9 +77,9 @@ async fn a_flooding_client_holds_up_neither_elections_nor_other_people() {
             let mut longest = Duration::ZERO;
             while !over.load(Ordering::Relaxed) {
                 let begun = Instant::now();
-                assert_eq!(world.get("bob", MAPS).await.code, 200, "another person is served");
+                assert_eq!(world.get("bob", MAPS).await.code, 200, "another user is served");
                 longest = longest.max(begun.elapsed());
-                look_again().await;
+                pause_between_polls().await;
             }
             longest
         })
@@ -85,11 +90,11 @@ async fn a_flooding_client_holds_up_neither_elections_nor_other_people() {
         let begun = Instant::now();
         let path = format!("{LEASES}/x");
         let json = [("content-type", "application/json")];
-        let answer = world.send("scheduler", Method::PUT, &path, &json, &lease.to_string()).await;
+        let response = world.send("scheduler", Method::PUT, &path, &json, &lease.to_string()).await;
         updates.push(begun.elapsed());
-        assert_eq!(answer.code, 200, "{}", answer.text);
-        lease = answer.json();
-        look_again().await;
+        assert_eq!(response.code, 200, "{}", response.text);
+        lease = response.json();
+        pause_between_polls().await;
     }
     over.store(true, Ordering::Relaxed);
     let longest = others.await.unwrap();
@@ -99,7 +104,7 @@ async fn a_flooding_client_holds_up_neither_elections_nor_other_people() {
     updates.sort();
     let p99 = updates[updates.len() * 99 / 100];
     let [served, refused] = [0, 1].map(|which: usize| counts[which].load(Ordering::Relaxed));
-    println!("lease p99 {p99:?}, another person at most {longest:?}, flood {served}/{refused}");
+    println!("lease p99 {p99:?}, another user at most {longest:?}, flood {served}/{refused}");
     assert!(p99 <= LEASE_P99_MAX, "{p99:?}");
     assert!(longest <= OTHERS_MAX, "{longest:?}");
     assert!(served > 100, "the flood is served too: {served}");
@@ -107,11 +112,11 @@ async fn a_flooding_client_holds_up_neither_elections_nor_other_people() {
 }
 
 #[tokio::test]
-async fn answers_say_by_what_they_were_classified() {
+async fn responses_name_their_flow_schema_and_priority_level() {
     let world = World::start(None).await;
     world.allow("alice").await;
-    let uid = |answer: &Answer, of: &str| {
-        answer.headers[&format!("x-kubernetes-pf-{of}-uid")].to_str().unwrap().to_owned()
+    let uid = |response: &TestResponse, of: &str| {
+        response.headers[&format!("x-kubernetes-pf-{of}-uid")].to_str().unwrap().to_owned()
     };
     for (who, path, schema, level) in [
         ("admin", "/api/v1/nodes", "exempt", "exempt"),
@@ -120,22 +125,22 @@ async fn answers_say_by_what_they_were_classified() {
         ("", "/readyz", "probes", "exempt"),
         ("bob", "/api/v1/secrets", "global-default", "global-default"),
     ] {
-        let answer = world.get(who, path).await;
+        let response = world.get(who, path).await;
         let object = |kind: &str, name: &str| format!("{FLOW}/{kind}/{name}");
         let of_schema = world.get("admin", &object("flowschemas", schema)).await.json();
         let name = object("prioritylevelconfigurations", level);
         let of_level = world.get("admin", &name).await.json();
-        assert_eq!(uid(&answer, "flowschema"), of_schema["metadata"]["uid"], "{path}");
-        assert_eq!(uid(&answer, "prioritylevel"), of_level["metadata"]["uid"], "{path}");
+        assert_eq!(uid(&response, "flowschema"), of_schema["metadata"]["uid"], "{path}");
+        assert_eq!(uid(&response, "prioritylevel"), of_level["metadata"]["uid"], "{path}");
     }
-    // Nobody has proved to be behind it, so it is under no schema.
-    let answer = world.get("wrong", MAPS).await;
-    assert_eq!(answer.code, 401);
-    assert!(!answer.headers.contains_key("x-kubernetes-pf-flowschema-uid"));
+    // No user is authenticated, so no schema matches.
+    let response = world.get("wrong", MAPS).await;
+    assert_eq!(response.code, 401);
+    assert!(!response.headers.contains_key("x-kubernetes-pf-flowschema-uid"));
 }
 
 #[tokio::test]
-async fn what_is_above_a_level_is_answered_as_kube_apiserver_answers_it() {
+async fn requests_beyond_a_level_are_rejected_like_by_kube_apiserver() {
     let world = Arc::new(World::start(None).await);
     world.allow("alice").await;
     world
@@ -168,8 +173,8 @@ async fn what_is_above_a_level_is_answered_as_kube_apiserver_answers_it() {
             }),
         )
         .await;
-    let schema = wait_for(&world, &format!("{FLOW}/flowschemas/tiny"), |answer| {
-        answer.json()["status"]["conditions"][0]["reason"] == "Found"
+    let schema = wait_for(&world, &format!("{FLOW}/flowschemas/tiny"), |response| {
+        response.json()["status"]["conditions"][0]["reason"] == "Found"
     })
     .await;
     let slow = tokio::spawn({
@@ -181,15 +186,15 @@ async fn what_is_above_a_level_is_answered_as_kube_apiserver_answers_it() {
         }
     });
     let executing = "current_executing_requests{flow_schema=\"tiny\",priority_level=\"tiny\"} 1";
-    wait_for(&world, "/metrics", |answer| answer.text.contains(executing)).await;
-    let answer = world.get("alice", MAPS).await;
-    assert_eq!(answer.code, 429);
-    assert_eq!(answer.text, "Too many requests, please try again later.\n");
-    assert_eq!(answer.headers["content-type"], "text/plain; charset=utf-8");
-    assert_eq!(answer.headers["retry-after"], "1");
-    assert_eq!(answer.headers["x-content-type-options"], "nosniff");
+    wait_for(&world, "/metrics", |response| response.text.contains(executing)).await;
+    let response = world.get("alice", MAPS).await;
+    assert_eq!(response.code, 429);
+    assert_eq!(response.text, "Too many requests, please try again later.\n");
+    assert_eq!(response.headers["content-type"], "text/plain; charset=utf-8");
+    assert_eq!(response.headers["retry-after"], "1");
+    assert_eq!(response.headers["x-content-type-options"], "nosniff");
     let uid = schema.json()["metadata"]["uid"].as_str().unwrap().to_owned();
-    assert_eq!(answer.headers["x-kubernetes-pf-flowschema-uid"].to_str().unwrap(), uid);
+    assert_eq!(response.headers["x-kubernetes-pf-flowschema-uid"].to_str().unwrap(), uid);
     let rejected = "rejected_requests_total{flow_schema=\"tiny\",priority_level=\"tiny\",\
                     reason=\"concurrency-limit\"} 1";
     assert!(world.get("admin", "/metrics").await.text.contains(rejected));
@@ -217,8 +222,8 @@ async fn a_watch_has_a_seat_only_until_it_has_begun() {
 #[tokio::test]
 async fn initial_objects_are_there_and_mandatory_ones_come_back() {
     let world = World::start(None).await;
-    let names = |answer: &Answer| -> Vec<String> {
-        let items = answer.json()["items"].as_array().unwrap().clone();
+    let names = |response: &TestResponse| -> Vec<String> {
+        let items = response.json()["items"].as_array().unwrap().clone();
         items.iter().map(|item| item["metadata"]["name"].as_str().unwrap().to_owned()).collect()
     };
     let schemas = world.get("admin", &format!("{FLOW}/flowschemas")).await;
@@ -252,11 +257,11 @@ async fn initial_objects_are_there_and_mandatory_ones_come_back() {
             "workload-low",
         ]
     );
-    // The schema comes back by itself.
+    // The schema is created again by the server.
     let exempt = format!("{FLOW}/flowschemas/exempt");
     assert_eq!(world.send("admin", Method::DELETE, &exempt, &[], "").await.code, 200);
-    wait_for(&world, &exempt, |answer| answer.code == 200).await;
-    // A suggested one that was changed becomes what it was, unless it says that it is not to.
+    wait_for(&world, &exempt, |response| response.code == 200).await;
+    // A suggested object that was changed is reset, unless it opts out.
     let probes = format!("{FLOW}/flowschemas/probes");
     let patch = |patch: Value| {
         let (world, probes) = (&world, &probes);
@@ -268,23 +273,23 @@ async fn initial_objects_are_there_and_mandatory_ones_come_back() {
         }
     };
     patch(json!({"spec": {"matchingPrecedence": 77}})).await;
-    wait_for(&world, &probes, |answer| answer.json()["spec"]["matchingPrecedence"] == 2).await;
+    wait_for(&world, &probes, |response| response.json()["spec"]["matchingPrecedence"] == 2).await;
     let own = json!({"apf.kubernetes.io/autoupdate-spec": "false"});
     patch(json!({"metadata": {"annotations": own}, "spec": {"matchingPrecedence": 77}})).await;
     let level = "global-default";
     let path = format!("{FLOW}/prioritylevelconfigurations/{level}");
-    // Something that makes the server look again, and its effect on what it looked at.
+    // Triggers a new check by the server, and waits for the effect.
     assert_eq!(world.send("admin", Method::DELETE, &path, &[], "").await.code, 200);
-    wait_for(&world, &format!("{FLOW}/flowschemas/{level}"), |answer| {
-        answer.json()["status"]["conditions"][0]["status"] == "True"
+    wait_for(&world, &format!("{FLOW}/flowschemas/{level}"), |response| {
+        response.json()["status"]["conditions"][0]["status"] == "True"
     })
     .await;
-    let answer = world.get("admin", &probes).await;
-    assert_eq!(answer.json()["spec"]["matchingPrecedence"], 77);
-    // The catch-all takes what has no level now.
-    let answer = world.get("alice", MAPS).await;
-    assert_eq!(answer.code, 403);
+    let response = world.get("admin", &probes).await;
+    assert_eq!(response.json()["spec"]["matchingPrecedence"], 77);
+    // The catch-all level gets requests whose level is missing.
+    let response = world.get("alice", MAPS).await;
+    assert_eq!(response.code, 403);
     let catch_all = world.get("admin", &format!("{FLOW}/flowschemas/catch-all")).await.json();
-    let uid = answer.headers["x-kubernetes-pf-flowschema-uid"].to_str().unwrap();
+    let uid = response.headers["x-kubernetes-pf-flowschema-uid"].to_str().unwrap();
     assert_eq!(uid, catch_all["metadata"]["uid"]);
 }

@@ -8,10 +8,10 @@ use serde_json::json;
 use super::world::{MAPS, World};
 
 async fn scrape(world: &World) -> Scrape {
-    let answer = world.get("monitor", "/metrics").await;
-    assert_eq!(answer.code, 200);
-    assert_eq!(answer.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
-    Scrape::parse(answer.text.lines().map(|line| Ok(line.to_owned()))).unwrap()
+    let response = world.get("monitor", "/metrics").await;
+    assert_eq!(response.code, 200);
+    assert_eq!(response.headers["content-type"], "text/plain; version=0.0.4; charset=utf-8");
+    Scrape::parse(response.text.lines().map(|line| Ok(line.to_owned()))).unwrap()
 }
 
 /// The sum over all samples of these labels; for a histogram the number of observations.
@@ -72,7 +72,7 @@ async fn metrics_move_with_what_happens_and_are_for_those_who_may_read_them() {
     assert_eq!(sum(&after, "apiserver_longrunning_requests", &maps), 0.0);
     assert_eq!(sum(&after, "apiserver_request_total", &of(&[("verb", "WATCH")])), 1.0);
 
-    // Whatever is asked for, the number of series stays.
+    // The number of series does not depend on the requested paths.
     let count = scrape(&world).await.samples.len();
     for number in 0..20 {
         world.get("admin", &format!("/apis/example.com/v1/things-{number}/x")).await;

@@ -1,13 +1,13 @@
-//! The one place where these tests pause: between two looks at a state, and to be slow on purpose.
+//! All pauses of these tests: between two polls of a state, and in slow requests.
 
 use std::time::Duration;
 
-/// Does nothing for a while.
+/// Pauses for a time.
 pub async fn pause(time: Duration) {
     tokio::time::sleep(time).await;
 }
 
-/// Between two looks at a state.
-pub async fn look_again() {
+/// Pauses between two polls of a state.
+pub async fn pause_between_polls() {
     pause(Duration::from_millis(10)).await;
 }

@@ -1,4 +1,4 @@
-//! One assembled server, several people, and writes that take as long as their object says.
+//! One assembled server, several users, and writes whose objects state how long they take.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,7 +19,7 @@ use kubernetes_api::assembly::{Assembly, Controllers, Profile, Running};
 use serde_json::{Value, json};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 
-use super::wait::{look_again, pause};
+use super::wait::{pause, pause_between_polls};
 
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 /// Token, name, UID, groups.
@@ -33,13 +33,13 @@ pub struct World {
     _folder: tempfile::TempDir,
 }
 
-pub struct Answer {
+pub struct TestResponse {
     pub code: u16,
     pub headers: HeaderMap,
     pub text: String,
 }
 
-impl Answer {
+impl TestResponse {
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or(Value::Null)
     }
@@ -97,7 +97,7 @@ impl World {
         Self { server, _running: running, _folder: folder }
     }
 
-    /// Sends a request and gives back the head of the answer.
+    /// Sends a request and returns the head of the response.
     pub async fn open(
         &self,
         who: &str,
@@ -123,26 +123,26 @@ impl World {
         path: &str,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> Answer {
+    ) -> TestResponse {
         let (parts, body) = self.open(who, method, path, headers, body).await.into_parts();
         let bytes = body.collect().await.unwrap().to_bytes();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
-        Answer { code: parts.status.as_u16(), headers: parts.headers, text }
+        TestResponse { code: parts.status.as_u16(), headers: parts.headers, text }
     }
 
-    pub async fn get(&self, who: &str, path: &str) -> Answer {
+    pub async fn get(&self, who: &str, path: &str) -> TestResponse {
         self.send(who, Method::GET, path, &[], "").await
     }
 
     /// Creates an object, which must succeed.
     pub async fn create(&self, path: &str, object: &Value) -> Value {
         let headers = [("content-type", "application/json")];
-        let answer = self.send("admin", Method::POST, path, &headers, &object.to_string()).await;
-        assert_eq!(answer.code, 201, "{path} {}: {}", object.name(), answer.text);
-        answer.json()
+        let response = self.send("admin", Method::POST, path, &headers, &object.to_string()).await;
+        assert_eq!(response.code, 201, "{path} {}: {}", object.name(), response.text);
+        response.json()
     }
 
-    /// Lets a user do everything, and waits until the authorizer knows.
+    /// Grants a user all rights, and waits until the authorizer has them.
     pub async fn allow(&self, user: &str) {
         let group = "rbac.authorization.k8s.io";
         let binding = json!({
@@ -156,7 +156,7 @@ impl World {
         }});
         let reviews = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
         while self.create(reviews, &question).await["status"]["allowed"] != true {
-            look_again().await;
+            pause_between_polls().await;
         }
     }
 }

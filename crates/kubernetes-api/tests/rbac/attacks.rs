@@ -1,4 +1,4 @@
-//! What somebody tries who wants more than he has: a test for each way.
+//! Attempts to get more rights than a user has: one test for each way.
 
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
@@ -41,7 +41,7 @@ fn watching_secrets() -> Value {
 }
 
 #[tokio::test]
-async fn all_rights_in_a_namespace_are_none_on_what_is_in_no_namespace() {
+async fn all_rights_in_a_namespace_grant_none_on_cluster_scoped_objects() {
     let world = world(everything()).await;
     let cluster_wide = [
         ("/api/v1", "nodes", "any"),
@@ -160,7 +160,7 @@ async fn no_spelling_of_a_path_leads_into_another_namespace() {
 }
 
 #[tokio::test]
-async fn credentials_count_in_their_place_alone() {
+async fn credentials_count_only_in_their_header() {
     let world = world(watching_secrets()).await;
     let secrets = "/api/v1/namespaces/r2/secrets";
     for query in ["access_token=t-root", "token=t-root", "authorization=Bearer%20t-root"] {
@@ -230,7 +230,7 @@ async fn rights_on_an_object_are_none_on_its_subresources() {
 }
 
 #[tokio::test]
-async fn no_form_of_a_write_grants_more_than_its_writer_holds() {
+async fn no_type_of_write_grants_more_than_its_writer_has() {
     let rules = json!([
         {"apiGroups": [""], "resources": ["secrets"], "verbs": ["watch"]},
         {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles", "rolebindings"],

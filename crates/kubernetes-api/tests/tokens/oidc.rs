@@ -32,7 +32,7 @@ async fn world(config: OidcConfig) -> World {
     World::start(vec![Arc::new(OidcTokens::new(config).unwrap())]).await
 }
 
-/// Good claims, changed by `change`; what is null there is left out.
+/// Valid claims, changed by `change`; its nulls remove claims.
 fn claims(provider: &Provider, change: Value) -> Value {
     let now = jiff::Timestamp::now().as_second();
     let mut claims = json!({
@@ -65,13 +65,13 @@ async fn claims_become_a_user_and_its_groups() {
     let token = provider.token("r", &claims(&provider, json!({})));
     let bearer = format!("Bearer {token}");
     let headers = [("authorization", bearer.as_str())];
-    let answer = world.send(Method::GET, "/api/v1/nodes", &headers, Value::Null).await;
-    let text = answer.body["message"].as_str().unwrap();
-    assert!(answer.code == 403 && text.contains("User \"oidc:ann\" cannot list"), "{text}");
+    let response = world.send(Method::GET, "/api/v1/nodes", &headers, Value::Null).await;
+    let text = response.body["message"].as_str().unwrap();
+    assert!(response.code == 403 && text.contains("User \"oidc:ann\" cannot list"), "{text}");
 }
 
 #[tokio::test]
-async fn a_token_that_does_not_hold_is_nobody() {
+async fn an_invalid_token_authenticates_nobody() {
     let provider = Provider::start().await;
     provider.publish(vec![("r", Signer::rsa())]);
     let world = world(config(&provider)).await;
@@ -99,7 +99,7 @@ async fn a_token_that_does_not_hold_is_nobody() {
         let token = provider.token("r", &claims(&provider, change.clone()));
         assert_eq!(world.who(&token).await, None, "{change}");
     }
-    // Signed by others, by nobody, by the public key as a secret, or changed behind the signature.
+    // Signed with other keys, unsigned, with the public key as a secret, or changed after signing.
     assert_eq!(world.who(&Signer::rsa().sign("r", &good)).await, None);
     assert_eq!(world.who(&Signer::ecdsa().sign("r", &good)).await, None);
     for algorithm in ["none", "None", "HS256", "RS384", "ES256"] {
@@ -126,14 +126,14 @@ async fn new_keys_of_the_provider_are_fetched_when_a_token_names_one() {
     assert!(world.who(&provider.token("old", &claims)).await.is_some());
     provider.publish(vec![("new", Signer::rsa())]);
     let new = provider.token("new", &claims);
-    // Perhaps not at once: made-up keys must not become requests.
+    // Perhaps not at once: unknown key identifiers must not cause requests.
     until("the new key is fetched", async || world.who(&new).await.is_some()).await;
     assert_eq!(provider.key_fetches(), 2);
     assert_eq!(world.who(&Signer::ecdsa().sign("old", &claims)).await, None);
 }
 
 #[tokio::test]
-async fn a_provider_that_is_another_one_is_not_believed() {
+async fn a_provider_with_another_issuer_is_not_trusted() {
     let provider = Provider::start().await;
     provider.publish(vec![("r", Signer::rsa())]);
     provider.claim_issuer(&provider.url("/other"));

@@ -1,4 +1,4 @@
-//! Ways around the rights that lead through definitions and paths that are no resources.
+//! Attempts to bypass authorization with definitions and non-resource paths.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -32,26 +32,26 @@ async fn cluster_wide_custom_resources_are_not_reached_through_a_namespace() {
     .await;
     for path in ["lamps", "lamps/a"] {
         let path = format!("/apis/example.com/v1/namespaces/r1/{path}");
-        let answer = world.send(Method::GET, &path, &[ROOT], Value::Null).await;
-        assert_eq!((answer.code, answer.body), (404, Value::Null), "{path}");
+        let response = world.send(Method::GET, &path, &[ROOT], Value::Null).await;
+        assert_eq!((response.code, response.body), (404, Value::Null), "{path}");
     }
 }
 
 #[tokio::test]
-async fn only_these_paths_answer_strangers() {
+async fn only_these_paths_serve_anonymous_requests() {
     let world = World::start(Vec::new()).await;
     world.running.server.set_ready(true);
     for path in ["/healthz", "/livez", "/readyz", "/version", "/version/"] {
-        let answer = world.send(Method::GET, path, &[], Value::Null).await;
-        assert_eq!(answer.code, 200, "{path}");
+        let response = world.send(Method::GET, path, &[], Value::Null).await;
+        assert_eq!(response.code, 200, "{path}");
     }
     let closed = "/ /api /apis /apis/apps /openapi/v2 /openapi/v3 /healthz/ /healthz/ping \
                   /readyz/ping /livez/ping /metrics /logs /debug/pprof/ /configz /statusz /flagz \
                   /openid/v1/jwks /.well-known/openid-configuration /api/v1/namespaces \
                   //healthz /healthz/../metrics /version/../metrics /readyz%2f..%2fmetrics";
     for path in closed.split_whitespace() {
-        let answer = world.send(Method::GET, path, &[], Value::Null).await;
-        assert_eq!(answer.code, 403, "{path}");
+        let response = world.send(Method::GET, path, &[], Value::Null).await;
+        assert_eq!(response.code, 403, "{path}");
     }
 }
 
@@ -75,7 +75,7 @@ async fn a_definition_does_not_take_the_place_of_a_built_in_kind() {
     let tried = world.send(Method::POST, definitions, &[ROOT], definition).await;
     assert_eq!(tried.code, 201, "{}", tried.body);
     let definition = format!("{definitions}/clusterroles.rbac.authorization.k8s.io");
-    until("the definition is judged", async || {
+    until("the definition is validated", async || {
         let definition = world.root(Method::GET, &definition, Value::Null).await;
         definition["status"]["conditions"].as_array().is_some_and(|all| !all.is_empty())
     })
@@ -83,13 +83,13 @@ async fn a_definition_does_not_take_the_place_of_a_built_in_kind() {
     let role = format!("{RBAC}/clusterroles/cluster-admin");
     let admin = world.root(Method::GET, &role, Value::Null).await;
     assert_eq!(admin["rules"][0]["verbs"], json!(["*"]));
-    // Its own checks are still there.
+    // Its own checks still apply.
     let bad = json!({"metadata": {"name": "bad"}, "rules": [{"verbs": []}]});
-    let answer = world.send(Method::POST, &format!("{RBAC}/clusterroles"), &[ROOT], bad).await;
-    assert_eq!(answer.code, 422, "{}", answer.body);
-    // It takes nothing with it when it goes.
+    let response = world.send(Method::POST, &format!("{RBAC}/clusterroles"), &[ROOT], bad).await;
+    assert_eq!(response.code, 422, "{}", response.body);
+    // Its deletion deletes nothing else.
     world.root(Method::DELETE, &definition, Value::Null).await;
-    until("the definition is gone", async || {
+    until("the definition is deleted", async || {
         world.send(Method::GET, &definition, &[ROOT], Value::Null).await.code == 404
     })
     .await;

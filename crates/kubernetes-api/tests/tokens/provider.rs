@@ -35,7 +35,7 @@ pub struct Provider {
     _task: JoinSet<()>,
 }
 
-/// A question about a token.
+/// A received TokenReview.
 #[derive(Clone, Debug)]
 pub struct Review {
     pub authorization: String,
@@ -46,7 +46,7 @@ pub struct Review {
 struct State {
     issuer: String,
     keys: Vec<(String, Signer)>,
-    /// Requests for the key set.
+    /// Number of requests for the key set.
     key_fetches: usize,
     reviews: Vec<Review>,
 }
@@ -148,7 +148,7 @@ impl Provider {
         self.url("/realm")
     }
 
-    /// What it says of itself from now on.
+    /// Changes the issuer in its discovery document.
     pub fn claim_issuer(&self, issuer: &str) {
         self.state.lock().issuer = issuer.to_owned();
     }
@@ -170,7 +170,7 @@ impl Provider {
         self.state.lock().key_fetches
     }
 
-    /// The questions since the last time.
+    /// The reviews since the last call.
     pub fn take_reviews(&self) -> Vec<Review> {
         std::mem::take(&mut self.state.lock().reviews)
     }
@@ -185,7 +185,7 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, state: Arc<Mutex<S
             let Ok(tls) = acceptor.accept(tcp).await else { return };
             let service = service_fn(|request| answer(request, state.clone()));
             let connection = hyper::server::conn::http1::Builder::new();
-            // A client that hangs up is its own affair.
+            // Clients may disconnect.
             let _ = connection.serve_connection(TokioIo::new(tls), service).await;
         });
     }
@@ -225,15 +225,15 @@ async fn answer(
     Ok(response)
 }
 
-/// What the webhook says; nothing is an error 500.
-fn review(token: &str, asked: usize) -> Option<String> {
+/// The webhook's response; `None` is an error 500.
+fn review(token: &str, calls: usize) -> Option<String> {
     let status = match token {
         "for-others" => {
             json!({"authenticated": true, "user": {"username": "x"}, "audiences": ["others"]})
         }
         "nameless" => json!({"authenticated": true, "user": {"groups": ["system:masters"]}}),
         "no-json" => return Some("<html>".to_owned()),
-        "outside-late" if asked < 3 => return None,
+        "outside-late" if calls < 3 => return None,
         _ => match token.strip_prefix("outside-") {
             Some(name) => json!({"authenticated": true, "user": {
                 "username": name, "uid": format!("u-{name}"), "groups": ["people"],

@@ -1,4 +1,4 @@
-//! Tokens that live in Secrets: when they were used last is written down.
+//! Tokens in Secrets: the server records when they were last used.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -13,7 +13,7 @@ const LAST_USED: &str = "kubernetes.io/legacy-token-last-used";
 const INVALID_SINCE: &str = "kubernetes.io/legacy-token-invalid-since";
 
 #[tokio::test]
-async fn the_day_of_the_last_use_of_a_kept_token_is_a_label_and_a_mark_ends_it() {
+async fn the_day_of_the_last_use_of_a_secret_token_is_a_label_and_a_mark_ends_it() {
     let world = World::start(Vec::new()).await;
     let account = json!({"metadata": {"name": "robot"}});
     world.root(Method::POST, "/api/v1/namespaces/default/serviceaccounts", account).await;

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::side::{Answer, Side};
+use super::side::{Side, TestResponse};
 use super::world::run;
 
 const V1: &str = "/apis/autoscaling/v1/namespaces/default/horizontalpodautoscalers";
@@ -22,11 +22,11 @@ fn scaler(name: &str, spec: &Value) -> Value {
     object
 }
 
-/// The response without what differs between any two servers.
-fn outcome(answer: &Answer) -> Value {
-    let mut body = answer.json();
-    if answer.code >= 300 {
-        return json!([answer.code, body["reason"], body["message"]]);
+/// The response without values that differ between any two servers.
+fn outcome(response: &TestResponse) -> Value {
+    let mut body = response.json();
+    if response.code >= 300 {
+        return json!([response.code, body["reason"], body["message"]]);
     }
     if let Some(details) = body.get_mut("details").and_then(Value::as_object_mut) {
         details.remove("uid");
@@ -39,10 +39,10 @@ fn outcome(answer: &Answer) -> Value {
     for entry in entries.into_iter().flatten() {
         entry.as_object_mut().unwrap().remove("time");
     }
-    json!([answer.code, body])
+    json!([response.code, body])
 }
 
-/// What version 2 has and version 1 has no fields for.
+/// Fields of version 2 that version 1 does not have.
 fn full_spec() -> Value {
     let selector = json!({
         "matchLabels": {"b": "1", "a": "<&>"},
@@ -64,7 +64,7 @@ fn full_spec() -> Value {
                 "target": {"type": "AverageValue", "averageValue": "30"}}},
             {"type": "ContainerResource", "containerResource": {"name": "cpu", "container": "c",
                 "target": {"type": "Utilization", "averageUtilization": 70}}},
-            // From version 1 it always comes last.
+            // From version 1 it is always the last one.
             {"type": "Resource", "resource": {"name": "cpu",
                 "target": {"type": "Utilization", "averageUtilization": 60}}},
         ],
@@ -110,12 +110,12 @@ async fn newer(side: &Side) -> Vec<Value> {
         all.push(outcome(&side.patch(&format!("{v2}/status"), MERGE, status).await));
         let before = side.get(&v1).await;
         all.push(outcome(&before));
-        // What is written as it was read is no change.
+        // Writing what was read changes nothing.
         let same = side.put(&v1, &before.json()).await;
         let versions =
-            [&before, &same].map(|answer| answer.json()["metadata"]["resourceVersion"].clone());
+            [&before, &same].map(|response| response.json()["metadata"]["resourceVersion"].clone());
         all.push(json!([versions[0] == versions[1], outcome(&same)]));
-        // The spec does not reach the status, nor the other way round.
+        // A write of the spec does not change the status, and vice versa.
         let change = json!({
             "metadata": {"annotations": {CONDITIONS: "[]", CURRENT: "[]", "own": "1"}},
             "spec": {"targetCPUUtilizationPercentage": 33},
@@ -178,7 +178,7 @@ async fn older(side: &Side) -> Vec<Value> {
         all.push(outcome(&side.post(&format!("{V1}?fieldValidation=Strict"), &object).await));
         all.push(outcome(&side.get(&format!("{V2}/{name}")).await));
         all.push(outcome(&side.get(&format!("{V1}/{name}")).await));
-        // In the newer version they are nothing.
+        // The newer version ignores them.
         object["metadata"]["name"] = format!("newer-{number}").into();
         all.push(outcome(&side.post(&format!("{V2}?fieldValidation=Ignore"), &object).await));
     }
@@ -202,17 +202,17 @@ async fn older(side: &Side) -> Vec<Value> {
 }
 
 #[test]
-fn an_autoscaler_goes_from_version_to_version_like_at_kube_apiserver() {
+fn autoscalers_are_converted_like_by_kube_apiserver() {
     run(async |world| {
-        let (mut real, mut ours) = tokio::join!(newer(&world.real), newer(&world.ours));
-        let (more, more_ours) = tokio::join!(older(&world.real), older(&world.ours));
+        let (mut real, mut drover) = tokio::join!(newer(&world.real), newer(&world.drover));
+        let (more, more_ours) = tokio::join!(older(&world.real), older(&world.drover));
         real.extend(more);
-        ours.extend(more_ours);
+        drover.extend(more_ours);
         let mut differences = String::new();
-        for (step, (ours, real)) in ours.iter().zip(&real).enumerate() {
-            if ours != real {
+        for (step, (drover, real)) in drover.iter().zip(&real).enumerate() {
+            if drover != real {
                 differences +=
-                    &format!("step {step}\n  kube-apiserver {real}\n  drover         {ours}\n");
+                    &format!("step {step}\n  kube-apiserver {real}\n  drover         {drover}\n");
             }
         }
         assert!(differences.is_empty(), "{differences}");

@@ -1,9 +1,9 @@
-//! Bodies with unknown fields, duplicate keys, or a version that they should not have.
+//! Bodies with unknown fields, duplicate keys, or a version that is not allowed.
 
 use http::Method;
 use serde_json::{Value, json};
 
-use super::side::{Answer, Side};
+use super::side::{Side, TestResponse};
 use super::wait::until;
 use super::world::{loose_definition, run};
 
@@ -11,7 +11,7 @@ const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 const PODS: &str = "/api/v1/namespaces/default/pods";
 const LOOSE: &str = "/apis/bodies.example.org/v1/namespaces/default/looses";
 
-/// Where a document is sent, and the document: unknown fields and duplicate keys.
+/// Paths and documents with unknown fields and duplicate keys.
 const DOCUMENTS: &[(&str, &str)] = &[
     (
         MAPS,
@@ -39,10 +39,10 @@ const DOCUMENTS: &[(&str, &str)] = &[
     ),
 ];
 
-fn outcome(answer: &Answer) -> Value {
-    let warnings = answer.headers.get_all("warning").iter();
+fn outcome(response: &TestResponse) -> Value {
+    let warnings = response.headers.get_all("warning").iter();
     let warnings: Vec<&str> = warnings.map(|text| text.to_str().unwrap()).collect();
-    json!([answer.code, answer.json()["message"], warnings])
+    json!([response.code, response.json()["message"], warnings])
 }
 
 #[test]
@@ -61,8 +61,8 @@ fn problems_of_a_body_are_reported_in_its_order_like_kube_apiserver_does() {
                 let send = async |side: &Side| {
                     outcome(&side.send(Method::POST, &path, &headers, *document).await)
                 };
-                let (real, ours) = (send(&world.real).await, send(&world.ours).await);
-                assert_eq!(ours, real, "{validation} {document}");
+                let (real, drover) = (send(&world.real).await, send(&world.drover).await);
+                assert_eq!(drover, real, "{validation} {document}");
                 assert_eq!(real[0], code, "{real}");
             }
         }
@@ -70,11 +70,11 @@ fn problems_of_a_body_are_reported_in_its_order_like_kube_apiserver_does() {
 }
 
 /// Code and reason of a create, the message of an error, and the name of the object.
-fn created(answer: &Answer) -> Value {
-    let body = answer.json();
-    let is_refused = answer.code >= 400;
+fn created(response: &TestResponse) -> Value {
+    let body = response.json();
+    let is_refused = response.code >= 400;
     let message = if is_refused { body["message"].clone() } else { Value::Null };
-    json!([answer.code, body["reason"], message, body["metadata"]["name"]])
+    json!([response.code, body["reason"], message, body["metadata"]["name"]])
 }
 
 #[test]
@@ -85,13 +85,13 @@ fn a_version_in_a_create_is_rejected_where_kube_apiserver_rejects_it() {
                 let map = json!({"metadata": {"name": name, "resourceVersion": version}});
                 let path = format!("{MAPS}{query}");
                 let real = created(&world.real.post(&path, &map).await);
-                let ours = created(&world.ours.post(&path, &map).await);
-                assert_eq!(ours, real, "(drover, kube-apiserver) {name} {version} {query}");
+                let drover = created(&world.drover.post(&path, &map).await);
+                assert_eq!(drover, real, "(drover, kube-apiserver) {name} {version} {query}");
             }
         }
         let map = json!({"metadata": {"name": "versioned", "resourceVersion": "5"}});
         assert_eq!(world.real.post(&format!("{MAPS}?dryRun=All"), &map).await.code, 201);
         assert_eq!(world.real.post(MAPS, &map).await.code, 500);
-        assert_eq!(world.ours.get(&format!("{MAPS}/versioned")).await.code, 404);
+        assert_eq!(world.drover.get(&format!("{MAPS}/versioned")).await.code, 404);
     });
 }

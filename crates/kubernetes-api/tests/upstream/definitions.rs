@@ -1,4 +1,4 @@
-//! Definitions that are being deleted, and wait for an object.
+//! Definitions that are being deleted and wait for an object.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitio
 const DEFINITION: &str =
     "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.ending.example.org";
 
-/// A definition that is being deleted and cannot end, because of an object with a finalizer.
+/// A definition whose deletion waits for an object with a finalizer.
 async fn furnish(side: &Side) {
     let definition = json!({
         "metadata": {"name": "things.ending.example.org"},
@@ -63,14 +63,14 @@ async fn furnish(side: &Side) {
     })
     .await;
     until("writes end", async || {
-        let answer = side.post(THINGS, &thing).await;
-        answer.code == 403
+        let response = side.post(THINGS, &thing).await;
+        response.code == 403
     })
     .await;
 }
 
 #[expect(clippy::too_many_lines, reason = "one story")]
-async fn told(side: &Side) -> Vec<Value> {
+async fn collect_responses(side: &Side) -> Vec<Value> {
     let held = format!("{THINGS}/held");
     let thing = json!({
         "apiVersion": "ending.example.org/v1",
@@ -107,20 +107,26 @@ async fn told(side: &Side) -> Vec<Value> {
         (Method::DELETE, format!("{THINGS}/nothing"), json, ""),
         (Method::DELETE, THINGS.to_owned(), json, ""),
     ];
-    let mut told = Vec::new();
+    let mut responses = Vec::new();
     for (method, path, media, body) in requests {
         let media = format!("application/{media}");
         let headers: &[(&str, &str)] = match body {
             "" => &[],
             _ => &[("content-type", &media)],
         };
-        let answer = side.send(method.clone(), &path, headers, body.to_owned()).await;
-        let body = answer.json();
-        told.push(json!([method.as_str(), path, answer.code, body["reason"], body["message"]]));
+        let response = side.send(method.clone(), &path, headers, body.to_owned()).await;
+        let body = response.json();
+        responses.push(json!([
+            method.as_str(),
+            path,
+            response.code,
+            body["reason"],
+            body["message"]
+        ]));
     }
     let discovery = side.get(GROUP).await.success();
     for resource in discovery["resources"].as_array().unwrap() {
-        told.push(json!([resource["name"], resource["verbs"]]));
+        responses.push(json!([resource["name"], resource["verbs"]]));
     }
     let aggregated = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
     let groups = side.send(Method::GET, "/apis", &[("accept", aggregated)], "").await.success();
@@ -131,36 +137,38 @@ async fn told(side: &Side) -> Vec<Value> {
             let parts = resource["subresources"].as_array().into_iter().flatten();
             let parts: Vec<_> =
                 parts.map(|part| json!([part["subresource"], part["verbs"]])).collect();
-            told.push(json!([resource["resource"], resource["verbs"], parts]));
+            responses.push(json!([resource["resource"], resource["verbs"], parts]));
         }
     }
     let definition = side.get(DEFINITION).await.success();
     let conditions = definition["status"]["conditions"].as_array().unwrap();
     for condition in conditions {
-        told.push(json!([
+        responses.push(json!([
             condition["type"],
             condition["status"],
             condition["reason"],
             condition["message"],
         ]));
     }
-    told
+    responses
 }
 
 #[test]
 fn a_definition_that_is_being_deleted_allows_what_kube_apiserver_allows() {
     run(async |world| {
-        tokio::join!(furnish(&world.real), furnish(&world.ours));
-        let (real, ours) = tokio::join!(told(&world.real), told(&world.ours));
-        for (ours, real) in ours.iter().zip(&real) {
-            assert_eq!(ours, real, "(ours, kube-apiserver)");
+        tokio::join!(furnish(&world.real), furnish(&world.drover));
+        let (real, drover) =
+            tokio::join!(collect_responses(&world.real), collect_responses(&world.drover));
+        for (drover, real) in drover.iter().zip(&real) {
+            assert_eq!(drover, real, "(drover, kube-apiserver)");
         }
-        assert_eq!(ours.len(), real.len(), "{ours:#?} {real:#?}");
+        assert_eq!(drover.len(), real.len(), "{drover:#?} {real:#?}");
         for side in world.sides() {
             let free = r#"[{"op": "remove", "path": "/metadata/finalizers"}]"#;
             let path = format!("{THINGS}/held");
             side.patch(&path, "json-patch+json", free).await.success();
-            until("the definition is gone", async || side.get(DEFINITION).await.code == 404).await;
+            until("the definition is deleted", async || side.get(DEFINITION).await.code == 404)
+                .await;
         }
     });
 }

@@ -1,4 +1,4 @@
-//! What an Ingress may say.
+//! Validation of Ingresses.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::world::run;
 
 const INGRESSES: &str = "/apis/networking.k8s.io/v1/namespaces/default/ingresses?dryRun=All";
 
-/// Specs, with nothing else wrong than what each is about.
+/// Specs that each have one fault.
 fn specs() -> Vec<Value> {
     let served_by = |backend: Value| json!({"defaultBackend": backend});
     let port = json!({"number": 80});
@@ -61,24 +61,25 @@ fn specs() -> Vec<Value> {
     specs
 }
 
-/// What counts of the answer.
-async fn judged(side: &Side, spec: &Value) -> Value {
+/// The parts of the response that are compared.
+async fn comparable(side: &Side, spec: &Value) -> Value {
     let ingress = json!({
         "apiVersion": "networking.k8s.io/v1", "kind": "Ingress",
         "metadata": {"name": "web"}, "spec": spec,
     });
-    let answer = side.post(INGRESSES, &ingress).await;
-    let body = answer.json();
-    json!([answer.code, body["message"], body["details"]])
+    let response = side.post(INGRESSES, &ingress).await;
+    let body = response.json();
+    json!([response.code, body["message"], body["details"]])
 }
 
 #[test]
-fn ingresses_are_judged_as_kube_apiserver_judges_them() {
+fn ingresses_are_validated_like_by_kube_apiserver() {
     run(async |world| {
         let (mut refused, mut taken) = (0, 0);
         for spec in specs() {
-            let (real, ours) = tokio::join!(judged(&world.real, &spec), judged(&world.ours, &spec));
-            assert_eq!(real, ours, "{spec}");
+            let (real, drover) =
+                tokio::join!(comparable(&world.real, &spec), comparable(&world.drover, &spec));
+            assert_eq!(real, drover, "{spec}");
             if real[0] == 422 { refused += 1 } else { taken += 1 }
         }
         assert!(refused > 20 && taken > 4, "{refused} {taken}");

@@ -1,4 +1,4 @@
-//! What the specs of Jobs and CronJobs may say, and what of them an update may change.
+//! Validation of the specs of Jobs and CronJobs, and of their updates.
 
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -8,14 +8,14 @@ use super::side::Side;
 use super::tally::{AT_ONCE, Tally};
 use super::world::run;
 
-/// A line says what its JSON is a part of: the spec of a Job, of a CronJob, or of the Job in one, in
-/// each case followed by metadata if need be; or an update of the object that it names.
+/// A line names the owner of its JSON: the spec of a Job, of a CronJob, or of the Job in one, each
+/// followed by metadata if needed; or the object whose update it is.
 const CASES: &str = include_str!("jobs.txt");
 const CREATED: [&str; 3] = ["job", "cron", "cron-job"];
 const JOBS: &str = "/apis/batch/v1/namespaces/default/jobs";
 const CRON_JOBS: &str = "/apis/batch/v1/namespaces/default/cronjobs";
 
-/// What a line is about, and its JSON.
+/// The subject of a line, and its JSON.
 fn cases() -> impl Iterator<Item = (&'static str, &'static str)> {
     let lines = CASES.lines().filter(|line| !line.starts_with('#'));
     lines.map(|line| line.split_once(' ').unwrap())
@@ -25,7 +25,7 @@ fn template() -> Value {
     json!({"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "i"}]}})
 }
 
-/// Where an object goes that has nothing else wrong than what the line is about, and that object.
+/// The path at which the line's object is created, and that object, which has no other fault.
 fn created(kind: &str, text: &str) -> (&'static str, Value) {
     let values: Result<Vec<Value>, _> =
         serde_json::Deserializer::from_str(text).into_iter().collect();
@@ -44,26 +44,26 @@ fn created(kind: &str, text: &str) -> (&'static str, Value) {
 }
 
 #[test]
-fn jobs_are_judged_as_kube_apiserver_judges_them() {
+fn jobs_are_validated_like_by_kube_apiserver() {
     run(async |world| {
         let mut tally = Tally::default();
-        let ask = async |(kind, text): (&'static str, &'static str)| {
+        let send_line = async |(kind, text): (&'static str, &'static str)| {
             let (path, object) = created(kind, text);
             let path = format!("{path}?dryRun=All");
-            let (real, ours) =
-                tokio::join!(world.real.post(&path, &object), world.ours.post(&path, &object));
-            (kind, text, real, ours)
+            let (real, drover) =
+                tokio::join!(world.real.post(&path, &object), world.drover.post(&path, &object));
+            (kind, text, real, drover)
         };
         let lines = cases().filter(|(kind, _)| CREATED.contains(kind));
-        let mut answers = stream::iter(lines).map(ask).buffered(AT_ONCE);
-        while let Some((kind, text, real, ours)) = answers.next().await {
-            tally.add(&format!("{kind} {text}"), &real, &ours);
+        let mut responses = stream::iter(lines).map(send_line).buffered(AT_ONCE);
+        while let Some((kind, text, real, drover)) = responses.next().await {
+            tally.add(&format!("{kind} {text}"), &real, &drover);
         }
         tally.check(80, 30);
     });
 }
 
-/// Makes the objects that the updates are about. The controllers leave them alone.
+/// Creates the objects that are updated. Controllers ignore them.
 async fn make(side: &Side) {
     let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
         "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}],
@@ -104,7 +104,7 @@ async fn make(side: &Side) {
 }
 
 #[test]
-fn updates_of_jobs_are_judged_as_kube_apiserver_judges_them() {
+fn updates_of_jobs_are_validated_like_by_kube_apiserver() {
     run(async |world| {
         let mut tally = Tally::default();
         for side in world.sides() {
@@ -114,11 +114,11 @@ fn updates_of_jobs_are_judged_as_kube_apiserver_judges_them() {
             let folder = if name == "timed" { CRON_JOBS } else { JOBS };
             let path = format!("{folder}/{name}?dryRun=All");
             let patch = format!(r#"{{"spec": {spec}}}"#);
-            let (real, ours) = tokio::join!(
+            let (real, drover) = tokio::join!(
                 world.real.patch(&path, "merge-patch+json", patch.clone()),
-                world.ours.patch(&path, "merge-patch+json", patch.clone())
+                world.drover.patch(&path, "merge-patch+json", patch.clone())
             );
-            tally.add(&format!("{name} {spec}"), &real, &ours);
+            tally.add(&format!("{name} {spec}"), &real, &drover);
         }
         tally.check(25, 10);
     });

@@ -1,4 +1,4 @@
-//! JSON patches in the corners that RFC 6902 does not have.
+//! JSON patches in cases that RFC 6902 leaves open.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use super::world::{loose_definition, run};
 
 const TREES: &str = "/apis/patches.example.org/v1/namespaces/default/trees";
 
-/// Makes a kind whose objects may hold anything, and one object of it.
+/// Creates a kind whose objects may have any fields, and one object of it.
 async fn furnish(side: &Side) {
     let definition = loose_definition("patches.example.org", "Tree");
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -24,18 +24,18 @@ async fn furnish(side: &Side) {
         },
     });
     until("the kind is served", async || {
-        let answer = side.post(TREES, &tree).await;
-        answer.code == 201
+        let response = side.post(TREES, &tree).await;
+        response.code == 201
     })
     .await;
 }
 
-/// What counts of the answer to a patch, which is not kept.
+/// The parts of the response to a patch that are compared. The patch is a dry run.
 async fn patched(side: &Side, patch: &Value, validation: &str) -> Value {
     let path = format!("{TREES}/oak?dryRun=All&fieldValidation={validation}");
-    let answer = side.patch(&path, "json-patch+json", patch.to_string()).await;
-    let body = answer.json();
-    match answer.code {
+    let response = side.patch(&path, "json-patch+json", patch.to_string()).await;
+    let body = response.json();
+    match response.code {
         200 => json!([200, body["spec"]]),
         400 => json!([400, body["reason"]]),
         code => json!([code, body["message"], body["reason"], body["details"]]),
@@ -149,19 +149,19 @@ fn cases() -> Vec<Value> {
 }
 
 #[test]
-fn json_patches_fit_and_do_not_fit_as_with_kube_apiserver() {
+fn json_patches_apply_and_fail_like_with_kube_apiserver() {
     run(async |world| {
-        tokio::join!(furnish(&world.real), furnish(&world.ours));
+        tokio::join!(furnish(&world.real), furnish(&world.drover));
         let mut differences = Vec::new();
         let mut codes = std::collections::BTreeMap::<u64, usize>::new();
         for patch in cases() {
-            let (real, ours) = tokio::join!(
+            let (real, drover) = tokio::join!(
                 patched(&world.real, &patch, "Warn"),
-                patched(&world.ours, &patch, "Warn")
+                patched(&world.drover, &patch, "Warn")
             );
             *codes.entry(real[0].as_u64().unwrap()).or_default() += 1;
-            if real != ours {
-                differences.push(format!("{patch}\n  kube-apiserver {real}\n  ours {ours}"));
+            if real != drover {
+                differences.push(format!("{patch}\n  kube-apiserver {real}\n  drover {drover}"));
             }
         }
         assert!(

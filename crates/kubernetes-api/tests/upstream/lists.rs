@@ -1,4 +1,4 @@
-//! The fields that items of lists have.
+//! The fields of items of lists.
 
 use http::Method;
 use serde_json::{Value, json};
@@ -10,7 +10,7 @@ use super::world::{loose_definition, run};
 const OWN: &str = "labelSelector=test%3Dlists";
 const LOOSE: &str = "/apis/lists.example.org/v1/namespaces/default/loosers";
 
-/// Where objects are made, and one of them. The label is added.
+/// Paths of collections, and an object of each. The label is added.
 fn objects() -> Vec<(&'static str, Value)> {
     let template = json!({
         "metadata": {"labels": {"app": "lists"}},
@@ -43,7 +43,7 @@ fn objects() -> Vec<(&'static str, Value)> {
     ]
 }
 
-/// The fields of each item, and those that a list has.
+/// The fields of each item, and those of the list.
 fn fields(list: &Value) -> Value {
     let names = |value: &Value| {
         let names: Vec<&String> = value.as_object().unwrap().keys().collect();
@@ -53,7 +53,7 @@ fn fields(list: &Value) -> Value {
     json!([list["kind"], list["apiVersion"], names(list), items])
 }
 
-/// The fields of the lists of all objects, and of what a deletion of them returns.
+/// The fields of the lists of all objects, and of the responses to their deletion.
 async fn summaries(side: &Side) -> Vec<Value> {
     let definition = loose_definition("lists.example.org", "Looser");
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -75,7 +75,7 @@ async fn summaries(side: &Side) -> Vec<Value> {
             .push(json!(text.matches("\n  kind: ").count() + text.matches("\n- kind: ").count()));
         summaries.push(fields(&side.delete(&format!("{path}?{OWN}")).await.success()));
     }
-    // Another version of the kind that they are stored in, each for itself.
+    // A version other than the stored one; each server converts for itself.
     let newer = "/apis/events.k8s.io/v1/namespaces/default/events";
     let event = json!({"metadata": {"name": "lists", "labels": {"test": "lists"}},
         "involvedObject": {"kind": "Pod", "namespace": "default", "name": "lists"}});
@@ -87,7 +87,7 @@ async fn summaries(side: &Side) -> Vec<Value> {
 #[test]
 fn items_of_lists_name_their_type_where_they_do_at_kube_apiserver() {
     run(async |world| {
-        let (real, ours) = tokio::join!(summaries(&world.real), summaries(&world.ours));
-        assert_eq!(ours, real, "(drover, kube-apiserver)");
+        let (real, drover) = tokio::join!(summaries(&world.real), summaries(&world.drover));
+        assert_eq!(drover, real, "(drover, kube-apiserver)");
     });
 }

@@ -1,15 +1,15 @@
-//! The end of namespaces.
+//! Deletion of namespaces.
 
 use serde_json::{Value, json};
 
-use super::side::{Answer, Side};
+use super::side::{Side, TestResponse};
 use super::world::run;
 
-/// What counts of the answer, without what each server calls its own.
-fn told(answer: &Answer) -> Value {
-    let mut body = answer.json();
-    if answer.code != 200 {
-        return json!([answer.code, body["reason"], body["message"]]);
+/// The parts of the response that are compared, without each server's own values.
+fn comparable(response: &TestResponse) -> Value {
+    let mut body = response.json();
+    if response.code != 200 {
+        return json!([response.code, body["reason"], body["message"]]);
     }
     let metadata = body["metadata"].as_object_mut().unwrap();
     for own in ["uid", "resourceVersion", "creationTimestamp"] {
@@ -19,7 +19,7 @@ fn told(answer: &Answer) -> Value {
         entry.as_object_mut().unwrap().remove("time");
         entry.as_object_mut().unwrap().remove("manager");
     }
-    json!([answer.code, body])
+    json!([response.code, body])
 }
 
 async fn finalized(side: &Side, bodies: &[Value]) -> Vec<Value> {
@@ -35,14 +35,14 @@ async fn finalized(side: &Side, bodies: &[Value]) -> Vec<Value> {
     side.post("/api/v1/namespaces", &namespace).await.success();
     let mut all = Vec::new();
     for body in bodies {
-        all.push(told(&side.put("/api/v1/namespaces/ending/finalize", body).await));
-        all.push(told(&side.get("/api/v1/namespaces/ending").await));
+        all.push(comparable(&side.put("/api/v1/namespaces/ending/finalize", body).await));
+        all.push(comparable(&side.get("/api/v1/namespaces/ending").await));
     }
     all
 }
 
 #[test]
-fn finalize_replaces_all_but_the_status_as_with_kube_apiserver() {
+fn finalize_replaces_all_but_the_status_like_kube_apiserver() {
     run(async |world| {
         let named = |mut body: Value| {
             body["metadata"]["name"] = "ending".into();
@@ -63,10 +63,10 @@ fn finalize_replaces_all_but_the_status_as_with_kube_apiserver() {
             json!({"metadata": {"name": "other"}, "spec": all["spec"]}),
             named(json!({"spec": {"finalizers": ["kubernetes"], "unknown": 1}})),
         ];
-        let (real, ours) =
-            tokio::join!(finalized(&world.real, &bodies), finalized(&world.ours, &bodies));
-        for (at, (ours, real)) in ours.iter().zip(&real).enumerate() {
-            assert_eq!(ours, real, "(ours, kube-apiserver) {}", bodies[at / 2]);
+        let (real, drover) =
+            tokio::join!(finalized(&world.real, &bodies), finalized(&world.drover, &bodies));
+        for (at, (drover, real)) in drover.iter().zip(&real).enumerate() {
+            assert_eq!(drover, real, "(drover, kube-apiserver) {}", bodies[at / 2]);
         }
     });
 }

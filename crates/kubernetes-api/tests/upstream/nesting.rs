@@ -1,14 +1,15 @@
-//! Objects that are nested as deep as they may be here, which is less than there.
+//! Objects with the deepest nesting that this server allows, which is less than kube-apiserver
+//! allows.
 
 use api_meta::decode::DEPTH_MAX;
 use apiserver::body::decode::YAML_DEPTH_MAX;
 use serde_json::{Value, json};
 
-use super::side::{Answer, Side};
+use super::side::{Side, TestResponse};
 use super::wait::until;
 use super::world::{loose_definition, run};
 
-/// An object of `levels`, whose `spec` has all but one of them.
+/// An object with a nesting of `levels`; all but one are in its `spec`.
 fn nested(kind: &str, api_version: &str, name: &str, levels: usize) -> String {
     let spec = format!("{}1{}", r#"{"a":"#.repeat(levels - 1), "}".repeat(levels - 1));
     format!(
@@ -16,7 +17,7 @@ fn nested(kind: &str, api_version: &str, name: &str, levels: usize) -> String {
     )
 }
 
-/// A kind whose objects may hold anything.
+/// A kind whose objects may have any fields.
 struct Wells {
     group: &'static str,
     path: String,
@@ -40,21 +41,21 @@ async fn furnish(side: &Side, wells: &Wells) {
     let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
     side.post(definitions, &definition).await.success();
     until("the kind is served", async || {
-        let answer = post(side, &wells.path, "json", &wells.well("small", 3)).await;
-        answer.code == 201
+        let response = post(side, &wells.path, "json", &wells.well("small", 3)).await;
+        response.code == 201
     })
     .await;
 }
 
-async fn post(side: &Side, path: &str, media: &str, body: &str) -> Answer {
+async fn post(side: &Side, path: &str, media: &str, body: &str) -> TestResponse {
     let media = format!("application/{media}");
     side.send(http::Method::POST, path, &[("content-type", &media)], body.to_owned()).await
 }
 
 #[test]
-fn what_is_nested_as_deep_as_allowed_is_kept_in_every_way() {
+fn objects_with_the_deepest_nesting_can_be_written_in_every_way() {
     run(async |world| {
-        let side = &world.ours;
+        let side = &world.drover;
         let wells = Wells::furnish("kept.example.org", side).await;
         let collection = &wells.path;
         let deep: Value = serde_json::from_str(&wells.well("kept", DEPTH_MAX)).unwrap();
@@ -62,7 +63,7 @@ fn what_is_nested_as_deep_as_allowed_is_kept_in_every_way() {
         side.post(collection, &deep).await.success();
         let read = side.get(&path).await.success();
         assert_eq!(read["spec"], deep["spec"]);
-        // The owner of the deepest field is noted, and read again.
+        // The owner of the deepest field is stored, and read again.
         let owned = read["metadata"]["managedFields"][0]["fieldsV1"].to_string();
         assert_eq!(owned.matches("f:a").count(), DEPTH_MAX - 1, "{owned}");
         assert_eq!(side.put(&path, &read).await.success()["spec"], deep["spec"]);
@@ -79,12 +80,12 @@ fn what_is_nested_as_deep_as_allowed_is_kept_in_every_way() {
         let yaml = side.send(http::Method::GET, &path, &[("accept", "application/yaml")], "").await;
         assert_eq!((yaml.code, yaml.text.matches("a:").count() >= DEPTH_MAX - 1), (200, true));
 
-        // One more in the depth, by any patch.
+        // One more level, with any type of patch.
         let at = "/a".repeat(DEPTH_MAX - 1);
         let patch = format!(r#"[{{"op": "add", "path": "/spec{at}", "value": {{}}}}]"#);
-        let answer = side.patch(&path, "json-patch+json", patch).await;
-        assert_eq!(answer.code, 422, "{}", answer.text);
-        // Operations that each nest twice as deep.
+        let response = side.patch(&path, "json-patch+json", patch).await;
+        assert_eq!(response.code, 422, "{}", response.text);
+        // Operations that each double the nesting.
         let mut operations = vec![json!({"op": "add", "path": "/spec/b", "value": {"a": {}}})];
         for doubled in 0..14 {
             let path = format!("/spec/b{}", "/a".repeat(1 << doubled));
@@ -96,7 +97,8 @@ fn what_is_nested_as_deep_as_allowed_is_kept_in_every_way() {
     });
 }
 
-/// An object of `levels` in YAML, each on a line of its own, with the last lines inside all of them.
+/// An object of `levels` in YAML, each on a line of its own, with the last lines at the deepest
+/// level.
 fn block(wells: &Wells, name: &str, levels: usize, last: &[&str]) -> String {
     let group = wells.group;
     let mut text =
@@ -110,13 +112,14 @@ fn block(wells: &Wells, name: &str, levels: usize, last: &[&str]) -> String {
     text
 }
 
-/// A name for a way to write objects, and the text of one by its name, levels and last lines.
+/// The name of an encoding of objects, and a function that encodes one from its name, levels and
+/// last lines.
 type Form<'f> = (&'f str, &'f dyn Fn(&str, usize, &[&str]) -> String);
 
 #[test]
-fn yaml_nested_as_deep_as_allowed_is_answered_by_a_worker_of_any_build() {
+fn yaml_with_the_deepest_nesting_does_not_overflow_a_worker_of_any_build() {
     run(async |world| {
-        let side = &world.ours;
+        let side = &world.drover;
         let wells = Wells::furnish("yaml.example.org", side).await;
         let flow = |name: &str, levels: usize, last: &[&str]| match last {
             [_] => wells.well(name, levels),
@@ -132,7 +135,7 @@ fn yaml_nested_as_deep_as_allowed_is_answered_by_a_worker_of_any_build() {
                 let deeper = post(side, &wells.path, "yaml", &text("x", levels, &["a: 1"])).await;
                 assert_eq!(deeper.code, 400, "{form}, {levels}: {}", deeper.text);
             }
-            // Such a body is read a second time.
+            // Such a body is parsed a second time.
             for levels in 4..=YAML_DEPTH_MAX {
                 let name = format!("{form}-{levels}");
                 let body = text(&name, levels, &["a: 1", "a: 2"]);

@@ -1,4 +1,4 @@
-//! Owners where they cannot be: in another namespace, or in one at all.
+//! Invalid owners: in another namespace, or namespaced for a cluster-scoped object.
 
 use serde_json::{Value, json};
 
@@ -6,8 +6,8 @@ use super::side::Side;
 use super::wait::until;
 use super::world::run;
 
-/// Makes an owner in one namespace, and objects that name it from elsewhere. Gives the events.
-async fn told(side: &Side) -> Vec<Value> {
+/// Creates an owner in one namespace, and objects in others that name it. Returns the events.
+async fn collect_events(side: &Side) -> Vec<Value> {
     for name in ["owners-here", "owners-there"] {
         let namespace = json!({"metadata": {"name": name}});
         side.post("/api/v1/namespaces", &namespace).await.success();
@@ -27,7 +27,7 @@ async fn told(side: &Side) -> Vec<Value> {
     let roles = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
     let role = side.post(roles, &role).await.success();
     let uids = [&owner, &child, &role].map(|object| object["metadata"]["uid"].as_str().unwrap());
-    let mut told = Vec::new();
+    let mut events = Vec::new();
     for (namespace, name) in [("owners-here", "child"), ("default", "owned-role")] {
         let path = format!(
             "/api/v1/namespaces/{namespace}/events?fieldSelector=involvedObject.name={name}"
@@ -50,19 +50,21 @@ async fn told(side: &Side) -> Vec<Value> {
         for (uid, word) in uids.iter().zip(["OWNER", "CHILD", "ROLE"]) {
             text = text.replace(uid, word);
         }
-        told.push(serde_json::from_str(&text).unwrap());
+        events.push(serde_json::from_str(&text).unwrap());
     }
-    // The one whose owner can only be elsewhere is collected, the other cannot be resolved.
+    // An object whose owner can only be in another namespace is collected; the other owner cannot
+    // be resolved.
     let path = format!("{}/child", maps("owners-here"));
     until("the child is collected", async || side.get(&path).await.code == 404).await;
     side.get(&format!("{roles}/owned-role")).await.success();
-    told
+    events
 }
 
 #[test]
-fn an_owner_in_another_namespace_is_told_by_the_event_of_kubernetes() {
+fn an_owner_in_another_namespace_is_reported_by_the_event_of_kubernetes() {
     run(async |world| {
-        let (real, ours) = tokio::join!(told(&world.real), told(&world.ours));
-        assert_eq!(ours, real, "(ours, kube-controller-manager)");
+        let (real, drover) =
+            tokio::join!(collect_events(&world.real), collect_events(&world.drover));
+        assert_eq!(drover, real, "(drover, kube-controller-manager)");
     });
 }

@@ -1,4 +1,4 @@
-//! What the spec of a pod may say, alone and in templates, and what of it an update may change.
+//! Validation of pod specs, alone and in templates, and of their updates.
 
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
@@ -7,12 +7,12 @@ use super::side::Side;
 use super::tally::{AT_ONCE, Tally};
 use super::world::run;
 
-/// A line says what its JSON is a part of: the spec of a pod; its container `c`; an init container
-/// `i`; a volume `v`, followed by more of the container; the template of a workload; or an update of
-/// one of two pods.
+/// A line names the owner of its JSON: the spec of a pod; its container `c`; an init container `i`;
+/// a volume `v`, followed by more of the container; the template of a workload; or an update of one
+/// of two pods.
 const CASES: &str = include_str!("pods.txt");
 const PODS: &str = "/api/v1/namespaces/default/pods";
-/// API version, kind, and where the kind is served.
+/// API version, kind, and path of the kind.
 const OWNERS: [(&str, &str, &str); 8] = [
     ("v1", "PodTemplate", "/api/v1/namespaces/default/podtemplates"),
     ("v1", "ReplicationController", "/api/v1/namespaces/default/replicationcontrollers"),
@@ -24,12 +24,12 @@ const OWNERS: [(&str, &str, &str); 8] = [
     ("batch/v1", "Job", "/apis/batch/v1/namespaces/default/jobs"),
 ];
 
-fn cases(wanted: &[&str]) -> Vec<&'static str> {
+fn cases(subjects: &[&str]) -> Vec<&'static str> {
     let lines = CASES.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
-    lines.filter(|line| wanted.contains(&line.split_once(' ').unwrap().0)).collect()
+    lines.filter(|line| subjects.contains(&line.split_once(' ').unwrap().0)).collect()
 }
 
-/// A pod with nothing else wrong than what the line is about.
+/// A pod whose only fault is that of the line.
 fn pod(line: &str) -> Value {
     let (part, text) = line.split_once(' ').unwrap();
     let values: Result<Vec<Value>, _> =
@@ -67,26 +67,26 @@ pub fn merge(object: &mut Value, more: Value) {
 }
 
 #[test]
-fn pods_are_judged_as_kube_apiserver_judges_them() {
+fn pods_are_validated_like_by_kube_apiserver() {
     run(async |world| {
         let mut tally = Tally::default();
         let path = format!("{PODS}?dryRun=All");
-        let ask = async |line: &'static str| {
+        let send_line = async |line: &'static str| {
             let pod = pod(line);
-            let (real, ours) =
-                tokio::join!(world.real.post(&path, &pod), world.ours.post(&path, &pod));
-            (line, real, ours)
+            let (real, drover) =
+                tokio::join!(world.real.post(&path, &pod), world.drover.post(&path, &pod));
+            (line, real, drover)
         };
         let lines = cases(&["spec", "container", "init", "volume"]);
-        let mut answers = stream::iter(lines).map(ask).buffered(AT_ONCE);
-        while let Some((line, real, ours)) = answers.next().await {
-            tally.add(line, &real, &ours);
+        let mut responses = stream::iter(lines).map(send_line).buffered(AT_ONCE);
+        while let Some((line, real, drover)) = responses.next().await {
+            tally.add(line, &real, &drover);
         }
         tally.check(200, 60);
     });
 }
 
-/// An object of the kind with nothing else wrong than its template.
+/// An object of the kind whose only fault is its template.
 fn owner(api_version: &str, kind: &str, template: &Value) -> Value {
     let mut owner = json!({"apiVersion": api_version, "kind": kind, "metadata": {"name": "w"}});
     let labels = json!({"a": "b"});
@@ -109,7 +109,7 @@ fn owner(api_version: &str, kind: &str, template: &Value) -> Value {
 }
 
 #[test]
-fn templates_are_judged_as_kube_apiserver_judges_them() {
+fn templates_are_validated_like_by_kube_apiserver() {
     run(async |world| {
         let mut tally = Tally::default();
         for line in cases(&["template"]) {
@@ -119,16 +119,16 @@ fn templates_are_judged_as_kube_apiserver_judges_them() {
             for (api_version, kind, path) in OWNERS {
                 let (path, owner) =
                     (format!("{path}?dryRun=All"), owner(api_version, kind, &template));
-                let (real, ours) =
-                    tokio::join!(world.real.post(&path, &owner), world.ours.post(&path, &owner));
-                tally.add(&format!("{kind} {line}"), &real, &ours);
+                let (real, drover) =
+                    tokio::join!(world.real.post(&path, &owner), world.drover.post(&path, &owner));
+                tally.add(&format!("{kind} {line}"), &real, &drover);
             }
         }
         tally.check(30, 2);
     });
 }
 
-/// Makes the pods that the updates are about. Nobody binds them.
+/// Creates the pods that are updated. They are not bound.
 async fn make_pods(side: &Side) {
     let affinity = json!({"nodeAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": {
         "nodeSelectorTerms": [{"matchExpressions": [{"key": "a", "operator": "Exists"}]}],
@@ -156,7 +156,7 @@ async fn make_pods(side: &Side) {
 }
 
 #[test]
-fn updates_of_pods_are_judged_as_kube_apiserver_judges_them() {
+fn updates_of_pods_are_validated_like_by_kube_apiserver() {
     run(async |world| {
         let mut tally = Tally::default();
         for side in world.sides() {
@@ -166,18 +166,18 @@ fn updates_of_pods_are_judged_as_kube_apiserver_judges_them() {
             let (name, spec) = line.split_once(' ').unwrap();
             let (path, patch) =
                 (format!("{PODS}/{name}?dryRun=All"), format!(r#"{{"spec": {spec}}}"#));
-            let (real, ours) = tokio::join!(
+            let (real, drover) = tokio::join!(
                 world.real.patch(&path, "merge-patch+json", patch.clone()),
-                world.ours.patch(&path, "merge-patch+json", patch.clone())
+                world.drover.patch(&path, "merge-patch+json", patch.clone())
             );
-            tally.add(line, &real, &ours);
+            tally.add(line, &real, &drover);
         }
         tally.check(25, 8);
     });
 }
 
 #[test]
-fn selectors_and_what_else_of_workloads_stays_are_judged_as_kube_apiserver_judges_them() {
+fn selectors_and_immutable_fields_of_workloads_are_validated_like_by_kube_apiserver() {
     run(async |world| {
         let mut tally = Tally::default();
         let template = json!({
@@ -204,11 +204,11 @@ fn selectors_and_what_else_of_workloads_stays_are_judged_as_kube_apiserver_judge
             for spec in changes {
                 let (path, patch) =
                     (format!("{path}/kept?dryRun=All"), format!(r#"{{"spec": {spec}}}"#));
-                let (real, ours) = tokio::join!(
+                let (real, drover) = tokio::join!(
                     world.real.patch(&path, "merge-patch+json", patch.clone()),
-                    world.ours.patch(&path, "merge-patch+json", patch.clone())
+                    world.drover.patch(&path, "merge-patch+json", patch.clone())
                 );
-                tally.add(&format!("{kind} {spec}"), &real, &ours);
+                tally.add(&format!("{kind} {spec}"), &real, &drover);
             }
         }
         tally.check(12, 8);

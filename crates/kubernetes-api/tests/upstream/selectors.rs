@@ -1,11 +1,11 @@
-//! What selectors find by the fields of built-in kinds, and which fields they may name.
+//! Results of field selectors on built-in kinds, and the fields that they may name.
 
 use serde_json::{Value, json};
 
 use super::side::Side;
 use super::world::run;
 
-/// Selects the objects of this test alone.
+/// Selects only the objects of this test.
 const OWN: &str = "labelSelector=test%3Dselectors";
 
 /// Objects of one kind, and the selectors that are tried on them.
@@ -174,7 +174,7 @@ fn events() -> [Case; 2] {
     ]
 }
 
-/// Kinds whose selectors name texts alone.
+/// Kinds whose selectors only compare text.
 fn others() -> Vec<Case> {
     vec![
         Case {
@@ -272,19 +272,19 @@ async fn make(side: &Side, case: &Case) {
     }
 }
 
-/// The names of what a selector finds, or why it is invalid.
+/// The names of the selected objects, or why the selector is invalid.
 async fn found(side: &Side, path: &str, selector: &str) -> Value {
-    let answer = side.get(&format!("{path}?{OWN}&fieldSelector={selector}")).await;
-    let body = answer.json();
-    if answer.code != 200 {
-        return json!([answer.code, body["message"]]);
+    let response = side.get(&format!("{path}?{OWN}&fieldSelector={selector}")).await;
+    let body = response.json();
+    if response.code != 200 {
+        return json!([response.code, body["message"]]);
     }
     let items = body["items"].as_array().unwrap().iter();
     items.map(|item| item["metadata"]["name"].clone()).collect()
 }
 
 #[test]
-fn field_selectors_find_the_same_objects_as_at_kube_apiserver() {
+fn field_selectors_select_the_same_objects_as_kube_apiserver() {
     run(async |world| {
         let mut cases = vec![pods(), nodes(), jobs(), replication_controllers()];
         cases.extend(events());
@@ -297,11 +297,11 @@ fn field_selectors_find_the_same_objects_as_at_kube_apiserver() {
             }
             for selector in case.selectors {
                 let real = found(&world.real, case.path, selector).await;
-                let ours = found(&world.ours, case.path, selector).await;
+                let drover = found(&world.drover, case.path, selector).await;
                 some += usize::from(real[0].is_string());
-                if real != ours {
+                if real != drover {
                     differences += &format!(
-                        "{} {selector}\n  kube-apiserver {real}\n  drover         {ours}\n",
+                        "{} {selector}\n  kube-apiserver {real}\n  drover         {drover}\n",
                         case.path
                     );
                 }

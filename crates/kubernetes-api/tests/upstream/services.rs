@@ -1,8 +1,8 @@
-//! What services are given, and when others can have it.
+//! Values that are allocated to services, and their release.
 
 use serde_json::{Value, json};
 
-use super::side::{Answer, Side};
+use super::side::{Side, TestResponse};
 use super::world::run;
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
@@ -16,40 +16,40 @@ fn service(name: &str, spec: &Value) -> Value {
     service
 }
 
-/// Code, and why not.
-fn told(answer: &Answer) -> Value {
-    json!([answer.code, answer.json()["details"]["causes"]])
+/// The code and message of a response.
+fn summary(response: &TestResponse) -> Value {
+    json!([response.code, response.json()["details"]["causes"]])
 }
 
-/// What a server answers, step by step.
+/// The responses of a server, step by step.
 async fn steps(side: &Side) -> Vec<Value> {
     let path = |name: &str| format!("{SERVICES}/{name}");
     let mut all = Vec::new();
     let first = side.post(SERVICES, &service("given-a", &json!({}))).await.success();
     let address = first["spec"]["clusterIP"].as_str().unwrap().to_owned();
-    all.push(told(&side.post(SERVICES, &service("given-b", &json!({}))).await));
-    // Nothing is given for a try.
+    all.push(summary(&side.post(SERVICES, &service("given-b", &json!({}))).await));
+    // A dry run allocates nothing.
     let dry = format!("{SERVICES}?dryRun=All");
-    all.push(told(&side.post(&dry, &service("given-b", &json!({}))).await));
-    // A change gives it back at once.
+    all.push(summary(&side.post(&dry, &service("given-b", &json!({}))).await));
+    // A change releases it at once.
     let change = json!({"spec": {"type": "ClusterIP", "ports": [{"port": 80, "nodePort": null}]}});
     let media = "strategic-merge-patch+json";
-    all.push(told(&side.patch(&path("given-a"), media, change.to_string()).await));
-    all.push(told(&side.post(SERVICES, &service("given-b", &json!({}))).await));
-    // So does a removal, of address and port.
+    all.push(summary(&side.patch(&path("given-a"), media, change.to_string()).await));
+    all.push(summary(&side.post(SERVICES, &service("given-b", &json!({}))).await));
+    // So does a deletion, for address and port.
     side.delete(&path("given-b")).await.success();
     side.delete(&path("given-a")).await.success();
     let again = json!({"clusterIP": address});
-    all.push(told(&side.post(SERVICES, &service("given-c", &again)).await));
+    all.push(summary(&side.post(SERVICES, &service("given-c", &again)).await));
     let health = json!({
         "type": "LoadBalancer", "externalTrafficPolicy": "Local", "healthCheckNodePort": PORT + 1,
         "ports": [{"port": 80}],
     });
-    all.push(told(&side.post(SERVICES, &service("given-d", &health)).await));
+    all.push(summary(&side.post(SERVICES, &service("given-d", &health)).await));
     let taken = json!({"ports": [{"port": 80, "nodePort": PORT + 1}]});
-    all.push(told(&side.post(SERVICES, &service("given-e", &taken)).await));
+    all.push(summary(&side.post(SERVICES, &service("given-e", &taken)).await));
     side.delete(&path("given-d")).await.success();
-    all.push(told(&side.post(SERVICES, &service("given-e", &taken)).await));
+    all.push(summary(&side.post(SERVICES, &service("given-e", &taken)).await));
     // One port over two protocols has one node port.
     let ports = json!({"ports": [
         {"name": "a", "port": 53, "protocol": "UDP"}, {"name": "b", "port": 53, "protocol": "TCP"},
@@ -67,10 +67,13 @@ async fn steps(side: &Side) -> Vec<Value> {
 }
 
 #[test]
-fn what_a_service_gives_back_others_can_have_at_once_as_with_kube_apiserver() {
+fn released_addresses_are_free_at_once_like_with_kube_apiserver() {
     run(async |world| {
         let real = steps(&world.real).await;
-        assert_eq!(steps(&world.ours).await, real);
-        assert!(real.iter().any(|told| told[0] == 422) && real.iter().any(|told| told[0] == 201));
+        assert_eq!(steps(&world.drover).await, real);
+        assert!(
+            real.iter().any(|summary| summary[0] == 422)
+                && real.iter().any(|summary| summary[0] == 201)
+        );
     });
 }

@@ -30,13 +30,13 @@ pub struct Side {
 }
 
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct TestResponse {
     pub code: u16,
     pub headers: HeaderMap,
     pub text: String,
 }
 
-impl Answer {
+impl TestResponse {
     /// The body; `null` when it is no JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_default()
@@ -84,7 +84,7 @@ impl Side {
         path: &str,
         headers: &[(&str, &str)],
         body: impl Into<Bytes>,
-    ) -> Answer {
+    ) -> TestResponse {
         let exchange = async {
             let stream = TokioIo::new(self.connect().await);
             let (mut sender, connection) =
@@ -102,38 +102,38 @@ impl Side {
             let (parts, body) = sender.send_request(request).await.unwrap().into_parts();
             let bytes = body.collect().await.unwrap().to_bytes();
             let text = String::from_utf8_lossy(&bytes).into_owned();
-            Answer { code: parts.status.as_u16(), headers: parts.headers, text }
+            TestResponse { code: parts.status.as_u16(), headers: parts.headers, text }
         };
         tokio::time::timeout(ANSWER_TIMEOUT, exchange).await.unwrap()
     }
 
-    pub async fn get(&self, path: &str) -> Answer {
+    pub async fn get(&self, path: &str) -> TestResponse {
         self.send(Method::GET, path, &[], "").await
     }
 
-    pub async fn post(&self, path: &str, body: &Value) -> Answer {
+    pub async fn post(&self, path: &str, body: &Value) -> TestResponse {
         let json = [("content-type", "application/json")];
         self.send(Method::POST, path, &json, body.to_string()).await
     }
 
-    pub async fn put(&self, path: &str, body: &Value) -> Answer {
+    pub async fn put(&self, path: &str, body: &Value) -> TestResponse {
         let json = [("content-type", "application/json")];
         self.send(Method::PUT, path, &json, body.to_string()).await
     }
 
     /// `media` without `application/`.
-    pub async fn patch(&self, path: &str, media: &str, body: impl Into<Bytes>) -> Answer {
+    pub async fn patch(&self, path: &str, media: &str, body: impl Into<Bytes>) -> TestResponse {
         let media = format!("application/{media}");
         self.send(Method::PATCH, path, &[("content-type", &media)], body).await
     }
 
-    pub async fn delete(&self, path: &str) -> Answer {
+    pub async fn delete(&self, path: &str) -> TestResponse {
         self.send(Method::DELETE, path, &[], "").await
     }
 
-    /// Sends a GET whose headers are these alone, and reads the answer's head, and its body when
-    /// that ends with the connection or is as long as is said.
-    pub async fn spell(&self, path: &str, headers: &[(&str, &str)]) -> Answer {
+    /// Sends a GET with only these headers, and reads the response's head, and its body when that
+    /// ends with the connection or has a length.
+    pub async fn spell(&self, path: &str, headers: &[(&str, &str)]) -> TestResponse {
         let mut text = format!("GET {path} HTTP/1.1\r\nHost: {}\r\n", self.authority);
         headers.iter().for_each(|(name, value)| text += &format!("{name}: {value}\r\n"));
         text += "\r\n";
@@ -178,21 +178,21 @@ fn split(seen: &[u8]) -> Option<(&str, &[u8])> {
 
 fn is_whole(seen: &[u8]) -> bool {
     let Some((head, body)) = split(seen) else { return false };
-    let answer = parsed(seen);
-    match answer.header("content-length").parse::<usize>() {
+    let response = parsed(seen);
+    match response.header("content-length").parse::<usize>() {
         Ok(length) => body.len() >= length,
-        // A watch that is none over a WebSocket goes on and on.
-        Err(_) => head.contains(" 101 ") || !answer.header("transfer-encoding").is_empty(),
+        // A watch that is not over a WebSocket does not end.
+        Err(_) => head.contains(" 101 ") || !response.header("transfer-encoding").is_empty(),
     }
 }
 
-fn parsed(seen: &[u8]) -> Answer {
-    let (head, body) = split(seen).unwrap_or_else(|| panic!("no answer: {seen:?}"));
+fn parsed(seen: &[u8]) -> TestResponse {
+    let (head, body) = split(seen).unwrap_or_else(|| panic!("no response: {seen:?}"));
     let mut lines = head.lines();
     let code = lines.next().unwrap().split(' ').nth(1).unwrap().parse().unwrap();
     let mut headers = HeaderMap::new();
     for (name, value) in lines.filter_map(|line| line.split_once(':')) {
         headers.append(name.parse::<HeaderName>().unwrap(), value.trim().parse().unwrap());
     }
-    Answer { code, headers, text: String::from_utf8_lossy(body).into_owned() }
+    TestResponse { code, headers, text: String::from_utf8_lossy(body).into_owned() }
 }

@@ -23,7 +23,7 @@ const CONNECTION: (&str, &str) = ("Connection", "Upgrade");
 const ORIGIN: (&str, &str) = ("Origin", "https://example.org");
 const OFFER: &str = "Sec-WebSocket-Protocol";
 
-/// What counts of the answer to a handshake.
+/// The parts of the response to a handshake that are compared.
 async fn handshake(side: &Side, path: &str, headers: &[(&str, &str)]) -> Value {
     let bearer = format!("Bearer {}", side.token);
     let mut headers = headers.to_vec();
@@ -31,27 +31,27 @@ async fn handshake(side: &Side, path: &str, headers: &[(&str, &str)]) -> Value {
         headers.push(("Authorization", &bearer));
     }
     headers.retain(|(name, _)| *name != "Nobody");
-    let answer = side.spell(path, &headers).await;
-    let told = [
+    let response = side.spell(path, &headers).await;
+    let messages = [
         "upgrade",
         "connection",
         "sec-websocket-accept",
         "sec-websocket-protocol",
         "sec-websocket-version",
     ];
-    let connection = answer.code == 101;
-    let told: Vec<&str> = told
+    let connection = response.code == 101;
+    let messages: Vec<&str> = messages
         .into_iter()
         .filter(|name| connection || *name != "connection")
-        .map(|name| answer.header(name))
+        .map(|name| response.header(name))
         .collect();
-    // How far a stream has come by now is chance, and YAML breaks its lines anywhere.
-    let text = if matches!(answer.code, 101 | 200 | 406) { "" } else { answer.text.trim() };
-    json!([answer.code, told, serde_json::from_str(text).unwrap_or(Value::from(text))])
+    // How much of a stream has arrived is random, and YAML breaks its lines anywhere.
+    let text = if matches!(response.code, 101 | 200 | 406) { "" } else { response.text.trim() };
+    json!([response.code, messages, serde_json::from_str(text).unwrap_or(Value::from(text))])
 }
 
 #[test]
-fn a_web_socket_is_agreed_to_and_refused_as_by_kube_apiserver() {
+fn web_socket_handshakes_are_accepted_and_refused_like_by_kube_apiserver() {
     run(async |world| {
         let all = [KEY, VERSION, UPGRADE, CONNECTION, ORIGIN];
         let without = |name: &str| all.into_iter().filter(|(n, _)| *n != name).collect::<Vec<_>>();
@@ -86,13 +86,13 @@ fn a_web_socket_is_agreed_to_and_refused_as_by_kube_apiserver() {
         let mut codes = std::collections::BTreeSet::new();
         for (path, headers) in cases {
             let real = handshake(&world.real, path, &headers).await;
-            let ours = handshake(&world.ours, path, &headers).await;
-            assert_eq!(ours, real, "(ours, kube-apiserver) {path} {headers:?}");
+            let drover = handshake(&world.drover, path, &headers).await;
+            assert_eq!(drover, real, "(drover, kube-apiserver) {path} {headers:?}");
             codes.insert(real[0].as_u64().unwrap());
         }
         assert_eq!(codes.into_iter().collect::<Vec<_>>(), [101, 200, 400, 401, 403, 404, 406, 422]);
         for side in world.sides() {
-            // As browsers do, which cannot set other headers.
+            // Like browsers, which cannot set other headers.
             let token = URL_SAFE_NO_PAD.encode(&side.token);
             let token = format!("base64url.bearer.authorization.k8s.io.{token}");
             let offer = format!("one, {token}");
@@ -108,8 +108,9 @@ async fn next(socket: &mut Socket) -> Option<Message> {
     tokio::time::timeout(MESSAGE_TIMEOUT, socket.next()).await.unwrap().map(Result::unwrap)
 }
 
-/// What a socket says while an object comes, changes and goes, without what each server calls its own.
-async fn told(side: &Side, name: &str, accept: &str) -> Vec<String> {
+/// The messages of a socket while an object is created, changed and deleted, without each server's
+/// own values.
+async fn collect_messages(side: &Side, name: &str, accept: &str) -> Vec<String> {
     let list = side.get(&format!("{MAPS}?limit=1")).await.success();
     let version = list["metadata"]["resourceVersion"].as_str().unwrap();
     let path = format!(
@@ -121,9 +122,9 @@ async fn told(side: &Side, name: &str, accept: &str) -> Vec<String> {
     let object_path = format!("{MAPS}/{name}");
     side.patch(&object_path, "merge-patch+json", r#"{"data": {"a": "2"}}"#).await.success();
     side.delete(&object_path).await.success();
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     while let Some(message) = next(&mut socket).await {
-        told.push(match message {
+        messages.push(match message {
             Message::Text(text) => {
                 let mut event: Value = serde_json::from_str(&text).unwrap();
                 let object = &mut event["object"];
@@ -139,20 +140,20 @@ async fn told(side: &Side, name: &str, accept: &str) -> Vec<String> {
                 }
                 format!("text {event} {:?}", text.rsplit('}').next().unwrap())
             }
-            // The type; then come numbers of each server.
+            // The type; after it come each server's own numbers.
             Message::Binary(bytes) => {
                 let head = String::from_utf8_lossy(&bytes[..bytes.len().min(12)]).into_owned();
                 let of_kind = bytes.windows(9).any(|part| part == b"ConfigMap");
                 format!("binary {:?} {of_kind}", head.split('\u{12}').next().unwrap())
             }
-            // How the connection ends after that, which kube-apiserver just drops, tells nothing.
+            // The end of the connection after that is not compared: kube-apiserver just drops it.
             other => {
-                told.push(format!("{other:?}"));
-                return told;
+                messages.push(format!("{other:?}"));
+                return messages;
             }
         });
     }
-    panic!("ended without a close: {told:?}")
+    panic!("ended without a close: {messages:?}")
 }
 
 fn own_words(metadata: &mut Value) {
@@ -164,7 +165,7 @@ fn own_words(metadata: &mut Value) {
 }
 
 #[test]
-fn a_web_socket_tells_each_event_in_one_message_as_kube_apiserver_does() {
+fn a_web_socket_sends_each_event_in_one_message_like_kube_apiserver() {
     run(async |world| {
         for (accept, kind) in [
             ("application/json", "text"),
@@ -172,28 +173,28 @@ fn a_web_socket_tells_each_event_in_one_message_as_kube_apiserver_does() {
             ("application/json;as=Table;v=v1;g=meta.k8s.io", "text"),
             ("application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io", "text"),
         ] {
-            let (real, ours) = tokio::join!(
-                told(&world.real, "socket", accept),
-                told(&world.ours, "socket", accept)
+            let (real, drover) = tokio::join!(
+                collect_messages(&world.real, "socket", accept),
+                collect_messages(&world.drover, "socket", accept)
             );
-            assert_eq!(ours, real, "(ours, kube-apiserver) {accept}");
-            let events = real.iter().filter(|told| told.starts_with(kind)).count();
+            assert_eq!(drover, real, "(drover, kube-apiserver) {accept}");
+            let events = real.iter().filter(|messages| messages.starts_with(kind)).count();
             assert_eq!(events, 3, "{accept}: {real:?}");
         }
     });
 }
 
-/// What a socket says that begins with a resource version which is forgotten, up to its close.
+/// The messages of a socket that begins with a compacted resource version, up to its close.
 async fn forgotten(side: &Side, path: &str, accept: &str) -> Vec<String> {
     let path = format!("{path}?watch=1&timeoutSeconds=10&resourceVersion=1");
     let mut socket = side.socket(&path, &[("accept", accept)]).await;
-    let mut told = Vec::new();
+    let mut messages = Vec::new();
     while let Some(message) = next(&mut socket).await {
-        told.push(match message {
+        messages.push(match message {
             Message::Text(text) => {
                 let mut event: Value = serde_json::from_str(&text).unwrap();
                 let message = event["object"]["message"].as_str().unwrap_or_default();
-                // The oldest version that is remembered is each server's own.
+                // Each server has its own oldest version.
                 let (words, oldest) = message.split_once('(').unwrap_or((message, ""));
                 assert!(oldest.trim_end_matches(')').parse::<u64>().is_ok(), "{text}");
                 event["object"]["message"] = words.into();
@@ -205,16 +206,16 @@ async fn forgotten(side: &Side, path: &str, accept: &str) -> Vec<String> {
                 format!("binary {parts:?}")
             }
             other => {
-                told.push(format!("{other:?}"));
-                return told;
+                messages.push(format!("{other:?}"));
+                return messages;
             }
         });
     }
-    panic!("ended without a close: {told:?}")
+    panic!("ended without a close: {messages:?}")
 }
 
 #[test]
-fn a_web_socket_from_a_forgotten_version_is_told_so_and_closed_as_by_kube_apiserver() {
+fn a_web_socket_from_a_compacted_version_gets_an_error_and_is_closed_like_by_kube_apiserver() {
     run(async |world| {
         const PASTS: &str = "/apis/sockets.example.org/v1/namespaces/default/pasts";
         let definitions = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -223,7 +224,7 @@ fn a_web_socket_from_a_forgotten_version_is_told_so_and_closed_as_by_kube_apiser
             side.post(definitions, &definition).await.success();
             until("the kind is served", async || side.get(PASTS).await.code == 200).await;
         }
-        // kube-apiserver has forgotten what was before the kind; here that is forgotten with storage.
+        // kube-apiserver has no history from before the kind; here the storage is compacted.
         world.storage.compact(3).await.unwrap();
         let gone = json!({"type": "ERROR", "object": {
             "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure",
@@ -238,18 +239,18 @@ fn a_web_socket_from_a_forgotten_version_is_told_so_and_closed_as_by_kube_apiser
                 "binary [true, true, true]",
             ),
         ] {
-            let (real, ours) = tokio::join!(
+            let (real, drover) = tokio::join!(
                 forgotten(&world.real, PASTS, accept),
-                forgotten(&world.ours, PASTS, accept)
+                forgotten(&world.drover, PASTS, accept)
             );
-            assert_eq!(ours, real, "(ours, kube-apiserver) {accept}");
+            assert_eq!(drover, real, "(drover, kube-apiserver) {accept}");
             assert_eq!((real.len(), real[0].as_str()), (2, error), "{accept}");
         }
     });
 }
 
 #[test]
-fn what_a_client_says_means_nothing_but_pings_and_its_close() {
+fn client_messages_are_ignored_except_pings_and_close() {
     run(async |world| {
         for side in world.sides() {
             let path = format!("{MAPS}?watch=1&fieldSelector=metadata.name=nothing");

@@ -1,34 +1,34 @@
-//! What the specs of kinds other than pods and workloads may say, and what of them an update may change.
+//! Validation of specs of kinds other than pods and workloads, and of their updates.
 
 use futures::{StreamExt, stream};
 use serde_json::{Value, json};
 
-use super::side::{Answer, Side};
+use super::side::{Side, TestResponse};
 use super::tally::{AT_ONCE, Tally};
 use super::world::run;
 
-/// What is judged together, and the lines that say it: `new KIND JSON` is a new object of the kind,
-/// `change NAME JSON` is merged into the object of this name.
+/// A group of lines: `new KIND JSON` is a new object of the kind, `change NAME JSON` is merged into
+/// the object with this name.
 struct Area {
-    kinds: &'static [Kind],
+    kinds: &'static [SpecKind],
     cases: &'static str,
 }
 
-struct Kind {
+struct SpecKind {
     name: &'static str,
     path: &'static str,
-    /// What a line's JSON is: the field of this name, or all of the object.
+    /// Where a line's JSON is merged: the field of this name, or the whole object.
     part: Option<&'static str>,
 }
 
 const POLICY: Area = Area {
     kinds: &[
-        Kind {
+        SpecKind {
             name: "quota",
             path: "/api/v1/namespaces/default/resourcequotas",
             part: Some("spec"),
         },
-        Kind {
+        SpecKind {
             name: "budget",
             path: "/apis/policy/v1/namespaces/default/poddisruptionbudgets",
             part: Some("spec"),
@@ -39,18 +39,18 @@ const POLICY: Area = Area {
 
 const NETWORK: Area = Area {
     kinds: &[
-        Kind {
+        SpecKind {
             name: "policy",
             path: "/apis/networking.k8s.io/v1/namespaces/default/networkpolicies",
             part: Some("spec"),
         },
-        Kind {
+        SpecKind {
             name: "class",
             path: "/apis/networking.k8s.io/v1/ingressclasses",
             part: Some("spec"),
         },
-        Kind { name: "endpoints", path: "/api/v1/namespaces/default/endpoints", part: None },
-        Kind {
+        SpecKind { name: "endpoints", path: "/api/v1/namespaces/default/endpoints", part: None },
+        SpecKind {
             name: "slice",
             path: "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices",
             part: None,
@@ -61,23 +61,23 @@ const NETWORK: Area = Area {
 
 const SERVICE: Area = Area {
     kinds: &[
-        Kind { name: "service", path: SERVICES, part: Some("spec") },
-        Kind { name: "whole", path: SERVICES, part: None },
-        Kind { name: "ingress", path: INGRESSES, part: Some("spec") },
-        Kind { name: "routes", path: INGRESSES, part: None },
+        SpecKind { name: "service", path: SERVICES, part: Some("spec") },
+        SpecKind { name: "whole", path: SERVICES, part: None },
+        SpecKind { name: "ingress", path: INGRESSES, part: Some("spec") },
+        SpecKind { name: "routes", path: INGRESSES, part: None },
     ],
     cases: include_str!("specs/service.txt"),
 };
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const INGRESSES: &str = "/apis/networking.k8s.io/v1/namespaces/default/ingresses";
 
-/// An object that is there before it is changed.
-struct Kept {
+/// An object that exists before it is changed.
+struct ExistingObject {
     kind: &'static str,
     object: Value,
 }
 
-impl Kept {
+impl ExistingObject {
     fn new(kind: &'static str, name: &str, mut object: Value) -> Self {
         object["metadata"]["name"] = name.into();
         Self { kind, object }
@@ -85,16 +85,16 @@ impl Kept {
 }
 
 impl Area {
-    fn kind(&self, name: &str) -> &Kind {
+    fn kind(&self, name: &str) -> &SpecKind {
         self.kinds.iter().find(|kind| kind.name == name).unwrap_or_else(|| panic!("{name}"))
     }
 
-    /// Sends all lines to both servers, which keep `kept`, and compares what they say. At least so
-    /// many lines are `refused` and `taken`.
+    /// Sends all lines to both servers, which have the objects `kept`, and compares the responses.
+    /// At least the given numbers of lines must be `refused` and `taken`.
     #[track_caller]
-    fn judge(&self, kept: &[Kept], refused: usize, taken: usize) {
+    fn compare(&self, kept: &[ExistingObject], refused: usize, taken: usize) {
         run(async |world| {
-            for Kept { kind, object } in kept {
+            for ExistingObject { kind, object } in kept {
                 for side in world.sides() {
                     let path = self.kind(kind).path;
                     side.post(path, object).await.success();
@@ -110,22 +110,22 @@ impl Area {
             }
             let lines = self.cases.lines().filter(|line| !line.starts_with('#'));
             let both = async |line: &'static str| {
-                let (real, ours) = tokio::join!(
-                    self.ask(&world.real, kept, line),
-                    self.ask(&world.ours, kept, line)
+                let (real, drover) = tokio::join!(
+                    self.send_line(&world.real, kept, line),
+                    self.send_line(&world.drover, kept, line)
                 );
-                (line, real, ours)
+                (line, real, drover)
             };
             let mut tally = Tally::default();
-            let mut answers = stream::iter(lines).map(both).buffered(AT_ONCE);
-            while let Some((line, real, ours)) = answers.next().await {
-                tally.add(line, &real, &ours);
+            let mut responses = stream::iter(lines).map(both).buffered(AT_ONCE);
+            while let Some((line, real, drover)) = responses.next().await {
+                tally.add(line, &real, &drover);
             }
             tally.check(refused, taken);
         });
     }
 
-    async fn ask(&self, side: &Side, kept: &[Kept], line: &str) -> Answer {
+    async fn send_line(&self, side: &Side, kept: &[ExistingObject], line: &str) -> TestResponse {
         let mut words = line.splitn(3, ' ');
         let (verb, name, text) =
             (words.next().unwrap(), words.next().unwrap(), words.next().unwrap());
@@ -144,7 +144,7 @@ impl Area {
     }
 }
 
-impl Kind {
+impl SpecKind {
     fn object(&self, given: Value) -> Value {
         match self.part {
             Some(part) => json!({part: given}),
@@ -154,40 +154,48 @@ impl Kind {
 }
 
 #[test]
-fn quotas_and_budgets_are_judged_as_kube_apiserver_judges_them() {
-    // No pod is so many seconds from its end: it limits nobody.
+fn quotas_and_budgets_are_validated_like_by_kube_apiserver() {
+    // No pod has this many seconds until its deadline, so the quota limits nothing.
     let spec = json!({"hard": {"pods": "1000"}, "scopes": ["Terminating"]});
-    let scoped = Kept::new("quota", "of-spec-scoped", json!({"spec": spec}));
-    POLICY.judge(&[scoped], 25, 10);
+    let scoped = ExistingObject::new("quota", "of-spec-scoped", json!({"spec": spec}));
+    POLICY.compare(&[scoped], 25, 10);
 }
 
 #[test]
-fn network_kinds_are_judged_as_kube_apiserver_judges_them() {
+fn network_kinds_are_validated_like_by_kube_apiserver() {
     let policy = json!({"spec": {"ingress": [{"from": [{"ipBlock": {"cidr": "10.0.0.0/8"}}]}]}});
     let class = json!({"spec": {"controller": "acme.io/foo"}});
     let slice = json!({"addressType": "IPv4", "endpoints": [{"addresses": ["10.1.2.3"]}]});
     let endpoints = json!({"subsets": [{"addresses": [{"ip": "10.1.2.3"}]}]});
     let kept = [
-        Kept::new("policy", "of-network-policy", policy),
-        Kept::new("class", "of-network-class", class),
-        Kept::new("slice", "of-network-slice", slice),
-        Kept::new("endpoints", "of-network-endpoints", endpoints),
+        ExistingObject::new("policy", "of-network-policy", policy),
+        ExistingObject::new("class", "of-network-class", class),
+        ExistingObject::new("slice", "of-network-slice", slice),
+        ExistingObject::new("endpoints", "of-network-endpoints", endpoints),
     ];
-    NETWORK.judge(&kept, 50, 20);
+    NETWORK.compare(&kept, 50, 20);
 }
 
 const CLUSTER: Area = Area {
     kinds: &[
-        Kind {
+        SpecKind {
             name: "scaler",
             path: "/apis/autoscaling/v2/namespaces/default/horizontalpodautoscalers",
             part: Some("spec"),
         },
-        Kind { name: "limits", path: "/api/v1/namespaces/default/limitranges", part: Some("spec") },
-        Kind { name: "node", path: "/api/v1/nodes", part: None },
-        Kind { name: "priority", path: "/apis/scheduling.k8s.io/v1/priorityclasses", part: None },
-        Kind { name: "runtime", path: "/apis/node.k8s.io/v1/runtimeclasses", part: None },
-        Kind {
+        SpecKind {
+            name: "limits",
+            path: "/api/v1/namespaces/default/limitranges",
+            part: Some("spec"),
+        },
+        SpecKind { name: "node", path: "/api/v1/nodes", part: None },
+        SpecKind {
+            name: "priority",
+            path: "/apis/scheduling.k8s.io/v1/priorityclasses",
+            part: None,
+        },
+        SpecKind { name: "runtime", path: "/apis/node.k8s.io/v1/runtimeclasses", part: None },
+        SpecKind {
             name: "lease",
             path: "/apis/coordination.k8s.io/v1/namespaces/default/leases",
             part: Some("spec"),
@@ -197,11 +205,11 @@ const CLUSTER: Area = Area {
 };
 
 #[test]
-fn scalers_limits_nodes_classes_and_leases_are_judged_as_kube_apiserver_judges_them() {
-    let named = |kind, object| Kept::new(kind, &format!("of-spec-{kind}"), object);
+fn scalers_limits_nodes_classes_and_leases_are_validated_like_by_kube_apiserver() {
+    let named = |kind, object| ExistingObject::new(kind, &format!("of-spec-{kind}"), object);
     let target = json!({"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"});
     let scaler = json!({"spec": {"minReplicas": 2, "maxReplicas": 3, "scaleTargetRef": target}});
-    // Limits of what is nowhere limit nobody.
+    // Limits of an unused resource limit nothing.
     let limits = json!({"spec": {"limits": [{"type": "example.com/nothing"}]}});
     let node = json!({"spec": {
         "externalID": "x",
@@ -218,42 +226,42 @@ fn scalers_limits_nodes_classes_and_leases_are_judged_as_kube_apiserver_judges_t
         named("runtime", json!({"handler": "a"})),
         named("lease", json!({"spec": {"holderIdentity": "a"}})),
     ];
-    CLUSTER.judge(&kept, 75, 40);
+    CLUSTER.compare(&kept, 75, 40);
 }
 
 const STORAGE: Area = Area {
     kinds: &[
-        Kind {
+        SpecKind {
             name: "claim",
             path: "/api/v1/namespaces/default/persistentvolumeclaims",
             part: Some("spec"),
         },
-        Kind {
+        SpecKind {
             name: "claim-object",
             path: "/api/v1/namespaces/default/persistentvolumeclaims",
             part: None,
         },
-        Kind { name: "volume", path: "/api/v1/persistentvolumes", part: Some("spec") },
-        Kind { name: "volume-object", path: "/api/v1/persistentvolumes", part: None },
-        Kind { name: "class", path: "/apis/storage.k8s.io/v1/storageclasses", part: None },
-        Kind {
+        SpecKind { name: "volume", path: "/api/v1/persistentvolumes", part: Some("spec") },
+        SpecKind { name: "volume-object", path: "/api/v1/persistentvolumes", part: None },
+        SpecKind { name: "class", path: "/apis/storage.k8s.io/v1/storageclasses", part: None },
+        SpecKind {
             name: "attributes",
             path: "/apis/storage.k8s.io/v1/volumeattributesclasses",
             part: None,
         },
-        Kind {
+        SpecKind {
             name: "attachment",
             path: "/apis/storage.k8s.io/v1/volumeattachments",
             part: Some("spec"),
         },
-        Kind { name: "csi-node", path: "/apis/storage.k8s.io/v1/csinodes", part: Some("spec") },
-        Kind { name: "driver", path: "/apis/storage.k8s.io/v1/csidrivers", part: Some("spec") },
+        SpecKind { name: "csi-node", path: "/apis/storage.k8s.io/v1/csinodes", part: Some("spec") },
+        SpecKind { name: "driver", path: "/apis/storage.k8s.io/v1/csidrivers", part: Some("spec") },
     ],
     cases: include_str!("specs/storage.txt"),
 };
 
 #[test]
-fn volumes_are_judged_as_kube_apiserver_judges_them() {
+fn volumes_are_validated_like_by_kube_apiserver() {
     let claim = json!({
         "accessModes": ["ReadWriteOnce"],
         "resources": {"requests": {"storage": "1Gi"}},
@@ -277,7 +285,7 @@ fn volumes_are_judged_as_kube_apiserver_judges_them() {
             "storageClassName": "none",
         })
     };
-    // Whoever looks for a volume in the real cluster finds none but the one for it.
+    // No volume in the real cluster matches but the one for it.
     let mut bound_volume = volume("bound");
     bound_volume["claimRef"] = json!({"namespace": "default", "name": "of-spec-bound-claim"});
     let mut kept_volume = volume("kept");
@@ -293,27 +301,35 @@ fn volumes_are_judged_as_kube_apiserver_judges_them() {
     let attachment =
         json!({"attacher": "a", "nodeName": "b", "source": {"persistentVolumeName": "c"}});
     let kept = [
-        Kept::new("volume", "of-spec-volume", json!({"spec": kept_volume})),
-        Kept::new("volume", "of-spec-bound", json!({"spec": bound_volume})),
-        Kept::new("claim", "of-spec-claim", json!({"spec": claim})),
-        Kept::new("claim", "of-spec-bound-claim", json!({"spec": bound, "status": status})),
-        Kept::new("claim-object", "of-spec-old-claim", old),
-        Kept::new("class", "of-spec-class", json!({"provisioner": "a", "parameters": {"a": "b"}})),
-        Kept::new("attributes", "of-spec-attributes", attributes),
-        Kept::new("attachment", "of-spec-attachment", json!({"spec": attachment})),
-        Kept::new("csi-node", "of-spec-csi-node", json!({"spec": {"drivers": [driver]}})),
-        Kept::new("driver", "of-spec-driver", json!({"spec": {}})),
+        ExistingObject::new("volume", "of-spec-volume", json!({"spec": kept_volume})),
+        ExistingObject::new("volume", "of-spec-bound", json!({"spec": bound_volume})),
+        ExistingObject::new("claim", "of-spec-claim", json!({"spec": claim})),
+        ExistingObject::new(
+            "claim",
+            "of-spec-bound-claim",
+            json!({"spec": bound, "status": status}),
+        ),
+        ExistingObject::new("claim-object", "of-spec-old-claim", old),
+        ExistingObject::new(
+            "class",
+            "of-spec-class",
+            json!({"provisioner": "a", "parameters": {"a": "b"}}),
+        ),
+        ExistingObject::new("attributes", "of-spec-attributes", attributes),
+        ExistingObject::new("attachment", "of-spec-attachment", json!({"spec": attachment})),
+        ExistingObject::new("csi-node", "of-spec-csi-node", json!({"spec": {"drivers": [driver]}})),
+        ExistingObject::new("driver", "of-spec-driver", json!({"spec": {}})),
     ];
-    STORAGE.judge(&kept, 95, 40);
+    STORAGE.compare(&kept, 95, 40);
 }
 
 #[test]
-fn services_and_ingresses_are_judged_as_kube_apiserver_judges_them() {
+fn services_and_ingresses_are_validated_like_by_kube_apiserver() {
     let service = |name: &str, mut spec: Value| {
         if spec["type"] != "ExternalName" {
             spec["ports"] = json!([{"port": 80}]);
         }
-        Kept::new("service", &format!("of-service-{name}"), json!({"spec": spec}))
+        ExistingObject::new("service", &format!("of-service-{name}"), json!({"spec": spec}))
     };
     let ingress = json!({"metadata": {"name": "of-ingress"}, "spec": {"rules": [{"host": "a.b"}]}});
     let balancer = json!({
@@ -324,7 +340,7 @@ fn services_and_ingresses_are_judged_as_kube_apiserver_judges_them() {
         service("balancer", balancer),
         service("headless", json!({"clusterIP": "None", "selector": {"a": "b"}})),
         service("named", json!({"type": "ExternalName", "externalName": "a.b"})),
-        Kept { kind: "ingress", object: ingress },
+        ExistingObject { kind: "ingress", object: ingress },
     ];
-    SERVICE.judge(&kept, 70, 30);
+    SERVICE.compare(&kept, 70, 30);
 }

@@ -1,4 +1,4 @@
-//! What the status of an object may say, and what of it a write may change.
+//! Validation of the status of objects, and of its changes.
 
 use serde_json::{Value, json};
 
@@ -6,16 +6,16 @@ use super::side::Side;
 use super::tally::Tally;
 use super::world::run;
 
-/// A line names the object whose status is changed, and what is merged into it.
+/// A line names the object whose status is changed, and the JSON that is merged into it.
 const CASES: &str = include_str!("statuses.txt");
 const STARTED: &str = "2026-01-01T00:00:00Z";
 
 struct Subject {
     name: &'static str,
-    /// Where its kind is served.
+    /// The path of its kind.
     folder: &'static str,
     spec: Value,
-    /// What its status says from the start.
+    /// Its initial status.
     status: Value,
 }
 
@@ -42,7 +42,7 @@ fn terminated(name: &str, exit_code: i64) -> Value {
     })
 }
 
-/// Of which there are none, so that the controllers count none.
+/// Matches no pods, so that the controllers count none.
 fn workload() -> Value {
     let template = json!({"metadata": {"labels": {"a": "b"}}, "spec": pod_spec("Always")});
     json!({"replicas": 0, "selector": {"matchLabels": {"a": "b"}}, "template": template})
@@ -240,7 +240,7 @@ fn others() -> Vec<Subject> {
 }
 
 impl Subject {
-    /// Unlike what other tests make.
+    /// Differs from the paths of other tests.
     fn path(&self) -> String {
         format!("{}/of-status-{}", self.folder, self.name)
     }
@@ -258,7 +258,7 @@ async fn make(side: &Side, subject: &Subject) {
 }
 
 #[test]
-fn statuses_are_judged_as_kube_apiserver_judges_them() {
+fn statuses_are_validated_like_by_kube_apiserver() {
     run(async |world| {
         let subjects: Vec<Subject> =
             [jobs(), controllers(), pods(), storage(), others()].into_iter().flatten().collect();
@@ -277,14 +277,14 @@ fn statuses_are_judged_as_kube_apiserver_judges_them() {
             let path = subject.unwrap_or_else(|| panic!("{name}")).path();
             let path = format!("{path}/status?dryRun=All");
             let patch = format!(r#"{{"status": {status}}}"#);
-            let (real, ours) = tokio::join!(
+            let (real, drover) = tokio::join!(
                 world.real.patch(&path, "merge-patch+json", patch.clone()),
-                world.ours.patch(&path, "merge-patch+json", patch.clone())
+                world.drover.patch(&path, "merge-patch+json", patch.clone())
             );
-            tally.add(line, &real, &ours);
+            tally.add(line, &real, &drover);
             if real.code == 200 {
                 let given: Value = serde_json::from_str(status).unwrap();
-                tally.add_told(line, &given, &real, &ours);
+                tally.compare_status(line, &given, &real, &drover);
             }
         }
         tally.check(80, 30);

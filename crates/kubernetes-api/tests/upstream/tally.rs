@@ -1,32 +1,32 @@
-//! What two servers answered to the same, told apart.
+//! Compares the responses of two servers to the same requests.
 
 use serde_json::{Value, json};
 
-use super::side::Answer;
+use super::side::TestResponse;
 
-/// Objects that are sent before the first is answered.
+/// Number of requests that are sent concurrently.
 pub const AT_ONCE: usize = 16;
 const IMMUTABLE: &str = ": field is immutable";
 
-/// What counts of the answer. Go goes through maps in any order, and shows changes in the form of its
-/// own structures.
-fn judged(answer: &Answer) -> Value {
-    let body = answer.json();
-    if answer.code != 422 {
-        return json!([answer.code, body["reason"], body["message"]]);
+/// The parts of the response that are compared. Go iterates over maps in random order, and prints
+/// changes in the notation of its own structs.
+fn comparable(response: &TestResponse) -> Value {
+    let body = response.json();
+    if response.code != 422 {
+        return json!([response.code, body["reason"], body["message"]]);
     }
     let mut causes = body["details"]["causes"].as_array().unwrap().clone();
     for cause in &mut causes {
         let message = cause["message"].as_str().unwrap().lines().next().unwrap_or_default();
         let message = without_uids(message);
         let is_template = cause["field"].as_str().unwrap().starts_with("spec.template");
-        // All of the patched object, with its fields in an order of their own.
+        // The whole patched object, with its fields in another order.
         if cause["field"] == "patch" {
             cause["message"] = message.rsplit_once("}\": ").unwrap_or_default().1.into();
             continue;
         }
         cause["message"] = match message.split_once(": {") {
-            // All of the template in the form of Go's own structures.
+            // The whole template in the notation of Go's structs.
             Some((kind, _)) if is_template && message.ends_with(IMMUTABLE) => {
                 format!("{kind}{IMMUTABLE}").into()
             }
@@ -49,10 +49,10 @@ fn judged(answer: &Answer) -> Value {
     };
     let (mut of_maps, others): (Vec<_>, Vec<_>) = causes.into_iter().partition(is_of_map);
     of_maps.sort_by_key(ToString::to_string);
-    json!([answer.code, body["reason"], others, of_maps])
+    json!([response.code, body["reason"], others, of_maps])
 }
 
-/// The text with one mark in place of each uid, which each server gives as it likes.
+/// The text with one mark instead of each uid, which each server generates.
 fn without_uids(text: &str) -> String {
     let is_uid = |part: &str| {
         let lengths = part.split('-').map(str::len);
@@ -67,7 +67,7 @@ fn without_uids(text: &str) -> String {
     masked.collect()
 }
 
-/// What the two servers said, told apart.
+/// The responses of both servers, and their differences.
 #[derive(Default)]
 pub struct Tally {
     refused: usize,
@@ -76,21 +76,28 @@ pub struct Tally {
 }
 
 impl Tally {
-    pub fn add(&mut self, what: &str, real: &Answer, ours: &Answer) {
-        let (real, ours) = (judged(real), judged(ours));
-        if real != ours {
-            self.differences += &format!("{what}\n  theirs {real}\n  ours   {ours}\n");
+    pub fn add(&mut self, what: &str, real: &TestResponse, drover: &TestResponse) {
+        let (real, drover) = (comparable(real), comparable(drover));
+        if real != drover {
+            self.differences += &format!("{what}\n  kube-apiserver {real}\n  drover {drover}\n");
         }
         if real[0] == 422 { self.refused += 1 } else { self.taken += 1 }
     }
 
-    /// Compares what both tell in the status of the fields of `given`.
-    pub fn add_told(&mut self, what: &str, given: &Value, real: &Answer, ours: &Answer) {
-        let (real, ours) = (real.json(), ours.json());
+    /// Compares the status fields of both responses that `given` has.
+    pub fn compare_status(
+        &mut self,
+        what: &str,
+        given: &Value,
+        real: &TestResponse,
+        drover: &TestResponse,
+    ) {
+        let (real, drover) = (real.json(), drover.json());
         for field in given.as_object().unwrap().keys() {
-            let (real, ours) = (&real["status"][field], &ours["status"][field]);
-            if real != ours {
-                self.differences += &format!("{what}\n  theirs {real}\n  ours   {ours}\n");
+            let (real, drover) = (&real["status"][field], &drover["status"][field]);
+            if real != drover {
+                self.differences +=
+                    &format!("{what}\n  kube-apiserver {real}\n  drover {drover}\n");
             }
         }
     }

@@ -24,8 +24,8 @@ const TOKEN: &str = "t-admin";
 
 pub struct World {
     pub real: Side,
-    pub ours: Side,
-    /// What ours is stored in.
+    pub drover: Side,
+    /// The storage of this server.
     pub storage: Arc<EmbeddedStorage>,
     _running: Running,
     _end: watch::Sender<bool>,
@@ -33,7 +33,8 @@ pub struct World {
     _cluster: RealCluster,
 }
 
-/// A definition whose objects hold anything in their `spec`. The plural is the kind's, with an `s`.
+/// A definition whose objects may have any fields in their `spec`. The plural is the kind's, with
+/// an `s`.
 pub fn loose_definition(group: &str, kind: &str) -> serde_json::Value {
     let plural = format!("{}s", kind.to_lowercase());
     json!({
@@ -109,10 +110,10 @@ impl World {
             apiserver::serve::serve(listener, tls, service, ended).await;
             drop(keep);
         });
-        let ours = Side::new("ours", authority, &ca_pem, TOKEN.to_owned());
+        let drover = Side::new("drover", authority, &ca_pem, TOKEN.to_owned());
         Self {
             real,
-            ours,
+            drover,
             storage,
             _running: running,
             _end: end,
@@ -122,11 +123,11 @@ impl World {
     }
 
     pub fn sides(&self) -> [&Side; 2] {
-        [&self.real, &self.ours]
+        [&self.real, &self.drover]
     }
 }
 
-/// The real server, as somebody who may do everything and has a token.
+/// The real server, with the token of a user who has all rights.
 async fn real(cluster: &RealCluster) -> Side {
     let kubeconfig = Kubeconfig::from_yaml(cluster.kubeconfig()).unwrap();
     let options = KubeConfigOptions::default();
@@ -148,8 +149,8 @@ async fn real(cluster: &RealCluster) -> Side {
     let bindings = "/apis/rbac.authorization.k8s.io/v1/clusterrolebindings";
     post(bindings, &binding).await.unwrap();
     let token = "/api/v1/namespaces/default/serviceaccounts/default/token";
-    let answer = post(token, &json!({"spec": {"audiences": []}})).await.unwrap();
-    let token = answer["status"]["token"].as_str().unwrap().to_owned();
+    let response = post(token, &json!({"spec": {"audiences": []}})).await.unwrap();
+    let token = response["status"]["token"].as_str().unwrap().to_owned();
     let authority = cluster.server_url().trim_start_matches("https://").to_owned();
     Side::new("kube-apiserver", authority, cluster.ca_pem(), token)
 }

@@ -1,57 +1,57 @@
-//! Waiting for what a server does in its own time: the one way of all these tests.
+//! Waits for asynchronous effects of a server: all these tests use it.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// Longest wait for a state that must come, on a machine that has much else to do.
+/// Longest wait for a state, on a busy machine.
 const WAIT_MAX: Duration = Duration::from_secs(30);
-/// Between two looks.
+/// Time between two polls.
 const INTERVAL: Duration = Duration::from_millis(20);
 
-/// What a look at a state says.
-pub trait Look {
-    type Found;
+/// The result of a poll.
+pub trait PollResult {
+    type Value;
 
-    /// What was waited for.
+    /// The value that was waited for.
     ///
     /// # Errors
-    /// What there is instead.
-    fn verdict(self) -> Result<Self::Found, String>;
+    /// Describes the current state when it is another one.
+    fn into_result(self) -> Result<Self::Value, String>;
 }
 
-impl Look for bool {
-    type Found = ();
+impl PollResult for bool {
+    type Value = ();
 
-    fn verdict(self) -> Result<(), String> {
+    fn into_result(self) -> Result<(), String> {
         if self { Ok(()) } else { Err("a no".to_owned()) }
     }
 }
 
-impl<T> Look for Option<T> {
-    type Found = T;
+impl<T> PollResult for Option<T> {
+    type Value = T;
 
-    fn verdict(self) -> Result<T, String> {
+    fn into_result(self) -> Result<T, String> {
         self.ok_or_else(|| "nothing".to_owned())
     }
 }
 
-impl<T> Look for Result<T, String> {
-    type Found = T;
+impl<T> PollResult for Result<T, String> {
+    type Value = T;
 
-    fn verdict(self) -> Self {
+    fn into_result(self) -> Self {
         self
     }
 }
 
-/// Looks again and again until it is as it must be, and gives what was found.
+/// Polls until the state is as expected, and returns the value.
 ///
 /// # Panics
-/// When it never is: with what there was last.
-pub async fn until<L: Look>(what: &str, mut look: impl AsyncFnMut() -> L) -> L::Found {
+/// When the state does not become so in time; prints the last one.
+pub async fn until<L: PollResult>(what: &str, mut poll: impl AsyncFnMut() -> L) -> L::Value {
     let end = Instant::now() + WAIT_MAX;
     loop {
-        match look().await.verdict() {
+        match poll().await.into_result() {
             Ok(found) => return found,
             Err(last) => assert!(Instant::now() < end, "{what}: not in time, but {last}"),
         }

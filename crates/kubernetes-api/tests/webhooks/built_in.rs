@@ -1,12 +1,12 @@
-//! What is completed and refused without any configuration: the same requests as one has for a cluster,
-//! with every answer in full.
+//! Defaults and refusals without any configuration: the requests that clusters receive, with every
+//! response in full.
 
 use serde_json::{Value, json};
 
-use super::side::{Answer, Side};
+use super::side::{Side, TestResponse};
 use super::wait;
 
-type Outcomes = Vec<(String, Answer)>;
+type Outcomes = Vec<(String, TestResponse)>;
 
 const NAMESPACE: &str = "/api/v1/namespaces/built-in";
 const PRIORITIES: &str = "/apis/scheduling.k8s.io/v1/priorityclasses";
@@ -15,21 +15,27 @@ const STORAGE: &str = "/apis/storage.k8s.io/v1/storageclasses";
 const INGRESSES: &str = "/apis/networking.k8s.io/v1/namespaces/built-in/ingresses";
 const INGRESS_CLASSES: &str = "/apis/networking.k8s.io/v1/ingressclasses";
 
-/// Sends requests and keeps the answers.
+/// Sends requests and records the responses.
 pub struct Steps<'a> {
     pub side: &'a Side,
     pub outcomes: Outcomes,
 }
 
 impl Steps<'_> {
-    pub async fn send(&mut self, case: &str, method: &str, path: &str, body: Value) -> Answer {
-        let answer = self.side.send(method, path, body).await;
-        self.outcomes.push((case.to_owned(), answer.clone()));
-        answer
+    pub async fn send(
+        &mut self,
+        case: &str,
+        method: &str,
+        path: &str,
+        body: Value,
+    ) -> TestResponse {
+        let response = self.side.send(method, path, body).await;
+        self.outcomes.push((case.to_owned(), response.clone()));
+        response
     }
 
-    /// Creates a pod of the namespace, or only says what would come of it.
-    async fn pod(&mut self, case: &str, dry: bool, spec: Value) -> Answer {
+    /// Creates a pod in the namespace, or does a dry run.
+    async fn pod(&mut self, case: &str, dry: bool, spec: Value) -> TestResponse {
         let path = format!("{NAMESPACE}/pods{}", if dry { "?dryRun=All" } else { "" });
         self.send(case, "POST", &path, pod(case, spec)).await
     }
@@ -44,12 +50,12 @@ pub fn pod(name: &str, mut spec: Value) -> Value {
     json!({"metadata": {"name": name}, "spec": spec})
 }
 
-/// A namespace with the account that pods run as.
+/// A namespace with the account of its pods.
 pub async fn namespace(side: &Side, name: &str, labels: Value) {
     let namespace = json!({"metadata": {"name": name, "labels": labels}});
     side.make("POST", "/api/v1/namespaces", namespace).await;
     let accounts = format!("/api/v1/namespaces/{name}/serviceaccounts");
-    // Here a controller makes it; beside the other server none runs.
+    // Here a controller creates it; no controllers run beside the other server.
     side.send("POST", &accounts, json!({"metadata": {"name": "default"}})).await;
 }
 
@@ -120,8 +126,8 @@ async fn priorities(steps: &mut Steps<'_>) {
     usual["globalDefault"] = true.into();
     steps.send("default", "POST", PRIORITIES, usual.clone()).await;
     wait::until("the default is known", async || {
-        let answer = steps.side.send("POST", &probe, pod("probe", json!({}))).await;
-        answer.body["spec"]["priority"] == 5
+        let response = steps.side.send("POST", &probe, pod("probe", json!({}))).await;
+        response.body["spec"]["priority"] == 5
     })
     .await;
     steps.pod("defaulted", true, json!({})).await;
@@ -134,9 +140,9 @@ async fn priorities(steps: &mut Steps<'_>) {
     let path = format!("{PRIORITIES}/built-in-usual");
     steps.send("default again", "PATCH", &path, relabel).await;
     steps.side.make("DELETE", &path, Value::Null).await;
-    wait::until("the default is gone", async || {
-        let answer = steps.side.send("POST", &probe, pod("probe", json!({}))).await;
-        answer.body["spec"]["priority"] == 0
+    wait::until("the default is removed", async || {
+        let response = steps.side.send("POST", &probe, pod("probe", json!({}))).await;
+        response.body["spec"]["priority"] == 0
     })
     .await;
 }
@@ -150,7 +156,7 @@ async fn tolerations(steps: &mut Steps<'_>) {
     ] {
         steps.pod(&format!("tolerates-{case}"), true, json!({"tolerations": list})).await;
     }
-    // An update that does not state what was filled in keeps it.
+    // An update that does not state defaulted values retains them.
     steps.pod("kept", false, json!({})).await;
     let mut bare = pod("kept", json!({"containers": [{"name": "main", "image": "x:2"}]}));
     bare["spec"]["serviceAccountName"] = "default".into();
@@ -167,9 +173,9 @@ async fn nodes(steps: &mut Steps<'_>) {
     steps.send("tainted node", "POST", "/api/v1/nodes?dryRun=All", node).await;
     let probe = format!("{NAMESPACE}/pods?dryRun=All");
     wait::until("the node is known", async || {
-        let answer =
+        let response =
             steps.side.send("POST", &probe, pod("probe", json!({"nodeName": "built-in"}))).await;
-        answer.body["metadata"]["labels"].is_object()
+        response.body["metadata"]["labels"].is_object()
     })
     .await;
     steps.pod("placed", true, json!({"nodeName": "built-in"})).await;
@@ -179,7 +185,8 @@ async fn nodes(steps: &mut Steps<'_>) {
         "target": {"apiVersion": "v1", "kind": "Node", "name": "built-in"}});
     steps.side.make("POST", &format!("{NAMESPACE}/pods/bound/binding"), binding).await;
     let bound = steps.side.make("GET", &format!("{NAMESPACE}/pods/bound"), Value::Null).await;
-    let labels = Answer { code: 200, body: bound["metadata"]["labels"].clone(), warnings: vec![] };
+    let labels =
+        TestResponse { code: 200, body: bound["metadata"]["labels"].clone(), warnings: vec![] };
     steps.outcomes.push(("labels of the bound".to_owned(), labels));
 }
 
@@ -240,8 +247,8 @@ async fn claims(steps: &mut Steps<'_>) {
     steps.side.make("PATCH", &format!("{STORAGE}/growing"), default).await;
     let dry = format!("{path}?dryRun=All");
     wait::until("the default is known", async || {
-        let answer = steps.side.send("POST", &dry, claim("probe", "1Gi")).await;
-        answer.body["spec"]["storageClassName"] == "growing"
+        let response = steps.side.send("POST", &dry, claim("probe", "1Gi")).await;
+        response.body["spec"]["storageClassName"] == "growing"
     })
     .await;
     steps.send("defaulted claim", "POST", &path, claim("defaulted", "1Gi")).await;
@@ -269,9 +276,9 @@ async fn claims(steps: &mut Steps<'_>) {
     let volume = json!({"metadata": {"name": "built-in"}, "spec": {"accessModes": ["ReadWriteOnce"],
         "capacity": {"storage": "1Gi"}, "hostPath": {"path": "/x"}}});
     let volumes = "/api/v1/persistentvolumes?dryRun=All";
-    let mut answer = steps.side.send("POST", volumes, volume).await;
-    answer.body["status"] = Value::Null;
-    steps.outcomes.push(("volume".to_owned(), answer));
+    let mut response = steps.side.send("POST", volumes, volume).await;
+    response.body["status"] = Value::Null;
+    steps.outcomes.push(("volume".to_owned(), response));
     let class = json!({"metadata": {"name": "built-in"}, "driverName": "example.com",
         "parameters": {"a": "b"}});
     let classes = "/apis/storage.k8s.io/v1/volumeattributesclasses?dryRun=All";
@@ -291,14 +298,14 @@ async fn ingresses(steps: &mut Steps<'_>) {
     }
     let dry = format!("{INGRESSES}?dryRun=All");
     wait::until("a default is known", async || {
-        let answer = steps.side.send("POST", &dry, ingress("probe")).await;
-        !answer.body["spec"]["ingressClassName"].is_null()
+        let response = steps.side.send("POST", &dry, ingress("probe")).await;
+        !response.body["spec"]["ingressClassName"].is_null()
     })
     .await;
     steps.side.make("DELETE", &format!("{INGRESS_CLASSES}/b"), Value::Null).await;
     wait::until("the default is the one that is left", async || {
-        let answer = steps.side.send("POST", &dry, ingress("probe")).await;
-        answer.body["spec"]["ingressClassName"] == "a"
+        let response = steps.side.send("POST", &dry, ingress("probe")).await;
+        response.body["spec"]["ingressClassName"] == "a"
     })
     .await;
     steps.send("defaulted ingress", "POST", &dry, ingress("defaulted")).await;
@@ -307,7 +314,7 @@ async fn ingresses(steps: &mut Steps<'_>) {
     steps.send("ingress of the old way", "POST", &dry, own).await;
 }
 
-/// Claims, volumes and classes that are deleted while they are used.
+/// Claims, volumes and classes that are deleted while they are in use.
 pub async fn in_use(side: &Side) {
     let pods = "/api/v1/namespaces/default/pods";
     let claims = "/api/v1/namespaces/default/persistentvolumeclaims";
@@ -344,14 +351,14 @@ pub async fn in_use(side: &Side) {
     }
     side.make("DELETE", &format!("{pods}/user?gracePeriodSeconds=0"), Value::Null).await;
     until_gone(&held[0]).await;
-    // With the claim, nobody names its class any more.
+    // Without the claim, nothing uses its class.
     until_gone(&held[2]).await;
     assert!(!gone(&held[1]).await, "a bound volume stays");
     side.make("PATCH", &format!("{volumes}/used/status"), phase("Released")).await;
     until_gone(&held[1]).await;
 }
 
-/// What must be so, whatever another server says.
+/// The expected results, independent of the other server.
 pub fn check(outcomes: &Outcomes) {
     let find = |case: &str| {
         let found = outcomes.iter().find(|(name, _)| name == case);

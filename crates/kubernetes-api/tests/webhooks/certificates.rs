@@ -1,4 +1,4 @@
-//! Who may approve and sign requests for certificates.
+//! Rights to approve and sign certificate requests.
 
 use std::sync::LazyLock;
 
@@ -6,10 +6,10 @@ use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::side::{Answer, Side};
+use super::side::{Side, TestResponse};
 use super::wait;
 
-type Outcomes = Vec<(String, Answer)>;
+type Outcomes = Vec<(String, TestResponse)>;
 
 const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
 const ROLES: &str = "/apis/rbac.authorization.k8s.io/v1/clusterroles";
@@ -18,7 +18,7 @@ const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
 const OWN_SIGNER: &str = "example.com/signer";
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
-/// Who may what with which signer. All may write the subresources.
+/// The users, their rights on the signer, and its name. All may write the subresources.
 const USERS: [(&str, &[&str], &str); 4] = [
     ("named", &["approve", "sign"], "example.com/signer"),
     ("domain", &["approve", "sign"], "example.com/*"),
@@ -26,7 +26,7 @@ const USERS: [(&str, &[&str], &str); 4] = [
     ("other-verb", &["attest"], "example.com/signer"),
 ];
 
-/// The same question on both sides.
+/// The same certificate request on both servers.
 static QUESTIONS: LazyLock<[String; 2]> =
     LazyLock::new(|| ["devs", "system:masters"].map(question_of));
 
@@ -78,8 +78,9 @@ pub async fn run(side: &Side) -> Outcomes {
         ("client", CLIENT_SIGNER, plain),
         ("masters", CLIENT_SIGNER, masters),
     ] {
-        let answer = side.send_as("named", "POST", REQUESTS, request(name, signer, question)).await;
-        outcomes.push((format!("create {name}"), answer));
+        let response =
+            side.send_as("named", "POST", REQUESTS, request(name, signer, question)).await;
+        outcomes.push((format!("create {name}"), response));
     }
     for (user, ..) in USERS {
         for (part, state) in [
@@ -89,7 +90,7 @@ pub async fn run(side: &Side) -> Outcomes {
                 "message": "m", "lastUpdateTime": "2026-01-01T00:00:00Z",
                 "lastTransitionTime": "2026-01-01T00:00:00Z"}]}),
             ),
-            // Nothing changes, and yet only approvers may write it.
+            // A write without changes still needs the right to approve.
             ("approval", json!({})),
             (
                 "status",
@@ -102,23 +103,23 @@ pub async fn run(side: &Side) -> Outcomes {
             let mut body = side.make("GET", &format!("{REQUESTS}/plain"), Value::Null).await;
             body["status"] = state.clone();
             let path = format!("{REQUESTS}/plain/{part}?dryRun=All");
-            let answer = side.send_as(user, "PUT", &path, body).await;
-            outcomes.push((format!("{user} writes {part} {state}"), answer));
+            let response = side.send_as(user, "PUT", &path, body).await;
+            outcomes.push((format!("{user} writes {part} {state}"), response));
         }
     }
     outcomes
 }
 
-/// What must be so, whatever another server says.
+/// The expected results, independent of the other server.
 pub fn check(outcomes: &Outcomes) {
-    for (case, answer) in outcomes {
+    for (case, response) in outcomes {
         let refused = case == "create masters"
             || case.starts_with("elsewhere writes approval")
             || case.starts_with("other-verb writes approval")
             || (case.starts_with("elsewhere writes status")
                 || case.starts_with("other-verb writes status"))
                 && case.contains("Failed");
-        assert_eq!(answer.code == 403, refused, "{case}: {}", answer.body);
-        assert!(refused || answer.code < 300, "{case}: {}", answer.body);
+        assert_eq!(response.code == 403, refused, "{case}: {}", response.body);
+        assert!(refused || response.code < 300, "{case}: {}", response.body);
     }
 }

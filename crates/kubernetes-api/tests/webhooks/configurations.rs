@@ -1,15 +1,15 @@
-//! Definitions of webhooks: what is refused and how, and what is filled in.
+//! Webhook configurations: refusals and defaults.
 
 use serde_json::{Value, json};
 
 use super::side::{Side, configuration, configurations, webhook};
 
-/// A webhook that nothing is wrong with.
+/// A valid webhook.
 fn good() -> Value {
     webhook("a.b.c", json!({"url": "https://127.0.0.1:1/x"}), "Fail")
 }
 
-/// Changes of the good one, by JSON pointer, that make it a bad one.
+/// Changes of the valid webhook, by JSON pointer, that make it invalid.
 fn bad() -> Vec<Vec<(&'static str, Value)>> {
     let service = |service: Value| ("/clientConfig", json!({"service": service}));
     vec![
@@ -103,28 +103,28 @@ pub async fn compare(own: &Side, real: &Side) {
                 continue;
             }
             let body = configuration(kind, "bad", vec![changed(&changes)]);
-            let wanted = real.send("POST", &path, body.clone()).await;
+            let real_response = real.send("POST", &path, body.clone()).await;
             let found = own.send("POST", &path, body).await;
-            assert!(wanted.code >= 400, "{changes:?}: {}", wanted.body);
+            assert!(real_response.code >= 400, "{changes:?}: {}", real_response.body);
             // The texts of URL and syntax errors are those of other parsers.
             let parser = ["url must be a valid URL", "compilation failed"];
-            let same = match parser.iter().any(|text| wanted.message().contains(text)) {
-                true => found.code == wanted.code,
-                false => found.body == wanted.body,
+            let same = match parser.iter().any(|text| real_response.message().contains(text)) {
+                true => found.code == real_response.code,
+                false => found.body == real_response.body,
             };
             if !same {
-                differing.push(format!("{changes:?}:\n  {}\n  {}", found.body, wanted.body));
+                differing.push(format!("{changes:?}:\n  {}\n  {}", found.body, real_response.body));
             }
         }
         let twice = configuration(kind, "twice", vec![good(), good()]);
-        let wanted = real.send("POST", &path, twice.clone()).await;
-        assert_eq!(own.send("POST", &path, twice).await.body, wanted.body);
+        let real_response = real.send("POST", &path, twice.clone()).await;
+        assert_eq!(own.send("POST", &path, twice).await.body, real_response.body);
         filled(own, real, kind).await;
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// What is filled in, counted and shown.
+/// The defaults, the generation and the row.
 async fn filled(own: &Side, real: &Side, kind: &str) {
     let path = configurations(kind);
     let service = json!({"service": {"name": "a", "namespace": "b"}});
@@ -135,7 +135,7 @@ async fn filled(own: &Side, real: &Side, kind: &str) {
             "resources": ["*"]}],
     });
     let body = configuration(kind, "good", vec![bare]);
-    let mut answers = Vec::new();
+    let mut responses = Vec::new();
     for side in [own, real] {
         let created = side.make("POST", &path, body.clone()).await;
         let place = format!("{path}/good");
@@ -155,7 +155,7 @@ async fn filled(own: &Side, real: &Side, kind: &str) {
             one.as_object_mut().unwrap().remove("storageVersionHash");
         }
         side.make("DELETE", &place, Value::Null).await;
-        answers.push(json!([created["webhooks"], generations, changed["webhooks"], resource]));
+        responses.push(json!([created["webhooks"], generations, changed["webhooks"], resource]));
     }
-    assert_eq!(answers[0], answers[1]);
+    assert_eq!(responses[0], responses[1]);
 }

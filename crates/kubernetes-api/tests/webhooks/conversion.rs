@@ -1,19 +1,19 @@
 //! Custom resources whose versions a webhook converts. Version v1 has `spec.host` and `spec.port`,
-//! v1beta1 has `spec.address`: without the webhook, either would lose the other's fields.
+//! v1beta1 has `spec.address`: without the webhook, each would lose the other's fields.
 
 use futures::future::join_all;
 use serde_json::{Value, json};
 
 use super::faults::Outcomes;
 use super::hook_server::HookServer;
-use super::side::{Answer, Side};
+use super::side::{Side, TestResponse};
 use super::wait;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 const NEW: &str = "/apis/conv.example/v1/hosts";
 const OLD: &str = "/apis/conv.example/v1beta1/hosts";
 
-/// Objects with these names are converted wrongly.
+/// Objects with these names are converted incorrectly.
 const WRONG: [&str; 7] = [
     "misnamed",
     "another-uid",
@@ -24,17 +24,17 @@ const WRONG: [&str; 7] = [
     "refused-silently",
 ];
 
-/// What the webhook says.
-pub fn answer(review: &Value) -> Value {
+/// The response of the webhook.
+pub fn respond(review: &Value) -> Value {
     let request = &review["request"];
-    let wanted = &request["desiredAPIVersion"];
+    let desired = &request["desiredAPIVersion"];
     let objects = request["objects"].as_array().unwrap();
     let mut answer = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "ConversionReview",
         "response": {"uid": request["uid"], "result": {"status": "Success"}},
     });
     let mut converted: Vec<Value> =
-        objects.iter().map(|object| converted(object, wanted)).collect();
+        objects.iter().map(|object| converted(object, desired)).collect();
     let response = &mut answer["response"];
     for object in objects {
         match object["metadata"]["name"].as_str().unwrap() {
@@ -51,15 +51,15 @@ pub fn answer(review: &Value) -> Value {
     answer
 }
 
-fn converted(object: &Value, wanted: &Value) -> Value {
+fn converted(object: &Value, desired: &Value) -> Value {
     let mut converted = object.clone();
-    converted["apiVersion"] = wanted.clone();
+    converted["apiVersion"] = desired.clone();
     let spec = &object["spec"];
-    // Servers convert what is not an object of anybody, too.
+    // Servers also convert objects that no client stored.
     if spec.is_null() {
         return converted;
     }
-    converted["spec"] = match wanted.as_str().unwrap() {
+    converted["spec"] = match desired.as_str().unwrap() {
         "conv.example/v1" => {
             let address = spec["address"].as_str().unwrap_or("none:0");
             let (host, port) = address.split_once(':').unwrap_or((address, "0"));
@@ -73,7 +73,7 @@ fn converted(object: &Value, wanted: &Value) -> Value {
         "misnamed" => converted["metadata"]["name"] = "other".into(),
         "unconverted" => converted = object.clone(),
         "another-kind" => converted["kind"] = "Guest".into(),
-        // Only the label counts; what is not for webhooks to change is put back.
+        // Only the label changes; other changes are reverted.
         "relabelled" => {
             converted["metadata"]["labels"] = json!({"by": "webhook"});
             converted["metadata"]["generation"] = 77.into();
@@ -116,7 +116,8 @@ fn new(name: &str, host: &str, port: u16) -> Value {
         "spec": {"host": host, "port": port}})
 }
 
-/// The life of such a kind, with a webhook that fails in many ways and goes away in the end.
+/// The lifecycle of such a kind, with a webhook that fails in many ways and is unavailable in the
+/// end.
 pub async fn run(side: &Side, hooks: &HookServer) {
     let mut out = Outcomes::new();
     let client = side.client(hooks, "convert");
@@ -124,18 +125,18 @@ pub async fn run(side: &Side, hooks: &HookServer) {
     round(side, &mut out).await;
     wrong(side, &mut out).await;
     misread(side, &mut out).await;
-    stored_in_the_other(side, &client, &mut out).await;
+    objects_stored_in_the_other_version(side, &client, &mut out).await;
     unreachable(side, &mut out).await;
 }
 
-/// The part of it that leaves a real server's caches whole, and what was answered.
+/// The part of it that does not disturb a real server's caches, and its responses.
 pub async fn sound(side: &Side, hooks: &HookServer) -> Outcomes {
     let mut out = Outcomes::new();
     let client = side.client(hooks, "convert");
     define(side, &client).await;
     round(side, &mut out).await;
     wrong(side, &mut out).await;
-    stored_in_the_other(side, &client, &mut out).await;
+    objects_stored_in_the_other_version(side, &client, &mut out).await;
     side.make("DELETE", &format!("{DEFINITIONS}/hosts.conv.example"), Value::Null).await;
     out
 }
@@ -155,7 +156,7 @@ async fn send(
     what: &str,
     (method, path): (&str, String),
     body: Value,
-) -> Answer {
+) -> TestResponse {
     let mut answer = side.send(method, &path, body).await;
     for item in answer.body["items"].as_array_mut().into_iter().flatten() {
         strip(item);
@@ -164,7 +165,7 @@ async fn send(
     answer
 }
 
-/// Lists and events have objects of their own.
+/// Removes what only lists and events have.
 fn strip(object: &mut Value) {
     if let Some(metadata) = object["metadata"].as_object_mut() {
         let given = ["uid", "creationTimestamp", "resourceVersion", "managedFields"];
@@ -172,7 +173,7 @@ fn strip(object: &mut Value) {
     }
 }
 
-/// Written in one version and read in the other.
+/// Objects that are written in one version and read in the other.
 async fn round(side: &Side, out: &mut Outcomes) {
     let at = |path: &str, name: &str| format!("{path}/{name}");
     let begin = side.make("GET", OLD, Value::Null).await["metadata"]["resourceVersion"].clone();
@@ -186,7 +187,7 @@ async fn round(side: &Side, out: &mut Outcomes) {
     send(side, out, "list", ("GET", NEW.into()), Value::Null).await;
     let address = json!({"spec": {"address": "gamma:3"}});
     send(side, out, "patch", ("PATCH", at(OLD, "b")), address).await;
-    // What the webhook makes of it must be valid in no other version than the request's.
+    // The converted object only has to be valid in the version of the request.
     let invalid = json!({"spec": {"address": "nonsense"}});
     let refused = send(side, out, "invalid", ("PATCH", at(OLD, "b")), invalid).await;
     assert_eq!(refused.code, 422);
@@ -210,13 +211,13 @@ async fn round(side: &Side, out: &mut Outcomes) {
         }
         assert_eq!(seen.len(), 5, "{}: {events}", side.name);
         let body = json!({"events": seen});
-        let answer = Answer { code: 200, body, warnings: Vec::new() };
+        let answer = TestResponse { code: 200, body, warnings: Vec::new() };
         out.push(("watch".to_owned(), answer));
     }
     side.make("DELETE", NEW, Value::Null).await;
 }
 
-/// What is converted wrongly is not written.
+/// Objects that are converted incorrectly are not written.
 async fn wrong(side: &Side, out: &mut Outcomes) {
     for name in WRONG {
         let written = send(side, out, name, ("POST", OLD.into()), old(name, "alpha:1")).await;
@@ -226,7 +227,7 @@ async fn wrong(side: &Side, out: &mut Outcomes) {
     }
 }
 
-/// Nor is it shown.
+/// Nor are they returned.
 async fn misread(side: &Side, out: &mut Outcomes) {
     for name in WRONG {
         side.make("POST", NEW, new(name, "alpha", 1)).await;
@@ -234,9 +235,9 @@ async fn misread(side: &Side, out: &mut Outcomes) {
         let requests = [("GET", one.clone()), ("GET", OLD.into()), ("DELETE", one)];
         for (method, path) in requests {
             let answer = send(side, out, name, (method, path), Value::Null).await;
-            let wanted = "conversion webhook for conv.example/v1, Kind=Host ";
+            let expected = "conversion webhook for conv.example/v1, Kind=Host ";
             assert_eq!(answer.code, 500, "{name}: {}", answer.body);
-            assert!(answer.message().starts_with(wanted), "{name}: {}", answer.body);
+            assert!(answer.message().starts_with(expected), "{name}: {}", answer.body);
         }
         let watch = format!("{OLD}?watch=true&timeoutSeconds=1");
         let event = side.send("GET", &watch, Value::Null).await.body;
@@ -246,7 +247,7 @@ async fn misread(side: &Side, out: &mut Outcomes) {
 }
 
 /// Objects stay as they were stored until they are written again.
-async fn stored_in_the_other(side: &Side, client: &Value, out: &mut Outcomes) {
+async fn objects_stored_in_the_other_version(side: &Side, client: &Value, out: &mut Outcomes) {
     side.make("POST", NEW, new("kept", "kappa", 9)).await;
     let path = format!("{DEFINITIONS}/hosts.conv.example");
     let versions = definition(client, "v1beta1")["spec"]["versions"].clone();
@@ -254,7 +255,7 @@ async fn stored_in_the_other(side: &Side, client: &Value, out: &mut Outcomes) {
     wait::until("the other version is stored", async || {
         let name = format!("{NEW}/probe");
         side.make("POST", NEW, new("probe", "probe", 1)).await;
-        // The old storage version no longer needs the webhook for what is in it.
+        // Objects in the old storage version do not need the webhook.
         let before = side.make("GET", &format!("{NEW}/kept"), Value::Null).await;
         let after = side.make("PUT", &format!("{NEW}/kept"), before.clone()).await;
         side.make("DELETE", &name, Value::Null).await;
@@ -266,7 +267,7 @@ async fn stored_in_the_other(side: &Side, client: &Value, out: &mut Outcomes) {
     }
 }
 
-/// Without its webhook a kind can be used in the version it is stored in, and in no other.
+/// Without its webhook a kind can only be used in its storage version.
 async fn unreachable(side: &Side, out: &mut Outcomes) {
     let path = format!("{DEFINITIONS}/hosts.conv.example");
     let nowhere = json!({"url": "https://127.0.0.1:1/convert"});
@@ -291,19 +292,20 @@ async fn unreachable(side: &Side, out: &mut Outcomes) {
     let list = side.make("GET", OLD, Value::Null).await;
     let items = list["items"].as_array().unwrap();
     assert_eq!((items.len(), &items[0]["spec"]["address"]), (1, &"kappa:9".into()));
-    // The definition and its objects can go all the same.
+    // The definition and its objects can still be deleted.
     side.make("DELETE", &path, Value::Null).await;
-    wait::until("the definition is gone", async || {
+    wait::until("the definition is deleted", async || {
         side.send("GET", &path, Value::Null).await.code == 404
     })
     .await;
 }
 
-/// Many who watch a version in which nothing is stored: the webhook is asked for each event once.
+/// Many watchers of a version in which nothing is stored: the webhook is called once for each
+/// event.
 pub async fn watched_by_many(side: &Side, hooks: &HookServer) {
     const WATCHERS: usize = 200;
     const EVENTS: usize = 5;
-    let asked = || -> Vec<Value> {
+    let take_reviewed_objects = || -> Vec<Value> {
         let calls = hooks.take(&format!("/{}/convert", side.name));
         calls.into_iter().map(|call| call.review["request"]["objects"].clone()).collect()
     };
@@ -314,31 +316,33 @@ pub async fn watched_by_many(side: &Side, hooks: &HookServer) {
     };
     define(side, &side.client(hooks, "convert")).await;
     let begin = side.make("GET", OLD, Value::Null).await["metadata"]["resourceVersion"].clone();
-    asked();
+    take_reviewed_objects();
     let watches = join_all((0..WATCHERS).map(|_| watch(OLD, &begin)));
     let create = async {
         for port in 0..EVENTS as u16 {
             side.make("POST", NEW, new(&format!("host-{port}"), "alpha", port)).await;
         }
     };
-    let (told, stored, ()) = tokio::join!(watches, watch(NEW, &begin), create);
+    let (received, stored, ()) = tokio::join!(watches, watch(NEW, &begin), create);
     let specs = |stream: &Value| -> Vec<Value> {
         let lines = stream.as_str().unwrap().lines();
         let events = lines.map(|line| serde_json::from_str::<Value>(line).unwrap());
         events.map(|event| event["object"]["spec"].clone()).collect()
     };
     let ports = 0..EVENTS;
-    let wanted = ports.clone().map(|port| json!({"address": format!("alpha:{port}")}));
-    let wanted: Vec<Value> = wanted.collect();
-    for stream in &told {
-        assert_eq!(specs(stream), wanted);
+    let expected = ports.clone().map(|port| json!({"address": format!("alpha:{port}")}));
+    let expected: Vec<Value> = expected.collect();
+    for stream in &received {
+        assert_eq!(specs(stream), expected);
     }
-    let wanted: Vec<Value> = ports.map(|port| json!({"host": "alpha", "port": port})).collect();
-    assert_eq!(specs(&stored), wanted);
-    let names: Vec<Value> = asked().iter().map(|one| one[0]["metadata"]["name"].clone()).collect();
+    let expected: Vec<Value> = ports.map(|port| json!({"host": "alpha", "port": port})).collect();
+    assert_eq!(specs(&stored), expected);
+    let names: Vec<Value> =
+        take_reviewed_objects().iter().map(|one| one[0]["metadata"]["name"].clone()).collect();
     assert_eq!(names, ["host-0", "host-1", "host-2", "host-3", "host-4"]);
 
-    // What cannot be converted ends each watch, and the next one asks again.
+    // An object that cannot be converted ends each watch, and the next watch calls the webhook
+    // again.
     let begin = side.make("GET", NEW, Value::Null).await["metadata"]["resourceVersion"].clone();
     for name in ["misnamed", "another-kind"] {
         side.make("POST", NEW, new(name, "alpha", 1)).await;
@@ -346,11 +350,11 @@ pub async fn watched_by_many(side: &Side, hooks: &HookServer) {
     for _ in 0..2 {
         let event = watch(OLD, &begin).await;
         assert_eq!((&event["type"], &event["object"]["code"]), (&"ERROR".into(), &500.into()));
-        assert_eq!(asked().len(), 1);
+        assert_eq!(take_reviewed_objects().len(), 1);
     }
 }
 
-/// What a definition may say about conversion.
+/// Validation of conversion settings.
 pub async fn compare_definitions(own: &Side, real: &Side) {
     let client = json!({"url": "https://x.example"});
     let cases = [
@@ -372,9 +376,9 @@ pub async fn compare_definitions(own: &Side, real: &Side) {
         let mut body = definition(&client, "v1");
         body["spec"]["conversion"] = conversion.clone();
         let path = format!("{DEFINITIONS}?dryRun=All");
-        let wanted = real.send("POST", &path, body.clone()).await;
+        let expected = real.send("POST", &path, body.clone()).await;
         let found = own.send("POST", &path, body).await;
-        assert!(wanted.code >= 400, "{conversion}: {}", wanted.body);
-        assert_eq!(found.body, wanted.body, "{conversion}");
+        assert!(expected.code >= 400, "{conversion}: {}", expected.body);
+        assert_eq!(found.body, expected.body, "{conversion}");
     }
 }

@@ -1,13 +1,13 @@
-//! Every way in which a call can fail, with both failure policies, before and after validation.
+//! All failures of a call, with both failure policies, before and after validation.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
 use super::hook_server::HookServer;
-use super::side::{Answer, MAPS, Side, case, configuration, configurations, map};
+use super::side::{MAPS, Side, TestResponse, case, configuration, configurations, map};
 
-/// Answers that are none: these calls have failed, and `Ignore` passes them over.
+/// Invalid responses: these calls have failed, and `Ignore` skips them.
 const FAILED_CALLS: &[&str] = &[
     "refused",
     "unknown-authority",
@@ -24,12 +24,12 @@ const FAILED_CALLS: &[&str] = &[
     "wrong-kind",
     "wrong-version",
 ];
-/// The same, only of webhooks that may change objects.
+/// The same, only for mutating webhooks.
 const FAILED_MUTATIONS: &[&str] =
     &["patch-no-json", "patch-no-base64", "patch-no-type", "type-no-patch"];
-/// Only of those that may not.
+/// Only for validating webhooks.
 const FAILED_VALIDATIONS: &[&str] = &["label"];
-/// Answers that were understood: they refuse the write, whatever the failure policy.
+/// Valid responses: they refuse the write, whatever the failure policy is.
 const REFUSED_MUTATIONS: &[&str] =
     &["patch-missing", "patch-test", "patch-invalid", "patch-type", "patch-namespace"];
 
@@ -59,7 +59,7 @@ fn client(side: &Side, servers: &Servers, fault: &str) -> Value {
     }
 }
 
-/// The faults of a stage, and whether `Ignore` passes them over.
+/// The faults of a stage, and whether `Ignore` skips them.
 fn faults(kind: &str) -> Vec<(&'static str, bool)> {
     let own = if kind == "Mutating" { FAILED_MUTATIONS } else { FAILED_VALIDATIONS };
     let passed = FAILED_CALLS.iter().chain(own).map(|fault| (*fault, true));
@@ -67,8 +67,8 @@ fn faults(kind: &str) -> Vec<(&'static str, bool)> {
     passed.chain(refused.iter().map(|fault| (*fault, false))).collect()
 }
 
-/// The name of the case, and the answer to a create of it.
-pub type Outcomes = Vec<(String, Answer)>;
+/// The name of a case, and the response to its create.
+pub type Outcomes = Vec<(String, TestResponse)>;
 
 /// Runs all cases of a stage.
 pub async fn run(side: &Side, servers: &Servers, kind: &str) -> Outcomes {
@@ -87,12 +87,12 @@ pub async fn run(side: &Side, servers: &Servers, kind: &str) -> Outcomes {
     let mut outcomes = Vec::new();
     let mut written = BTreeSet::new();
     for (case, passes) in cases {
-        let answer = side.send("POST", MAPS, map(&case, &case)).await;
-        assert_eq!(answer.code == 201, passes, "{} {kind} {case}: {}", side.name, answer.body);
+        let response = side.send("POST", MAPS, map(&case, &case)).await;
+        assert_eq!(response.code == 201, passes, "{} {kind} {case}: {}", side.name, response.body);
         if passes {
             written.insert(case.clone());
         }
-        outcomes.push((case, answer));
+        outcomes.push((case, response));
     }
     let list = side.make("GET", &format!("{MAPS}?labelSelector=case"), Value::Null).await;
     let names = list["items"].as_array().unwrap().iter();
@@ -104,7 +104,7 @@ pub async fn run(side: &Side, servers: &Servers, kind: &str) -> Outcomes {
     outcomes
 }
 
-/// Webhooks with side effects can be configured no more, but may be stored from before.
+/// Webhooks with side effects can no longer be configured, but may be stored.
 pub async fn side_effects(hooks: &HookServer) {
     let mut hook = case("effects", hooks.client("/own/allow"), "Fail");
     hook["sideEffects"] = "Some".into();
@@ -115,27 +115,27 @@ pub async fn side_effects(hooks: &HookServer) {
         "creationTimestamp": "2026-01-01T00:00:00Z", "generation": 1});
     let key = "/registry/validatingwebhookconfigurations/old";
     let side = Side::own_with(&[(key, stored)]).await;
-    let answer = side.send("POST", &configurations("Validating"), refused).await;
-    assert_eq!(answer.code, 422, "{}", answer.body);
+    let response = side.send("POST", &configurations("Validating"), refused).await;
+    assert_eq!(response.code, 422, "{}", response.body);
 
     let dry = format!("{MAPS}?dryRun=All");
-    let answer = side.send("POST", &dry, map("effects", "effects")).await;
+    let response = side.send("POST", &dry, map("effects", "effects")).await;
     let text = "admission webhook \"effects.case.example\" does not support dry run";
-    assert_eq!((answer.code, answer.message()), (400, text));
+    assert_eq!((response.code, response.message()), (400, text));
     assert_eq!(side.send("POST", &dry, map("other", "other")).await.code, 201);
-    assert!(hooks.take("/own/").is_empty(), "nobody was asked");
+    assert!(hooks.take("/own/").is_empty(), "no webhook was called");
     assert_eq!(side.send("POST", MAPS, map("effects", "effects")).await.code, 201);
     assert_eq!(hooks.take("/own/").len(), 1);
     for method in ["PATCH", "DELETE"] {
         let path = format!("{MAPS}/effects?dryRun=All");
         let body = if method == "PATCH" { json!({"data": {"a": "b"}}) } else { Value::Null };
-        let answer = side.send(method, &path, body).await;
-        assert_eq!((answer.code, answer.message()), (400, text), "{method}");
+        let response = side.send(method, &path, body).await;
+        assert_eq!((response.code, response.message()), (400, text), "{method}");
     }
 
     let mut aware = case("aware", hooks.client("/own/deny"), "Fail");
     aware["sideEffects"] = "NoneOnDryRun".into();
     side.configure(hooks, "Validating", "aware", vec![aware]).await;
-    let answer = side.send("POST", &dry, map("aware", "aware")).await;
-    assert!(answer.message().contains("denied the request"), "{}", answer.body);
+    let response = side.send("POST", &dry, map("aware", "aware")).await;
+    assert!(response.message().contains("denied the request"), "{}", response.body);
 }

@@ -1,18 +1,18 @@
-//! Owners of fields in several versions of a custom resource. Between these a webhook renames
-//! `spec.count`, and the items below it; a definition without a webhook stands beside it.
+//! Field owners in several versions of a custom resource. The webhook renames `spec.count` and the
+//! items below it between versions; another definition has no webhook.
 
 use serde_json::{Value, json};
 
 use super::hook_server::HookServer;
-use super::side::{Answer, Side};
+use super::side::{Side, TestResponse};
 use super::wait;
 
-pub type Outcomes = Vec<(String, Answer)>;
+pub type Outcomes = Vec<(String, TestResponse)>;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-/// The last two are once not served any more, and not there any more.
+/// The last two become unserved, and are then removed.
 const VERSIONS: [&str; 4] = ["v1", "v1beta1", "v1alpha2", "v1alpha1"];
-/// Who says so in `spec.note` is not converted.
+/// The webhook refuses to convert objects with this `spec.note`.
 const REFUSED: &str = "refuse";
 
 /// The names of the count and of the items in a version.
@@ -24,13 +24,13 @@ fn names(version: &str) -> [&'static str; 2] {
     }
 }
 
-/// What the webhook says.
-pub fn answer(review: &Value) -> Value {
+/// The response of the webhook.
+pub fn respond(review: &Value) -> Value {
     let request = &review["request"];
-    let wanted = request["desiredAPIVersion"].as_str().unwrap();
+    let desired = request["desiredAPIVersion"].as_str().unwrap();
     let objects = request["objects"].as_array().unwrap();
     let refused = objects.iter().any(|object| object["spec"]["note"] == REFUSED);
-    let converted: Vec<Value> = objects.iter().map(|object| converted(object, wanted)).collect();
+    let converted: Vec<Value> = objects.iter().map(|object| converted(object, desired)).collect();
     let result = match refused {
         true => json!({"status": "Failure", "message": "rather not"}),
         false => json!({"status": "Success"}),
@@ -41,13 +41,13 @@ pub fn answer(review: &Value) -> Value {
     })
 }
 
-fn converted(object: &Value, wanted: &str) -> Value {
+fn converted(object: &Value, desired: &str) -> Value {
     let mut converted = object.clone();
     let version = |api_version: &str| names(api_version.rsplit('/').next().unwrap());
     let before = version(object["apiVersion"].as_str().unwrap());
-    converted["apiVersion"] = wanted.into();
+    converted["apiVersion"] = desired.into();
     if let Some(spec) = converted["spec"].as_object_mut() {
-        for (before, after) in before.into_iter().zip(version(wanted)) {
+        for (before, after) in before.into_iter().zip(version(desired)) {
             if let Some(value) = spec.remove(before) {
                 spec.insert(after.to_owned(), value);
             }
@@ -82,7 +82,7 @@ fn definition(plural: &str, kind: &str, versions: &[&str], conversion: Value) ->
     })
 }
 
-/// Sends requests about the objects of one definition, and keeps what is answered.
+/// Sends requests about the objects of one definition, and records the responses.
 struct Talk<'a> {
     side: &'a Side,
     plural: &'static str,
@@ -109,11 +109,11 @@ impl Talk<'_> {
         body: Value,
     ) -> Value {
         let headers = [("content-type", media)];
-        let mut answer = self.side.send_with(method, &path, body, &headers).await;
-        plain(&mut answer.body);
-        let told = answer.body.clone();
-        self.out.push((format!("{} {}: {what}", self.plural, self.name), answer));
-        told
+        let mut response = self.side.send_with(method, &path, body, &headers).await;
+        plain(&mut response.body);
+        let comparable = response.body.clone();
+        self.out.push((format!("{} {}: {what}", self.plural, self.name), response));
+        comparable
     }
 
     async fn apply(&mut self, what: &str, by: &str, version: &str, spec: Value) -> Value {
@@ -158,15 +158,15 @@ impl Talk<'_> {
         .await;
     }
 
-    /// Other versions from now on.
+    /// Changes the versions of the definition.
     async fn redefine(&self, versions: Vec<Value>) {
         let path = format!("{DEFINITIONS}/{}.owned.example", self.plural);
         self.side.make("PATCH", &path, json!({"spec": {"versions": versions}})).await;
     }
 }
 
-/// Without what is given to each object anew. Entries stand in an order that does not go by seconds;
-/// causes, which there have none, in one by fields.
+/// Removes generated values. Sorts entries, whose order ignores seconds, and causes, which have no
+/// order in kube-apiserver.
 fn plain(object: &mut Value) {
     if let Some(causes) = object.pointer_mut("/details/causes").and_then(Value::as_array_mut) {
         causes.sort_by_cached_key(|cause| cause["field"].to_string());
@@ -186,7 +186,7 @@ fn plain(object: &mut Value) {
     });
 }
 
-/// Objects and owners through all that can become of them.
+/// Objects and owners through all their changes.
 pub async fn run(side: &Side, hooks: &HookServer) -> Outcomes {
     let mut out = renamed(side, hooks).await;
     out.extend(by_name(side).await);
@@ -207,7 +207,7 @@ async fn renamed(side: &Side, hooks: &HookServer) -> Outcomes {
     talk.apply("conflict in two versions", "third", "v1alpha1", json!({"number": 3})).await;
     let item = json!({"items": [{"name": "x", "size": 7}]});
     talk.apply("conflict about an item", "second", "v1", item).await;
-    // What it states no more goes, whatever it is called now; what others state stays.
+    // Fields that it no longer states are removed, under any name; those that others state stay.
     let less = json!({"note": "a", "items": [{"name": "y", "size": 2}]});
     talk.apply("another version of its own", "first", "v1", less).await;
     talk.read("in the new version", "v1beta1").await;
@@ -223,7 +223,7 @@ async fn renamed(side: &Side, hooks: &HookServer) -> Outcomes {
     talk.out
 }
 
-/// The webhook refuses what is to be compared.
+/// The webhook refuses to convert the objects for the comparison.
 async fn refused(talk: &mut Talk<'_>) {
     talk.name = "two";
     talk.apply("created", "first", "v1beta1", json!({"replicas": 2})).await;
@@ -234,7 +234,7 @@ async fn refused(talk: &mut Talk<'_>) {
     talk.apply("converted again", "second", "v1", json!({"count": 2})).await;
 }
 
-/// Versions are not served any more, and then not there any more.
+/// Versions become unserved, and are then removed.
 async fn fewer(talk: &mut Talk<'_>) {
     for name in ["unserved", "gone", "gone-updated"] {
         talk.name = name;
@@ -262,7 +262,7 @@ async fn fewer(talk: &mut Talk<'_>) {
     talk.apply("applied after that", "second", "v1", json!({"note": "b"})).await;
 }
 
-/// Versions that differ in more than their name without a webhook.
+/// Versions that differ in more than their name, without a webhook.
 async fn by_name(side: &Side) -> Outcomes {
     let name = "one";
     let mut talk = Talk { side, plural: "plains", kind: "Plain", name, out: Outcomes::new() };
@@ -279,7 +279,8 @@ async fn by_name(side: &Side) -> Outcomes {
     talk.out
 }
 
-/// Where the real server loses all owners, or applies nothing any more, and this one goes on.
+/// Cases in which the real server loses all owners, or refuses all further applies, and this one
+/// continues.
 const OWN_WAY: [&str; 7] = [
     "parts two: not tracked",
     "parts two: not converted either",
@@ -290,11 +291,15 @@ const OWN_WAY: [&str; 7] = [
     "parts gone-updated: applied after that",
 ];
 
-/// The same answers and owners on both servers, but for where this one goes its own way.
+/// Compares the responses and owners of both servers, except where this one differs by design.
 pub fn compare(own: &Outcomes, real: &Outcomes) {
     assert_eq!(own.len(), real.len());
-    let told = |answer: &Answer| json!([answer.code, answer.body, answer.warnings]);
-    let pairs = own.iter().zip(real).map(|((case, own), (_, real))| (case, told(own), told(real)));
+    let comparable =
+        |response: &TestResponse| json!([response.code, response.body, response.warnings]);
+    let pairs = own
+        .iter()
+        .zip(real)
+        .map(|((case, own), (_, real))| (case, comparable(own), comparable(real)));
     let differing: Vec<String> = pairs
         .filter(|(case, own, real)| (own != real) != OWN_WAY.contains(&case.as_str()))
         .map(|(case, own, real)| format!("{case}:\n  {own}\n  {real}"))
@@ -302,22 +307,22 @@ pub fn compare(own: &Outcomes, real: &Outcomes) {
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// What must be so, whatever another server says.
+/// The expected results, independent of the other server.
 pub fn check(outcomes: &Outcomes) {
     let of = |case: &str| {
         let found = outcomes.iter().find(|(name, _)| name == case);
         &found.unwrap_or_else(|| panic!("no {case}")).1
     };
     let owners = |case: &str| -> Vec<String> {
-        let answer = of(case);
-        assert_eq!(answer.code, 200, "{case}: {}", answer.body);
-        let entries = answer.body["metadata"]["managedFields"].as_array().into_iter().flatten();
+        let response = of(case);
+        assert_eq!(response.code, 200, "{case}: {}", response.body);
+        let entries = response.body["metadata"]["managedFields"].as_array().into_iter().flatten();
         let text = |entry: &Value, name: &str| entry[name].as_str().unwrap().to_owned();
-        let told = entries.map(|entry| {
+        let comparable = entries.map(|entry| {
             let version = text(entry, "apiVersion").replace("owned.example/", "");
             format!("{} {version} {}", text(entry, "manager"), entry["fieldsV1"]["f:spec"])
         });
-        told.collect()
+        comparable.collect()
     };
     let conflict = of("parts one: conflict");
     assert_eq!(
@@ -336,11 +341,11 @@ pub fn check(outcomes: &Outcomes) {
              failed: rather not"
         )
     );
-    // A webhook that is out of order for a while costs nobody his fields.
+    // A webhook that fails for a while removes no owners.
     let first = "first v1beta1 {\"f:replicas\":{}}";
     assert_eq!(owners("parts two: not tracked"), [first]);
     assert_eq!(owners("parts two: converted again"), [first, "second v1 {\"f:count\":{}}"]);
-    // Who owned in a version that is gone owns no more, and nobody else loses by that.
+    // An owner in a removed version is dropped, and no other owner is affected.
     assert_eq!(
         owners("parts gone: applied"),
         [

@@ -1,5 +1,5 @@
-//! A webhook that answers over HTTPS, rightly or in one of many wrong ways. Which way is the last
-//! segment of the path it is called at.
+//! A webhook that responds over HTTPS, correctly or incorrectly in one of many ways. The last
+//! segment of the request path selects the way.
 
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use tokio_rustls::rustls::crypto::aws_lc_rs;
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer};
 
-/// Above what this server reads of an answer.
+/// More than this server reads of a response.
 const HUGE: usize = apiserver::webhook::RESPONSE_SIZE_MAX + 1;
 
 pub struct HookServer {
@@ -35,7 +35,7 @@ pub struct HookServer {
     _task: JoinSet<()>,
 }
 
-/// A question that came in.
+/// A received request.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub path: String,
@@ -44,7 +44,7 @@ pub struct Call {
 }
 
 impl HookServer {
-    /// Listens on loopback with a certificate for these names by an authority of its own.
+    /// Listens on loopback with a certificate for these names by its own authority.
     pub async fn start(names: &[&str]) -> Self {
         Self::start_on("127.0.0.1", names).await
     }
@@ -70,12 +70,12 @@ impl HookServer {
         format!("https://{}{path}", self.address)
     }
 
-    /// What a `clientConfig` for a path of this server is.
+    /// A `clientConfig` for a path of this server.
     pub fn client(&self, path: &str) -> Value {
         json!({"url": self.url(path), "caBundle": STANDARD.encode(&self.ca_pem)})
     }
 
-    /// The calls to paths that begin so, which are forgotten then.
+    /// Removes and returns the calls to paths with this prefix.
     pub fn take(&self, prefix: &str) -> Vec<Call> {
         let mut calls = self.calls.lock();
         let (taken, kept) = calls.drain(..).partition(|call| call.path.starts_with(prefix));
@@ -115,17 +115,17 @@ async fn accept(listener: TcpListener, acceptor: TlsAcceptor, calls: Arc<Mutex<V
         let (tcp, _) = listener.accept().await.unwrap();
         let (acceptor, calls) = (acceptor.clone(), calls.clone());
         connections.spawn(async move {
-            // A client that does not believe this server hangs up.
+            // A client that does not trust this server disconnects.
             let Ok(tls) = acceptor.accept(tcp).await else { return };
-            let service = service_fn(move |request| answer(request, calls.clone()));
+            let service = service_fn(move |request| respond(request, calls.clone()));
             let connection = hyper::server::conn::http1::Builder::new();
-            // It may close at any time, too.
+            // It may also close at any time.
             connection.serve_connection(TokioIo::new(tls), service).await.ok();
         });
     }
 }
 
-async fn answer(
+async fn respond(
     request: Request<Incoming>,
     calls: Arc<Mutex<Vec<Call>>>,
 ) -> Result<Response<BoxBody<Bytes, std::io::Error>>, Infallible> {
@@ -142,11 +142,11 @@ async fn answer(
         "empty" | "truncated" => (200, String::new()),
         "not-json" => (200, "this is no JSON".to_owned()),
         "huge" => (200, " ".repeat(HUGE)),
-        "rename" => (200, super::field_owners::answer(&review).to_string()),
+        "rename" => (200, super::field_owners::respond(&review).to_string()),
         _ if review["kind"] == "ConversionReview" => {
-            (200, super::conversion::answer(&review).to_string())
+            (200, super::conversion::respond(&review).to_string())
         }
-        behaviour => (200, super::answers::answer(behaviour, &review).to_string()),
+        behaviour => (200, super::behaviours::respond(behaviour, &review).to_string()),
     };
     let mut response = Response::new(match behaviour {
         "truncated" => {

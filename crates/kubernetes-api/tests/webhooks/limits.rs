@@ -1,12 +1,12 @@
-//! LimitRanges: what they preset, and what they refuse.
+//! LimitRanges: their defaults and refusals.
 
 use serde_json::{Value, json};
 
-use super::side::{Answer, Side};
+use super::side::{Side, TestResponse};
 
 const NAMESPACE: &str = "/api/v1/namespaces/limited";
 
-type Outcomes = Vec<(String, Answer)>;
+type Outcomes = Vec<(String, TestResponse)>;
 
 fn pod(name: &str, resources: &[Value], init: Value) -> Value {
     let containers: Vec<Value> = resources
@@ -60,7 +60,7 @@ pub async fn run(side: &Side) -> Outcomes {
         let range = json!({"metadata": {"name": name}, "spec": {"limits": limits}});
         side.make("POST", &format!("{NAMESPACE}/limitranges"), range).await;
     }
-    // The real server follows limits on its own time.
+    // The real server observes limits asynchronously.
     super::wait::until("the limits hold", async || {
         let path = format!("{NAMESPACE}/persistentvolumeclaims?dryRun=All");
         side.send("POST", &path, claim("probe", "9Gi")).await.code == 403
@@ -88,40 +88,40 @@ pub async fn run(side: &Side) -> Outcomes {
     let mut outcomes = Vec::new();
     for body in pods {
         let name = body["metadata"]["name"].as_str().unwrap().to_owned();
-        let mut answer = side.send("POST", &format!("{NAMESPACE}/pods"), body).await;
-        if answer.code < 300 {
+        let mut response = side.send("POST", &format!("{NAMESPACE}/pods"), body).await;
+        if response.code < 300 {
             let containers = ["initContainers", "containers"].map(|field| {
-                let all = answer.body["spec"][field].as_array().cloned().unwrap_or_default();
+                let all = response.body["spec"][field].as_array().cloned().unwrap_or_default();
                 all.iter().map(|one| one["resources"].clone()).collect::<Vec<_>>()
             });
-            answer.body = json!({
-                "resources": containers, "qos": answer.body["status"]["qosClass"],
-                "annotations": answer.body["metadata"]["annotations"],
+            response.body = json!({
+                "resources": containers, "qos": response.body["status"]["qosClass"],
+                "annotations": response.body["metadata"]["annotations"],
             });
         }
-        outcomes.push((name, answer));
+        outcomes.push((name, response));
     }
     for (name, storage) in [("small", "1Mi"), ("large", "6Gi"), ("right", "2Gi")] {
         let path = format!("{NAMESPACE}/persistentvolumeclaims");
-        let mut answer = side.send("POST", &path, claim(name, storage)).await;
-        if answer.code < 300 {
-            answer.body = answer.body["spec"]["resources"].clone();
+        let mut response = side.send("POST", &path, claim(name, storage)).await;
+        if response.code < 300 {
+            response.body = response.body["spec"]["resources"].clone();
         }
-        outcomes.push((format!("claim {name}"), answer));
+        outcomes.push((format!("claim {name}"), response));
     }
-    // Status is no business of limits, and what is there already may be changed otherwise.
+    // Limits do not apply to status, and existing objects may be changed in other ways.
     let label = json!({"metadata": {"labels": {"a": "b"}}});
-    let mut answer = side.send("PATCH", &format!("{NAMESPACE}/pods/preset"), label).await;
-    answer.body = answer.body["metadata"]["labels"].clone();
-    outcomes.push(("labelled".to_owned(), answer));
+    let mut response = side.send("PATCH", &format!("{NAMESPACE}/pods/preset"), label).await;
+    response.body = response.body["metadata"]["labels"].clone();
+    outcomes.push(("labelled".to_owned(), response));
     outcomes
 }
 
-/// What must hold without a real server to compare with.
+/// The expected results, independent of the other server.
 pub fn check(outcomes: &Outcomes) {
     let codes: Vec<(&str, u16)> =
-        outcomes.iter().map(|(case, answer)| (case.as_str(), answer.code)).collect();
-    let wanted = [
+        outcomes.iter().map(|(case, response)| (case.as_str(), response.code)).collect();
+    let expected_codes = [
         ("preset", 201),
         ("own", 201),
         ("above", 403),
@@ -134,7 +134,7 @@ pub fn check(outcomes: &Outcomes) {
         ("claim right", 201),
         ("labelled", 200),
     ];
-    assert_eq!(codes, wanted, "{outcomes:#?}");
+    assert_eq!(codes, expected_codes, "{outcomes:#?}");
     let preset = &outcomes[0].1.body;
     let limits = json!({"cpu": "500m", "memory": "64Mi"});
     assert_eq!(preset["resources"][1][0]["limits"], limits);

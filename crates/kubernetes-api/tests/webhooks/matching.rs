@@ -1,10 +1,10 @@
-//! Which writes a webhook is asked about.
+//! The writes for which a webhook is called.
 
 use serde_json::{Value, json};
 
 use super::faults::Outcomes;
 use super::hook_server::HookServer;
-use super::side::{Answer, MAPS, Side, case, configuration, configurations, map, webhook};
+use super::side::{MAPS, Side, TestResponse, case, configuration, configurations, map, webhook};
 use super::wait;
 
 const NAMESPACES: &str = "/api/v1/namespaces";
@@ -21,18 +21,18 @@ pub async fn run(side: &Side, hooks: &HookServer) -> Outcomes {
     outcomes
 }
 
-/// Sends and expects to be denied by the webhook, or not.
+/// Sends a request and expects the webhook to deny it, or not to be called.
 async fn expect(
     side: &Side,
     outcomes: &mut Outcomes,
     (what, denied): (&str, bool),
     (method, path): (&str, &str),
     body: Value,
-) -> Answer {
-    let answer = side.send(method, path, body).await;
-    assert_eq!(answer.code >= 400, denied, "{} {what}: {}", side.name, answer.body);
-    outcomes.push((what.to_owned(), answer.clone()));
-    answer
+) -> TestResponse {
+    let response = side.send(method, path, body).await;
+    assert_eq!(response.code >= 400, denied, "{} {what}: {}", side.name, response.body);
+    outcomes.push((what.to_owned(), response.clone()));
+    response
 }
 
 async fn selectors(side: &Side, hooks: &HookServer) -> Outcomes {
@@ -57,7 +57,7 @@ async fn selectors(side: &Side, hooks: &HookServer) -> Outcomes {
     let off = json!({"metadata": {"labels": {"guard": "off"}}});
     let team = format!("{NAMESPACES}/team");
     expect(side, &mut out, ("new labels count", false), ("PATCH", &team), off).await;
-    // Labels of namespaces are known by a watch.
+    // A watch delivers the labels of namespaces.
     wait::until("the new labels are known", async || {
         let probe = format!("{maps}?dryRun=All");
         side.send("POST", &probe, map("probe", "none")).await.code == 201
@@ -125,13 +125,13 @@ async fn deletions(side: &Side, hooks: &HookServer) -> Outcomes {
     expect(side, &mut out, ("collection", true), ("DELETE", &all), Value::Null).await;
     side.make("POST", MAPS, map("warned", "warned")).await;
     let warned = format!("{MAPS}/warned");
-    let answer = side.send("DELETE", &warned, Value::Null).await;
-    assert_eq!((answer.code, answer.warnings.len()), (200, 2), "{}", answer.body);
+    let response = side.send("DELETE", &warned, Value::Null).await;
+    assert_eq!((response.code, response.warnings.len()), (200, 2), "{}", response.body);
     side.make("GET", &place, Value::Null).await;
     side.deconfigure("Validating", "deletions").await;
     side.make("DELETE", &place, Value::Null).await;
 
-    // What may change objects is asked, and has nothing to change.
+    // A mutating webhook is called, and changes nothing.
     side.make("POST", MAPS, map("kept", "kept")).await;
     let mut hook = case("kept", side.client(hooks, "label"), "Ignore");
     hook["rules"][0]["operations"] = json!(["DELETE"]);
@@ -142,7 +142,7 @@ async fn deletions(side: &Side, hooks: &HookServer) -> Outcomes {
     out
 }
 
-/// A rule for one version covers the others, unless it is to be taken exactly.
+/// A rule for one version also matches the others, unless its match policy is `Exact`.
 async fn versions(side: &Side, hooks: &HookServer) -> Outcomes {
     let mut out = Outcomes::new();
     let schema = json!({"openAPIV3Schema":
@@ -175,12 +175,12 @@ async fn versions(side: &Side, hooks: &HookServer) -> Outcomes {
     side.configure(hooks, "Mutating", "versions", webhooks).await;
     let mine = format!("/{}/patch-spec", side.name);
     hooks.take(&mine);
-    for (name, asked) in [("equivalent", true), ("exact", false)] {
+    for (name, called) in [("equivalent", true), ("exact", false)] {
         let widget = json!({"apiVersion": "ex.org/v1beta1", "kind": "Widget", "spec": {"a": 1},
             "metadata": {"name": name, "labels": {"case": name}}});
-        let answer = expect(side, &mut out, (name, false), ("POST", &old), widget).await;
-        assert_eq!(answer.body["apiVersion"], "ex.org/v1beta1");
-        assert_eq!(answer.body["spec"]["webhook"].is_string(), asked, "{}", answer.body);
+        let response = expect(side, &mut out, (name, false), ("POST", &old), widget).await;
+        assert_eq!(response.body["apiVersion"], "ex.org/v1beta1");
+        assert_eq!(response.body["spec"]["webhook"].is_string(), called, "{}", response.body);
     }
     let calls = hooks.take(&mine);
     let request = &calls[0].review["request"];
@@ -193,7 +193,7 @@ async fn versions(side: &Side, hooks: &HookServer) -> Outcomes {
     out
 }
 
-/// Events are the same in both of their groups: a rule for one covers the other.
+/// Events are equal in both of their groups: a rule for one matches the other.
 async fn groups(side: &Side, hooks: &HookServer) -> Outcomes {
     let mut out = Outcomes::new();
     let core = "/api/v1/namespaces/default/events";
@@ -241,19 +241,22 @@ async fn groups(side: &Side, hooks: &HookServer) -> Outcomes {
             let seen = json!({"object": object, "kind": request["kind"],
                 "resource": request["resource"], "requestKind": request["requestKind"],
                 "requestResource": request["requestResource"]});
-            let asked = Answer { code: 0, body: seen, warnings: Vec::new() };
-            out.push((format!("{name} asked by {}", call.path.rsplit('/').next().unwrap()), asked));
+            let called = TestResponse { code: 0, body: seen, warnings: Vec::new() };
+            out.push((
+                format!("{name} asked by {}", call.path.rsplit('/').next().unwrap()),
+                called,
+            ));
         }
     }
-    let asked = out.iter().filter(|(_, answer)| answer.code == 0).count();
-    assert_eq!(asked, 6, "{}: each of both stages, but for the one that is exact", side.name);
+    let called = out.iter().filter(|(_, response)| response.code == 0).count();
+    assert_eq!(called, 6, "{}: each of both stages, but for the one that is exact", side.name);
     side.deconfigure("Validating", "groups").await;
     side.deconfigure("Mutating", "groups").await;
     side.make("DELETE", &format!("{core}?labelSelector=case"), Value::Null).await;
     out
 }
 
-/// No webhook stands between an administrator and the configuration of webhooks.
+/// No webhook is called for webhook configurations.
 async fn exempt(side: &Side, hooks: &HookServer) {
     let mut hook = webhook("everything.lock.example", side.client(hooks, "deny"), "Fail");
     hook["rules"] = json!([{"operations": ["*"], "apiGroups": ["admissionregistration.k8s.io"],
@@ -268,7 +271,7 @@ async fn exempt(side: &Side, hooks: &HookServer) {
     }
 }
 
-/// A webhook that is named by its Service.
+/// A webhook behind a Service.
 pub async fn service(side: &Side, hooks: &HookServer) -> Outcomes {
     let services = "/api/v1/namespaces/default/services";
     let service = json!({
@@ -294,7 +297,7 @@ pub async fn service(side: &Side, hooks: &HookServer) -> Outcomes {
     out
 }
 
-/// An endpoint that is ready is called where it is.
+/// A ready endpoint is called at its address.
 pub async fn endpoint(side: &Side, hooks: &HookServer) {
     let services = "/api/v1/namespaces/default/services";
     let port = hooks.address.port();
@@ -312,12 +315,13 @@ pub async fn endpoint(side: &Side, hooks: &HookServer) {
     let client = json!({"service": {"namespace": "default", "name": "pods", "port": port}});
     let webhooks = vec![case("pods", client, "Fail")];
     side.configure(hooks, "Validating", "endpoints", webhooks).await;
-    let answer = side.send("POST", MAPS, map("a", "pods")).await;
+    let response = side.send("POST", MAPS, map("a", "pods")).await;
     let refused = format!("dial tcp {host}:9: connect: connection refused");
-    assert!(answer.message().ends_with(&refused), "{}", answer.message());
+    assert!(response.message().ends_with(&refused), "{}", response.message());
 }
 
-/// An address of this machine that is not loopback, which endpoints may not have. Nothing is sent.
+/// A non-loopback address of this machine, since endpoints must not have loopback ones. Nothing is
+/// sent.
 fn host_address() -> String {
     let socket = std::net::UdpSocket::bind("0.0.0.0:0").unwrap();
     match socket.connect("192.0.2.1:9").and_then(|()| socket.local_addr()) {
@@ -326,7 +330,7 @@ fn host_address() -> String {
     }
 }
 
-/// What would be connected to is not offered: it is not there for anybody, and nobody is asked about it.
+/// Connections to missing targets return 404 for every user, and no webhook is called.
 pub async fn connections(side: &Side, hooks: &HookServer) {
     let mut all = webhook("all.connections.example", side.client(hooks, "allow"), "Fail");
     all["rules"] = json!([{"operations": ["CONNECT"], "apiGroups": ["*"], "apiVersions": ["*"],
@@ -349,11 +353,11 @@ pub async fn connections(side: &Side, hooks: &HookServer) {
         "/api/v1/nodes/one/proxy/healthz".to_owned(),
     ] {
         for method in ["GET", "POST"] {
-            let answer = side.send(method, &place, Value::Null).await;
+            let response = side.send(method, &place, Value::Null).await;
             let text = "the server could not find the requested resource";
-            assert_eq!((answer.code, answer.message()), (404, text), "{method} {place}");
+            assert_eq!((response.code, response.message()), (404, text), "{method} {place}");
         }
     }
-    let asked = hooks.take(&format!("/{}/allow", side.name));
-    assert!(asked.is_empty(), "{asked:?}");
+    let called = hooks.take(&format!("/{}/allow", side.name));
+    assert!(called.is_empty(), "{called:?}");
 }

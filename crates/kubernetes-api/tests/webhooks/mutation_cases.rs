@@ -1,11 +1,12 @@
-//! Mutating policies, their bindings and the objects that they change: what is sent to both servers.
+//! Mutating policies, their bindings and the objects that they change, which are sent to both
+//! servers.
 
 use serde_json::{Value, json};
 
 use super::policy_cases::merge;
 
-/// One policy with its binding, and the bodies that are written, each under the name of the case and
-/// its place.
+/// One policy with its binding, and the bodies that are written, each under the name of the case
+/// and its index.
 pub struct Mutating {
     pub name: &'static str,
     pub policy: Value,
@@ -63,7 +64,7 @@ fn thing(spec: Value) -> Value {
     json!({"apiVersion": "mutated.example/v1", "kind": "Thing", "spec": spec})
 }
 
-/// The kind that [`thing`] is of.
+/// The definition of the kind of [`thing`].
 pub fn definition() -> Value {
     let list = |keys: Value| {
         let item = json!({"type": "object", "required": ["name"], "properties": {
@@ -434,7 +435,7 @@ pub fn cases() -> Vec<Mutating> {
             none(),
             plain(),
         ),
-        // By name after `again`, about the same objects.
+        // Sorts after `again`, for the same objects.
         case(
             "then",
             json!({"matchConstraints": constraints("again"),

@@ -1,4 +1,4 @@
-//! MutatingAdmissionPolicies: the same policies and objects come to the same objects, texts and codes
+//! MutatingAdmissionPolicies: the same policies and objects have the same results, texts and codes
 //! on both servers.
 
 use serde_json::{Value, json};
@@ -10,14 +10,14 @@ use super::mutation_cases::{
 use super::policies::{guarded, named, prepare, refused, stored};
 use super::policy_cases::{NAMESPACE, merge};
 use super::policy_faults;
-use super::side::{self, Answer, CONFIGURATIONS, NO_ANSWER, Side};
+use super::side::{self, CONFIGURATIONS, NO_ANSWER, Side, TestResponse};
 use super::wait;
 
-type Outcomes = Vec<(String, Answer)>;
+type Outcomes = Vec<(String, TestResponse)>;
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// The real server hangs up on who creates this policy.
+/// The real server closes the connection when this policy is created.
 const UNANSWERED: &str = "optional";
 
 fn policies() -> String {
@@ -28,7 +28,7 @@ fn bindings() -> String {
     format!("{CONFIGURATIONS}/mutatingadmissionpolicybindings")
 }
 
-/// Where objects of the kind of `body` are.
+/// The path of the collection for `body`.
 fn place(body: &Value) -> String {
     let (api, plural) = match body["kind"].as_str().unwrap() {
         "ConfigMap" => ("api", "configmaps"),
@@ -45,7 +45,7 @@ fn object(case: &str, name: &str, body: &Value) -> Value {
     object
 }
 
-/// Creates policies with their bindings, and waits until they are in force.
+/// Creates policies with their bindings, and waits until they are effective.
 async fn enact(side: &Side, cases: &[Mutating]) {
     let marker = json!({"matchConstraints": constraints("marker"), "reinvocationPolicy": "Never",
         "mutations": [apply("Object{metadata: Object.metadata{labels: {'marked': 'yes'}}}")]});
@@ -64,14 +64,14 @@ async fn enact(side: &Side, cases: &[Mutating]) {
     for body in [map(json!({})), thing] {
         let path = format!("{}?dryRun=All", place(&body));
         wait::until("the policies are in force", async || {
-            let answer = side.send("POST", &path, object("marker", "marker", &body)).await;
-            answer.body["metadata"]["labels"]["marked"] == "yes"
+            let response = side.send("POST", &path, object("marker", "marker", &body)).await;
+            response.body["metadata"]["labels"]["marked"] == "yes"
         })
         .await;
     }
 }
 
-/// Creates, changes and deletes an object of each body of each case; and once without a trace.
+/// Creates, changes and deletes an object for each body of each case, and does one dry run.
 pub async fn run(side: &Side) -> Outcomes {
     prepare(side).await;
     side.make("POST", DEFINITIONS, definition()).await;
@@ -86,41 +86,41 @@ pub async fn run(side: &Side) -> Outcomes {
     for case in &cases {
         for (index, body) in case.bodies.iter().enumerate() {
             let name = format!("{}-{index}", case.name);
-            let mut tell = |what: &str, answer| {
-                outcomes.push((format!("{name}: {what}"), plain(answer)));
+            let mut record = |what: &str, response| {
+                outcomes.push((format!("{name}: {what}"), plain(response)));
             };
             let path = place(body);
             let body = object(case.name, &name, body);
             let dry = side.send("POST", &format!("{path}?dryRun=All"), body.clone()).await;
-            tell("dry", dry);
+            record("dry", dry);
             let created = side.send("POST", &path, body.clone()).await;
             let is_there = created.code == 201;
-            tell("create", created);
+            record("create", created);
             let path = format!("{path}/{name}");
-            tell("stored", side.send("GET", &path, Value::Null).await);
+            record("stored", side.send("GET", &path, Value::Null).await);
             if is_there {
                 let change = json!({"metadata": {"annotations": {"changed": "yes"}}});
-                tell("patch", side.send("PATCH", &path, change).await);
-                tell("delete", side.send("DELETE", &path, Value::Null).await);
+                record("patch", side.send("PATCH", &path, change).await);
+                record("delete", side.send("DELETE", &path, Value::Null).await);
             }
         }
     }
     outcomes
 }
 
-/// Without what is given to each object anew.
-fn plain(mut answer: Answer) -> Answer {
+/// Removes generated values.
+fn plain(mut response: TestResponse) -> TestResponse {
     let given = ["uid", "creationTimestamp", "resourceVersion", "managedFields"];
-    if let Some(metadata) = answer.body.get_mut("metadata").and_then(Value::as_object_mut) {
+    if let Some(metadata) = response.body.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.retain(|field, _| !given.contains(&field.as_str()));
     }
-    if let Some(details) = answer.body.get_mut("details").and_then(Value::as_object_mut) {
+    if let Some(details) = response.body.get_mut("details").and_then(Value::as_object_mut) {
         details.remove("uid");
     }
-    answer
+    response
 }
 
-/// What must hold without a real server to compare with.
+/// The expected results, independent of the other server.
 pub fn check(outcomes: &Outcomes) {
     let of = |case: &str| {
         let found = outcomes.iter().find(|(name, _)| name == case);
@@ -163,24 +163,24 @@ pub fn check(outcomes: &Outcomes) {
     assert_eq!(of("again-0: create").body["data"]["seen"], "later");
 }
 
-/// Objects, refusals, and what of policies and bindings is stored, from both servers.
+/// Compares objects, refusals, and stored policies and bindings of both servers.
 pub async fn compare(own: &Side, real: &Side) {
-    let (found, wanted) = (run(own).await, run(real).await);
-    let told = |outcomes: &Outcomes| -> Vec<String> {
-        let told = outcomes.iter().map(|(case, answer)| {
-            format!("{case}: {} {} {:?}", answer.code, answer.body, answer.warnings)
+    let (found, expected) = (run(own).await, run(real).await);
+    let to_lines = |outcomes: &Outcomes| -> Vec<String> {
+        let lines = outcomes.iter().map(|(case, response)| {
+            format!("{case}: {} {} {:?}", response.code, response.body, response.warnings)
         });
-        told.collect()
+        lines.collect()
     };
-    assert_eq!(found.len(), wanted.len());
-    let (found, wanted) = (told(&found), told(&wanted));
+    assert_eq!(found.len(), expected.len());
+    let (found, expected) = (to_lines(&found), to_lines(&expected));
     let unanswered = format!("{UNANSWERED}-");
-    let pairs = found.iter().zip(&wanted).filter(|(found, wanted)| found != wanted);
-    // There, the generation counts a field that is pruned all the same.
+    let pairs = found.iter().zip(&expected).filter(|(found, expected)| found != expected);
+    // There, the generation counts a field that is pruned anyway.
     let explained = [unanswered.as_str(), "patch-unknown-1: patch"];
     let pairs = pairs.filter(|(found, _)| !explained.iter().any(|case| found.starts_with(case)));
     let mut differing: Vec<String> =
-        pairs.map(|(found, wanted)| format!("{found}\n  {wanted}")).collect();
+        pairs.map(|(found, expected)| format!("{found}\n  {expected}")).collect();
     let bad = [(policies(), bad_policies()), (bindings(), bad_bindings())];
     differing.extend(refused(own, real, bad).await);
     let paths = cases()
@@ -193,14 +193,14 @@ pub async fn compare(own: &Side, real: &Side) {
     let reference = json!({"policyName": "params", "paramRef": {"name": "x", "namespace": "default",
         "parameterNotFoundAction": "Deny"}});
     differing.extend(guarded(own, real, vec![(policies(), kind)]).await);
-    // There, the asker and the verb are told in each other's place.
-    let told = guarded(own, real, vec![(bindings(), reference)]).await;
-    assert!(told.len() == 1 && told[0].contains("user get does not have"), "{told:?}");
+    // There, the message has the user and the verb in each other's position.
+    let refusals = guarded(own, real, vec![(bindings(), reference)]).await;
+    assert!(refusals.len() == 1 && refusals[0].contains("user get does not have"), "{refusals:?}");
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// Each stage of a mutation fails in turn: nothing is written that was not changed, but where the
-/// policy lets it.
+/// Each stage of a mutation fails in turn: no unmutated object is written, unless the policy allows
+/// it.
 pub async fn faults(side: &Side) {
     side.make("POST", DEFINITIONS, policy_faults::definition()).await;
     wait::until("the kind is served", async || {
@@ -253,18 +253,18 @@ pub async fn faults(side: &Side) {
                 })
                 .await;
             }
-            let answer = side.send("POST", side::MAPS, body).await;
+            let response = side.send("POST", side::MAPS, body).await;
             let code = if passes { 201 } else { 403 };
-            assert_eq!(answer.code, code, "{name}: {}", answer.body);
-            assert!(passes || answer.message().contains(says), "{name}: {}", answer.message());
+            assert_eq!(response.code, code, "{name}: {}", response.body);
+            assert!(passes || response.message().contains(says), "{name}: {}", response.message());
             let there = side.send("GET", &format!("{}/{name}", side::MAPS), Value::Null).await;
             assert_eq!(there.code == 200, passes, "{name}");
         }
     }
 }
 
-/// Policies come before webhooks, and see again what these change.
-pub async fn with_webhooks(side: &Side, hooks: &HookServer) -> Answer {
+/// Policies run before webhooks, and are reinvoked for objects that webhooks change.
+pub async fn with_webhooks(side: &Side, hooks: &HookServer) -> TestResponse {
     let mut counts = side::case("hooked", side.client(hooks, "count"), "Fail");
     counts["reinvocationPolicy"] = "IfNeeded".into();
     side.configure(hooks, "Mutating", "hooked", vec![counts]).await;
@@ -282,17 +282,17 @@ pub async fn with_webhooks(side: &Side, hooks: &HookServer) -> Answer {
     side.make("POST", &policies(), named("hooked", spec)).await;
     side.make("POST", &bindings(), named("hooked", json!({"policyName": "hooked"}))).await;
     let path = format!("{}?dryRun=All", side::MAPS);
-    let mut answer = None;
+    let mut response = None;
     wait::until("the policy is in force", async || {
-        let told = side.send("POST", &path, side::map("hooked", "hooked")).await;
-        let seen = !told.body["metadata"]["labels"]["seen"].is_null();
-        answer = Some(told);
+        let hooked = side.send("POST", &path, side::map("hooked", "hooked")).await;
+        let seen = !hooked.body["metadata"]["labels"]["seen"].is_null();
+        response = Some(hooked);
         seen
     })
     .await;
-    let answer = plain(answer.unwrap());
+    let response = plain(response.unwrap());
     let labels = json!({"case": "hooked", "seen": "x", "before": "none", "count": "xx"});
-    assert_eq!(answer.body["metadata"]["labels"], labels);
+    assert_eq!(response.body["metadata"]["labels"], labels);
     side.deconfigure("Mutating", "hooked").await;
-    answer
+    response
 }

@@ -1,15 +1,15 @@
-//! What is said to who writes annotations that fields have taken the place of.
+//! Warnings about annotations that fields have replaced.
 
 use serde_json::{Value, json};
 
 use super::built_in::namespace;
-use super::side::{Answer, Side};
+use super::side::{Side, TestResponse};
 
-type Outcomes = Vec<(String, Answer)>;
+type Outcomes = Vec<(String, TestResponse)>;
 
 const SECCOMP: &str = "seccomp.security.alpha.kubernetes.io";
 
-/// Objects by the paths of their collections, and a change of each that makes a new generation.
+/// Objects by the paths of their collections, with a change of each that increments its generation.
 fn objects() -> Vec<(&'static str, Value, Value)> {
     let annotations = json!({
         format!("{SECCOMP}/pod"): "runtime/default",
@@ -66,7 +66,7 @@ fn objects() -> Vec<(&'static str, Value, Value)> {
     ]
 }
 
-/// Creates each object, relabels it and changes it. Only codes and warnings count.
+/// Creates each object, relabels it and changes it. Only codes and warnings are compared.
 pub async fn run(side: &Side) -> Outcomes {
     const NAMESPACE: &str = "old-annotations";
     namespace(side, NAMESPACE, json!({})).await;
@@ -83,31 +83,31 @@ pub async fn run(side: &Side) -> Outcomes {
         for (method, path, body) in
             [("POST", &path, object), ("PATCH", &one, relabelled), ("PATCH", &one, change)]
         {
-            let answer = side.send(method, path, body.clone()).await;
-            assert!(answer.code < 300, "{} {method} {path}: {}", side.name, answer.body);
-            let answer = Answer { body: Value::Null, ..answer };
-            outcomes.push((format!("{method} {path} {}", body["spec"]), answer));
+            let response = side.send(method, path, body.clone()).await;
+            assert!(response.code < 300, "{} {method} {path}: {}", side.name, response.body);
+            let response = TestResponse { body: Value::Null, ..response };
+            outcomes.push((format!("{method} {path} {}", body["spec"]), response));
         }
     }
     outcomes
 }
 
-/// What must be so, whatever another server says.
+/// The expected results, independent of the other server.
 pub fn check(outcomes: &Outcomes) {
-    let told = |begin: &str| -> Vec<&str> {
+    let warnings_of = |begin: &str| -> Vec<&str> {
         let found = outcomes.iter().filter(|(case, _)| case.starts_with(begin));
-        found.flat_map(|(_, answer)| answer.warnings.iter().map(String::as_str)).collect()
+        found.flat_map(|(_, response)| response.warnings.iter().map(String::as_str)).collect()
     };
     assert_eq!(
-        told("POST /apis/networking.k8s.io"),
+        warnings_of("POST /apis/networking.k8s.io"),
         ["299 - \"annotation \\\"kubernetes.io/ingress.class\\\" is deprecated, please use \
           'spec.ingressClassName' instead\""]
     );
-    assert_eq!(told("PATCH /apis/networking.k8s.io"), [""; 0]);
-    assert_eq!(told("POST /api/v1/namespaces/old-annotations/pods").len(), 6);
+    assert_eq!(warnings_of("PATCH /apis/networking.k8s.io"), [""; 0]);
+    assert_eq!(warnings_of("POST /api/v1/namespaces/old-annotations/pods").len(), 6);
     let of_pod = "299 - \"spec.template.metadata.annotations[seccomp.security.alpha.kubernetes.io/pod]: \
                   non-functional in v1.27+; use the \\\"seccompProfile\\\" field instead\"";
     for begin in ["POST /apis/apps", "PATCH /apis/apps"] {
-        assert!(told(begin).contains(&of_pod), "{:?}", told(begin));
+        assert!(warnings_of(begin).contains(&of_pod), "{:?}", warnings_of(begin));
     }
 }

@@ -1,5 +1,5 @@
-//! Owners that not everybody may name, where that is turned on. The texts are those of kube-apiserver
-//! with the plugin OwnerReferencesPermissionEnforcement.
+//! Owners that need rights, when the plugin is enabled. The texts are those of kube-apiserver with
+//! the plugin OwnerReferencesPermissionEnforcement.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ async fn grant(side: &Side, user: &str, rules: Value) {
     side.make("POST", BINDINGS, binding).await;
 }
 
-/// A map with an owner of this kind, which holds up its end or does not.
+/// A map with an owner of this kind, whose deletion it blocks or not.
 fn owned(name: &str, uid: &Value, (api_version, kind): (&str, &str), blocks: bool) -> Value {
     json!({"metadata": {"name": name, "ownerReferences": [{"apiVersion": api_version,
         "kind": kind, "name": "owner", "uid": uid,
@@ -34,7 +34,7 @@ pub async fn run(side: &Side, guarded: bool) {
     grant(side, "finalizer", json!([writes(), maps(json!(["delete"])), finalizes])).await;
     let (map, deployment) = (("v1", "ConfigMap"), ("apps/v1", "Deployment"));
     side.make("POST", MAPS, json!({"metadata": {"name": "free"}})).await;
-    // What has an owner that there is not would be collected.
+    // An object with a missing owner would be collected.
     let owner = side.make("POST", MAPS, json!({"metadata": {"name": "owner"}})).await;
     let uid = &owner["metadata"]["uid"];
     let owned = |name: &str, kind: (&str, &str), blocks: bool| owned(name, uid, kind, blocks);
@@ -49,11 +49,11 @@ pub async fn run(side: &Side, guarded: bool) {
     let free = format!("{MAPS}/free");
     let place = free.as_str();
     for (user, method, path, body, refusal) in [
-        // Whoever makes an object could have left it.
+        // A creator could have omitted the owner.
         ("writer", "POST", MAPS, owned("made", map, false), None),
         ("writer", "PUT", place, owned("free", map, false), forbidden("free", undeletable)),
         ("deleter", "PUT", place, owned("free", map, false), None),
-        // The owner that is there already is nobody's affair.
+        // An existing owner needs no rights.
         ("writer", "PUT", place, owned("free", map, false), None),
         ("deleter", "PUT", place, owned("free", map, true), forbidden("free", unfinalizable)),
         (
@@ -79,12 +79,16 @@ pub async fn run(side: &Side, guarded: bool) {
             forbidden("free", undeletable),
         ),
     ] {
-        let answer = side.send_as(user, method, path, body.clone()).await;
+        let response = side.send_as(user, method, path, body.clone()).await;
         match refusal.filter(|_| guarded) {
             Some(text) => {
-                assert_eq!((answer.code, answer.message()), (403, text.as_str()), "{user}: {body}")
+                assert_eq!(
+                    (response.code, response.message()),
+                    (403, text.as_str()),
+                    "{user}: {body}"
+                )
             }
-            None => assert!(answer.code < 300, "{user}: {body}: {}", answer.body),
+            None => assert!(response.code < 300, "{user}: {body}: {}", response.body),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! The Pod Security Standards: many pods under many standards.
+//! The Pod Security Standards: many pods under many levels.
 
 use serde_json::{Value, json};
 
 use super::built_in::{Steps, namespace, pod};
-use super::side::{Answer, Side};
+use super::side::{Side, TestResponse};
 use super::wait;
 
-type Outcomes = Vec<(String, Answer)>;
+type Outcomes = Vec<(String, TestResponse)>;
 
 /// Level and version of each namespace.
 const STANDARDS: [(&str, &str); 13] = [
@@ -29,13 +29,13 @@ fn container(name: &str, context: Value) -> Value {
     json!({"name": name, "image": "x:1", "securityContext": context})
 }
 
-/// What `restricted` asks of a container.
+/// The requirements of `restricted` on a container.
 fn sound() -> Value {
     json!({"allowPrivilegeEscalation": false, "runAsNonRoot": true,
         "capabilities": {"drop": ["ALL"]}, "seccompProfile": {"type": "RuntimeDefault"}})
 }
 
-/// As [`sound`], with more.
+/// Like [`sound`], with more fields.
 fn with(more: Value) -> Value {
     let mut context = sound();
     for (field, value) in more.as_object().unwrap() {
@@ -44,7 +44,7 @@ fn with(more: Value) -> Value {
     context
 }
 
-/// Specs by name. Each is wrong in one way or a few.
+/// Specs by name, each with one fault or a few.
 #[expect(clippy::too_many_lines, reason = "a table of pods")]
 fn specs() -> Vec<(&'static str, Value)> {
     let one = |context: Value| json!({"containers": [container("a", context)]});
@@ -162,7 +162,7 @@ pub async fn run(side: &Side) -> Outcomes {
     steps.outcomes
 }
 
-/// What was said by annotations before there were fields.
+/// Settings in annotations from before there were fields.
 async fn annotations(steps: &mut Steps<'_>) {
     let seccomp = "seccomp.security.alpha.kubernetes.io";
     for annotations in [
@@ -196,7 +196,7 @@ async fn labels(steps: &mut Steps<'_>) {
         let body = json!({"metadata": {"name": "labelled", "labels": labels}});
         steps.send(&format!("namespace {labels}"), "POST", namespaces, body).await;
     }
-    // Pods that were there before.
+    // Pods from before the label.
     namespace(steps.side, "grown", json!({})).await;
     let pods = "/api/v1/namespaces/grown/pods";
     let bad = |name: &str| pod(name, json!({"hostPID": true}));
@@ -208,8 +208,8 @@ async fn labels(steps: &mut Steps<'_>) {
     wait::until("the pods are known", async || {
         let path = "/api/v1/namespaces/grown?dryRun=All";
         let body = json!({"metadata": {"labels": label("enforce", "baseline")}});
-        let answer = steps.side.send("PATCH", path, body).await;
-        answer.warnings.iter().any(|warning| warning.contains("(and 3 other pods)"))
+        let response = steps.side.send("PATCH", path, body).await;
+        response.warnings.iter().any(|warning| warning.contains("(and 3 other pods)"))
     })
     .await;
     for labels in [
@@ -225,7 +225,7 @@ async fn labels(steps: &mut Steps<'_>) {
     }
 }
 
-/// What makes pods is warned of, and never refused.
+/// Workloads get warnings, and are never refused.
 async fn workloads(steps: &mut Steps<'_>) {
     let labels = json!({"pod-security.kubernetes.io/enforce": "baseline",
         "pod-security.kubernetes.io/warn": "restricted",
@@ -265,9 +265,9 @@ async fn workloads(steps: &mut Steps<'_>) {
     ] {
         let mut body = body;
         body["metadata"]["name"] = "made".into();
-        let answer = steps.side.send("POST", &format!("{path}?dryRun=All"), body).await;
-        let told = Answer { body: json!({}), ..answer };
-        steps.outcomes.push((format!("workload {path}"), told));
+        let response = steps.side.send("POST", &format!("{path}?dryRun=All"), body).await;
+        let summary = TestResponse { body: json!({}), ..response };
+        steps.outcomes.push((format!("workload {path}"), summary));
     }
     let pods = "/api/v1/namespaces/warned/pods";
     steps.send("warned pod", "POST", pods, pod("warned", json!({}))).await;
@@ -279,24 +279,24 @@ async fn updates(steps: &mut Steps<'_>) {
     let image = json!({"spec": {"containers": [{"name": "main", "image": "x:2"}]}});
     let path = format!("{pods}?dryRun=All");
     let headers = [("content-type", "application/strategic-merge-patch+json")];
-    let answer = steps.side.send_with("PATCH", &path, image, &headers).await;
-    steps.outcomes.push(("new image".to_owned(), answer));
+    let response = steps.side.send_with("PATCH", &path, image, &headers).await;
+    steps.outcomes.push(("new image".to_owned(), response));
     let relabel = json!({"metadata": {"labels": {"a": "b"}}});
     steps.send("nothing that matters", "PATCH", &path, relabel).await;
     let debug = json!({"spec": {"ephemeralContainers": [
         {"name": "debug", "image": "x", "securityContext": {"privileged": true}}]}});
     let path = format!("{pods}/ephemeralcontainers?dryRun=All");
-    let answer = steps.side.send_with("PATCH", &path, debug, &headers).await;
-    steps.outcomes.push(("debugged".to_owned(), answer));
+    let response = steps.side.send_with("PATCH", &path, debug, &headers).await;
+    steps.outcomes.push(("debugged".to_owned(), response));
 }
 
-/// What must be so, whatever another server says.
+/// The expected results, independent of the other server.
 pub fn check(outcomes: &Outcomes) {
     let code = |case: &str| {
         let found = outcomes.iter().find(|(name, _)| name == case);
         found.unwrap_or_else(|| panic!("no case {case}")).1.code
     };
-    for (case, wanted) in [
+    for (case, expected_code) in [
         ("bare under baseline-latest", 201),
         ("bare under restricted-latest", 403),
         ("sound under restricted-latest", 201),
@@ -308,11 +308,11 @@ pub fn check(outcomes: &Outcomes) {
         ("debugged", 403),
         ("new image", 200),
     ] {
-        assert_eq!(code(case), wanted, "{case}");
+        assert_eq!(code(case), expected_code, "{case}");
     }
-    let allowed = outcomes
-        .iter()
-        .filter(|(case, answer)| case.contains(" under restricted-latest") && answer.code == 201);
+    let allowed = outcomes.iter().filter(|(case, response)| {
+        case.contains(" under restricted-latest") && response.code == 201
+    });
     let allowed: Vec<&str> = allowed.map(|(case, _)| case.split(' ').next().unwrap()).collect();
     assert_eq!(allowed, ["sound", "bind-service", "selinux-engine", "apparmor-default", "windows"]);
 }

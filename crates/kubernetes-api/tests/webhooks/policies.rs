@@ -1,5 +1,5 @@
-//! ValidatingAdmissionPolicies: the same policies and requests bring the same verdicts, texts and
-//! codes from both servers.
+//! ValidatingAdmissionPolicies: the same policies and requests have the same decisions, texts and
+//! codes on both servers.
 
 use serde_json::{Value, json};
 
@@ -7,10 +7,10 @@ use super::hook_server::HookServer;
 use super::policy_cases::{
     Case, MAPS, NAMESPACE, READER, bad_bindings, bad_policies, cases, constraints,
 };
-use super::side::{Answer, CONFIGURATIONS, Side, webhook};
+use super::side::{CONFIGURATIONS, Side, TestResponse, webhook};
 use super::wait;
 
-type Outcomes = Vec<(String, Answer)>;
+type Outcomes = Vec<(String, TestResponse)>;
 
 pub fn policies() -> String {
     format!("{CONFIGURATIONS}/validatingadmissionpolicies")
@@ -29,7 +29,7 @@ fn map(case: &str, value: &str) -> Value {
         "data": {"key": value}})
 }
 
-/// Creates policies with their bindings, and waits until they are in force.
+/// Creates policies with their bindings, and waits until they are effective.
 async fn enact(side: &Side, cases: &[Case]) {
     for case in cases {
         side.make("POST", &policies(), named(case.name, case.policy.clone())).await;
@@ -48,9 +48,9 @@ async fn enact(side: &Side, cases: &[Case]) {
     .await;
 }
 
-/// What the cases stand on: a namespace, parameters, and somebody with few rights.
+/// The shared objects of the cases: a namespace, parameters, and a user with few rights.
 pub async fn prepare(side: &Side) {
-    // The cases of several kinds of policies stand on the same.
+    // The cases of several kinds of policies share them.
     if side.send("GET", &format!("/api/v1/namespaces/{NAMESPACE}"), Value::Null).await.code == 200 {
         return;
     }
@@ -73,8 +73,8 @@ pub async fn prepare(side: &Side) {
     side.make("POST", &format!("{rbac}/clusterrolebindings"), binding).await;
 }
 
-/// All cases: each value is written as an administrator, who then changes and deletes what came of
-/// it, and as somebody else.
+/// All cases: each value is written by an administrator, who then changes and deletes the object,
+/// and by another user.
 pub async fn run(side: &Side) -> Outcomes {
     prepare(side).await;
     let cases = cases();
@@ -84,36 +84,36 @@ pub async fn run(side: &Side) -> Outcomes {
         for value in case.values {
             let name = case.name;
             let path = format!("{MAPS}/{name}-{value}");
-            let mut tell = |what: &str, answer| {
-                outcomes.push((format!("{name} {value}: {what}"), plain(answer)));
+            let mut record = |what: &str, response| {
+                outcomes.push((format!("{name} {value}: {what}"), plain(response)));
             };
             let body = map(name, value);
-            tell("as reader", {
+            record("as reader", {
                 let path = format!("{MAPS}?dryRun=All");
                 side.send_as(READER, "POST", &path, body.clone()).await
             });
             let created = side.send("POST", MAPS, body).await;
             let is_there = created.code == 201;
-            tell("create", created);
+            record("create", created);
             if is_there {
                 let patch = json!({"data": {"key": "changed"}});
-                tell("patch", side.send("PATCH", &path, patch).await);
-                tell("delete", side.send("DELETE", &path, Value::Null).await);
+                record("patch", side.send("PATCH", &path, patch).await);
+                record("delete", side.send("DELETE", &path, Value::Null).await);
             }
         }
     }
     outcomes
 }
 
-/// Without what is given to each object anew.
-fn plain(mut answer: Answer) -> Answer {
-    if answer.code < 300 {
-        answer.body = answer.body["data"].clone();
+/// Removes generated values.
+fn plain(mut response: TestResponse) -> TestResponse {
+    if response.code < 300 {
+        response.body = response.body["data"].clone();
     }
-    answer
+    response
 }
 
-/// What must hold without a real server to compare with.
+/// The expected results, independent of the other server.
 pub fn check(outcomes: &Outcomes) {
     let of = |case: &str| {
         let found = outcomes.iter().find(|(name, _)| name == case);
@@ -136,50 +136,55 @@ pub fn check(outcomes: &Outcomes) {
     assert!(of("budget x: as reader").message().contains("out of cost budget"));
 }
 
-/// Verdicts, refusals of policies and bindings, and what of them is stored, from both servers.
+/// Compares decisions, refusals of policies and bindings, and their stored objects on both servers.
 pub async fn compare(own: &Side, real: &Side) {
-    let (found, wanted) = (run(own).await, run(real).await);
+    let (found, expected_result) = (run(own).await, run(real).await);
     let mut differing = Vec::new();
     assert_eq!(
         found.iter().map(|(case, _)| case).collect::<Vec<_>>(),
-        wanted.iter().map(|(case, _)| case).collect::<Vec<_>>()
+        expected_result.iter().map(|(case, _)| case).collect::<Vec<_>>()
     );
-    for ((case, found), (_, wanted)) in found.iter().zip(&wanted) {
-        let told = |answer: &Answer| json!([answer.code, answer.body, answer.warnings]);
-        if told(found) != told(wanted) {
-            differing.push(format!("{case}:\n  {}\n  {}", told(found), told(wanted)));
+    for ((case, found), (_, expected_result)) in found.iter().zip(&expected_result) {
+        let comparable =
+            |response: &TestResponse| json!([response.code, response.body, response.warnings]);
+        if comparable(found) != comparable(expected_result) {
+            differing.push(format!(
+                "{case}:\n  {}\n  {}",
+                comparable(found),
+                comparable(expected_result)
+            ));
         }
     }
     let bad = [(policies(), bad_policies()), (bindings(), bad_bindings())];
     differing.extend(refused(own, real, bad).await);
     differing.extend(written(own, real).await);
     real.start_controllers();
-    let (found, wanted) = (types(own).await, types(real).await);
-    if found != wanted {
-        differing.push(format!("types:\n  {found}\n  {wanted}"));
+    let (found, expected_result) = (types(own).await, types(real).await);
+    if found != expected_result {
+        differing.push(format!("types:\n  {found}\n  {expected_result}"));
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// Specs that both servers refuse, and what differs in how.
+/// Specs that both servers refuse, and the differences of their responses.
 pub async fn refused(own: &Side, real: &Side, specs: [(String, Vec<Value>); 2]) -> Vec<String> {
     let mut differing = Vec::new();
     for (path, specs) in specs {
         for spec in specs {
-            let answers =
+            let responses =
                 [own, real].map(|side| side.send("POST", &path, named("bad", spec.clone())));
-            let [found, wanted] = answers;
-            let (found, wanted) = (found.await, wanted.await);
-            assert!(wanted.code >= 400, "{spec}: {}", wanted.body);
-            if (found.code, &found.body) != (wanted.code, &wanted.body) {
-                differing.push(format!("{spec}:\n  {}\n  {}", found.body, wanted.body));
+            let [found, expected_result] = responses;
+            let (found, expected_result) = (found.await, expected_result.await);
+            assert!(expected_result.code >= 400, "{spec}: {}", expected_result.body);
+            if (found.code, &found.body) != (expected_result.code, &expected_result.body) {
+                differing.push(format!("{spec}:\n  {}\n  {}", found.body, expected_result.body));
             }
         }
     }
     differing
 }
 
-/// What differs in what is stored and shown of these objects.
+/// The differences of the stored objects and of their rows.
 pub async fn stored(own: &Side, real: &Side, paths: Vec<String>) -> Vec<String> {
     let mut differing = Vec::new();
     let table = [("accept", "application/json;as=Table;g=meta.k8s.io;v=v1"), ("content-type", "x")];
@@ -202,24 +207,25 @@ pub async fn stored(own: &Side, real: &Side, paths: Vec<String>) -> Vec<String> 
     differing
 }
 
-/// What differs in how these writes are refused to somebody with few rights.
+/// The differences of the refusals of these writes for a user with few rights.
 pub async fn guarded(own: &Side, real: &Side, writes: Vec<(String, Value)>) -> Vec<String> {
     let mut differing = Vec::new();
     for (path, spec) in writes {
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         for side in [own, real] {
             let path = format!("{path}?dryRun=All");
-            answers.push(side.send_as(READER, "POST", &path, named("guarded", spec.clone())).await);
+            responses
+                .push(side.send_as(READER, "POST", &path, named("guarded", spec.clone())).await);
         }
-        assert_eq!(answers[1].code, 422, "{}", answers[1].body);
-        if answers[0].body != answers[1].body {
-            differing.push(format!("{spec}:\n  {}\n  {}", answers[0].body, answers[1].body));
+        assert_eq!(responses[1].code, 422, "{}", responses[1].body);
+        if responses[0].body != responses[1].body {
+            differing.push(format!("{spec}:\n  {}\n  {}", responses[0].body, responses[1].body));
         }
     }
     differing
 }
 
-/// What is stored and shown of the policies, and who may write them.
+/// The stored policies and their rows, and the rights to write them.
 async fn written(own: &Side, real: &Side) -> Vec<String> {
     let paths = cases()
         .into_iter()
@@ -244,7 +250,7 @@ async fn written(own: &Side, real: &Side) -> Vec<String> {
     differing
 }
 
-/// What the status says of expressions about kinds.
+/// The status about the types of expressions.
 #[expect(clippy::too_many_lines, reason = "a table of policies")]
 pub async fn types(side: &Side) -> Value {
     let schema = json!({"type": "object", "properties": {"spec": {"type": "object", "properties": {
@@ -310,7 +316,7 @@ pub async fn types(side: &Side) -> Value {
             ),
         ),
     ];
-    let mut told = Vec::new();
+    let mut statuses = Vec::new();
     for (name, spec) in policies_of {
         let name = format!("types-{name}");
         side.make("POST", &policies(), named(&name, spec)).await;
@@ -321,12 +327,12 @@ pub async fn types(side: &Side) -> Value {
             status["observedGeneration"] == 1
         })
         .await;
-        told.push(json!([name, status]));
+        statuses.push(json!([name, status]));
     }
-    Value::Array(told)
+    Value::Array(statuses)
 }
 
-/// What admission has to say goes into the audit log.
+/// Audit annotations of admission are part of the audit log.
 pub async fn annotations(side: Side, hooks: &HookServer) {
     prepare(&side).await;
     let cases = cases().into_iter().filter(|case| ["annotated", "recorded"].contains(&case.name));
@@ -340,18 +346,18 @@ pub async fn annotations(side: Side, hooks: &HookServer) {
         ("recorded", "validation.policy.admission.k8s.io/validation_failure", ""),
     ] {
         let headers = [("content-type", "application/json"), ("audit-id", case)];
-        let answer = side.send_with("POST", MAPS, map(case, "x"), &headers).await;
-        assert_eq!(answer.code, 201);
-        let mut told = side.audited(case).await;
-        told.retain(|key, _| !key.starts_with("authorization.k8s.io/"));
-        assert_eq!(told.len(), 1, "{told:?}");
-        let found = &told[key];
+        let response = side.send_with("POST", MAPS, map(case, "x"), &headers).await;
+        assert_eq!(response.code, 201);
+        let mut annotations = side.audited(case).await;
+        annotations.retain(|key, _| !key.starts_with("authorization.k8s.io/"));
+        assert_eq!(annotations.len(), 1, "{annotations:?}");
+        let found = &annotations[key];
         if value.is_empty() {
             let failures: Value = serde_json::from_str(found).unwrap();
-            let wanted = json!([{"message": "failed expression: object.data.key == 'good'",
+            let expected_result = json!([{"message": "failed expression: object.data.key == 'good'",
                 "policy": "recorded", "binding": "recorded", "expressionIndex": 0,
                 "validationActions": ["Audit"]}]);
-            assert_eq!(failures, wanted);
+            assert_eq!(failures, expected_result);
         } else {
             assert_eq!(found, value);
         }

@@ -1,14 +1,14 @@
-//! Policies, their bindings and requests: what is sent to both servers.
+//! Policies, their bindings and requests, which are sent to both servers.
 
 use serde_json::{Value, json};
 
-/// Where the requests of the cases go.
+/// The namespace of the cases' requests.
 pub const NAMESPACE: &str = "policed";
 pub const MAPS: &str = "/api/v1/namespaces/policed/configmaps";
-/// Somebody with few rights.
+/// A user with few rights.
 pub const READER: &str = "reader";
 
-/// One policy with its binding, and the values that ConfigMaps are written with.
+/// One policy with its binding, and the values of the ConfigMaps to write.
 pub struct Case {
     pub name: &'static str,
     pub policy: Value,

@@ -1,4 +1,4 @@
-//! What becomes of writes when a policy cannot be asked, and how soon a new one is.
+//! Writes when a policy cannot be evaluated, and the delay until a new one is effective.
 
 use std::time::{Duration, Instant};
 
@@ -12,11 +12,11 @@ use super::wait;
 
 /// Objects of [`definition`].
 pub const BOUNDS: &str = "/apis/faults.example/v1/namespaces/default/bounds";
-/// How soon a configuration must hold after it was written.
+/// Maximum delay from the write of a configuration until it is effective.
 const SOON: Duration = Duration::from_secs(1);
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
-/// A kind whose objects come into their other version by a webhook that is not there.
+/// A kind whose objects are converted by a missing webhook.
 pub fn definition() -> Value {
     let version = |name: &str, storage: bool| {
         let schema = json!({"openAPIV3Schema": {"type": "object",
@@ -36,7 +36,8 @@ pub fn definition() -> Value {
     })
 }
 
-/// Each stage of asking a policy fails in turn. No write passes, but where the policy lets it.
+/// Each stage of the evaluation of a policy fails in turn. No write passes, unless the policy
+/// allows it.
 pub async fn run(side: &Side, hooks: &HookServer) {
     side.make("POST", DEFINITIONS, definition()).await;
     wait::until("the kind is served", async || {
@@ -52,7 +53,7 @@ pub async fn run(side: &Side, hooks: &HookServer) {
     let check = "authorizer.group('').resource('pods').check('get').allowed()";
     let costly = vec![json!({"expression": format!("{check} && {check}")}); 15];
     let holds = || json!([{"expression": "true"}]);
-    // Stage, parameters' kind, their reference, validations, what the refusal says.
+    // Stage, parameters' kind, their reference, validations, the message of the refusal.
     let stages = [
         (
             "kind",
@@ -91,7 +92,7 @@ pub async fn run(side: &Side, hooks: &HookServer) {
             }
             side.make("POST", &policies(), named(&name, spec)).await;
             side.make("POST", &bindings(), named(&name, bound)).await;
-            // What fails passes where that is said; what is refused does not.
+            // Failures pass where the policy allows it; refusals do not.
             let passes = passes && *stage != "verdict";
             let code = if passes { 201 } else { 422 };
             let path = format!("{MAPS}?dryRun=All");
@@ -99,9 +100,9 @@ pub async fn run(side: &Side, hooks: &HookServer) {
                 side.send("POST", &path, map(&name, &name)).await.code == code
             })
             .await;
-            let answer = side.send("POST", MAPS, map(&name, &name)).await;
-            assert_eq!(answer.code, code, "{name}: {}", answer.body);
-            assert!(passes || answer.message().contains(says), "{name}: {}", answer.message());
+            let response = side.send("POST", MAPS, map(&name, &name)).await;
+            assert_eq!(response.code, code, "{name}: {}", response.body);
+            assert!(passes || response.message().contains(says), "{name}: {}", response.message());
             let place = format!("{MAPS}/{name}");
             let there = side.send("GET", &place, Value::Null).await.code == 200;
             assert_eq!(there, passes, "{name}");
@@ -110,7 +111,7 @@ pub async fn run(side: &Side, hooks: &HookServer) {
     exempt(side, hooks).await;
 }
 
-/// Neither policies nor webhooks are asked about what configures them: everything can be undone.
+/// No policy or webhook applies to admission configuration: everything can be undone.
 async fn exempt(side: &Side, hooks: &HookServer) {
     let mut spec =
         json!({"matchConstraints": constraints("x"), "validations": [{"expression": "false"}]});
@@ -131,7 +132,7 @@ async fn exempt(side: &Side, hooks: &HookServer) {
     side.make("DELETE", &format!("{}/everything", policies()), Value::Null).await;
 }
 
-/// From the answer to the write of a configuration until it holds.
+/// From the response to the write of a configuration until it is effective.
 pub async fn soon(side: &Side, hooks: &HookServer) {
     let spec =
         json!({"matchConstraints": constraints("soon"), "validations": [{"expression": "false"}]});

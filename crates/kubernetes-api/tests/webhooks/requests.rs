@@ -1,4 +1,4 @@
-//! What webhooks are asked: the same requests to both servers bring the same reviews.
+//! The reviews that webhooks receive: the same requests to both servers cause the same reviews.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::side::{MAPS, Side, webhook};
 
 const APPS: &str = "/apis/apps/v1/namespaces/default/deployments";
 
-/// Every kind of write.
+/// Every type of write.
 fn writes() -> Vec<(&'static str, String, Value)> {
     let named = |name: &str, data: &str| {
         json!({"apiVersion": "v1", "kind": "ConfigMap",
@@ -34,7 +34,7 @@ fn writes() -> Vec<(&'static str, String, Value)> {
         ("POST", MAPS.into(), json!({"metadata": {"generateName": "gen-", "labels": {"g": "1"}}})),
         ("PUT", with(MAPS, "/a"), named("a", "2")),
         ("PATCH", with(MAPS, "/a"), patch(json!({"more": "x"}))),
-        // Nothing changes, and it is asked about all the same.
+        // A write without changes is also reviewed.
         ("PATCH", with(MAPS, "/a"), patch(json!({"more": "x"}))),
         ("DELETE", with(MAPS, "/a?dryRun=All"), Value::Null),
         (
@@ -67,35 +67,35 @@ pub async fn compare(own: &Side, real: &Side, hooks: &HookServer) {
         }
         let mine = format!("/{}/", side.name);
         hooks.take(&mine);
-        let mut asked = Vec::new();
+        let mut received = Vec::new();
         for (method, path, body) in writes() {
             side.make(method, &path, body).await;
             let calls = hooks.take(&mine).into_iter();
-            // Servers write for themselves, too.
+            // Servers write objects themselves, too.
             let calls =
                 calls.filter(|call| call.review["request"]["userInfo"]["username"] == "admin");
             let questions = calls.map(|call| {
                 let path = call.path.rsplit('/').next().unwrap().to_owned();
                 json!([path, call.query, plain(call.review)])
             });
-            asked.push((format!("{method} {path}"), of_last_tries(questions.collect())));
+            received.push((format!("{method} {path}"), of_last_tries(questions.collect())));
         }
         side.deconfigure("Mutating", "requests").await;
         side.deconfigure("Validating", "requests").await;
-        reviews.push(asked);
+        reviews.push(received);
     }
     let mut differing = Vec::new();
-    for ((write, found), (_, wanted)) in reviews[0].iter().zip(&reviews[1]) {
-        assert!(!wanted.is_empty(), "{write}");
-        if found != wanted {
-            differing.push(format!("{write}:\n  {}\n  {}", json!(found), json!(wanted)));
+    for ((write, found), (_, expected)) in reviews[0].iter().zip(&reviews[1]) {
+        assert!(!expected.is_empty(), "{write}");
+        if found != expected {
+            differing.push(format!("{write}:\n  {}\n  {}", json!(found), json!(expected)));
         }
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// The questions without those of a try that was made in vain: a server that has seen an older version of
-/// the object tries again, and asks again.
+/// Removes the reviews of failed attempts: a server that has read an older version of the object
+/// tries again, and calls the webhook again.
 fn of_last_tries(questions: Vec<Value>) -> Vec<Value> {
     let about = |question: &Value| {
         let request = &question[2]["request"];
@@ -108,7 +108,7 @@ fn of_last_tries(questions: Vec<Value>) -> Vec<Value> {
     questions.iter().enumerate().filter(is_last).map(|(_, question)| question.clone()).collect()
 }
 
-/// Without what is given anew each time, and without who asks.
+/// Removes generated values and the user.
 fn plain(mut review: Value) -> Value {
     let request = review["request"].as_object_mut().unwrap();
     assert!(request["userInfo"]["groups"].as_array().unwrap().contains(&"system:masters".into()));
@@ -116,7 +116,7 @@ fn plain(mut review: Value) -> Value {
     for object in ["object", "oldObject"] {
         let Some(object) = request[object].as_object_mut() else { continue };
         let metadata = object["metadata"].as_object_mut().unwrap();
-        // That they are there counts; created objects get them after they could be changed.
+        // Only their presence is compared; new objects get them after mutation.
         for field in ["uid", "resourceVersion", "creationTimestamp"] {
             if metadata.get(field).is_some_and(|value| !value.is_null()) {
                 metadata[field] = "given".into();

@@ -1,12 +1,12 @@
-//! Single behaviours of writes that both servers share: applied scales, configurations with a uid,
-//! rules over status, and objects in versions that are stored or converted no more.
+//! Single responses of writes that both servers share: applied scales, configurations with a uid,
+//! rules over status, and objects in versions that are no longer stored or converted.
 
 use serde_json::{Value, json};
 
-use super::side::{Answer, MAPS, Side};
-use super::{verdicts, wait};
+use super::side::{MAPS, Side, TestResponse};
+use super::{decisions, wait};
 
-type Outcomes = Vec<(String, Answer)>;
+type Outcomes = Vec<(String, TestResponse)>;
 
 const APPLY: [(&str, &str); 1] = [("content-type", "application/apply-patch+yaml")];
 const DEPLOYMENTS: &str = "/apis/apps/v1/namespaces/default/deployments";
@@ -73,27 +73,27 @@ pub async fn run(side: &Side) -> Outcomes {
     outcomes.extend(storage_version(side).await);
     outcomes.extend(broken_conversion(side).await);
     outcomes.push(("large".to_owned(), large(side).await));
-    for (_, answer) in outcomes.iter_mut().filter(|(_, answer)| !answer.body.is_object()) {
-        answer.body = json!({"seen": answer.body});
+    for (_, response) in outcomes.iter_mut().filter(|(_, response)| !response.body.is_object()) {
+        response.body = json!({"seen": response.body});
     }
     outcomes
 }
 
-/// An object that is too large only because of who owns its fields: whether it says so.
-async fn large(side: &Side) -> Answer {
-    // The real storage takes 1.5 MiB, this one 4 MiB.
+/// An object that is too large only because of its managed fields, and the message about it.
+async fn large(side: &Side) -> TestResponse {
+    // The real storage accepts 1.5 MiB, this one 4 MiB.
     let count = if side.name == "own" { 9000 } else { 4000 };
     let data: serde_json::Map<String, Value> =
         (0..count).map(|index| (format!("{index:0>250}"), "".into())).collect();
     let map = json!({"metadata": {"name": "large"}, "data": data});
-    let mut answer = side.send("POST", MAPS, map).await;
-    if answer.code < 300 {
-        answer.body = answer.body["metadata"]["managedFields"].is_array().into();
+    let mut response = side.send("POST", MAPS, map).await;
+    if response.code < 300 {
+        response.body = response.body["metadata"]["managedFields"].is_array().into();
     }
-    answer
+    response
 }
 
-/// A scale is applied by several managers.
+/// Several managers apply a scale.
 async fn scales(side: &Side, what: &str, object: &str) -> Outcomes {
     let scale = |replicas: i64| {
         json!({"apiVersion": "autoscaling/v1", "kind": "Scale", "metadata": {"name": "x"},
@@ -123,9 +123,9 @@ async fn scales(side: &Side, what: &str, object: &str) -> Outcomes {
         let name = object.rsplit('/').next().unwrap();
         body["metadata"]["name"] = name.into();
         let path = format!("{object}/scale{query}");
-        let mut answer = side.send_with("PATCH", &path, body, &APPLY).await;
-        if answer.code < 300 {
-            answer.body = answer.body["spec"].clone();
+        let mut response = side.send_with("PATCH", &path, body, &APPLY).await;
+        if response.code < 300 {
+            response.body = response.body["spec"].clone();
         }
         let mut stored = side.make("GET", object, Value::Null).await;
         let mut owners = stored["metadata"]["managedFields"].take();
@@ -135,18 +135,18 @@ async fn scales(side: &Side, what: &str, object: &str) -> Outcomes {
         if let Some(count) = stored["spec"].get("replicas").or(stored["spec"].get("count")) {
             owners = json!([count, owners]);
         }
-        outcomes.push((format!("{what} {step}"), answer.clone()));
-        outcomes.push((format!("{what} {step} owners"), Answer { body: owners, ..answer }));
+        outcomes.push((format!("{what} {step}"), response.clone()));
+        outcomes.push((format!("{what} {step} owners"), TestResponse { body: owners, ..response }));
     }
     let missing = format!("{}/missing/scale?fieldManager=one", object.rsplit_once('/').unwrap().0);
     let mut body = scale(1);
     body["metadata"]["name"] = "missing".into();
-    let answer = side.send_with("PATCH", &missing, body, &APPLY).await;
-    outcomes.push((format!("{what} missing"), answer));
+    let response = side.send_with("PATCH", &missing, body, &APPLY).await;
+    outcomes.push((format!("{what} missing"), response));
     outcomes
 }
 
-/// Rules over status hold for writes of status, and what was wrong before may stay.
+/// Rules over status apply to writes of status. Values that were invalid before may stay.
 async fn status_rules(side: &Side) -> Outcomes {
     let mut outcomes = Vec::new();
     let status = format!("{WIDGETS}/a/status");
@@ -155,16 +155,16 @@ async fn status_rules(side: &Side) -> Outcomes {
         ("wrong", json!({"count": 3})),
         ("more", json!({"most": 5, "count": 4})),
     ] {
-        let mut answer = side.send("PATCH", &status, json!({"status": status_of})).await;
-        if answer.code < 300 {
-            answer.body = answer.body["status"].clone();
+        let mut response = side.send("PATCH", &status, json!({"status": status_of})).await;
+        if response.code < 300 {
+            response.body = response.body["status"].clone();
         }
-        outcomes.push((format!("status {step}"), answer));
+        outcomes.push((format!("status {step}"), response));
     }
     outcomes
 }
 
-/// Writes that change nothing bring an object into a new storage version, once.
+/// A write without changes moves an object to a new storage version, once.
 async fn storage_version(side: &Side) -> Outcomes {
     let mut outcomes = Vec::new();
     let place = format!("{DEFINITIONS}/widgets.rows.example");
@@ -185,12 +185,12 @@ async fn storage_version(side: &Side) -> Outcomes {
         let (once, twice) = (version().await, version().await);
         let body = json!([once == twice]);
         let case = format!("stored as {storage} through {through}");
-        outcomes.push((case, Answer { code: 200, body, warnings: Vec::new() }));
+        outcomes.push((case, TestResponse { code: 200, body, warnings: Vec::new() }));
     }
     outcomes
 }
 
-/// What needs no conversion can be deleted although conversion fails.
+/// An object that needs no conversion can be deleted although conversion fails.
 async fn broken_conversion(side: &Side) -> Outcomes {
     let client = json!({"url": "https://127.0.0.1:1/convert"});
     let webhook = json!({"conversionReviewVersions": ["v1"], "clientConfig": client});
@@ -207,23 +207,24 @@ async fn broken_conversion(side: &Side) -> Outcomes {
         ("delete", "DELETE", "v1"),
         ("gone", "GET", "v1"),
     ] {
-        let mut answer = side.send(method, &format!("{}/a", path(version)), Value::Null).await;
-        // Texts of connections differ, and uids.
-        answer.body = answer.body["reason"].clone();
-        outcomes.push((format!("conversion {step}"), answer));
+        let mut response = side.send(method, &format!("{}/a", path(version)), Value::Null).await;
+        // Messages about connections differ, and uids.
+        response.body = response.body["reason"].clone();
+        outcomes.push((format!("conversion {step}"), response));
     }
     outcomes
 }
 
-/// All but scales of custom resources, whose applies kube-apiserver 1.36 answers with 500.
+/// All cases but scales of custom resources, whose apply requests kube-apiserver 1.36 refuses with
+/// 500.
 pub async fn compare(own: &Side, real: &Side) {
     let shared = |outcomes: Outcomes| -> Outcomes {
         outcomes.into_iter().filter(|(case, _)| !case.starts_with("widget ")).collect()
     };
-    verdicts::compare(&shared(run(own).await), &shared(run(real).await));
+    decisions::compare(&shared(run(own).await), &shared(run(real).await));
 }
 
-/// What must hold without a real server to compare with.
+/// The expected results, independent of the other server.
 pub fn check(outcomes: &Outcomes) {
     let code = |case: &str| {
         let found = outcomes.iter().find(|(name, _)| name == case);
@@ -244,8 +245,8 @@ pub fn check(outcomes: &Outcomes) {
         "conversion gone",
     ]
     .map(code);
-    let wanted = [409, 409, 200, 200, 404, 409, 200, 200, 422, 500, 200, 404];
-    assert_eq!(found, wanted, "{outcomes:#?}");
+    let expected_codes = [409, 409, 200, 200, 404, 409, 200, 200, 422, 500, 200, 404];
+    assert_eq!(found, expected_codes, "{outcomes:#?}");
     let large = &outcomes.last().unwrap().1;
     assert_eq!((large.code, &large.body), (201, &json!({"seen": false})));
 }

@@ -1,5 +1,5 @@
-//! Webhooks behind Services: real connections to the endpoints, in a network of the test's own, since
-//! endpoints may not be loopback addresses.
+//! Webhooks behind Services: real connections to the endpoints, in the test's own network, since
+//! endpoints must not be loopback addresses.
 
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -11,19 +11,19 @@ use serde_json::{Value, json};
 use super::hook_server::HookServer;
 use super::side::{MAPS, Side, case, map};
 
-/// Set where the addresses below are there.
+/// Set where the addresses below exist.
 const INSIDE: &str = "DROVER_TEST_NETWORK";
 const FIRST: &str = "10.77.0.1";
 const SECOND: &str = "10.77.0.2";
-/// Nobody listens there.
+/// No server listens there.
 const DEAD_PORT: u16 = 9;
-/// So many calls reach each of two endpoints, but for one time in half a million.
+/// With this number of calls each of two endpoints is reached, except once in half a million runs.
 const CALLS: usize = 20;
 
 const SERVICES: &str = "/api/v1/namespaces/default/services";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
 
-/// Runs the test of this name again, where it has addresses of its own. True inside.
+/// Runs the test of this name again in a network of its own. Returns true inside it.
 pub fn entered(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -47,7 +47,7 @@ pub fn entered(test: &str) -> bool {
     false
 }
 
-/// A Service without an address of its own, and where it leads.
+/// A Service without a cluster address, and its endpoints.
 async fn serve(side: &Side, name: &str, port: u16, endpoints: Value) {
     let ports = json!([{"name": "https", "port": 443}, {"name": "other", "port": 8443}]);
     let service = json!({"metadata": {"name": name},
@@ -92,7 +92,7 @@ pub async fn run() {
         hook("machine-roots", "pods", 443, ""),
         hook("broken-bundle", "pods", 443, &broken),
     ];
-    // What cannot be believed fails the call; it may be configured.
+    // An untrusted certificate fails the call; the configuration is accepted.
     side.configure(&hooks, "Validating", "services", webhooks).await;
     hooks.take("/own/");
     let posted = |service: &str, port: u16| {
@@ -100,7 +100,7 @@ pub async fn run() {
             "failed to call webhook: Post \"https://{service}.default.svc:{port}/own/deny?timeout=5s\": "
         )
     };
-    for (name, wanted) in [
+    for (name, expected) in [
         ("reached", "denied the request: not like this".to_owned()),
         (
             "other-port",
@@ -131,18 +131,22 @@ pub async fn run() {
         ),
         ("broken-bundle", "unable to load root certificates".to_owned()),
     ] {
-        let answer = side.send("POST", MAPS, map(name, name)).await;
-        assert!(answer.code >= 400, "{name}: {}", answer.body);
-        assert!(answer.message().contains(&wanted), "{name}: {} | {wanted}", answer.message());
+        let response = side.send("POST", MAPS, map(name, name)).await;
+        assert!(response.code >= 400, "{name}: {}", response.body);
+        assert!(
+            response.message().contains(&expected),
+            "{name}: {} | {expected}",
+            response.message()
+        );
     }
-    assert_eq!(hooks.take("/own/").len(), 1, "only one could be asked");
+    assert_eq!(hooks.take("/own/").len(), 1, "only one could be called");
 
-    let mut asked = BTreeSet::new();
+    let mut called = BTreeSet::new();
     for _ in 0..CALLS {
-        let answer = side.send("POST", MAPS, map("both", "both")).await;
-        assert!(answer.message().contains("denied the request"), "{}", answer.message());
-        asked.extend((!hooks.take("/own/").is_empty()).then_some(FIRST));
-        asked.extend((!second.take("/own/").is_empty()).then_some(SECOND));
+        let response = side.send("POST", MAPS, map("both", "both")).await;
+        assert!(response.message().contains("denied the request"), "{}", response.message());
+        called.extend((!hooks.take("/own/").is_empty()).then_some(FIRST));
+        called.extend((!second.take("/own/").is_empty()).then_some(SECOND));
     }
-    assert_eq!(asked, BTreeSet::from([FIRST, SECOND]), "each endpoint has its turn");
+    assert_eq!(called, BTreeSet::from([FIRST, SECOND]), "both endpoints are called");
 }

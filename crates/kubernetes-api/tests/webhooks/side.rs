@@ -1,4 +1,4 @@
-//! An API server to send the same requests to: this one, or a real one.
+//! An API server for the same requests: this one, or a real one.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,11 +26,11 @@ use super::wait;
 pub const CONFIGURATIONS: &str = "/apis/admissionregistration.k8s.io/v1";
 pub const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-/// In place of a code when a server hangs up without an answer.
+/// Replaces the code when a server disconnects without a response.
 pub const NO_ANSWER: u16 = 0;
 
 pub struct Side {
-    /// First segment of the paths that this side's webhooks are called at.
+    /// First segment of the webhook paths of this server.
     pub name: &'static str,
     server: Server,
 }
@@ -41,7 +41,7 @@ enum Server {
 }
 
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct TestResponse {
     pub code: u16,
     pub body: Value,
     pub warnings: Vec<String>,
@@ -51,7 +51,7 @@ fn audit_log(folder: &tempfile::TempDir) -> PathBuf {
     folder.path().join("audit.log")
 }
 
-impl Answer {
+impl TestResponse {
     pub fn message(&self) -> &str {
         self.body["message"].as_str().unwrap_or_default()
     }
@@ -62,12 +62,12 @@ impl Side {
         Self::own_with(&[]).await
     }
 
-    /// With objects that came into its storage before, by their keys.
+    /// With objects that were in its storage before, by their keys.
     pub async fn own_with(stored: &[(&str, Value)]) -> Self {
         Self::own_of(stored, BuiltInPlugins::default()).await
     }
 
-    /// Where naming an owner needs rights.
+    /// With the plugin that requires rights to name an owner.
     pub async fn own_guarded() -> Self {
         let guarded =
             BuiltInPlugins::default().with(Switchable::OwnerReferencesPermissionEnforcement);
@@ -97,7 +97,7 @@ impl Side {
     pub async fn real() -> Self {
         let cluster = tokio::task::spawn_blocking(|| {
             let mut cluster = RealCluster::start().unwrap_or_else(|error| panic!("{error}"));
-            // Its controllers would be seen by our webhooks too.
+            // Its controllers would call the test's webhooks too.
             cluster.crash(Program::KubeControllerManager);
             cluster.crash(Program::KubeScheduler);
             cluster
@@ -112,13 +112,13 @@ impl Side {
         Self { name: "real", server }
     }
 
-    /// Annotations that our audit log has of the request with this `Audit-Id`.
+    /// The annotations in this server's audit log for the request with this `Audit-Id`.
     pub async fn audited(&self, id: &str) -> BTreeMap<String, String> {
         let Server::Own { folder, .. } = &self.server else { return BTreeMap::new() };
         let mut found = None;
         wait::until("the request is recorded", async || {
             let lines = std::fs::read_to_string(audit_log(folder)).unwrap();
-            // What is being written has no end yet.
+            // A line that is being written has no end yet.
             let whole = lines.lines().filter_map(|line| serde_json::from_str(line).ok());
             let mut events = whole.filter(|event: &Value| event["stage"] == "ResponseComplete");
             found = events.find(|event| event["auditID"] == id);
@@ -128,7 +128,7 @@ impl Side {
         serde_json::from_value(found.unwrap()["annotations"].take()).unwrap()
     }
 
-    /// Runs the controllers that stand beside the real server. Here they are inside.
+    /// Starts the controllers of the real server. This server has them inside.
     pub fn start_controllers(&self) {
         if let Server::Real { cluster, .. } = &self.server {
             let mut cluster = cluster.lock().unwrap();
@@ -136,7 +136,7 @@ impl Side {
         }
     }
 
-    pub async fn send(&self, method: &str, path: &str, body: Value) -> Answer {
+    pub async fn send(&self, method: &str, path: &str, body: Value) -> TestResponse {
         let media = match method {
             "PATCH" => "application/merge-patch+json",
             _ => "application/json",
@@ -144,8 +144,8 @@ impl Side {
         self.send_with(method, path, body, &[("content-type", media)]).await
     }
 
-    /// As `user`, who is in no group of his own.
-    pub async fn send_as(&self, user: &str, method: &str, path: &str, body: Value) -> Answer {
+    /// As `user`, who has no groups.
+    pub async fn send_as(&self, user: &str, method: &str, path: &str, body: Value) -> TestResponse {
         let headers = [("content-type", "application/json"), ("impersonate-user", user)];
         self.send_with(method, path, body, &headers).await
     }
@@ -156,7 +156,7 @@ impl Side {
         path: &str,
         body: Value,
         headers: &[(&str, &str)],
-    ) -> Answer {
+    ) -> TestResponse {
         let method = Method::from_bytes(method.as_bytes()).unwrap();
         let bytes = if body.is_null() { Vec::new() } else { body.to_string().into_bytes() };
         let mut request = Request::builder().method(method).uri(path);
@@ -172,10 +172,14 @@ impl Side {
                 (parts, body.collect().await.unwrap().to_bytes())
             }
             Server::Real { client, .. } => {
-                let Ok(answer) = client.send(request).await else {
-                    return Answer { code: NO_ANSWER, body: Value::Null, warnings: Vec::new() };
+                let Ok(response) = client.send(request).await else {
+                    return TestResponse {
+                        code: NO_ANSWER,
+                        body: Value::Null,
+                        warnings: Vec::new(),
+                    };
                 };
-                let (parts, body) = answer.into_parts();
+                let (parts, body) = response.into_parts();
                 (parts, body.collect().await.unwrap().to_bytes())
             }
         };
@@ -183,22 +187,22 @@ impl Side {
         let body = serde_json::from_slice(&bytes).unwrap_or_else(|_| text());
         let warnings = parts.headers.get_all("warning").iter();
         let warnings = warnings.map(|value| value.to_str().unwrap().to_owned()).collect();
-        Answer { code: parts.status.as_u16(), body, warnings }
+        TestResponse { code: parts.status.as_u16(), body, warnings }
     }
 
-    /// Sends what must succeed.
+    /// Sends a request that must succeed.
     pub async fn make(&self, method: &str, path: &str, body: Value) -> Value {
-        let answer = self.send(method, path, body).await;
-        assert!(answer.code < 300, "{} {method} {path}: {}", self.name, answer.body);
-        answer.body
+        let response = self.send(method, path, body).await;
+        assert!(response.code < 300, "{} {method} {path}: {}", self.name, response.body);
+        response.body
     }
 
-    /// A `clientConfig` of this side's own.
+    /// A `clientConfig` for this server.
     pub fn client(&self, hooks: &HookServer, behaviour: &str) -> Value {
         hooks.client(&format!("/{}/{behaviour}", self.name))
     }
 
-    /// Creates a configuration and waits until it is in effect. `kind` is `Mutating` or
+    /// Creates a configuration and waits until it is effective. `kind` is `Mutating` or
     /// `Validating`.
     pub async fn configure(
         &self,
@@ -219,7 +223,8 @@ impl Side {
     pub async fn deconfigure(&self, kind: &str, name: &str) {
         let path = format!("{}/{name}", configurations(kind));
         self.make("DELETE", &path, Value::Null).await;
-        wait::until("the configuration is gone", async || !self.is_marked(kind, name).await).await;
+        wait::until("the configuration is deleted", async || !self.is_marked(kind, name).await)
+            .await;
     }
 
     async fn is_marked(&self, kind: &str, name: &str) -> bool {
@@ -255,7 +260,7 @@ pub fn webhook(name: &str, client: Value, policy: &str) -> Value {
     })
 }
 
-/// As [`webhook`], only for objects with the label `case` of this value.
+/// Like [`webhook`], only for objects whose label `case` has this value.
 pub fn case(case: &str, client: Value, policy: &str) -> Value {
     let mut webhook = webhook(&format!("{case}.case.example"), client, policy);
     webhook["objectSelector"] = json!({"matchLabels": {"case": case}});

@@ -1,18 +1,22 @@
-//! `runtime.Unknown`, which says what the object inside is.
+//! `runtime.Unknown`, which states the type of the object inside.
 
 use super::DecodeError;
-use crate::wire::{Reader, Wire};
+use crate::wire::{Wire, WireReader};
 use crate::{MEDIA_TYPE, envelope};
 
-/// What the envelope holds.
+/// The contents of the envelope.
 pub struct Envelope<'a> {
     pub api_version: String,
     pub kind: String,
-    /// The message of the kind.
+    /// The encoded message of the kind.
     pub raw: &'a [u8],
 }
 
 impl<'a> Envelope<'a> {
+    /// Decodes the envelope. `bytes` follow [`crate::MAGIC`]. Absent texts are empty.
+    ///
+    /// # Errors
+    /// The envelope is malformed, or its content is not plain protobuf.
     pub fn read(bytes: &'a [u8]) -> Result<Self, DecodeError> {
         let mut found = Self { api_version: String::new(), kind: String::new(), raw: &[] };
         each_delimited(bytes, |number, value| {
@@ -40,12 +44,12 @@ impl<'a> Envelope<'a> {
     }
 }
 
-/// Calls `take` with every field of the envelope that has bytes; it has no others.
+/// Calls `take` with every length-delimited field of the envelope; it has no others.
 fn each_delimited<'a>(
     bytes: &'a [u8],
     mut take: impl FnMut(u32, &'a [u8]) -> Result<(), DecodeError>,
 ) -> Result<(), DecodeError> {
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some((number, wire)) = reader.tag().map_err(DecodeError::Envelope)? {
         if wire == Wire::Delimited {
             take(number, reader.delimited().map_err(DecodeError::Envelope)?)?;

@@ -1,34 +1,49 @@
-//! Values without fields of their own in JSON.
+//! Values that have no fields of their own in JSON.
 
 use serde_json::Value;
 
-use super::{Outcome, Problem};
-use crate::forms;
-use crate::wire::{Reader, Wire};
+use super::{DecodeResult, FieldError};
+use crate::values;
+use crate::wire::{Wire, WireReader};
 
-pub fn delimited<'a>(wire: Wire, reader: &mut Reader<'a>) -> Outcome<&'a [u8]> {
-    if wire == Wire::Delimited { Ok(reader.delimited()?) } else { Err(Problem::WireType.into()) }
+/// Reads a length-delimited value.
+///
+/// # Errors
+/// The field has another wire type, or the bytes end early.
+pub fn delimited<'a>(wire: Wire, reader: &mut WireReader<'a>) -> DecodeResult<&'a [u8]> {
+    if wire == Wire::Delimited { Ok(reader.delimited()?) } else { Err(FieldError::WireType.into()) }
 }
 
-pub fn varint(wire: Wire, reader: &mut Reader<'_>) -> Outcome<i64> {
+/// Reads a varint.
+///
+/// # Errors
+/// The field has another wire type, or the varint is malformed.
+pub fn varint(wire: Wire, reader: &mut WireReader<'_>) -> DecodeResult<i64> {
     if wire == Wire::Varint {
         Ok(reader.varint()?.cast_signed())
     } else {
-        Err(Problem::WireType.into())
+        Err(FieldError::WireType.into())
     }
 }
 
-pub fn text(bytes: &[u8]) -> Outcome<String> {
-    Ok(str::from_utf8(bytes).map_err(|_| Problem::Text)?.to_owned())
+/// Decodes a string.
+///
+/// # Errors
+/// The bytes are not UTF-8.
+pub fn text(bytes: &[u8]) -> DecodeResult<String> {
+    Ok(str::from_utf8(bytes).map_err(|_| FieldError::Text)?.to_owned())
 }
 
-/// Seconds and nanoseconds; an empty message is no time.
-pub fn time_parts(bytes: &[u8]) -> Outcome<(i64, i64)> {
+/// Decodes a time into seconds since 1970 and nanoseconds. An empty message is Go's zero time.
+///
+/// # Errors
+/// The message is malformed.
+pub fn time_parts(bytes: &[u8]) -> DecodeResult<(i64, i64)> {
     if bytes.is_empty() {
-        return Ok((forms::GO_ZERO_SECONDS, 0));
+        return Ok((values::GO_ZERO_SECONDS, 0));
     }
     let (mut seconds, mut nanos) = (0, 0);
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some((number, wire)) = reader.tag()? {
         match number {
             1 => seconds = varint(wire, &mut reader)?,
@@ -39,9 +54,13 @@ pub fn time_parts(bytes: &[u8]) -> Outcome<(i64, i64)> {
     Ok((seconds, nanos))
 }
 
-pub fn quantity(bytes: &[u8]) -> Outcome<Value> {
+/// Decodes a quantity into its text. An empty message is `"0"`.
+///
+/// # Errors
+/// The message is malformed or its text is not UTF-8.
+pub fn quantity(bytes: &[u8]) -> DecodeResult<Value> {
     let mut value = Value::from("0");
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some((number, wire)) = reader.tag()? {
         match number {
             1 => value = text(delimited(wire, &mut reader)?)?.into(),
@@ -51,11 +70,15 @@ pub fn quantity(bytes: &[u8]) -> Outcome<Value> {
     Ok(value)
 }
 
-pub fn int_or_string(bytes: &[u8]) -> Outcome<Value> {
-    /// Of the field `type`: the text counts.
+/// Decodes an `IntOrString` into a number or a string.
+///
+/// # Errors
+/// The message is malformed, its type is unknown, or its number exceeds 32 bits.
+pub fn int_or_string(bytes: &[u8]) -> DecodeResult<Value> {
+    /// Value of the field `type` when the text is set.
     const STRING: i64 = 1;
     let (mut kind, mut number, mut string) = (0, 0, String::new());
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some((at, wire)) = reader.tag()? {
         match at {
             1 => kind = varint(wire, &mut reader)?,
@@ -65,21 +88,25 @@ pub fn int_or_string(bytes: &[u8]) -> Outcome<Value> {
         }
     }
     match kind {
-        0 => Ok(i32::try_from(number).map_err(|_| Problem::Range)?.into()),
+        0 => Ok(i32::try_from(number).map_err(|_| FieldError::Range)?.into()),
         STRING => Ok(string.into()),
-        _ => Err(Problem::Range.into()),
+        _ => Err(FieldError::Range.into()),
     }
 }
 
-/// A schema, or a list of other things in its place. None of them is decoded yet.
+/// A schema, or a list of its alternatives. Both are still encoded.
 pub struct Alternatives<'a> {
     pub schema: Option<&'a [u8]>,
     pub others: Vec<&'a [u8]>,
 }
 
-pub fn alternatives(bytes: &[u8]) -> Outcome<Alternatives<'_>> {
+/// Splits the message of a `JSONSchemaPropsOr…` type.
+///
+/// # Errors
+/// The message is malformed.
+pub fn alternatives(bytes: &[u8]) -> DecodeResult<Alternatives<'_>> {
     let mut found = Alternatives { schema: None, others: Vec::new() };
-    let mut reader = Reader::new(bytes);
+    let mut reader = WireReader::new(bytes);
     while let Some((number, wire)) = reader.tag()? {
         match number {
             1 => found.schema = Some(delimited(wire, &mut reader)?),

@@ -8,12 +8,12 @@ use serde::Deserialize;
 use serde::de::{DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Unexpected, Visitor};
 use serde_json::value::RawValue;
 
-use super::message::{Body, put_absent};
-use crate::forms;
-use crate::schema::{Element, MessageId, Place, Schema};
+use super::message::{MessageBody, put_absent};
+use crate::schema::{Element, FieldPlacement, MessageId, ProtobufSchema};
+use crate::values;
 use crate::wire::{put_bytes, put_double, put_int, put_nested};
 
-/// Fields of `IntOrString`, and the value of its `type` when the text counts.
+/// Fields of `IntOrString`, and the value of its `type` when the text is set.
 mod int_or_string {
     pub const TYPE: u32 = 1;
     pub const INT: u32 = 2;
@@ -23,18 +23,18 @@ mod int_or_string {
 /// Fields of a time.
 const SECONDS: u32 = 1;
 const NANOS: u32 = 2;
-/// The only field of `Quantity` and of JSON of any form.
+/// The only field of `Quantity` and of untyped JSON.
 const TEXT: u32 = 1;
-/// Fields of the alternatives in schemas.
+/// Fields of the `JSONSchemaPropsOr…` types.
 const ALLOWS: u32 = 1;
 const SCHEMA: u32 = 1;
 const SCHEMA_OF_BOOL: u32 = 2;
 const OTHERS: u32 = 2;
 
-/// Appends the value with tag and, where it has one, length. `false`: the JSON was null, and nothing
-/// was appended.
+/// Appends the value with its tag and, if it has one, its length. Returns `false` for null, which
+/// appends nothing.
 pub struct Tagged<'o> {
-    pub schema: &'static Schema,
+    pub schema: &'static ProtobufSchema,
     pub element: Element,
     pub number: u32,
     pub out: &'o mut Vec<u8>,
@@ -49,7 +49,7 @@ impl<'de> DeserializeSeed<'de> for Tagged<'_> {
                 let Self { schema, number, out, .. } = self;
                 let (message, start) = (schema.message(id), out.len());
                 let present = put_nested(out, number, |out| {
-                    Body { schema, message, out }.deserialize(deserializer)
+                    MessageBody { schema, message, out }.deserialize(deserializer)
                 })?;
                 if !present {
                     out.truncate(start);
@@ -74,7 +74,7 @@ impl<'de> DeserializeSeed<'de> for Tagged<'_> {
     }
 }
 
-/// What stands in a schema as a schema or as something else.
+/// A value of a `JSONSchemaPropsOr…` type: a schema, or its alternative.
 struct Alternative<'o> {
     tagged: Tagged<'o>,
     id: MessageId,
@@ -112,7 +112,7 @@ impl<'de> Visitor<'de> for Alternative<'_> {
                 put_int(out, ALLOWS, 1);
                 at = SCHEMA_OF_BOOL;
             }
-            put_nested(out, at, |out| Body { schema, message, out }.visit_map(map))
+            put_nested(out, at, |out| MessageBody { schema, message, out }.visit_map(map))
         })
     }
 
@@ -131,7 +131,7 @@ impl<'de> Visitor<'de> for Alternative<'_> {
     }
 }
 
-/// A value that is no object.
+/// A value that is not an object.
 struct Scalar<'o>(Tagged<'o>);
 
 impl Scalar<'_> {
@@ -215,7 +215,7 @@ impl<'de> Visitor<'de> for Scalar<'_> {
                 put_int_or_string(self.0.out, number, int_or_string::TYPE_STRING, 0, value);
             }
             Element::Time | Element::MicroTime => {
-                let time = forms::parse_time(value).map_err(|_| unfit())?;
+                let time = values::parse_time(value).map_err(|_| unfit())?;
                 put_time(self.0.out, number, element, time);
             }
             _ => return Err(E::invalid_type(Unexpected::Str(value), &self)),
@@ -228,12 +228,12 @@ impl<'de> Visitor<'de> for Scalar<'_> {
     }
 }
 
-/// No time is an empty message.
+/// Go's zero time is an empty message.
 fn put_time(out: &mut Vec<u8>, number: u32, element: Element, time: Option<(i64, i64)>) {
     put_nested(out, number, |out| {
         if let Some((seconds, nanos)) = time {
             put_int(out, SECONDS, seconds);
-            // Go keeps whole seconds of the one, microseconds of the other.
+            // Go stores whole seconds for `Time` and microseconds for `MicroTime`.
             let nanos = if element == Element::Time { 0 } else { nanos / 1000 * 1000 };
             put_int(out, NANOS, nanos);
         }
@@ -252,20 +252,20 @@ fn put_int_or_string(out: &mut Vec<u8>, number: u32, kind: i64, int: i64, text: 
     });
 }
 
-/// Appends Go's zero value.
-pub fn put_zero(schema: &'static Schema, element: Element, number: u32, out: &mut Vec<u8>) {
+/// Appends Go's zero value of the element as field `number`.
+pub fn put_zero(schema: &'static ProtobufSchema, element: Element, number: u32, out: &mut Vec<u8>) {
     match element {
         Element::Bool | Element::Int32 | Element::Int64 => put_int(out, number, 0),
         Element::Double => put_double(out, number, 0.0),
         Element::Quantity => put_quantity(out, number, "0"),
         Element::IntOrString => put_int_or_string(out, number, 0, 0, ""),
-        // A slice that is nil.
+        // A nil slice.
         Element::Bytes => {}
         Element::Message(id) if schema.message(id).bare => {}
         Element::SchemaOrBool(_) => put_nested(out, number, |out| put_int(out, ALLOWS, 0)),
         Element::Message(id) => put_nested(out, number, |out| {
             for field in &schema.message(id).fields {
-                debug_assert!(field.place != Place::Inlined || !field.optional);
+                debug_assert!(field.place != FieldPlacement::Inlined || !field.optional);
                 put_absent(schema, field, out);
             }
         }),

@@ -7,30 +7,33 @@ use std::ops::Range;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 use super::element::{Tagged, put_zero};
-use crate::schema::{Element, Field, Message, Place, Schema, Shape};
+use crate::schema::{
+    Cardinality, Element, FieldPlacement, MessageField, MessageType, ProtobufSchema,
+};
 use crate::wire::put_nested;
 
-/// Appends the fields of a message, without tag and length. `false`: the JSON was null, and nothing
-/// was appended.
-pub struct Body<'o> {
-    pub schema: &'static Schema,
-    pub message: &'static Message,
+/// Appends the fields of a message, without tag and length. Returns `false` for null, which appends
+/// nothing.
+pub struct MessageBody<'o> {
+    pub schema: &'static ProtobufSchema,
+    pub message: &'static MessageType,
     pub out: &'o mut Vec<u8>,
 }
 
-impl<'de> DeserializeSeed<'de> for Body<'_> {
+impl<'de> DeserializeSeed<'de> for MessageBody<'_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
         if self.message.bare {
             let field = &self.message.fields[0];
-            return Member { schema: self.schema, field, out: self.out }.deserialize(deserializer);
+            return FieldSeed { schema: self.schema, field, out: self.out }
+                .deserialize(deserializer);
         }
         deserializer.deserialize_any(self)
     }
 }
 
-impl<'de> Visitor<'de> for Body<'_> {
+impl<'de> Visitor<'de> for MessageBody<'_> {
     type Value = bool;
 
     fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -44,7 +47,7 @@ impl<'de> Visitor<'de> for Body<'_> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
         let Self { schema, message, out } = self;
         let base = out.len();
-        // Where each field's bytes ended up, in the order in which JSON has them.
+        // The range of each field's bytes in `out`, in the order of the JSON members.
         let mut found: Vec<Option<Range<usize>>> = vec![None; message.slots.len()];
         while let Some(key) = map.next_key::<Cow<'de, str>>()? {
             let Some(slot) = message.slot(&key) else {
@@ -53,7 +56,7 @@ impl<'de> Visitor<'de> for Body<'_> {
             };
             let start = out.len();
             let field = schema.field_at(message, slot);
-            let present = map.next_value_seed(Member { schema, field, out })?;
+            let present = map.next_value_seed(FieldSeed { schema, field, out })?;
             found[slot] = present.then(|| start - base..out.len() - base);
         }
         let written = out.split_off(base);
@@ -62,16 +65,16 @@ impl<'de> Visitor<'de> for Body<'_> {
     }
 }
 
-/// Appends what was written, in the order of numbers, and what Go writes of absent fields.
+/// Appends the encoded fields in the order of their numbers, and Go's encoding of absent fields.
 fn put_ordered<'a>(
-    schema: &'static Schema,
-    message: &Message,
+    schema: &'static ProtobufSchema,
+    message: &MessageType,
     found: &mut impl Iterator<Item = &'a Option<Range<usize>>>,
     written: &[u8],
     out: &mut Vec<u8>,
 ) {
     for field in &message.fields {
-        if let (Place::Inlined, Element::Message(inner)) = (field.place, field.element) {
+        if let (FieldPlacement::Inlined, Element::Message(inner)) = (field.place, field.element) {
             let inner = schema.message(inner);
             put_nested(out, field.number, |out| put_ordered(schema, inner, found, written, out));
             continue;
@@ -83,39 +86,39 @@ fn put_ordered<'a>(
     }
 }
 
-/// Appends what Go writes of a field that JSON does not show.
-pub fn put_absent(schema: &'static Schema, field: &Field, out: &mut Vec<u8>) {
-    if !field.optional && field.shape == Shape::Single {
+/// Appends Go's encoding of a field that is absent in JSON.
+pub fn put_absent(schema: &'static ProtobufSchema, field: &MessageField, out: &mut Vec<u8>) {
+    if !field.optional && field.shape == Cardinality::Single {
         put_zero(schema, field.element, field.number, out);
     }
 }
 
-/// Appends a field with all its tags. `false`: the JSON was null.
-struct Member<'o> {
-    schema: &'static Schema,
-    field: &'static Field,
+/// Appends a field with all its tags. Returns `false` for null.
+struct FieldSeed<'o> {
+    schema: &'static ProtobufSchema,
+    field: &'static MessageField,
     out: &'o mut Vec<u8>,
 }
 
-impl<'de> DeserializeSeed<'de> for Member<'_> {
+impl<'de> DeserializeSeed<'de> for FieldSeed<'_> {
     type Value = bool;
 
     fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<bool, D::Error> {
         let Self { schema, field, out } = self;
         match field.shape {
-            Shape::Single => {
+            Cardinality::Single => {
                 let (element, number) = (field.element, field.number);
                 Tagged { schema, element, number, out }.deserialize(deserializer)
             }
-            Shape::List => deserializer.deserialize_any(Items { schema, field, out }),
-            Shape::Map => deserializer.deserialize_any(Entries { schema, field, out }),
+            Cardinality::List => deserializer.deserialize_any(Items { schema, field, out }),
+            Cardinality::Map => deserializer.deserialize_any(Entries { schema, field, out }),
         }
     }
 }
 
 struct Items<'o> {
-    schema: &'static Schema,
-    field: &'static Field,
+    schema: &'static ProtobufSchema,
+    field: &'static MessageField,
     out: &'o mut Vec<u8>,
 }
 
@@ -145,8 +148,8 @@ impl<'de> Visitor<'de> for Items<'_> {
 }
 
 struct Entries<'o> {
-    schema: &'static Schema,
-    field: &'static Field,
+    schema: &'static ProtobufSchema,
+    field: &'static MessageField,
     out: &'o mut Vec<u8>,
 }
 
@@ -181,7 +184,7 @@ impl<'de> Visitor<'de> for Entries<'_> {
             entries.push((key, start..out.len() - base));
         }
         if !entries.is_sorted_by(|one, other| one.0 < other.0) {
-            // Of equal keys the last one counts, as in JSON.
+            // Of duplicate keys the last one counts, as in JSON.
             entries.reverse();
             entries.sort_by(|one, other| one.0.cmp(&other.0));
             entries.dedup_by(|later, earlier| later.0 == earlier.0);

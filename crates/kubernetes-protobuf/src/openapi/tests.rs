@@ -1,4 +1,4 @@
-//! Held against gnostic itself, as a program.
+//! Compares the encoder with gnostic itself, which runs as a program.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 use serde_json::{Map, Value, json};
 use testbed::{Binaries, Program};
 
-use super::{Version, encode};
+use super::{OpenApiVersion, encode};
 
 /// Documents with every member that the messages have.
 const V2_WHOLE: &str = include_str!("tests/whole_v2.json");
@@ -21,7 +21,7 @@ fn go_client(argument: &str) -> Command {
     command
 }
 
-/// What gnostic makes of a document.
+/// Gnostic's encoding of a document.
 fn gnostic(document: &Value) -> Vec<u8> {
     let mut go = go_client("gnostic");
     let mut go = go.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -34,7 +34,7 @@ fn gnostic(document: &Value) -> Vec<u8> {
     output.stdout
 }
 
-/// JSON as Go writes it where YAML, as which gnostic reads it, would read something else.
+/// Escapes JSON where gnostic, which parses it as YAML, would read another value.
 fn escaped(document: &Value) -> String {
     let mut text = String::new();
     for character in document.to_string().chars() {
@@ -46,20 +46,20 @@ fn escaped(document: &Value) -> String {
     text
 }
 
-/// Holds our bytes against gnostic's, and shows where they part.
-fn compare(version: Version, document: &Value) {
-    let (ours, theirs) = (encode(version, document), gnostic(document));
-    if let Some(at) = ours.iter().zip(&theirs).position(|(one, other)| one != other) {
+/// Compares the encoder's bytes with gnostic's, and shows the first difference.
+fn compare(version: OpenApiVersion, document: &Value) {
+    let (own, theirs) = (encode(version, document), gnostic(document));
+    if let Some(at) = own.iter().zip(&theirs).position(|(one, other)| one != other) {
         let part = |bytes: &[u8]| {
             bytes[at.saturating_sub(60)..bytes.len().min(at + 60)].escape_ascii().to_string()
         };
-        panic!("they part at byte {at}:\n{}\n{}", part(&ours), part(&theirs));
+        panic!("they part at byte {at}:\n{}\n{}", part(&own), part(&theirs));
     }
-    assert_eq!(ours.len(), theirs.len());
+    assert_eq!(own.len(), theirs.len());
 }
 
 #[test]
-fn the_table_is_what_the_messages_say() {
+fn the_table_matches_the_messages() {
     let output = go_client("gnostic-table").output().unwrap();
     assert!(output.status.success());
     let written = String::from_utf8(output.stdout).unwrap();
@@ -70,14 +70,14 @@ fn the_table_is_what_the_messages_say() {
 }
 
 #[test]
-fn documents_with_everything_are_the_bytes_that_gnostic_makes() {
-    for (version, text) in [(Version::V2, V2_WHOLE), (Version::V3, V3_WHOLE)] {
+fn documents_with_all_members_have_the_bytes_of_gnostic() {
+    for (version, text) in [(OpenApiVersion::V2, V2_WHOLE), (OpenApiVersion::V3, V3_WHOLE)] {
         compare(version, &serde_json::from_str(text).unwrap());
     }
 }
 
 #[test]
-fn a_document_is_the_bytes_that_the_format_says() {
+fn a_document_is_encoded_as_the_format_specifies() {
     let document = json!({
         "openapi": "3.0.0", "unknown": 1, "info": {"title": "T", "version": 7},
         "paths": {"x-a": {"b": ["c", null]}, "/d": {}},
@@ -90,7 +90,7 @@ fn a_document_is_the_bytes_that_the_format_says() {
     expected.push(extension_length);
     expected.extend(extension);
     assert_eq!(
-        encode(Version::V3, &document).escape_ascii().to_string(),
+        encode(OpenApiVersion::V3, &document).escape_ascii().to_string(),
         expected.escape_ascii().to_string()
     );
 }
@@ -114,7 +114,7 @@ fn with_extensions(values: &[Value]) -> Value {
 }
 
 #[test]
-fn values_of_all_kinds_are_the_yaml_that_gnostic_writes() {
+fn values_of_all_types_have_the_yaml_of_gnostic() {
     let mut values = vec![json!(null), json!(true), json!([]), json!({}), json!([[[]]])];
     values.extend([json!(0), json!(-1), json!(1.5), json!(1e21), json!(1e-7), json!(u64::MAX)]);
     values.extend(TEXTS.iter().map(|text| Value::from(*text)));
@@ -122,12 +122,12 @@ fn values_of_all_kinds_are_the_yaml_that_gnostic_writes() {
         values.push("k".repeat(length).into());
         values.push("word ".repeat(length).trim_end().into());
     }
-    compare(Version::V2, &with_extensions(&values));
+    compare(OpenApiVersion::V2, &with_extensions(&values));
 }
 
 #[test]
-fn texts_of_any_characters_are_the_yaml_that_gnostic_writes() {
-    // Parts that mean something to YAML, alone or beside others.
+fn texts_of_any_characters_have_the_yaml_of_gnostic() {
+    // Parts that have a meaning in YAML, alone or next to others.
     let parts: Vec<&str> =
         "a 1 0 - + . : # ' \" , ? ! & * | > % @ ` ~ _ e x b o T Z [ ] { } \\ é 😀"
             .split(' ')
@@ -145,7 +145,7 @@ fn texts_of_any_characters_are_the_yaml_that_gnostic_writes() {
         let length = 1 + below(7);
         (0..length).map(|_| parts[below(parts.len())]).collect::<String>().into()
     });
-    compare(Version::V2, &with_extensions(&texts.collect::<Vec<Value>>()));
+    compare(OpenApiVersion::V2, &with_extensions(&texts.collect::<Vec<Value>>()));
 }
 
 #[rustfmt::skip]

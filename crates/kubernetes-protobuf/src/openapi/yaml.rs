@@ -1,8 +1,8 @@
-//! JSON values as YAML, in the form that Go's `yaml.v3` writes by default.
+//! JSON values as YAML, formatted like Go's `yaml.v3` by default.
 //!
-//! Blocks with four columns of indentation, no line is folded, and text is plain where that reads
-//! back as the same text. Readers of the documents get along with any YAML; this form makes the
-//! bytes those of an API server, so that they can be compared.
+//! Blocks are indented by four columns, no line is folded, and text is plain if it parses as the
+//! same text. Readers of the documents accept any YAML. This format makes the bytes equal to those
+//! of an API server, so that they can be compared.
 
 mod scalar;
 
@@ -10,32 +10,32 @@ use serde_json::Value;
 
 use scalar::{Style, escape, is_break, is_space_or_break};
 
-/// Columns of a step of indentation, except that the `- ` of an item counts as one.
+/// Columns of one level of indentation. The `- ` of an item counts as one column.
 const INDENT: usize = 4;
 const ITEM_INDENT: usize = 2;
-/// Longer keys, in bytes, stand behind a question mark.
+/// Longest simple key, in bytes. Longer keys are written after a question mark.
 const SIMPLE_KEY_BYTES_MAX: usize = 128;
 
-/// A value as a document, which ends with a line break.
+/// Formats a value as a document, which ends with a line break.
 pub fn write(value: &Value) -> String {
     let mut writer =
-        Writer { text: String::new(), column: 0, after_space: true, only_indented: true };
-    writer.node(value, Place { indent: None, in_item: false });
+        YamlWriter { text: String::new(), column: 0, after_space: true, only_indented: true };
+    writer.node(value, NodePosition { indent: None, in_item: false });
     writer.indent(0);
     writer.text
 }
 
-/// Where a node stands.
+/// The position of a node.
 #[derive(Clone, Copy)]
-struct Place {
-    /// Column of the collection around it; `None` at the root.
+struct NodePosition {
+    /// Column of the enclosing collection; `None` at the root.
     indent: Option<usize>,
-    /// That collection is a list.
+    /// Whether the enclosing collection is a list.
     in_item: bool,
 }
 
-impl Place {
-    /// The column where what is inside begins. `root`: where it begins at the root.
+impl NodePosition {
+    /// The column of the node's contents. `root` is their column at the root.
     fn deeper(self, root: usize) -> usize {
         match self.indent {
             None => root,
@@ -45,17 +45,17 @@ impl Place {
     }
 }
 
-struct Writer {
+struct YamlWriter {
     text: String,
-    /// Characters of the line.
+    /// Number of characters in the current line.
     column: usize,
-    /// Another token needs no space before it.
+    /// Whether the next token needs no space before it.
     after_space: bool,
-    /// The line has nothing but spaces and the marks of items.
+    /// Whether the line has only spaces and item marks.
     only_indented: bool,
 }
 
-impl Writer {
+impl YamlWriter {
     fn put(&mut self, character: char) {
         self.text.push(character);
         self.column += 1;
@@ -67,7 +67,8 @@ impl Writer {
         self.only_indented = true;
     }
 
-    /// Goes to this column, on a new line unless this one is as good as new.
+    /// Moves to this column. Starts a new line unless the current one is still empty up to the
+    /// column.
     fn indent(&mut self, column: usize) {
         let full = self.column > column || self.column == column && !self.after_space;
         if !self.only_indented || full {
@@ -85,14 +86,14 @@ impl Writer {
         }
     }
 
-    /// A mark that structures the text.
+    /// Writes a mark of the syntax.
     fn mark(&mut self, mark: char) {
         self.put(mark);
         self.after_space = false;
         self.only_indented = false;
     }
 
-    /// A mark behind which an inner collection may begin on the same line.
+    /// Writes a mark after which a nested collection may begin on the same line.
     fn mark_of_block(&mut self, mark: char) {
         let only_indented = self.only_indented;
         self.space();
@@ -100,7 +101,7 @@ impl Writer {
         self.only_indented = only_indented;
     }
 
-    fn node(&mut self, value: &Value, place: Place) {
+    fn node(&mut self, value: &Value, place: NodePosition) {
         match value {
             Value::Array(items) if items.is_empty() => self.plain("[]"),
             Value::Object(map) if map.is_empty() => self.plain("{}"),
@@ -109,12 +110,12 @@ impl Writer {
                 for item in items {
                     self.indent(column);
                     self.mark_of_block('-');
-                    self.node(item, Place { indent: Some(column), in_item: true });
+                    self.node(item, NodePosition { indent: Some(column), in_item: true });
                 }
             }
             Value::Object(map) => {
                 let column = place.deeper(0);
-                let inside = Place { indent: Some(column), in_item: false };
+                let inside = NodePosition { indent: Some(column), in_item: false };
                 for (key, value) in map {
                     self.indent(column);
                     self.key(key, inside);
@@ -127,7 +128,7 @@ impl Writer {
         }
     }
 
-    fn key(&mut self, key: &str, inside: Place) {
+    fn key(&mut self, key: &str, inside: NodePosition) {
         if key.len() <= SIMPLE_KEY_BYTES_MAX && !key.contains(is_break) {
             self.string(key, 0, Style::of(key));
             self.mark(':');
@@ -146,7 +147,7 @@ impl Writer {
         self.only_indented = false;
     }
 
-    /// `column`: where further lines begin.
+    /// `column`: the indentation of continuation lines.
     fn string(&mut self, text: &str, column: usize, style: Style) {
         match style {
             Style::Plain => self.plain(text),

@@ -1,19 +1,21 @@
-//! Objects made from the table, with every field or with some.
+//! Objects generated from the table, with all fields or some.
 
 use serde_json::{Map, Value, json};
 
-use crate::Kind;
-use crate::schema::{Element, Field, Message, MessageId, Place, Shape, schema};
+use crate::EncodableKind;
+use crate::schema::{
+    Cardinality, Element, FieldPlacement, MessageField, MessageId, MessageType, schema,
+};
 
-/// Schemas hold schemas; this many levels of a message inside itself are enough.
+/// Schemas contain schemas. This many levels of a message inside itself are enough.
 const REPEATS_MAX: usize = 2;
 
-/// Makes objects. What it makes depends on the seed alone.
+/// Generates objects. The result depends only on the seed.
 pub struct Filler {
     state: u64,
     everything: bool,
-    /// The messages that are being filled.
-    within: Vec<*const Message>,
+    /// The messages that are being generated.
+    within: Vec<*const MessageType>,
 }
 
 impl Filler {
@@ -25,7 +27,7 @@ impl Filler {
         Self { everything: false, ..Self::everything(seed) }
     }
 
-    pub fn object(&mut self, kind: Kind) -> Value {
+    pub fn object(&mut self, kind: EncodableKind) -> Value {
         let api_version = if kind.api_version == "*" { "v1" } else { kind.api_version };
         let message = schema().message_of(api_version, kind.kind).unwrap();
         let mut object = Map::new();
@@ -36,19 +38,20 @@ impl Filler {
     }
 
     fn below(&mut self, limit: u64) -> u64 {
-        // xorshift64: any sequence that repeats late will do.
+        // xorshift64: any sequence with a long period works.
         self.state ^= self.state << 13;
         self.state ^= self.state >> 7;
         self.state ^= self.state << 17;
         self.state % limit
     }
 
-    fn members(&mut self, message: &'static Message, object: &mut Map<String, Value>) {
+    fn members(&mut self, message: &'static MessageType, object: &mut Map<String, Value>) {
         self.within.push(message);
         for field in &message.fields {
-            if let (Place::Inlined, Element::Message(inner)) = (field.place, field.element) {
+            if let (FieldPlacement::Inlined, Element::Message(inner)) = (field.place, field.element)
+            {
                 self.members(schema().message(inner), object);
-            } else if self.wanted(field) {
+            } else if self.includes(field) {
                 let value = self.field(field);
                 object.insert(field.name.to_owned(), value);
             }
@@ -56,7 +59,7 @@ impl Filler {
         self.within.pop();
     }
 
-    fn wanted(&mut self, field: &Field) -> bool {
+    fn includes(&mut self, field: &MessageField) -> bool {
         let inner = match field.element {
             Element::Message(id)
             | Element::SchemaOrArray(id)
@@ -68,17 +71,17 @@ impl Filler {
         repeats < REPEATS_MAX && (self.everything || self.below(3) == 0)
     }
 
-    fn field(&mut self, field: &Field) -> Value {
+    fn field(&mut self, field: &MessageField) -> Value {
         match field.shape {
-            Shape::Single => self.element(field.element),
-            Shape::List => json!([self.element(field.element), self.element(field.element)]),
-            Shape::Map => {
+            Cardinality::Single => self.element(field.element),
+            Cardinality::List => json!([self.element(field.element), self.element(field.element)]),
+            Cardinality::Map => {
                 json!({"b": self.element(field.element), "a/ä": self.element(field.element)})
             }
         }
     }
 
-    /// Never what JSON would leave out.
+    /// Never a value that JSON would omit.
     fn element(&mut self, element: Element) -> Value {
         match element {
             Element::String => {

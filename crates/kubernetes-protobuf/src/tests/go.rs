@@ -1,4 +1,5 @@
-//! Held against Go: the published types of Kubernetes and their own encoders, as a program.
+//! Compares with Go: the published types of Kubernetes and their own encoders, which run as a
+//! program.
 
 use std::io::Write;
 use std::process::{Command, Stdio};
@@ -18,7 +19,7 @@ fn go_client(argument: &str) -> Command {
 }
 
 #[test]
-fn the_table_is_what_the_go_types_say() {
+fn the_table_matches_the_go_types() {
     let output = go_client("schema").output().unwrap();
     assert!(output.status.success());
     let written = String::from_utf8(output.stdout).unwrap();
@@ -29,7 +30,7 @@ fn the_table_is_what_the_go_types_say() {
 }
 
 #[test]
-fn go_makes_the_same_bytes_and_the_same_json_of_every_kind() {
+fn go_encodes_and_decodes_every_kind_to_the_same_bytes_and_json() {
     let mut objects = Vec::new();
     for kind in kinds() {
         objects.extend((1..6).map(|seed| Filler::everything(seed).object(kind)));
@@ -51,8 +52,8 @@ fn go_makes_the_same_bytes_and_the_same_json_of_every_kind() {
     for (object, answer) in objects.iter().zip(answers) {
         assert_eq!(answer["error"], Value::Null, "{object}");
         let expected = STANDARD.decode(answer["protobuf"].as_str().unwrap()).unwrap();
-        let ours = encode(object.to_string().as_bytes()).unwrap();
-        assert!(ours == expected, "other bytes of {object}\n{}\n{}", hex(&ours), hex(&expected));
+        let own = encode(object.to_string().as_bytes()).unwrap();
+        assert!(own == expected, "other bytes of {object}\n{}\n{}", hex(&own), hex(&expected));
         assert_eq!(decode(&expected, None).unwrap(), answer["json"], "other JSON of {object}");
     }
 }

@@ -1,10 +1,10 @@
-//! Input that means harm: it is refused, in bounded time, stack and memory.
+//! Malicious input is refused, in bounded time, stack and memory.
 
 use proptest::prelude::*;
 
 use super::filled::Filler;
 use crate::wire::{put_bytes, put_nested};
-use crate::{DEPTH_MAX, DecodeError, MAGIC, Problem, VALUES_MAX, decode, encode, kinds};
+use crate::{DEPTH_MAX, DecodeError, FieldError, MAGIC, VALUES_MAX, decode, encode, kinds};
 
 fn enveloped(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     let mut bytes = MAGIC.to_vec();
@@ -16,7 +16,7 @@ fn enveloped(api_version: &str, kind: &str, raw: &[u8]) -> Vec<u8> {
     bytes
 }
 
-fn problem(bytes: &[u8]) -> Problem {
+fn problem(bytes: &[u8]) -> FieldError {
     match decode(bytes, None) {
         Err(DecodeError::Field { problem, .. }) => problem,
         other => panic!("not refused for a field: {other:?}"),
@@ -48,15 +48,15 @@ fn deep_nesting_is_refused_on_a_small_stack() {
         let fits = nested_schema(DEPTH_MAX - 20, NOT, |inner| inner);
         assert!(decode(&fits, None).is_ok(), "{:?}", decode(&fits, None));
         let deep = nested_schema(2_000, NOT, |inner| inner);
-        assert!(matches!(problem(&deep), Problem::Depth));
+        assert!(matches!(problem(&deep), FieldError::Depth));
         let items = nested_schema(2_000, ITEMS, |inner| {
             let mut alternative = Vec::new();
             put_bytes(&mut alternative, 1, &inner);
             alternative
         });
-        assert!(matches!(problem(&items), Problem::Depth));
+        assert!(matches!(problem(&items), FieldError::Depth));
     };
-    // What a thread of the server has.
+    // The stack size of the server's threads.
     let thread = std::thread::Builder::new().stack_size(2 << 20);
     thread.spawn(run).unwrap().join().unwrap();
 }
@@ -86,8 +86,8 @@ fn embedded_json_counts_for_the_depth() {
         enveloped("apps/v1", "ControllerRevision", &raw)
     };
     assert!(decode(&revision(DEPTH_MAX - 1), None).is_ok());
-    assert!(matches!(problem(&revision(DEPTH_MAX)), Problem::Depth));
-    assert!(matches!(problem(&revision(100_000)), Problem::Json(_)));
+    assert!(matches!(problem(&revision(DEPTH_MAX)), FieldError::Depth));
+    assert!(matches!(problem(&revision(100_000)), FieldError::Json(_)));
 }
 
 #[test]
@@ -99,25 +99,25 @@ fn a_small_body_cannot_become_a_large_object() {
     }
     let mut raw = Vec::new();
     put_bytes(&mut raw, 2, &containers);
-    assert!(matches!(problem(&enveloped("v1", "Pod", &raw)), Problem::Size));
+    assert!(matches!(problem(&enveloped("v1", "Pod", &raw)), FieldError::Size));
 }
 
 #[test]
-fn a_field_that_stands_twice_or_has_the_wrong_form_is_refused() {
+fn a_duplicate_field_or_one_of_a_wrong_type_is_refused() {
     let twice = enveloped("v1", "ConfigMap", b"\x0a\x00\x0a\x00");
-    assert!(matches!(problem(&twice), Problem::Twice));
+    assert!(matches!(problem(&twice), FieldError::Twice));
     let number = enveloped("v1", "ConfigMap", b"\x08\x01");
-    assert!(matches!(problem(&number), Problem::WireType));
+    assert!(matches!(problem(&number), FieldError::WireType));
     let latin = enveloped("v1", "ConfigMap", b"\x12\x06\x0a\x01a\x12\x01\xfc");
-    assert!(matches!(problem(&latin), Problem::Text));
+    assert!(matches!(problem(&latin), FieldError::Text));
     let group = enveloped("v1", "ConfigMap", b"\xf3\x06\xf4\x06");
-    assert!(matches!(problem(&group), Problem::Malformed(_)));
+    assert!(matches!(problem(&group), FieldError::Malformed(_)));
     let unknown = enveloped("v1", "ConfigMap", b"\xf8\x06\x01");
     assert!(decode(&unknown, None).is_ok());
 }
 
 #[test]
-fn what_is_no_object_is_refused_with_a_reason() {
+fn bytes_that_are_no_object_are_refused_with_a_reason() {
     assert!(matches!(decode(b"", None), Err(DecodeError::NoMagic)));
     assert!(matches!(decode(b"{}", Some(("v1", "Pod"))), Err(DecodeError::NoMagic)));
     let custom = enveloped("example.org/v1", "Thing", b"");
@@ -155,7 +155,7 @@ proptest! {
             bytes[at] = value;
         }
         if let Ok(back) = decode(&bytes, None) {
-            // What was let in can be given out again.
+            // A decoded object can be encoded again.
             prop_assert!(encode(back.to_string().as_bytes()).is_ok());
         }
         let _ = decode(&bytes[..cut.index(bytes.len())], None);

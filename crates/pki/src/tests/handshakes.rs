@@ -35,7 +35,7 @@ struct Met {
     protocol: Vec<u8>,
 }
 
-/// Shakes hands until neither side has anything to say.
+/// Runs the handshake until neither side has anything to send.
 fn meet(
     server: &Server,
     trusted: &str,
@@ -124,7 +124,7 @@ fn a_requested_certificate_is_passed_on_unverified_but_not_without_its_key() {
     let met = meet(&server, trusted, Some(&foreign), "localhost").unwrap();
     assert_eq!(met.server_saw.unwrap().common_name, "jane");
 
-    // The certificate is public: to be jane takes her key. rustls refuses such a pair on the
+    // The certificate is public: a login as jane needs her key. rustls refuses such a pair on the
     // client's side already.
     let stolen = Issued {
         key_pem: authority().issue_client("eve", None, hour, SystemTime::now()).unwrap().key_pem,

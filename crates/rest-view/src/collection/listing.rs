@@ -1,6 +1,7 @@
 //! One page of a list, as one caller sees it.
 //!
-//! [`Scan`] reads everything; [`Index`](crate::Index) answers without, where it can.
+//! [`Scan`] reads every object; [`Index`](crate::Index) returns the page without that, where it
+//! can.
 
 use std::ops::Range;
 
@@ -14,62 +15,66 @@ use crate::types::context::{Context, Presentation};
 use crate::types::descriptor::{Descriptor, Resource};
 use crate::types::store::ListScope;
 
-/// What a list is asked for.
+/// What a list request selects.
 #[derive(Clone, Copy)]
-pub struct Wanted<'a> {
+pub struct ListRequest<'a> {
+    /// Type of the resources.
     pub descriptor: &'a Descriptor,
     /// Filters, order and page.
     pub query: &'a ListQuery,
-    /// Follows from the query: all matches are in it.
+    /// Derived from the query: all matches are in this scope.
     pub scope: &'a ListScope,
 }
 
-/// One page.
+/// One page of a list.
 #[derive(Debug, Default, PartialEq)]
 pub struct Page {
-    /// In order, at most the query's limit.
+    /// In the order of the query, at most its limit.
     pub resources: Vec<Resource>,
     /// Matches on all pages.
     pub total: usize,
     /// Matches on the pages before this one.
     pub before: usize,
-    /// Id with which the next page begins.
+    /// Id of the first resource of the next page.
     pub next: Option<String>,
-    /// Id with which the page before begins; `None` when that is the first.
+    /// Id of the first resource of the previous page; `None` when that is the first page.
     pub previous: Option<String>,
-    /// Id with which the last page begins, when it is another one.
+    /// Id of the first resource of the last page, when this is not the last page.
     pub last: Option<String>,
 }
 
-/// Answers lists: filtered, sorted and cut.
+/// Serves lists: filtered, sorted, and cut into pages.
 pub trait Lists: Send + Sync + 'static {
-    /// The page holds, and counts, only what the caller may see.
+    /// Returns a page that contains, and counts, only what the caller may see.
+    ///
+    /// # Errors
+    /// The objects or the rights of the caller could not be read.
     fn page<'a>(
         &'a self,
         context: &'a Context<'a>,
-        wanted: Wanted<'a>,
+        request: ListRequest<'a>,
     ) -> BoxFuture<'a, Result<Page, ApiError>>;
 }
 
-/// Reads every object of the type from its store, for each page again.
+/// Reads every object of the type from its store, for every page.
 pub struct Scan;
 
 impl Lists for Scan {
     fn page<'a>(
         &'a self,
         context: &'a Context<'a>,
-        wanted: Wanted<'a>,
+        request: ListRequest<'a>,
     ) -> BoxFuture<'a, Result<Page, ApiError>> {
-        Box::pin(async move { Ok(scan(context, wanted).await?.0) })
+        Box::pin(async move { Ok(scan(context, request).await?.0) })
     }
 }
 
-/// The page, and how many objects were read for it.
+/// The page, and the number of objects that were read for it.
 pub(crate) async fn scan(
     context: &Context<'_>,
-    wanted: Wanted<'_>,
+    request: ListRequest<'_>,
 ) -> Result<(Page, usize), ApiError> {
-    let Wanted { descriptor, query, scope } = wanted;
+    let ListRequest { descriptor, query, scope } = request;
     let mut stored = descriptor.store.list(context, scope).await?;
     descriptor.store.reveal(context, &mut stored).await?;
     let page = page_of(context, descriptor, query, &stored);
@@ -96,7 +101,7 @@ pub(crate) fn page_of(
     page
 }
 
-/// Where the page is among the ids of all matches in order, and what is to be said of the others.
+/// The range of the page among the sorted ids of all matches, and the page without its resources.
 pub(crate) fn cut(ids: &[&str], query: &ListQuery) -> (Range<usize>, Page) {
     let range = query.range(ids);
     let marker = |index: usize| Some(ids[index].to_owned());

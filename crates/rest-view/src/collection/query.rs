@@ -1,4 +1,4 @@
-//! List options: filters, sort, page. Pure, over resources already shown.
+//! List options: filters, sort, page. Pure, over resources that are already rendered.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -10,7 +10,7 @@ use crate::types::descriptor::Descriptor;
 use crate::types::field::{Field, FieldType};
 use crate::types::urls::encode;
 
-/// Resources per page unless asked otherwise.
+/// Resources per page when the client sets no limit.
 pub const PAGE_SIZE_DEFAULT: usize = 1_000;
 /// The largest page, also for `limit=-1`.
 pub const PAGE_SIZE_MAX: usize = 10_000;
@@ -18,26 +18,29 @@ pub const PAGE_SIZE_MAX: usize = 10_000;
 /// One condition on a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
+    /// Name of a filterable field.
     pub field: String,
     pub modifier: Modifier,
-    /// At least one.
+    /// At least one. Only `In` and `NotIn` have more.
     pub values: Vec<String>,
 }
 
 impl Filter {
-    /// The texts that the filter is about.
+    /// The texts that the filter compares with.
     pub fn texts(&self) -> &[String] {
         match self.modifier {
             Modifier::Eq | Modifier::Ne => &self.values[..1],
             Modifier::In | Modifier::NotIn => &self.values,
         }
     }
-    /// Whether having one of the texts is what matches, and not having none.
+    /// Whether a resource matches when it has one of the texts; otherwise it matches when it has
+    /// none.
     pub fn is_positive(&self) -> bool {
         matches!(self.modifier, Modifier::Eq | Modifier::In)
     }
 }
 
+/// How a filter compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modifier {
     Eq,
@@ -47,6 +50,7 @@ pub enum Modifier {
 }
 
 impl Modifier {
+    /// As the query spells it (`field_ne=…`).
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Eq => "eq",
@@ -60,11 +64,14 @@ impl Modifier {
     }
 }
 
-/// What a list request asks for.
+/// The list options of a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ListQuery {
+    /// All must match.
     pub filters: Vec<Filter>,
+    /// Field to sort by; `None`: by id.
     pub sort: Option<String>,
+    /// Reverses the order.
     pub descending: bool,
     /// Resources on a page, at least one.
     pub limit: usize,
@@ -73,7 +80,8 @@ pub struct ListQuery {
 }
 
 impl ListQuery {
-    /// Names that match no filterable field are ignored, as clients send some.
+    /// Reads the options from query parameters. Names that are no filterable field are ignored,
+    /// because clients send some.
     pub fn parse(descriptor: &Descriptor, pairs: &[(String, String)]) -> Self {
         let first =
             |name: &str| pairs.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str());
@@ -96,12 +104,13 @@ impl ListQuery {
         }
     }
 
-    /// The value that `field` must have, when exactly one is possible.
+    /// The value that a filter requires `field` to equal, if there is one.
     pub fn equal_to(&self, field: &str) -> Option<&str> {
-        let wanted = |f: &&Filter| f.field == field && f.modifier == Modifier::Eq;
-        self.filters.iter().find(wanted).and_then(|f| f.values.first()).map(String::as_str)
+        let is_equality = |f: &&Filter| f.field == field && f.modifier == Modifier::Eq;
+        self.filters.iter().find(is_equality).and_then(|f| f.values.first()).map(String::as_str)
     }
 
+    /// Whether the fields of a resource match all filters. An absent field counts as its default.
     pub fn matches(&self, descriptor: &Descriptor, fields: &Map<String, Value>) -> bool {
         self.filters.iter().all(|filter| {
             let default = descriptor.fields.get(&filter.field).and_then(|f| f.default.as_ref());
@@ -110,7 +119,7 @@ impl ListQuery {
         })
     }
 
-    /// Order of two resources, each with its id. Equal keys go by id.
+    /// Order of two resources, each with its id. Equal keys are ordered by id.
     pub fn compare(
         &self,
         (id_a, a): (&str, &Map<String, Value>),
@@ -124,8 +133,9 @@ impl ListQuery {
         if self.descending { order.reverse() } else { order }
     }
 
-    /// The page among ids in order. Where the marked resource is gone, the one after it comes first,
-    /// as far as the order tells which that is; otherwise the list begins anew.
+    /// The page among sorted ids. If the marked resource was deleted, the page begins with the one
+    /// after it, as far as the order determines which that is; otherwise the list starts from the
+    /// beginning.
     pub fn range(&self, ids: &[&str]) -> Range<usize> {
         let begin = |marker: &str| match ids.iter().position(|id| *id == marker) {
             Some(found) => found,
@@ -139,7 +149,7 @@ impl ListQuery {
         start..ids.len().min(start + self.limit)
     }
 
-    /// The `pagination` object.
+    /// The `pagination` object of a collection.
     pub fn pagination(&self, url: &PageUrl<'_>, page: &Page) -> Value {
         let mut out = json!({"limit": self.limit, "total": page.total});
         if page.before == 0 && page.next.is_none() {
@@ -161,7 +171,7 @@ impl ListQuery {
         out
     }
 
-    /// The `sort` object.
+    /// The `sort` object of a collection.
     pub fn sort_links(&self, descriptor: &Descriptor, url: &PageUrl<'_>) -> Value {
         let order = |descending: bool| if descending { "desc" } else { "asc" };
         let mut links = Map::new();
@@ -182,17 +192,17 @@ impl ListQuery {
         out
     }
 
-    /// The `filters` object: every filterable field, null or what was asked.
+    /// The `filters` object: every filterable field, with null or its requested filters.
     pub fn filters_shown(&self, descriptor: &Descriptor) -> Value {
         let mut out = Map::new();
         for field in descriptor.filterable() {
-            let asked: Vec<Value> = self
+            let requested: Vec<Value> = self
                 .filters
                 .iter()
                 .filter(|filter| filter.field == field.name)
                 .map(|f| json!({"modifier": f.modifier.as_str(), "value": f.values.join(",")}))
                 .collect();
-            let shown = if asked.is_empty() { Value::Null } else { asked.into() };
+            let shown = if requested.is_empty() { Value::Null } else { requested.into() };
             out.insert(field.name.clone(), shown);
         }
         out.into()
@@ -228,7 +238,7 @@ fn filter_of(descriptor: &Descriptor, key: &str) -> Option<(String, Modifier)> {
     found.kind.modifiers().contains(&modifier.as_str()).then(|| (found.name.clone(), modifier))
 }
 
-/// The string form that filters and sorts compare.
+/// The text that filters and sorting compare.
 pub(crate) fn as_text(value: Option<&Value>) -> String {
     match value {
         None | Some(Value::Null) => String::new(),
@@ -237,15 +247,16 @@ pub(crate) fn as_text(value: Option<&Value>) -> String {
     }
 }
 
-/// The URL of the list as asked, to be varied.
+/// The requested URL of a list, from which the URLs of other pages are made.
 pub struct PageUrl<'a> {
     /// Without the query.
     pub url: &'a str,
+    /// Decoded query parameters, in order.
     pub pairs: &'a [(String, String)],
 }
 
 impl PageUrl<'_> {
-    /// With one parameter set, or left out.
+    /// The URL with one parameter set, or removed.
     pub fn with(&self, name: &str, value: Option<&str>) -> String {
         self.varied(&[name], value.map(|value| (name, value)).into_iter().collect())
     }
@@ -255,8 +266,8 @@ impl PageUrl<'_> {
         self.varied(&["sort", "order", "marker"], added)
     }
     fn varied(&self, without: &[&str], added: Vec<(&str, &str)>) -> String {
-        let kept = self.pairs.iter().filter(|(key, _)| !without.contains(&key.as_str()));
-        let pairs: Vec<String> = kept
+        let retained = self.pairs.iter().filter(|(key, _)| !without.contains(&key.as_str()));
+        let pairs: Vec<String> = retained
             .map(|(key, value)| (key.as_str(), value.as_str()))
             .chain(added)
             .map(|(key, value)| format!("{}={}", encode(key), encode(value)))

@@ -1,4 +1,4 @@
-//! Resources as people edit and keep them: `_edit=true` and `_export=true`.
+//! Resources for editing and for export as files: `_edit=true` and `_export=true`.
 
 use serde_json::{Map, Value, json};
 
@@ -8,23 +8,23 @@ use crate::types::descriptor::{Descriptor, Resource};
 use crate::types::field::{Field, FieldType};
 use crate::types::registry::Registry;
 
-/// Begins the name of a field that is not set, followed by its description and type, each in round
-/// brackets, and its name. YAML shows such fields as comments.
+/// Prefix of the name of a field that is not set. The description, the type, each in round
+/// brackets, and the name follow. YAML shows such fields as comments.
 const HINT: &str = "zzz#";
 /// What an export leaves out beside fields.
 const IDENTITY: [&str; 6] = ["id", "type", "baseType", "links", "actions", "actionLinks"];
 
-/// The resource as the request wants it.
+/// The resource in the representation that the request selects.
 pub(crate) fn to_json(context: &Context<'_>, descriptor: &Descriptor, resource: Resource) -> Value {
     let shown = match collection::to_json(context, descriptor, resource) {
         Value::Object(shown) => shown,
         other => return other,
     };
-    let asked = |name: &str| context.query_value(name) == Some("true");
+    let is_requested = |name: &str| context.query_value(name) == Some("true");
     let fields: Vec<&Field> = descriptor.fields.values().collect();
-    let reduced = if asked("_export") {
+    let reduced = if is_requested("_export") {
         export(&fields, context.registry, &descriptor.version, shown)
-    } else if asked("_edit") {
+    } else if is_requested("_edit") {
         edit(&fields, shown)
     } else {
         shown
@@ -32,7 +32,7 @@ pub(crate) fn to_json(context: &Context<'_>, descriptor: &Descriptor, resource: 
     reduced.into()
 }
 
-/// What is needed to make it again: no identity, nothing that a create ignores, no defaults.
+/// What is needed to create it again: no identity, nothing that a create ignores, no defaults.
 fn export(
     fields: &[&Field],
     registry: &Registry,
@@ -76,7 +76,7 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-/// What an update takes, and hints at what it would take.
+/// What an update accepts, and hints for the fields that are not set.
 fn edit(fields: &[&Field], mut shown: Map<String, Value>) -> Map<String, Value> {
     let mut out = Map::new();
     for name in IDENTITY.iter().chain(&["name"]) {
@@ -110,7 +110,7 @@ fn zero(field: &Field) -> Value {
     }
 }
 
-/// The name of the field that a key hints at.
+/// The name of the field in the key of a hint.
 pub(crate) fn hinted(key: &str) -> Option<&str> {
     key.strip_prefix(HINT)?.rsplit_once(')').map(|(_, name)| name)
 }

@@ -1,4 +1,4 @@
-//! What one socket has shown, and the next frame from the next key.
+//! The state of one socket: what it has shown, and the next frame for the next key.
 
 use std::collections::{HashSet, VecDeque};
 use std::sync::Arc;
@@ -9,9 +9,9 @@ use jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::inbox::{Inbox, Item, Missed, News};
+use super::inbox::{Inbox, Item, Missed, PendingChange};
 use super::watch::{Watch, Watches};
-use super::{SIGHT_LOOK_SHARE, Subscriber};
+use super::{RESYNC_TIME_SHARE, Subscriber};
 use crate::collection;
 use crate::error::ApiError;
 use crate::operations::Narrowed;
@@ -24,32 +24,41 @@ use crate::types::rights;
 use crate::types::store::{Key, ListScope};
 use crate::types::urls::Urls;
 
-/// Objects of a type that are remembered as not to be seen, so that their changes cost nothing.
+/// Objects of a type that are remembered as not visible, so that their changes cost nothing.
 const HIDDEN_MAX: usize = 10_000;
 
-/// One type that a socket is about.
+/// One type of a socket.
 pub(super) struct Topic {
     descriptor: Arc<Descriptor>,
     narrowed: Option<Narrowed>,
     scope: ListScope,
-    /// Objects that the client has been shown and not been told to be gone.
+    /// Objects that were sent to the client and not reported as removed.
     shown: HashSet<Arc<Key>>,
-    /// Objects that were refused since the last look at the caller's rights.
+    /// Objects that were refused since the last check of the rights of the caller.
     hidden: HashSet<Arc<Key>>,
-    /// The caller could see every object at the last look.
-    sees_all: bool,
-    /// The only namespaces whose objects are looked at, if they are known.
-    homes: Option<HashSet<String>>,
+    /// The caller could see every object at the last resync.
+    can_see_all: bool,
+    /// The only namespaces whose objects are read, if they are known.
+    home_namespaces: Option<HashSet<String>>,
 }
 
 impl Topic {
+    /// A type of which nothing was sent yet.
     pub fn new(descriptor: Arc<Descriptor>, narrowed: Option<Narrowed>, scope: ListScope) -> Self {
         let (shown, hidden) = (HashSet::new(), HashSet::new());
-        Self { descriptor, narrowed, scope, shown, hidden, sees_all: false, homes: None }
+        Self {
+            descriptor,
+            narrowed,
+            scope,
+            shown,
+            hidden,
+            can_see_all: false,
+            home_namespaces: None,
+        }
     }
 
-    /// The object as the caller sees it now, if they do.
-    async fn see(
+    /// The object as the caller sees it now, if it is visible.
+    async fn read(
         &mut self,
         context: &Context<'_>,
         key: &Arc<Key>,
@@ -71,10 +80,11 @@ impl Topic {
         Ok(self.is_within(&object).then_some(object))
     }
 
-    /// The keys of what the caller may see now. Finds out where that can be.
+    /// The keys that the caller may see now. Also refreshes the namespaces that can contain
+    /// objects.
     async fn visible(&mut self, context: &Context<'_>) -> Result<Vec<Key>, ApiError> {
         let store = &self.descriptor.store;
-        self.homes = store.homes(context).await?;
+        self.home_namespaces = store.home_namespaces(context).await?;
         match store.keys(context, &self.scope).await {
             // The cluster does not have the kind.
             Err(error) if error.is_not_found() => Ok(Vec::new()),
@@ -88,9 +98,13 @@ impl Topic {
     }
 
     fn skips(&self, key: &Arc<Key>) -> bool {
-        let elsewhere = self.scope.namespace.as_ref().is_some_and(|only| *only != key.namespace);
-        let homeless = self.homes.as_ref().is_some_and(|homes| !homes.contains(&key.namespace));
-        elsewhere || homeless || self.hidden.contains(key)
+        let is_out_of_scope =
+            self.scope.namespace.as_ref().is_some_and(|only| *only != key.namespace);
+        let is_outside_homes = self
+            .home_namespaces
+            .as_ref()
+            .is_some_and(|home_namespaces| !home_namespaces.contains(&key.namespace));
+        is_out_of_scope || is_outside_homes || self.hidden.contains(key)
     }
 
     fn hide(&mut self, key: &Arc<Key>) {
@@ -101,16 +115,16 @@ impl Topic {
     }
 }
 
-/// How the socket was asked for.
-pub(super) struct Asked {
+/// The request that opened the socket.
+pub(super) struct SocketRequest {
     pub subscriber: Subscriber,
     pub urls: Urls,
     pub inside: Option<Inside>,
     pub action_links: bool,
 }
 
-impl Asked {
-    /// As that of a GET now.
+impl SocketRequest {
+    /// The context of a GET at this time.
     pub fn context<'a>(&'a self, registry: &'a Registry, headers: &'a HeaderMap) -> Context<'a> {
         Context {
             presentation: Presentation {
@@ -121,7 +135,7 @@ impl Asked {
                 action_links: self.action_links,
             },
             client: &self.subscriber.client,
-            // A feed decides nothing.
+            // A feed makes no decisions.
             server: &self.subscriber.client,
             headers,
             inside: self.inside.as_ref(),
@@ -134,89 +148,89 @@ impl Asked {
 }
 
 /// What a socket does next.
-pub(super) enum Step {
-    /// Looks at what the caller may see.
-    Look,
-    /// Looks at one object.
-    Object(Item, News),
+pub(super) enum FollowerStep {
+    /// Compares what the caller may see with what was sent.
+    Resync,
+    /// Reads one object.
+    Object(Item, PendingChange),
 }
 
 /// See the module.
 pub(super) struct Follower {
     registry: Arc<ArcSwap<Registry>>,
-    pub asked: Asked,
+    pub request: SocketRequest,
     topics: Vec<Topic>,
     inbox: Arc<Inbox>,
-    /// Held so that the watches go on.
+    /// Held so that the watches continue.
     watches: Vec<Arc<Watch>>,
-    /// Of the last look at what the caller may see; `None` before the first.
+    /// The rights at the last resync; `None` before the first.
     rights: Option<u64>,
-    /// No look before this, but for changed rights.
-    rests_until: Instant,
-    /// Shown as new, which they cease to be without a change. In the order in which they are to be
-    /// shown again.
+    /// No resync before this time, except when rights changed.
+    no_resync_before: Instant,
+    /// Objects that are shown as initializing because they are new, which ends without a change.
+    /// Sorted by the time at which to show them again.
     young: VecDeque<(Instant, Item)>,
 }
 
 impl Follower {
-    /// Changes of the types come in from [`Self::ready`] on. Must be called inside a tokio runtime.
+    /// Changes of the types arrive from [`Self::ready`] on. Must be called inside a tokio runtime.
     pub fn new(
         registry: Arc<ArcSwap<Registry>>,
-        asked: Asked,
+        request: SocketRequest,
         topics: Vec<Topic>,
         watches: &Watches,
     ) -> Self {
         let inbox = Arc::default();
         let types = registry.load_full();
         let headers = HeaderMap::new();
-        let context = asked.context(&types, &headers);
+        let context = request.context(&types, &headers);
         let followed = topics.iter().enumerate().flat_map(|(index, topic)| {
-            let followed = topic.descriptor.store.followed(&context);
+            let followed = topic.descriptor.store.watched_resources(&context);
             followed.into_iter().map(move |one| (index, one))
         });
         let watches = followed.map(|(index, one)| watches.join(one, &inbox, index)).collect();
         let young = VecDeque::new();
-        let rests_until = Instant::now();
-        Self { registry, asked, topics, inbox, watches, rights: None, rests_until, young }
+        let no_resync_before = Instant::now();
+        Self { registry, request, topics, inbox, watches, rights: None, no_resync_before, young }
     }
 
-    /// Waits until no change is lost any more.
+    /// Waits until the watches report every later change.
     pub async fn ready(&self) {
         for watch in &self.watches {
-            watch.running().await;
+            watch.wait_running().await;
         }
     }
 
-    /// Takes one step, and gives the frame that the client gets for it, if any.
+    /// Performs one step, and returns the frame for the client, if there is one.
     ///
     /// # Errors
-    /// Objects or rights could not be read. The same step may be taken again.
-    pub async fn take(&mut self, step: &Step) -> Result<Option<String>, ApiError> {
+    /// Objects or rights could not be read. The same step can be retried.
+    pub async fn perform(&mut self, step: &FollowerStep) -> Result<Option<String>, ApiError> {
         match step {
-            Step::Look => {
-                self.grow_up();
-                self.look().await.map(|()| None)
+            FollowerStep::Resync => {
+                self.requeue_young();
+                self.resync().await.map(|()| None)
             }
-            Step::Object(item, news) => self.object(item, news).await,
+            FollowerStep::Object(item, change) => self.object_frame(item, change).await,
         }
     }
 
-    fn grow_up(&mut self) {
+    fn requeue_young(&mut self) {
         while self.young.front().is_some_and(|(at, _)| *at <= Instant::now()) {
             if let Some((_, item)) = self.young.pop_front() {
-                self.inbox.put(item, News::Changed);
+                self.inbox.put(item, PendingChange::Changed);
             }
         }
     }
 
-    /// Looks at what the caller may see, if that can differ from the last time: what was gained or
-    /// lost goes into the inbox. The first look brings everything in. Objects of a cluster that is away
-    /// stay as they were.
-    async fn look(&mut self) -> Result<(), ApiError> {
-        // Before anything is asked, so that a change meanwhile is looked at the next time.
-        let rights = self.asked.rights();
+    /// Puts the objects into the inbox that the caller gained or lost the right to see, if anything
+    /// can differ from the last resync. The first resync puts everything in. Objects of an
+    /// unavailable cluster are left as they were.
+    async fn resync(&mut self) -> Result<(), ApiError> {
+        // Read first, so that a change in the meantime leads to another resync.
+        let rights = self.request.rights();
         let begun = Instant::now();
-        if begun >= self.rests_until && self.inbox.take_look() {
+        if begun >= self.no_resync_before && self.inbox.take_resync_request() {
             self.rights = None;
         }
         if self.rights == Some(rights) {
@@ -225,47 +239,54 @@ impl Follower {
         let anew = self.rights.is_none();
         let registry = self.registry.load_full();
         let headers = HeaderMap::new();
-        let context = self.asked.context(&registry, &headers);
+        let context = self.request.context(&registry, &headers);
         for (index, topic) in self.topics.iter_mut().enumerate() {
             let store = &topic.descriptor.store;
-            let saw_all = topic.sees_all;
+            let saw_all = topic.can_see_all;
             topic.hidden.clear();
-            topic.sees_all = store.sees_all(&context).await?;
-            if saw_all && topic.sees_all && !anew {
+            topic.can_see_all = store.can_see_all(&context).await?;
+            if saw_all && topic.can_see_all && !anew {
                 continue;
             }
             let visible = match topic.visible(&context).await {
                 Ok(visible) => visible,
-                // The watch tells when it has come.
+                // The watch ends when the cluster connects.
                 Err(error) if error.is_cluster_unavailable() => continue,
                 Err(error) => return Err(error),
             };
             let visible: HashSet<Arc<Key>> = visible.into_iter().map(Arc::new).collect();
             for key in visible.symmetric_difference(&topic.shown) {
-                self.inbox.put((index, key.clone()), News::Changed);
+                self.inbox.put((index, key.clone()), PendingChange::Changed);
             }
         }
         self.rights = Some(rights);
-        self.rests_until = Instant::now() + begun.elapsed() * SIGHT_LOOK_SHARE;
+        self.no_resync_before = Instant::now() + begun.elapsed() * RESYNC_TIME_SHARE;
         Ok(())
     }
 
-    /// Waits for the next object to look at. Cancel-safe.
-    pub async fn next(&self) -> Result<(Item, News), Missed> {
+    /// Waits for the next object to read. Cancel-safe.
+    ///
+    /// # Errors
+    /// Changes were missed: close the socket.
+    pub async fn next(&self) -> Result<(Item, PendingChange), Missed> {
         self.inbox.take().await
     }
 
-    async fn object(&mut self, item: &Item, news: &News) -> Result<Option<String>, ApiError> {
+    async fn object_frame(
+        &mut self,
+        item: &Item,
+        change: &PendingChange,
+    ) -> Result<Option<String>, ApiError> {
         let (index, key) = item;
         let registry = self.registry.load_full();
-        let rights_are_known = self.rights == Some(self.asked.rights());
+        let rights_are_known = self.rights == Some(self.request.rights());
         let topic = &mut self.topics[*index];
         let headers = HeaderMap::new();
-        let context = self.asked.context(&registry, &headers);
-        let last = match news {
-            News::Removed(last) => last.as_ref().filter(|_| rights_are_known),
-            News::Changed => {
-                if let Some(object) = topic.see(&context, key).await? {
+        let context = self.request.context(&registry, &headers);
+        let last = match change {
+            PendingChange::Removed(last) => last.as_ref().filter(|_| rights_are_known),
+            PendingChange::Changed => {
+                if let Some(object) = topic.read(&context, key).await? {
                     topic.shown.insert(key.clone());
                     if is_new(&object, context.now) {
                         let at = Instant::now() + INITIALIZING_FOR.unsigned_abs();
@@ -281,14 +302,14 @@ impl Follower {
         }
         let object = match last {
             Some(stored) => shown(&context, &topic.descriptor, Value::clone(stored)).await?,
-            None => traces(&topic.descriptor, key),
+            None => stub(&topic.descriptor, key),
         };
         topic.shown.remove(key);
         Ok(Some(frame("resource.remove", &object)))
     }
 }
 
-/// Whether the object is shown as initializing because it is young, and for no other reason.
+/// Whether the object is shown as initializing only because it is new.
 fn is_new(object: &Value, now: Timestamp) -> bool {
     let created = object["createdTS"].as_i64().and_then(|at| Timestamp::from_millisecond(at).ok());
     let is_young = created.is_some_and(|created| now.duration_since(created) < INITIALIZING_FOR);
@@ -306,13 +327,13 @@ async fn shown(
     Ok(collection::to_json(context, descriptor, resource))
 }
 
-/// What may be said of an object that the client has seen and now may not, or cannot, see.
-fn traces(descriptor: &Descriptor, key: &Key) -> Value {
-    let id = collection::id_of(descriptor, &descriptor.store.traces(key));
+/// What may be sent about an object that the client has seen and can no longer see.
+fn stub(descriptor: &Descriptor, key: &Key) -> Value {
+    let id = collection::id_of(descriptor, &descriptor.store.object_from_key(key));
     json!({"id": id, "type": descriptor.id, "baseType": descriptor.base_type()})
 }
 
-/// What says that the feed is alive.
+/// The frame that shows that the feed works.
 pub(super) fn ping() -> String {
     frame("ping", &json!({}))
 }

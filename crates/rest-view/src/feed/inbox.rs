@@ -1,5 +1,5 @@
-//! What one socket has yet to look at: keys, each at most once, in the order in which they first
-//! came.
+//! The pending work of one socket: keys, each at most once, in the order in which they first
+//! arrived.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -11,107 +11,111 @@ use tokio::sync::Notify;
 use super::{KEYS_WAITING_MAX, REMOVED_WAITING_MAX};
 use crate::types::store::Key;
 
-/// Index of a type among the socket's, and the object.
+/// Index of the type among those of the socket, and the key of the object.
 pub(super) type Item = (usize, Arc<Key>);
 
-/// What is known of the object.
+/// What is known about the object.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum News {
-    /// It may differ from what was shown; only reading it tells.
+pub(super) enum PendingChange {
+    /// It may differ from what was shown; only reading it shows that.
     Changed,
-    /// It was removed; as it last was, unless that was too much to keep.
+    /// It was removed. Holds its last state, unless too many are waiting.
     Removed(Option<Arc<Value>>),
 }
 
-/// Changes were missed, and the socket cannot go on.
+/// Changes were missed, and the socket cannot continue.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Missed;
 
 #[derive(Default)]
 pub(super) struct Inbox {
-    state: Mutex<State>,
+    state: Mutex<InboxState>,
     wake: Notify,
 }
 
 #[derive(Default)]
-struct State {
-    /// Invariant: exactly the keys of `news`, each once.
+struct InboxState {
+    /// Invariant: exactly the keys of `changes`, each once.
     order: VecDeque<Item>,
-    news: HashMap<Item, News>,
-    /// Removed objects kept in `news`.
+    changes: HashMap<Item, PendingChange>,
+    /// Removed objects that are stored whole in `changes`.
     removed: usize,
     missed: bool,
-    /// Other objects may be visible than at the last look.
-    sight_changed: bool,
+    /// Other objects may be visible than at the last resync.
+    needs_resync: bool,
 }
 
 impl Inbox {
-    /// The newest news of an object replace older ones.
-    pub fn put(&self, item: Item, mut news: News) {
+    /// Adds a change. The newest change of an object replaces an older one.
+    pub fn put(&self, item: Item, mut change: PendingChange) {
         let mut state = self.state.lock();
         if state.missed {
             return;
         }
-        if matches!(news, News::Removed(Some(_))) && state.removed >= REMOVED_WAITING_MAX {
-            news = News::Removed(None);
+        if matches!(change, PendingChange::Removed(Some(_))) && state.removed >= REMOVED_WAITING_MAX
+        {
+            change = PendingChange::Removed(None);
         }
-        state.removed += kept(&news);
-        match state.news.insert(item.clone(), news) {
-            Some(old) => state.removed -= kept(&old),
-            None if state.order.len() >= KEYS_WAITING_MAX => *state = State::missed(),
+        state.removed += whole_removals(&change);
+        match state.changes.insert(item.clone(), change) {
+            Some(old) => state.removed -= whole_removals(&old),
+            None if state.order.len() >= KEYS_WAITING_MAX => *state = InboxState::missed(),
             None => state.order.push_back(item),
         }
         drop(state);
         self.wake.notify_one();
     }
 
-    /// What the caller may see is to be looked at again.
-    pub fn look_again(&self) {
-        self.state.lock().sight_changed = true;
+    /// Requests a new check of what the caller may see.
+    pub fn request_resync(&self) {
+        self.state.lock().needs_resync = true;
     }
 
-    /// Whether [`Self::look_again`] was called since this last said so.
-    pub fn take_look(&self) -> bool {
-        std::mem::take(&mut self.state.lock().sight_changed)
+    /// Whether [`Self::request_resync`] was called since the last call of this.
+    pub fn take_resync_request(&self) -> bool {
+        std::mem::take(&mut self.state.lock().needs_resync)
     }
 
-    /// Nothing that comes later makes up for what was lost.
-    pub fn miss(&self) {
-        *self.state.lock() = State::missed();
+    /// Closes the inbox: later changes cannot replace what was lost.
+    pub fn mark_missed(&self) {
+        *self.state.lock() = InboxState::missed();
         self.wake.notify_one();
     }
 
-    /// Waits for the first item. For one taker; cancel-safe.
-    pub async fn take(&self) -> Result<(Item, News), Missed> {
+    /// Waits for the first item. For one consumer; cancel-safe.
+    ///
+    /// # Errors
+    /// Changes were missed: close the socket.
+    pub async fn take(&self) -> Result<(Item, PendingChange), Missed> {
         loop {
             let woken = self.wake.notified();
-            if let Some(taken) = self.try_take() {
-                return taken;
+            if let Some(item) = self.try_take() {
+                return item;
             }
             woken.await;
         }
     }
 
-    fn try_take(&self) -> Option<Result<(Item, News), Missed>> {
+    fn try_take(&self) -> Option<Result<(Item, PendingChange), Missed>> {
         let mut state = self.state.lock();
         if state.missed {
             return Some(Err(Missed));
         }
         let item = state.order.pop_front()?;
-        let news = state.news.remove(&item)?;
-        state.removed -= kept(&news);
-        Some(Ok((item, news)))
+        let change = state.changes.remove(&item)?;
+        state.removed -= whole_removals(&change);
+        Some(Ok((item, change)))
     }
 }
 
-impl State {
+impl InboxState {
     fn missed() -> Self {
         Self { missed: true, ..Self::default() }
     }
 }
 
-fn kept(news: &News) -> usize {
-    usize::from(matches!(news, News::Removed(Some(_))))
+fn whole_removals(change: &PendingChange) -> usize {
+    usize::from(matches!(change, PendingChange::Removed(Some(_))))
 }
 
 #[cfg(test)]
@@ -125,24 +129,24 @@ mod tests {
         (0, Arc::new(Key { namespace: String::new(), name: name.to_string() }))
     }
 
-    fn drain(inbox: &Inbox) -> Vec<(Item, News)> {
+    fn drain(inbox: &Inbox) -> Vec<(Item, PendingChange)> {
         std::iter::from_fn(|| inbox.try_take()).map(Result::unwrap).collect()
     }
 
     proptest! {
-        /// Whatever comes in: each object comes out once, with its newest news, the first to come
-        /// first.
+        /// For any input: each object is returned once, with its newest change, in the order of
+        /// first arrival.
         #[test]
         fn each_object_waits_once(puts in prop::collection::vec((0usize..8, any::<bool>()), 0..64)) {
             let inbox = Inbox::default();
-            let mut expected: Vec<(Item, News)> = Vec::new();
+            let mut expected: Vec<(Item, PendingChange)> = Vec::new();
             for (name, removed) in puts {
                 let last = Arc::new(json!({"name": name}));
-                let news = if removed { News::Removed(Some(last)) } else { News::Changed };
-                inbox.put(item(name), news.clone());
+                let change = if removed { PendingChange::Removed(Some(last)) } else { PendingChange::Changed };
+                inbox.put(item(name), change.clone());
                 match expected.iter_mut().find(|(known, _)| *known == item(name)) {
-                    Some((_, known)) => *known = news,
-                    None => expected.push((item(name), news)),
+                    Some((_, known)) => *known = change,
+                    None => expected.push((item(name), change)),
                 }
             }
             prop_assert_eq!(drain(&inbox), expected);
@@ -151,39 +155,42 @@ mod tests {
     }
 
     #[test]
-    fn of_many_removed_objects_only_some_are_kept() {
+    fn of_many_removed_objects_only_some_are_stored_whole() {
         let inbox = Inbox::default();
         for name in 0..REMOVED_WAITING_MAX + 10 {
-            inbox.put(item(name), News::Removed(Some(Arc::new(json!({})))));
+            inbox.put(item(name), PendingChange::Removed(Some(Arc::new(json!({})))));
         }
-        let news = drain(&inbox);
-        assert_eq!(news.len(), REMOVED_WAITING_MAX + 10);
-        assert_eq!(news.iter().map(|(_, news)| kept(news)).sum::<usize>(), REMOVED_WAITING_MAX);
+        let changes = drain(&inbox);
+        assert_eq!(changes.len(), REMOVED_WAITING_MAX + 10);
+        assert_eq!(
+            changes.iter().map(|(_, change)| whole_removals(change)).sum::<usize>(),
+            REMOVED_WAITING_MAX
+        );
     }
 
     #[test]
-    fn a_socket_that_is_too_far_behind_is_told_so_and_costs_nothing_more() {
+    fn a_socket_that_is_too_far_behind_is_closed_and_frees_its_queue() {
         let inbox = Inbox::default();
         for name in 0..=KEYS_WAITING_MAX {
-            inbox.put(item(name), News::Changed);
+            inbox.put(item(name), PendingChange::Changed);
         }
-        inbox.put(item(0), News::Changed);
+        inbox.put(item(0), PendingChange::Changed);
         assert_eq!(inbox.try_take(), Some(Err(Missed)));
         let state = inbox.state.lock();
-        assert!(state.order.is_empty() && state.news.is_empty());
+        assert!(state.order.is_empty() && state.changes.is_empty());
     }
 
     #[tokio::test]
-    async fn a_taker_waits_for_what_comes() {
+    async fn a_consumer_waits_for_the_next_change() {
         let inbox = Arc::new(Inbox::default());
-        let taker = tokio::spawn({
+        let consumer = tokio::spawn({
             let inbox = inbox.clone();
             async move { inbox.take().await }
         });
         tokio::task::yield_now().await;
-        inbox.put(item(1), News::Changed);
-        assert_eq!(taker.await.unwrap(), Ok((item(1), News::Changed)));
-        inbox.miss();
+        inbox.put(item(1), PendingChange::Changed);
+        assert_eq!(consumer.await.unwrap(), Ok((item(1), PendingChange::Changed)));
+        inbox.mark_missed();
         assert_eq!(inbox.take().await, Err(Missed));
     }
 }

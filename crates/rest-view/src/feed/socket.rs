@@ -1,4 +1,4 @@
-//! One WebSocket from its first byte to its last.
+//! One WebSocket, from the handshake to the close.
 
 use std::time::Duration;
 
@@ -13,30 +13,31 @@ use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Role, WebSocketConfig
 use tokio_tungstenite::tungstenite::{Error, Message};
 use tokio_util::sync::CancellationToken;
 
-use super::follower::{self, Follower, Step};
+use super::follower::{self, Follower, FollowerStep};
 use super::inbox::Missed;
 use super::{
     CLIENT_MESSAGE_MAX_BYTES, CLIENT_MESSAGES_MAX, CLOSE_TIME_MAX, FRAME_TIME_MAX, PING_EVERY,
-    RIGHTS_LOOK_EVERY,
+    RIGHTS_CHECK_EVERY,
 };
 use crate::error::ApiError;
 
-/// Read buffer per socket, allocated at once. Clients have nothing to say.
+/// Read buffer per socket, allocated at once. Clients send almost nothing.
 const READ_BUFFER_BYTES: usize = 1024;
 /// Bytes gathered before a write to the connection.
 const WRITE_BUFFER_BYTES: usize = 8 * 1024;
-/// How often what the API server could not answer is asked again, before the client is sent away.
+/// How often a failed request to the API server is retried before the socket is closed.
 const RETRIES_MAX: u32 = 4;
 const RETRY_PAUSE: Duration = Duration::from_millis(500);
-/// Longest wait for the close of a client whose rights ended: within a second, it must be over.
+/// Longest wait for the close of a client whose rights ended: everything must be over within a
+/// second.
 const REVOKED_CLOSE_TIME_MAX: Duration = Duration::from_millis(300);
 
 type Sink<S> = SplitSink<WebSocketStream<S>, Message>;
 
-/// Why a socket ends, as the client is told.
+/// Why a socket is closed, as the client is informed.
 #[derive(Debug, PartialEq, Eq)]
-enum Ending {
-    /// The client closed it, or is gone.
+enum CloseCause {
+    /// The client closed the connection or disappeared.
     Left,
     Stopping,
     Revoked,
@@ -47,7 +48,7 @@ enum Ending {
     Failed,
 }
 
-impl Ending {
+impl CloseCause {
     fn close_frame(&self) -> Option<CloseFrame> {
         let (code, reason) = match self {
             Self::Left => return None,
@@ -63,7 +64,7 @@ impl Ending {
     }
 }
 
-/// Serves the socket until it ends, and says why to the client.
+/// Serves the socket until it ends, and sends the reason to the client.
 pub(super) async fn run<S>(io: S, mut follower: Follower, stop: CancellationToken)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -75,99 +76,97 @@ where
         .max_frame_size(Some(CLIENT_MESSAGE_MAX_BYTES));
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
     let (mut sink, mut stream) = socket.split();
-    let revoked = follower.asked.subscriber.caller.ended.clone();
-    let ending = tokio::select! {
+    let revoked = follower.request.subscriber.caller.ended.clone();
+    let cause = tokio::select! {
         biased;
-        () = stop.cancelled() => Ending::Stopping,
-        () = revoked.cancelled() => Ending::Revoked,
-        ending = discard(&mut stream) => ending,
-        ending = tell(&mut sink, &mut follower) => ending,
+        () = stop.cancelled() => CloseCause::Stopping,
+        () = revoked.cancelled() => CloseCause::Revoked,
+        cause = discard(&mut stream) => cause,
+        cause = send_frames(&mut sink, &mut follower) => cause,
     };
     tracing::debug!(
-        user = follower.asked.subscriber.caller.user_id,
-        ?ending,
+        user = follower.request.subscriber.caller.user_id,
+        ?cause,
         "a change feed ended"
     );
-    let Some(frame) = ending.close_frame() else { return };
+    let Some(frame) = cause.close_frame() else { return };
     let farewell = async {
         let _ = sink.send(Message::Close(Some(frame))).await;
-        // Reading on to the client's own close: bytes left unread would turn the end into an error
-        // for the client.
+        // Read until the client closes: unread bytes would make the close an error for the client.
         while let Some(Ok(_)) = stream.next().await {}
     };
-    let time = if ending == Ending::Revoked { REVOKED_CLOSE_TIME_MAX } else { CLOSE_TIME_MAX };
+    let time = if cause == CloseCause::Revoked { REVOKED_CLOSE_TIME_MAX } else { CLOSE_TIME_MAX };
     let _ = timeout(time, farewell).await;
 }
 
-/// Reads what the client sends, which means nothing, until it leaves.
-async fn discard<S>(stream: &mut SplitStream<WebSocketStream<S>>) -> Ending
+/// Reads and ignores what the client sends, until it leaves.
+async fn discard<S>(stream: &mut SplitStream<WebSocketStream<S>>) -> CloseCause
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let (mut messages, mut since) = (0, Instant::now());
     loop {
         match stream.next().await {
-            Some(Ok(Message::Close(_))) | None => return Ending::Left,
+            Some(Ok(Message::Close(_))) | None => return CloseCause::Left,
             Some(Ok(_)) => {}
             Some(Err(Error::Capacity(CapacityError::MessageTooLong { .. }))) => {
-                return Ending::TooLong;
+                return CloseCause::TooLong;
             }
-            Some(Err(_)) => return Ending::Left,
+            Some(Err(_)) => return CloseCause::Left,
         }
         if since.elapsed() > PING_EVERY {
             (messages, since) = (0, Instant::now());
         }
         messages += 1;
         if messages > CLIENT_MESSAGES_MAX {
-            return Ending::TooMany;
+            return CloseCause::TooMany;
         }
     }
 }
 
-/// Sends what there is to say, until that is not possible any more.
-async fn tell<S>(sink: &mut Sink<S>, follower: &mut Follower) -> Ending
+/// Sends frames until that is no longer possible.
+async fn send_frames<S>(sink: &mut Sink<S>, follower: &mut Follower) -> CloseCause
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     let mut pings = interval_at(Instant::now() + PING_EVERY, PING_EVERY);
     pings.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut looks = interval(RIGHTS_LOOK_EVERY);
-    looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    if let Err(ending) = alive(sink, &mut pings, follower.ready()).await {
-        return ending;
+    let mut resyncs = interval(RIGHTS_CHECK_EVERY);
+    resyncs.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    if let Err(cause) = with_pings(sink, &mut pings, follower.ready()).await {
+        return cause;
     }
     loop {
         let next = async {
             tokio::select! {
                 biased;
-                _ = looks.tick() => Ok(Step::Look),
-                next = follower.next() => next.map(|(item, news)| Step::Object(item, news)),
+                _ = resyncs.tick() => Ok(FollowerStep::Resync),
+                next = follower.next() => next.map(|(item, change)| FollowerStep::Object(item, change)),
             }
         };
-        let step = match alive(sink, &mut pings, next).await {
+        let step = match with_pings(sink, &mut pings, next).await {
             Ok(Ok(step)) => step,
-            Ok(Err(Missed)) => return Ending::Missed,
-            Err(ending) => return ending,
+            Ok(Err(Missed)) => return CloseCause::Missed,
+            Err(cause) => return cause,
         };
-        let sent = match alive(sink, &mut pings, persist(follower, &step)).await {
+        let sent = match with_pings(sink, &mut pings, retry_step(follower, &step)).await {
             Ok(Ok(Some(frame))) => send(sink, frame).await,
             Ok(Ok(None)) => Ok(()),
-            Ok(Err(_)) => return Ending::Failed,
-            Err(ending) => Err(ending),
+            Ok(Err(_)) => return CloseCause::Failed,
+            Err(cause) => Err(cause),
         };
-        if let Err(ending) = sent {
-            return ending;
+        if let Err(cause) = sent {
+            return cause;
         }
     }
 }
 
-/// Waits for `work`, and meanwhile says that the feed is alive. Pings come first, so that they come in
-/// time whatever there is to do.
-async fn alive<S, T>(
+/// Waits for `work` and sends pings meanwhile. Pings have priority, so that they are on time.
+async fn with_pings<S, T>(
     sink: &mut Sink<S>,
     pings: &mut Interval,
     work: impl Future<Output = T>,
-) -> Result<T, Ending>
+) -> Result<T, CloseCause>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -181,22 +180,25 @@ where
     }
 }
 
-async fn send<S>(sink: &mut Sink<S>, frame: String) -> Result<(), Ending>
+async fn send<S>(sink: &mut Sink<S>, frame: String) -> Result<(), CloseCause>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
     match timeout(FRAME_TIME_MAX, sink.send(Message::text(frame))).await {
         Ok(Ok(())) => Ok(()),
-        Ok(Err(_)) => Err(Ending::Left),
-        Err(_) => Err(Ending::TooSlow),
+        Ok(Err(_)) => Err(CloseCause::Left),
+        Err(_) => Err(CloseCause::TooSlow),
     }
 }
 
-/// Tries again, some times, what the API server could not answer.
-async fn persist(follower: &mut Follower, step: &Step) -> Result<Option<String>, ApiError> {
+/// Performs the step, with some retries when the API server fails.
+async fn retry_step(
+    follower: &mut Follower,
+    step: &FollowerStep,
+) -> Result<Option<String>, ApiError> {
     let mut failures = 0;
     loop {
-        match follower.take(step).await {
+        match follower.perform(step).await {
             Err(error) if failures < RETRIES_MAX => {
                 failures += 1;
                 tracing::debug!(%error, failures, "the change feed cannot read objects");

@@ -1,9 +1,9 @@
-//! One watch per kind and cluster, shared by all sockets that are about it. Keeps no objects.
+//! One watch per kind and cluster, shared by all sockets that follow it. Stores no objects.
 //!
-//! A watch begins with the first socket and ends with the last. When changes may have been missed
-//! it says so to its sockets, which close: a client that connects again learns the present state.
-//! The same happens when a cluster comes that was away: until then its kinds have no objects. A kind
-//! that an API does not serve has none either.
+//! A watch begins with the first socket and ends with the last. When changes may have been missed,
+//! its sockets are closed: a client that connects again gets the current state. The same happens
+//! when an unavailable cluster connects: until then its kinds have no objects. A kind that an API
+//! does not serve has no objects either.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Weak};
@@ -17,31 +17,34 @@ use serde_json::Value;
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::inbox::{Inbox, News};
+use super::inbox::{Inbox, PendingChange};
 use crate::error::ApiError;
-use crate::types::store::{Followed, Form, Key, KubeResource, METADATA_LIST, Tells};
+use crate::types::store::{
+    ChangeEffect, Key, KubeResource, METADATA_LIST, WatchDetail, WatchedResource,
+};
 
-/// Pause before a watch that the API server ended is taken up again where it was.
+/// Pause before a watch that the API server ended is resumed at its last version.
 const RESUME_PAUSE: Duration = Duration::from_millis(100);
 
-/// Pause between looks whether a cluster that is away has come.
-const AWAY_PAUSE: Duration = Duration::from_secs(1);
+/// Interval between checks whether an unavailable cluster has connected.
+const UNAVAILABLE_PAUSE: Duration = Duration::from_secs(1);
 
-/// Objects without all but their metadata.
+/// Media type of objects with only their metadata.
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
-/// Gives a client of a cluster, while it can be reached.
+/// Returns a client of a cluster while the cluster is connected.
 pub(super) type Clusters = dyn Fn(&str) -> Option<Client> + Send + Sync;
 
 /// See the module.
 pub(super) struct Watches {
     client: Client,
     clusters: Arc<Clusters>,
-    shared: Mutex<HashMap<Source, Weak<Watch>>>,
+    shared: Mutex<HashMap<WatchSource, Weak<Watch>>>,
 }
 
-/// A kind, the cluster that serves it, if that is another than the view's own, and what is asked for.
-type Source = (Option<String>, KubeResource, Form);
+/// A kind, the cluster that serves it (`None`: the API below the view), and how much is
+/// transferred.
+type WatchSource = (Option<String>, KubeResource, WatchDetail);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Phase {
@@ -52,31 +55,33 @@ enum Phase {
 
 /// The watch of one kind.
 pub(super) struct Watch {
-    members: Mutex<Vec<Member>>,
+    members: Mutex<Vec<WatchMember>>,
     phase: watch::Sender<Phase>,
     _stop: DropGuard,
 }
 
-struct Member {
+struct WatchMember {
     inbox: Weak<Inbox>,
     /// Index of the type among the socket's.
     topic: usize,
-    tells: Tells,
+    effect: ChangeEffect,
 }
 
 impl Watches {
+    /// Watches of the API below the view.
     pub fn new(client: Client) -> Self {
         Self { client, clusters: Arc::new(|_| None), shared: Mutex::default() }
     }
+    /// Also watches in the clusters that `clusters` returns a client for.
     pub fn reaching(self, clusters: Arc<Clusters>) -> Self {
         Self { clusters, ..self }
     }
 
-    /// What changes of the kind tell goes into the inbox from [`Watch::running`] on, for as long as the
+    /// Changes of the resource enter the inbox from [`Watch::wait_running`] on, for as long as the
     /// result is held. Must be called inside a tokio runtime.
-    pub fn join(&self, followed: Followed, inbox: &Arc<Inbox>, topic: usize) -> Arc<Watch> {
-        let Followed { cluster, resource, form, tells } = followed;
-        let source = (cluster, resource, form);
+    pub fn join(&self, followed: WatchedResource, inbox: &Arc<Inbox>, topic: usize) -> Arc<Watch> {
+        let WatchedResource { cluster, resource, detail, effect } = followed;
+        let source = (cluster, resource, detail);
         let mut shared = self.shared.lock();
         let known = shared.get(&source).and_then(Weak::upgrade);
         let watch = known.filter(|watch| *watch.phase.borrow() != Phase::Ended);
@@ -93,21 +98,21 @@ impl Watches {
             shared.insert(source, Arc::downgrade(&watch));
             watch
         });
-        watch.members.lock().push(Member { inbox: Arc::downgrade(inbox), topic, tells });
+        watch.members.lock().push(WatchMember { inbox: Arc::downgrade(inbox), topic, effect });
         watch
     }
 
     fn work(
         &self,
         watch: Weak<Watch>,
-        (cluster, resource, form): Source,
+        (cluster, resource, detail): WatchSource,
     ) -> impl Future<Output = ()> + use<> {
         let (client, clusters) = (self.client.clone(), self.clusters.clone());
         async move {
             match cluster {
-                None => run(watch, client, resource, form).await,
+                None => run(watch, client, resource, detail).await,
                 Some(cluster) => match clusters(&cluster) {
-                    Some(client) => run(watch, client, resource, form).await,
+                    Some(client) => run(watch, client, resource, detail).await,
                     None => await_cluster(&watch, &*clusters, &cluster).await,
                 },
             }
@@ -116,30 +121,31 @@ impl Watches {
 }
 
 impl Watch {
-    /// Waits until every later change is told. Ended watches have told that they missed some.
-    pub async fn running(&self) {
+    /// Waits until every later change is reported. Watches that have ended have already reported
+    /// that they missed changes.
+    pub async fn wait_running(&self) {
         let mut phase = self.phase.subscribe();
         // The sender lives as long as `self`.
         let _ = phase.wait_for(|phase| *phase != Phase::Starting).await;
     }
 
-    fn runs(&self) {
+    fn set_running(&self) {
         self.phase.send_replace(Phase::Running);
     }
 
-    fn tell(&self, key: Key, news: &News) {
+    fn notify(&self, key: Key, change: &PendingChange) {
         let key = Arc::new(key);
         self.members.lock().retain(|member| {
             let Some(inbox) = member.inbox.upgrade() else { return false };
-            match &member.tells {
-                Tells::Sight => inbox.look_again(),
-                Tells::Object(prefix) if prefix.is_empty() => {
-                    inbox.put((member.topic, key.clone()), news.clone());
+            match &member.effect {
+                ChangeEffect::Visibility => inbox.request_resync(),
+                ChangeEffect::Object(prefix) if prefix.is_empty() => {
+                    inbox.put((member.topic, key.clone()), change.clone());
                 }
-                Tells::Object(prefix) => {
+                ChangeEffect::Object(prefix) => {
                     let name = format!("{prefix}{}", key.name);
                     let key = Key { name, namespace: key.namespace.clone() };
-                    inbox.put((member.topic, Arc::new(key)), news.clone());
+                    inbox.put((member.topic, Arc::new(key)), change.clone());
                 }
             }
             true
@@ -149,26 +155,26 @@ impl Watch {
     fn end(&self) {
         self.phase.send_replace(Phase::Ended);
         for inbox in self.members.lock().iter().filter_map(|member| member.inbox.upgrade()) {
-            inbox.miss();
+            inbox.mark_missed();
         }
     }
 }
 
-/// Waits until a cluster that is away has come. Then its objects are to be seen.
+/// Waits until an unavailable cluster connects. Then its objects become visible.
 async fn await_cluster(watch: &Weak<Watch>, clusters: &Clusters, cluster: &str) {
     if let Some(watch) = watch.upgrade() {
-        watch.runs();
+        watch.set_running();
     }
     while clusters(cluster).is_none() {
-        tokio::time::sleep(AWAY_PAUSE).await;
+        tokio::time::sleep(UNAVAILABLE_PAUSE).await;
     }
     if let Some(watch) = watch.upgrade() {
         watch.end();
     }
 }
 
-async fn run(watch: Weak<Watch>, client: Client, resource: KubeResource, form: Form) {
-    let ended = follow(&watch, &client, &resource, form).await;
+async fn run(watch: Weak<Watch>, client: Client, resource: KubeResource, detail: WatchDetail) {
+    let ended = follow(&watch, &client, &resource, detail).await;
     if let (Err(error), Some(watch)) = (ended, watch.upgrade()) {
         tracing::warn!(kind = resource.kind, %error, "changes may have been missed; sockets close");
         watch.end();
@@ -180,7 +186,7 @@ async fn follow(
     watch: &Weak<Watch>,
     client: &Client,
     resource: &KubeResource,
-    form: Form,
+    detail: WatchDetail,
 ) -> Result<(), ApiError> {
     let path = resource.collection_path("");
     let list = client.request::<Value>(get(format!("{path}?limit=1"), METADATA_LIST)?).await;
@@ -188,7 +194,7 @@ async fn follow(
         Ok(list) => version_of(&list),
         Err(error) if error.is_not_found() => {
             if let Some(watch) = watch.upgrade() {
-                watch.runs();
+                watch.set_running();
             }
             return std::future::pending().await;
         }
@@ -197,10 +203,10 @@ async fn follow(
     loop {
         let query = format!("watch=true&allowWatchBookmarks=true&resourceVersion={version}");
         let events =
-            client.request_events::<Value>(get(format!("{path}?{query}"), accept(form))?).await?;
+            client.request_events::<Value>(get(format!("{path}?{query}"), accept(detail))?).await?;
         let mut events = std::pin::pin!(events);
         let Some(running) = watch.upgrade() else { return Ok(()) };
-        running.runs();
+        running.set_running();
         drop(running);
         while let Some(event) = events.try_next().await? {
             let Some(watch) = watch.upgrade() else { return Ok(()) };
@@ -215,11 +221,13 @@ async fn follow(
             };
             version = version_of(&object);
             let key = Key::of(&object);
-            let news = match removed {
-                true => News::Removed((form == Form::Whole).then(|| Arc::new(object))),
-                false => News::Changed,
+            let change = match removed {
+                true => PendingChange::Removed(
+                    (detail == WatchDetail::Object).then(|| Arc::new(object)),
+                ),
+                false => PendingChange::Changed,
             };
-            watch.tell(key, &news);
+            watch.notify(key, &change);
         }
         // API servers end every watch after some time.
         tokio::time::sleep(RESUME_PAUSE).await;
@@ -230,10 +238,10 @@ fn version_of(object: &Value) -> String {
     object["metadata"]["resourceVersion"].as_str().unwrap_or_default().to_owned()
 }
 
-fn accept(form: Form) -> &'static str {
-    match form {
-        Form::Whole => "application/json",
-        Form::Metadata => METADATA,
+fn accept(detail: WatchDetail) -> &'static str {
+    match detail {
+        WatchDetail::Object => "application/json",
+        WatchDetail::Metadata => METADATA,
     }
 }
 

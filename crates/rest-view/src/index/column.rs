@@ -1,4 +1,4 @@
-//! One field of all objects, as numbers: each text is kept once.
+//! One field of all objects, as numbers: each distinct text is stored once.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -7,40 +7,42 @@ use serde_json::Value;
 
 use crate::collection::query::{Filter, as_text};
 
-/// Stands for a field that is not there or null. Sorts as the empty text, and counts as the field's
-/// default in filters.
+/// The number of a field that is absent or null. Sorts like empty text, and counts as the default
+/// of the field in filters.
 const ABSENT: u32 = 0;
 
 /// The texts of one field, by slot of the object.
-pub(super) struct Column {
-    /// Of the field.
+pub(super) struct FieldColumn {
+    /// Name of the field.
     pub name: String,
     default: Option<Value>,
-    /// By slot: which of `texts`.
+    /// By slot: index into `texts`.
     numbers: Vec<u32>,
-    /// With how many slots have it. Those that none has are free.
+    /// Each text with the number of slots that have it. Entries with zero slots are free.
     texts: Vec<(Arc<str>, u32)>,
     known: HashMap<Arc<str>, u32>,
     free: Vec<u32>,
-    /// The slots by text and id; only kept when lists are sorted by the field.
+    /// The slots sorted by text and id; only for fields that lists are sorted by.
     pub order: Option<Vec<u32>>,
 }
 
 /// A filter in terms of a column.
 pub(super) struct Sieve<'a> {
     numbers: &'a [u32],
-    /// What the filter names and some slot has.
+    /// Numbers of the texts that the filter names, if some slot has them.
     named: Vec<u32>,
     is_positive: bool,
 }
 
 impl Sieve<'_> {
+    /// Whether the slot matches the filter.
     pub fn lets_through(&self, slot: u32) -> bool {
         self.named.contains(&self.numbers[slot as usize]) == self.is_positive
     }
 }
 
-impl Column {
+impl FieldColumn {
+    /// An empty column. `default`: the default of the field. `is_sorted`: it has an order.
     pub fn new(name: &str, default: Option<Value>, is_sorted: bool) -> Self {
         Self {
             name: name.to_owned(),
@@ -53,6 +55,7 @@ impl Column {
         }
     }
 
+    /// The text of the slot; empty when absent.
     pub fn text(&self, slot: u32) -> &str {
         &self.texts[self.numbers[slot as usize] as usize].0
     }
@@ -67,7 +70,7 @@ impl Column {
         }
     }
 
-    /// Gives the slot, the next one or one that was cleared, a value.
+    /// Sets the value of a slot: the next new slot, or one that was cleared.
     pub fn set(&mut self, slot: u32, value: Option<&Value>) {
         let number = match value.filter(|value| !value.is_null()) {
             None => ABSENT,
@@ -101,7 +104,7 @@ impl Column {
         number
     }
 
-    /// Takes the slot's value away.
+    /// Removes the value of the slot.
     pub fn clear(&mut self, slot: u32) {
         let number = std::mem::replace(&mut self.numbers[slot as usize], ABSENT);
         if number == ABSENT {
@@ -116,28 +119,29 @@ impl Column {
         }
     }
 
-    /// Puts the slot into the order, if there is one. `id` of any slot.
-    pub fn place<'i>(&mut self, slot: u32, id: impl Fn(u32) -> &'i str) {
-        let place = self.place_of(slot, id);
-        if let (Some(order), Err(at)) = (&mut self.order, place) {
+    /// Inserts the slot into the order, if the column has one. `id` returns the id of any slot.
+    pub fn insert_in_order<'i>(&mut self, slot: u32, id: impl Fn(u32) -> &'i str) {
+        let position = self.position_of(slot, id);
+        if let (Some(order), Err(at)) = (&mut self.order, position) {
             order.insert(at, slot);
         }
     }
 
-    /// Takes the slot out of the order, before its text changes.
-    pub fn displace<'i>(&mut self, slot: u32, id: impl Fn(u32) -> &'i str) {
-        let place = self.place_of(slot, id);
-        if let (Some(order), Ok(at)) = (&mut self.order, place) {
+    /// Removes the slot from the order. Call it before the text of the slot changes.
+    pub fn remove_from_order<'i>(&mut self, slot: u32, id: impl Fn(u32) -> &'i str) {
+        let position = self.position_of(slot, id);
+        if let (Some(order), Ok(at)) = (&mut self.order, position) {
             order.remove(at);
         }
     }
 
-    fn place_of<'i>(&self, slot: u32, id: impl Fn(u32) -> &'i str) -> Result<usize, usize> {
+    fn position_of<'i>(&self, slot: u32, id: impl Fn(u32) -> &'i str) -> Result<usize, usize> {
         let key = |slot: u32| (self.text(slot), id(slot));
         let order = self.order.as_deref().unwrap_or_default();
         order.binary_search_by(|other| key(*other).cmp(&key(slot)))
     }
 
+    /// The filter in terms of this column.
     pub fn sieve(&self, filter: &Filter) -> Sieve<'_> {
         let texts = filter.texts();
         let known = texts.iter().filter_map(|text| self.known.get(text.as_str()).copied());
@@ -148,14 +152,14 @@ impl Column {
         Sieve { numbers: &self.numbers, named, is_positive: filter.is_positive() }
     }
 
-    /// Makes the order anew from the slots in the order of their ids.
+    /// Rebuilds the order from the slots in the order of their ids.
     pub fn sort(&mut self, by_id: &[u32]) {
         if self.order.is_none() {
             return;
         }
         let mut texts: Vec<u32> = (0..).take(self.texts.len()).collect();
         texts.sort_by(|a, b| self.texts[*a as usize].0.cmp(&self.texts[*b as usize].0));
-        // Equal texts, of which only that of what is absent can be one of two, have one rank.
+        // Equal texts have one rank. Only the empty text can be there twice: once as absent.
         let mut ranks = vec![0_u32; self.texts.len()];
         let mut rank = 0;
         for pair in texts.windows(2) {

@@ -1,5 +1,5 @@
-//! The objects of one type, by columns. Not shared, and without anybody's rights: who asks says
-//! what they may see.
+//! The objects of one type, by columns. Independent of the caller: each request states what its
+//! caller may see.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -8,11 +8,11 @@ use bytes::Bytes;
 use jiff::Timestamp;
 use serde_json::{Map, Value};
 
-use super::column::{Column, Sieve};
+use super::column::{FieldColumn, Sieve};
 use crate::collection;
 use crate::collection::listing::{Page, cut};
 use crate::collection::query::ListQuery;
-use crate::journal::{Change, Recorded};
+use crate::journal::{ObjectChange, Recorded};
 use crate::state;
 use crate::types::context::{Caller, Presentation};
 use crate::types::descriptor::Descriptor;
@@ -20,49 +20,50 @@ use crate::types::registry::Registry;
 use crate::types::store::{Key, Visible};
 use crate::types::urls::Urls;
 
-/// The fields that lists are filtered by; whether also sorted by.
+/// The fields that lists are filtered by, each with whether lists are also sorted by it.
 pub(super) type Columns = BTreeMap<String, bool>;
 
 struct Row {
     id: Box<str>,
     object: Bytes,
-    /// As in [`Table::unsettled`].
+    /// See [`ObjectTable::unsettled`].
     settles_at: Option<Timestamp>,
 }
 
 /// See the module.
-pub(super) struct Table {
+pub(super) struct ObjectTable {
     descriptor: Arc<Descriptor>,
     registry: Registry,
-    /// By slot. Those that are empty are in `free`.
+    /// By slot. Empty slots are in `free`.
     rows: Vec<Option<Row>>,
     free: Vec<u32>,
-    /// Invariant: the slots in use, in the order of their ids. So is the order of each sorted
-    /// column, by text and id.
+    /// Invariant: the slots in use, sorted by id. The order of each sorted column holds the same
+    /// slots, by text and id.
     by_id: Vec<u32>,
-    columns: Vec<Column>,
-    /// Slots whose columns may change with time alone, by when to look at them again.
+    columns: Vec<FieldColumn>,
+    /// Slots whose columns may change with time alone, by the time at which to evaluate them again.
     unsettled: BTreeSet<(Timestamp, u32)>,
 }
 
-/// A page whose resources are still to be shown.
-pub(super) struct Found {
+/// A page whose resources are not rendered yet.
+pub(super) struct FoundPage {
     pub page: Page,
     /// As JSON, in order.
     pub objects: Vec<Bytes>,
 }
 
-/// What the columns are made of.
-struct Shown {
+/// The values of the columns of one object.
+struct ColumnValues {
     fields: Map<String, Value>,
     settles_at: Option<Timestamp>,
 }
 
-impl Table {
+impl ObjectTable {
+    /// An empty table of the type, with these columns.
     pub fn new(descriptor: Arc<Descriptor>, registry: Registry, columns: &Columns) -> Self {
         let column = |(name, is_sorted): (&String, &bool)| {
             let default = descriptor.fields.get(name).and_then(|field| field.default.clone());
-            Column::new(name, default, *is_sorted)
+            FieldColumn::new(name, default, *is_sorted)
         };
         let columns = columns.iter().map(column).collect();
         let (rows, free, by_id) = (Vec::new(), Vec::new(), Vec::new());
@@ -74,10 +75,10 @@ impl Table {
         self.by_id.len()
     }
 
-    /// Takes in all there is; before, there was nothing.
+    /// Inserts all objects into an empty table.
     pub fn fill(&mut self, objects: Vec<Recorded>, now: Timestamp) {
         for Recorded { key, bytes } in objects {
-            if let Some(shown) = self.shown(&bytes, now) {
+            if let Some(shown) = self.column_values(&bytes, now) {
                 self.add(self.id_of(&key), bytes, &shown);
             }
         }
@@ -87,17 +88,19 @@ impl Table {
         self.by_id = by_id;
     }
 
-    /// Takes changes in, in order.
-    pub fn apply(&mut self, changes: Vec<Change>, now: Timestamp) {
+    /// Applies changes in order.
+    pub fn apply(&mut self, changes: Vec<ObjectChange>, now: Timestamp) {
         for change in changes {
             match change {
-                Change::Is(Recorded { key, bytes }) => self.put(self.id_of(&key), bytes, now),
-                Change::Gone(key) => self.remove(&self.id_of(&key)),
+                ObjectChange::Stored(Recorded { key, bytes }) => {
+                    self.put(self.id_of(&key), bytes, now)
+                }
+                ObjectChange::Deleted(key) => self.remove(&self.id_of(&key)),
             }
         }
     }
 
-    /// Looks again at what time may have changed.
+    /// Evaluates the slots again whose columns may have changed with time.
     pub fn settle(&mut self, now: Timestamp) {
         let later = self.unsettled.split_off(&(now, u32::MAX));
         for (_, slot) in std::mem::replace(&mut self.unsettled, later) {
@@ -108,24 +111,24 @@ impl Table {
     }
 
     fn put(&mut self, id: String, bytes: Bytes, now: Timestamp) {
-        let Some(shown) = self.shown(&bytes, now) else {
+        let Some(shown) = self.column_values(&bytes, now) else {
             self.remove(&id);
             return;
         };
-        match self.place_of(&id) {
+        match self.position_of(&id) {
             Ok(at) => self.replace(self.by_id[at], bytes, &shown),
             Err(at) => {
                 let slot = self.add(id, bytes, &shown);
                 self.by_id.insert(at, slot);
                 for column in &mut self.columns {
-                    column.place(slot, |slot| self::id(&self.rows, slot));
+                    column.insert_in_order(slot, |slot| self::id(&self.rows, slot));
                 }
             }
         }
     }
 
-    /// Into a slot, and no order yet.
-    fn add(&mut self, id: String, object: Bytes, shown: &Shown) -> u32 {
+    /// Inserts the object into a slot, but not into the orders.
+    fn add(&mut self, id: String, object: Bytes, shown: &ColumnValues) -> u32 {
         let row = Some(Row { id: id.into(), object, settles_at: shown.settles_at });
         let slot = match self.free.pop() {
             Some(slot) => {
@@ -144,15 +147,15 @@ impl Table {
         slot
     }
 
-    fn replace(&mut self, slot: u32, object: Bytes, shown: &Shown) {
+    fn replace(&mut self, slot: u32, object: Bytes, shown: &ColumnValues) {
         let id = |slot| self::id(&self.rows, slot);
         for column in &mut self.columns {
             let value = shown.fields.get(&column.name);
             if !column.has(slot, value) {
-                column.displace(slot, id);
+                column.remove_from_order(slot, id);
                 column.clear(slot);
                 column.set(slot, value);
-                column.place(slot, id);
+                column.insert_in_order(slot, id);
             }
         }
         if let Some(row) = &mut self.rows[slot as usize] {
@@ -165,10 +168,10 @@ impl Table {
     }
 
     fn remove(&mut self, id: &str) {
-        let Ok(at) = self.place_of(id) else { return };
+        let Ok(at) = self.position_of(id) else { return };
         let slot = self.by_id.remove(at);
         for column in &mut self.columns {
-            column.displace(slot, |slot| self::id(&self.rows, slot));
+            column.remove_from_order(slot, |slot| self::id(&self.rows, slot));
             column.clear(slot);
         }
         let row = self.rows[slot as usize].take();
@@ -178,8 +181,8 @@ impl Table {
         self.free.push(slot);
     }
 
-    /// Where the id is in `by_id`, or would be.
-    fn place_of(&self, id: &str) -> Result<usize, usize> {
+    /// The position of the id in `by_id`, or where it would be inserted.
+    fn position_of(&self, id: &str) -> Result<usize, usize> {
         self.by_id.binary_search_by(|slot| self::id(&self.rows, *slot).cmp(id))
     }
 
@@ -190,16 +193,16 @@ impl Table {
         }
     }
 
-    /// `None`: lists leave it out.
-    fn shown(&self, bytes: &[u8], now: Timestamp) -> Option<Shown> {
+    /// `None`: lists leave the object out.
+    fn column_values(&self, bytes: &[u8], now: Timestamp) -> Option<ColumnValues> {
         let stored: Value = serde_json::from_slice(bytes).ok()?;
         if !self.descriptor.store.is_listed(&stored) {
             return None;
         }
         if self.columns.is_empty() {
-            return Some(Shown { fields: Map::new(), settles_at: None });
+            return Some(ColumnValues { fields: Map::new(), settles_at: None });
         }
-        // No column depends on who asks, or how: `Descriptor::personal`.
+        // No column depends on the caller or the request: `Descriptor::personal`.
         let (caller, urls) = (Caller::anonymous(), Urls::new(""));
         let (registry, action_links) = (&self.registry, false);
         let presentation =
@@ -207,18 +210,17 @@ impl Table {
         let fields = collection::shown_fields(&presentation, &self.descriptor, &stored);
         let has_time = self.descriptor.has_state || self.descriptor.formatter.is_some();
         let settles_at = state::settles_at(&stored, now).filter(|_| has_time);
-        Some(Shown { fields, settles_at })
+        Some(ColumnValues { fields, settles_at })
     }
 
-    /// The page, for somebody who may see these parts. There must be the columns that the query
-    /// names.
-    pub fn page(&self, query: &ListQuery, visible: &[Visible]) -> Found {
+    /// The page for a caller who may see these parts. The columns that the query names must exist.
+    pub fn page(&self, query: &ListQuery, visible: &[Visible]) -> FoundPage {
         let column = |name: &str| self.columns.iter().find(|column| column.name == name);
         let order = query.sort.as_deref().and_then(|name| column(name)?.order.as_ref());
         let filters = query.filters.iter();
         let sieves: Vec<Sieve<'_>> =
             filters.filter_map(|filter| Some(column(&filter.field)?.sieve(filter))).collect();
-        let seen = self.seen(visible);
+        let seen = self.visible_slots(visible);
         let matches = |slot: &u32| {
             seen.as_ref().is_none_or(|seen| seen[*slot as usize])
                 && sieves.iter().all(|sieve| sieve.lets_through(*slot))
@@ -231,18 +233,18 @@ impl Table {
         let ids: Vec<&str> = slots.iter().map(|slot| id(&self.rows, *slot)).collect();
         let (range, page) = cut(&ids, query);
         let rows = slots[range].iter().filter_map(|slot| self.rows[*slot as usize].as_ref());
-        Found { page, objects: rows.map(|row| row.object.clone()).collect() }
+        FoundPage { page, objects: rows.map(|row| row.object.clone()).collect() }
     }
 
-    /// By slot, whether it belongs to the parts; `None` when all do.
-    fn seen(&self, visible: &[Visible]) -> Option<Vec<bool>> {
+    /// By slot, whether the object belongs to the parts; `None`: all do.
+    fn visible_slots(&self, visible: &[Visible]) -> Option<Vec<bool>> {
         let mut seen = vec![false; self.rows.len()];
         for part in visible {
             match part {
                 Visible::Everything => return None,
                 Visible::Namespace(namespace) => {
                     let prefix = format!("{namespace}:");
-                    let begin = self.place_of(&prefix).unwrap_or_else(|place| place);
+                    let begin = self.position_of(&prefix).unwrap_or_else(|position| position);
                     let slots = self.by_id[begin..].iter();
                     for slot in slots.take_while(|slot| id(&self.rows, **slot).starts_with(&prefix))
                     {
@@ -250,7 +252,7 @@ impl Table {
                     }
                 }
                 Visible::Object(key) => {
-                    if let Ok(at) = self.place_of(&self.id_of(key)) {
+                    if let Ok(at) = self.position_of(&self.id_of(key)) {
                         seen[self.by_id[at] as usize] = true;
                     }
                 }

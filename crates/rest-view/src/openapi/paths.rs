@@ -4,37 +4,37 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Components, Part, json_content, reference};
+use super::{Components, VersionPart, json_content, reference};
 use crate::collection::query::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 use crate::types::action::Action;
 use crate::types::descriptor::Descriptor;
 use crate::types::field::{Field, FieldType};
-use crate::types::registry::Named;
+use crate::types::registry::NamedType;
 
-/// Parameters of every list, which no filter may be called like.
+/// Parameters of every list; a filter of this name is left out.
 const LIST_PARAMETERS: [&str; 4] = ["limit", "marker", "sort", "order"];
 
-/// One operation before it has its form.
-struct Operation {
+/// One operation, before it becomes JSON.
+struct ApiOperation {
     id: String,
     tag: String,
     summary: String,
     description: Option<String>,
     parameters: Vec<Value>,
-    body: Option<Body>,
-    /// Code, what it means, schema.
-    answers: Vec<(&'static str, &'static str, Option<Value>)>,
+    body: Option<ApiBody>,
+    /// Status code, description, schema.
+    responses: Vec<(&'static str, &'static str, Option<Value>)>,
 }
 
-struct Body {
+struct ApiBody {
     schema: Value,
     required: bool,
 }
 
-impl Operation {
+impl ApiOperation {
     fn into_value(self) -> Value {
         let mut responses = json!({"default": {"$ref": "#/components/responses/Error"}});
-        for (code, meaning, schema) in self.answers {
+        for (code, meaning, schema) in self.responses {
             responses[code] = json!({"description": meaning});
             if let Some(schema) = schema {
                 responses[code]["content"] = json_content(schema);
@@ -52,14 +52,14 @@ impl Operation {
         if !self.parameters.is_empty() {
             out["parameters"] = self.parameters.into();
         }
-        if let Some(Body { schema, required }) = self.body {
+        if let Some(ApiBody { schema, required }) = self.body {
             out["requestBody"] = json!({"content": json_content(schema), "required": required});
         }
         out
     }
 }
 
-impl Part<'_> {
+impl VersionPart<'_> {
     pub(super) fn add_paths(&self, components: &mut Components, paths: &mut Map<String, Value>) {
         for descriptor in self.types() {
             let name = self.name(&descriptor.id);
@@ -71,14 +71,14 @@ impl Part<'_> {
             let path = format!("{path}/{{id}}");
             add(paths, &path, own.clone(), self.resource(descriptor, &name));
             for link in &descriptor.served_links {
-                let operation = Operation {
+                let operation = ApiOperation {
                     id: format!("follow{}Of{name}", super::capitalised(&link.name)),
                     tag: name.clone(),
                     summary: format!("Follows the link `{}` of a resource that has it.", link.name),
                     description: None,
                     parameters: vec![],
                     body: None,
-                    answers: vec![("200", "What the link leads to.", Some(json!({})))],
+                    responses: vec![("200", "What the link leads to.", Some(json!({})))],
                 };
                 let path = format!("{path}/{}", link.segment());
                 add(paths, &path, own.clone(), vec![("get", operation)]);
@@ -86,11 +86,11 @@ impl Part<'_> {
         }
     }
 
-    /// Collections of `outer` below a resource of type `parent`, of which they show what refers to it.
-    /// The resources in them are where they are without.
+    /// Collections of `outer` below a resource of type `parent`, which list the resources that
+    /// refer to it. Their resources have no paths here.
     pub(super) fn describe_narrowed(
         &self,
-        outer: &Part<'_>,
+        outer: &VersionPart<'_>,
         parent: &str,
         components: &mut Components,
         paths: &mut Map<String, Value>,
@@ -103,7 +103,7 @@ impl Part<'_> {
             }
             let name = outer.name(&descriptor.id);
             let mut operations = outer.collection(descriptor, &name, components);
-            // An action is not about what the path narrows to.
+            // An action does not depend on the resource in the path.
             operations.retain(|(method, _)| *method == "get" || descriptor.methods.create);
             for (method, operation) in &mut operations {
                 operation.id.push_str(&self.prefix);
@@ -120,13 +120,13 @@ impl Part<'_> {
     }
 
     fn types(&self) -> impl Iterator<Item = &Descriptor> {
-        self.ids.iter().filter_map(|id| match self.registry.named(&self.version.path, id) {
-            Some(Named::Type(descriptor)) => Some(descriptor),
+        self.ids.iter().filter_map(|id| match self.registry.find_named(&self.version.path, id) {
+            Some(NamedType::Type(descriptor)) => Some(descriptor),
             _ => None,
         })
     }
 
-    /// The parameter that the root has, if any.
+    /// The path parameter of the root, if it has one.
     fn around(&self) -> Vec<Value> {
         let parent = self.version.parent_type.iter();
         let parameter = |parent: &String| {
@@ -143,18 +143,18 @@ impl Part<'_> {
         descriptor: &Descriptor,
         name: &str,
         components: &mut Components,
-    ) -> Vec<(&'static str, Operation)> {
+    ) -> Vec<(&'static str, ApiOperation)> {
         let id = &descriptor.id;
         let mut found = Vec::new();
         if descriptor.methods.list {
-            let list = Operation {
+            let list = ApiOperation {
                 id: format!("list{name}"),
                 tag: name.to_owned(),
                 summary: format!("Lists resources of type `{id}`."),
                 description: None,
                 parameters: list_parameters(descriptor, name, &mut components.parameters),
                 body: None,
-                answers: vec![("200", "A page.", Some(reference(&format!("{name}Collection"))))],
+                responses: vec![("200", "A page.", Some(reference(&format!("{name}Collection"))))],
             };
             found.push(("get", list));
         }
@@ -162,14 +162,14 @@ impl Part<'_> {
         let create = descriptor.methods.create.then(|| reference(&format!("{name}Create")));
         let post = match (create, actions.is_empty()) {
             (None, true) => return found,
-            (Some(create), true) => Operation {
+            (Some(create), true) => ApiOperation {
                 id: format!("create{name}"),
                 tag: name.to_owned(),
                 summary: format!("Creates a resource of type `{id}`."),
                 description: None,
                 parameters: vec![],
-                body: Some(Body { schema: create, required: true }),
-                answers: vec![("201", "Created.", Some(reference(name)))],
+                body: Some(ApiBody { schema: create, required: true }),
+                responses: vec![("201", "Created.", Some(reference(name)))],
             },
             (None, false) => self.act(&format!("actOn{name}Collection"), name, actions, None),
             (Some(create), false) => {
@@ -180,36 +180,36 @@ impl Part<'_> {
         found
     }
 
-    fn resource(&self, descriptor: &Descriptor, name: &str) -> Vec<(&'static str, Operation)> {
+    fn resource(&self, descriptor: &Descriptor, name: &str) -> Vec<(&'static str, ApiOperation)> {
         let (methods, id) = (descriptor.methods, &descriptor.id);
-        let operation = |verb: &str, summary: String, answers| Operation {
+        let operation = |verb: &str, summary: String, responses| ApiOperation {
             id: format!("{verb}{name}"),
             tag: name.to_owned(),
             summary,
             description: None,
             parameters: vec![],
             body: None,
-            answers,
+            responses,
         };
         let mut found = Vec::new();
         if methods.get {
-            let answers = vec![("200", "The resource.", Some(reference(name)))];
+            let responses = vec![("200", "The resource.", Some(reference(name)))];
             let summary = format!("Reads a resource of type `{id}`.");
-            found.push(("get", operation("get", summary, answers)));
+            found.push(("get", operation("get", summary, responses)));
         }
         if methods.update {
-            let answers = vec![("200", "As it is now.", Some(reference(name)))];
+            let responses = vec![("200", "As it is now.", Some(reference(name)))];
             let summary = format!("Changes a resource of type `{id}`.");
-            let mut update = operation("update", summary, answers);
+            let mut update = operation("update", summary, responses);
             update.parameters.push(json!({"$ref": "#/components/parameters/replace"}));
-            update.body = Some(Body { schema: reference(name), required: true });
+            update.body = Some(ApiBody { schema: reference(name), required: true });
             found.push(("put", update));
         }
         if methods.delete {
-            let going = ("200", "It is still going.", Some(reference(name)));
-            let answers = vec![going, ("204", "It is gone.", None)];
+            let deleting = ("200", "It is still going.", Some(reference(name)));
+            let responses = vec![deleting, ("204", "It is gone.", None)];
             let summary = format!("Deletes a resource of type `{id}`.");
-            let mut delete = operation("delete", summary, answers);
+            let mut delete = operation("delete", summary, responses);
             for parameter in ["propagationPolicy", "gracePeriodSeconds"] {
                 let target = format!("#/components/parameters/{parameter}");
                 delete.parameters.push(json!({"$ref": target}));
@@ -223,8 +223,9 @@ impl Part<'_> {
         found
     }
 
-    /// One operation for all actions, and for a create if there is one: only the query tells them apart.
-    fn act(&self, id: &str, name: &str, actions: &[Action], create: Option<Value>) -> Operation {
+    /// One operation for all actions, and for a create if there is one: only the query
+    /// distinguishes them.
+    fn act(&self, id: &str, name: &str, actions: &[Action], create: Option<Value>) -> ApiOperation {
         let names: Vec<&str> = actions.iter().map(|action| action.name.as_str()).collect();
         let parameter = json!({
             "name": "action", "in": "query", "required": create.is_none(),
@@ -238,12 +239,12 @@ impl Part<'_> {
             }
             None => format!("- `{}` needs no body", action.name),
         };
-        let answers_with = |action: &Action| match action.output.as_deref() {
+        let responds_with = |action: &Action| match action.output.as_deref() {
             Some("collection") => " and answers a collection.".to_owned(),
             Some(output) => format!(" and answers `{}`.", self.name(output)),
             None => ".".to_owned(),
         };
-        let lines = actions.iter().map(|action| takes(action) + &answers_with(action));
+        let lines = actions.iter().map(|action| takes(action) + &responds_with(action));
         let without = create.iter().map(|_| format!("- Without `action`, creates a `{name}`."));
         let description = without.chain(lines).collect::<Vec<_>>().join("\n");
         let has_create = create.is_some();
@@ -251,31 +252,31 @@ impl Part<'_> {
         let outputs = actions.iter().filter_map(|a| Some(self.output(a.output.as_ref()?)));
         let needs_body = actions.iter().all(|action| action.input.is_some());
         let body = any_of(create.into_iter().chain(inputs));
-        let mut answers = Vec::new();
+        let mut responses = Vec::new();
         if has_create {
-            answers.push(("201", "Created.", Some(reference(name))));
+            responses.push(("201", "Created.", Some(reference(name))));
         }
-        answers.push(("200", "Done.", any_of(outputs)));
+        responses.push(("200", "Done.", any_of(outputs)));
         if actions.iter().any(|action| action.output.is_none()) {
-            answers.push(("204", "Done, with nothing to say.", None));
+            responses.push(("204", "Done, with nothing to say.", None));
         }
         let summary = match has_create {
             true => "Creates a resource, or runs an action on the collection.",
             false => "Runs an action.",
         };
-        Operation {
+        ApiOperation {
             id: id.to_owned(),
             tag: name.to_owned(),
             summary: summary.to_owned(),
             description: Some(description),
             parameters: vec![parameter],
-            body: body.map(|schema| Body { schema, required: needs_body }),
-            answers,
+            body: body.map(|schema| ApiBody { schema, required: needs_body }),
+            responses,
         }
     }
 }
 
-/// Each once; `None` for none.
+/// Each schema once; `None` for none.
 fn any_of(schemas: impl Iterator<Item = Value>) -> Option<Value> {
     let mut seen = BTreeSet::new();
     let mut each: Vec<Value> = schemas.filter(|schema| seen.insert(schema.to_string())).collect();
@@ -290,7 +291,7 @@ fn add(
     paths: &mut Map<String, Value>,
     path: &str,
     parameters: Vec<Value>,
-    operations: Vec<(&'static str, Operation)>,
+    operations: Vec<(&'static str, ApiOperation)>,
 ) {
     if operations.is_empty() {
         return;
@@ -304,7 +305,7 @@ fn add(
     paths.insert(path.to_owned(), item.into());
 }
 
-/// References to the parameters of a list, which are added where they are not there yet.
+/// References to the parameters of a list. Adds the parameters that are missing.
 fn list_parameters(
     descriptor: &Descriptor,
     name: &str,
@@ -335,10 +336,10 @@ fn list_parameters(
     keys.into_iter().map(target).collect()
 }
 
-/// The parameter that selects by `field`, and the name of its component. Types share it.
+/// The parameter that filters by `field`, and the name of its component. Types share components.
 fn filter(field: &Field, modifier: &str) -> (String, Value) {
     let is_boolean = field.kind == FieldType::Boolean;
-    // All but truth is compared as text.
+    // Everything but booleans is compared as text.
     let one = json!({"type": if is_boolean { "boolean" } else { "string" }});
     let parameter = match modifier {
         "eq" => field.name.clone(),

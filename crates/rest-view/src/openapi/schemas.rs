@@ -4,12 +4,12 @@ use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
-use super::{Components, Part, reference};
+use super::{Components, VersionPart, reference};
 use crate::types::descriptor::Descriptor;
 use crate::types::field::{Field, FieldType};
-use crate::types::registry::{Named, Registry};
+use crate::types::registry::{NamedType, Registry};
 
-/// What every resource has, whatever its type says.
+/// Fields that every resource has, whatever its type declares.
 const OF_EVERY_RESOURCE: [&str; 5] = ["id", "type", "baseType", "links", "actions"];
 /// Characters with a meaning between the brackets of a pattern.
 const SPECIAL_IN_BRACKETS: &str = r"\]^-[";
@@ -19,7 +19,7 @@ const DNS_LABEL_RESTRICTED: &str = "^[a-z]([-a-z0-9]*[a-z0-9])?$";
 /// What a schema is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
-    /// Answers, and the bodies of updates.
+    /// Responses, and the bodies of updates.
     Shown,
     /// Bodies of creates and actions.
     Create,
@@ -49,13 +49,13 @@ fn is_required(field: &Field) -> bool {
     field.create && field.required && field.default.is_none()
 }
 
-impl Part<'_> {
+impl VersionPart<'_> {
     pub(super) fn add_schemas(&self, components: &mut Components) {
         let schemas = &mut components.schemas;
         for id in &self.ids {
             let name = self.name(id);
-            match self.registry.named(&self.version.path, id) {
-                Some(Named::Type(descriptor)) => {
+            match self.registry.find_named(&self.version.path, id) {
+                Some(NamedType::Type(descriptor)) => {
                     if descriptor.methods.list {
                         schemas.insert(format!("{name}Collection"), collection_of(&name));
                     }
@@ -65,7 +65,7 @@ impl Part<'_> {
                     }
                     schemas.insert(name, self.shown(descriptor));
                 }
-                Some(Named::Struct(kind)) => {
+                Some(NamedType::Struct(kind)) => {
                     let fields = || kind.fields.iter();
                     if self.demanding.contains(id) {
                         let required = fields().filter(|field| is_required(field));
@@ -125,14 +125,14 @@ impl Part<'_> {
         limit(&mut schema, field);
         let nullable = match purpose {
             Use::Shown => field.nullable || matches!(field.kind, FieldType::Reference(_)),
-            // Null is the same as nothing.
+            // Null has the same effect as leaving it out.
             Use::Create => !is_required(field) && (field.nullable || field.default.is_some()),
         };
         choose(&mut schema, field, nullable);
         let mut more = Map::new();
         let writable = field.create || field.update;
         let flags = [
-            // Anything may be null where nothing is said of the type.
+            // A field of any JSON type accepts null without a declaration.
             ("nullable", nullable && field.kind != FieldType::Json),
             ("readOnly", !writable),
             ("writeOnly", writable && field.kind == FieldType::Password && purpose == Use::Shown),
@@ -140,7 +140,7 @@ impl Part<'_> {
         for (name, _) in flags.into_iter().filter(|(_, on)| *on) {
             more.insert(name.to_owned(), true.into());
         }
-        // One beyond the limits stands for nothing.
+        // A default beyond the limits is left out.
         let counts = |default: &&Value| !default.is_null() && is_within_limits(field, default);
         if let Some(default) = field.default.as_ref().filter(counts) {
             more.insert("default".to_owned(), default.clone());
@@ -149,7 +149,7 @@ impl Part<'_> {
             more.insert("description".to_owned(), text.into());
         }
         if schema.get("$ref").is_some() && !more.is_empty() {
-            // Beside a reference nothing counts.
+            // Keys beside a `$ref` are ignored.
             schema = json!({"allOf": [schema]});
         }
         if let Value::Object(schema) = &mut schema {
@@ -160,7 +160,7 @@ impl Part<'_> {
 
     fn of_type(&self, kind: &FieldType, purpose: Use) -> Value {
         let label = |pattern: &str| match purpose {
-            // What was made elsewhere may have other names.
+            // Objects that were created through another API may have other names.
             Use::Shown => json!({"type": "string"}),
             Use::Create => json!({"type": "string", "maxLength": 63, "pattern": pattern}),
         };
@@ -206,7 +206,7 @@ impl Part<'_> {
         self.of_struct(id, Use::Create)
     }
 
-    /// What an action answers.
+    /// What an action returns.
     pub(super) fn output(&self, id: &str) -> Value {
         match id {
             "collection" => reference("Collection"),
@@ -305,7 +305,7 @@ fn collection_of(name: &str) -> Value {
     json!({"allOf": [reference("Collection"), own]})
 }
 
-/// The forms that answers share.
+/// The schemas that all responses share.
 pub(super) fn of_every_version() -> Map<String, Value> {
     let urls = json!({
         "type": "object", "readOnly": true,

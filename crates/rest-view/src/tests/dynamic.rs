@@ -86,7 +86,7 @@ async fn a_driver_adds_a_type_and_the_field_that_takes_it() {
 }
 
 #[tokio::test]
-async fn what_describes_no_type_is_told() {
+async fn objects_that_describe_no_type_are_reported() {
     let with = |change: fn(&mut Value)| {
         let mut object = embedding();
         change(&mut object);
@@ -99,7 +99,7 @@ async fn what_describes_no_type_is_told() {
     let (field, kind) = ("cutterConfig".to_owned(), "array[".to_owned());
     assert_eq!(of_no_type, InvalidSchema::UnknownType { field, kind });
     let no_map = with(|object| object["spec"]["resourceFields"] = json!([1]));
-    assert!(matches!(no_map, InvalidSchema::Form(_)), "{no_map}");
+    assert!(matches!(no_map, InvalidSchema::Unreadable(_)), "{no_map}");
     assert_eq!(DynamicSchema::of(&json!({})), Err(InvalidSchema::NoName));
     let world = World::new();
     world.view.change(|registry| {

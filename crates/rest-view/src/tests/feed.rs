@@ -106,7 +106,7 @@ impl World {
 
     async fn open(&self, user: &str, path: &str) -> Socket {
         let opened = self.connect(self.subscriber(user), get(path, &[]), 64 * 1024).await;
-        opened.unwrap_or_else(|answer| panic!("refused: {answer:?}"))
+        opened.unwrap_or_else(|response| panic!("refused: {response:?}"))
     }
 
     async fn refused(&self, subscriber: Subscriber, request: Request<()>) -> (StatusCode, Value) {
@@ -232,7 +232,7 @@ async fn what_there_is_comes_first_and_then_each_change_as_a_get_shows_it() {
     socket.assert_silent().await;
 }
 
-/// As browsers ask on the connection that they have anyway.
+/// As browsers request it on their existing connection.
 #[tokio::test]
 async fn over_http_2_the_feed_opens_by_an_extended_connect() {
     let world = World::start().await;
@@ -385,7 +385,7 @@ async fn one_caller_has_a_limited_number_of_sockets() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(PATIENCE, again).await.expect("places come back");
+    tokio::time::timeout(PATIENCE, again).await.expect("slots are released");
 }
 
 #[tokio::test]
@@ -419,7 +419,7 @@ async fn a_login_that_ends_ends_its_sockets_and_no_others() {
     let subscriber = world.subscriber("admin");
     let login = subscriber.caller.ended.clone();
     let opened = world.connect(subscriber, get("/v3/subscribe", &[]), 1024).await;
-    let mut socket = opened.unwrap_or_else(|answer| panic!("{answer:?}"));
+    let mut socket = opened.unwrap_or_else(|response| panic!("{response:?}"));
     let mut other = world.open("admin", "/v3/subscribe").await;
     login.cancel();
     socket.assert_closed(1008, "log in again").await;
@@ -479,7 +479,7 @@ async fn a_slow_client_gets_fewer_and_newer_states() {
     let widget = world.cluster.widget(&depot, "One").await;
     let path = get("/v3/subscribe?resourceTypes=widget", &[]);
     let opened = world.connect(world.subscriber("admin"), path, 512).await;
-    let mut socket = opened.unwrap_or_else(|answer| panic!("{answer:?}"));
+    let mut socket = opened.unwrap_or_else(|response| panic!("{response:?}"));
     socket.changes(1).await;
     for update in 0..UPDATES {
         world.paint(&widget, if update % 2 == 0 { "red" } else { "green" }).await;
@@ -504,9 +504,10 @@ async fn a_client_that_reads_nothing_is_cut() {
         world.cluster.widget(&depot, name).await;
     }
     let opened = world.connect(world.subscriber("admin"), get("/v3/subscribe", &[]), 512).await;
-    let mut socket = opened.unwrap_or_else(|answer| panic!("{answer:?}"));
+    let mut socket = opened.unwrap_or_else(|response| panic!("{response:?}"));
     socket.changes(1).await;
-    // From here on, time is a matter of the clock alone; pings fill the buffers if nothing else does.
+    // From here on, time is a matter of the clock alone; pings fill the buffers if nothing else
+    // does.
     tokio::time::pause();
     let cut = world.cluster.view.feed_closed();
     tokio::time::timeout(100 * FRAME_TIME_MAX, cut).await.expect("the socket ends");

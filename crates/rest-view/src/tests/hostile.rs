@@ -1,6 +1,7 @@
 //! Input that no client of good will sends: each gets the documented error, and never a 500.
 //!
-//! Against a real API server in process, so that what passes the view is judged below it as well.
+//! Against a real API server in process, so that what passes the view is validated below it as
+//! well.
 
 use bytes::Bytes;
 use http::{HeaderName, HeaderValue, Request};
@@ -230,7 +231,7 @@ async fn values_of_the_wrong_shape_or_size_name_their_field() {
             refused(&reply, 422, code, &format!("{method} {field} {value}"));
         }
     }
-    // Judged by the API server: keys and values that labels cannot have, names that nothing can have.
+    // The API server validates these: invalid keys and values of labels, invalid names.
     for (field, value) in [
         ("labels", "{\"not a key\": \"x\"}".to_owned()),
         ("labels", format!("{{\"a\": {huge}}}")),
@@ -252,7 +253,7 @@ async fn values_of_the_wrong_shape_or_size_name_their_field() {
 }
 
 #[tokio::test]
-async fn odd_queries_and_headers_ask_for_nothing() {
+async fn malformed_queries_and_headers_are_ignored() {
     let world = World::start().await;
     let many: String = (0..2_000).map(|i| format!("&color_in={i}&x{i}=y")).collect();
     let long = encode(&"é".repeat(5_000));

@@ -1,4 +1,5 @@
-//! Against a real API server in process: rights, conflicts of names, removals, all by its own rules.
+//! Against a real API server in process: rights, conflicts of names, removals, all by its own
+//! rules.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -238,7 +239,7 @@ async fn refusals_pass_through_in_the_words_of_the_api_server() {
     }
     let reply = cluster.call("eve", "POST", "/v3/depots", json!({"name": "x"})).await;
     assert_eq!(reply.status, 403);
-    // Who may see, but not change, is told apart from who may not see.
+    // Callers who may read but not change get another refusal than callers who may not read.
     cluster.allow("eve", &["get"], "depots", "", &depot);
     assert_eq!(cluster.call("eve", "GET", &path, Value::Null).await.status, 200);
     assert_eq!(cluster.call("eve", "DELETE", &path, Value::Null).await.status, 403);
@@ -283,7 +284,7 @@ async fn a_list_shows_exactly_what_the_caller_may_see() {
 }
 
 #[tokio::test]
-async fn concurrent_updates_of_different_fields_all_take_place() {
+async fn concurrent_updates_of_different_fields_all_succeed() {
     let cluster = Cluster::start().await;
     let depot = cluster.depot("north").await;
     let widget = cluster.widget(&depot, "One").await;

@@ -17,7 +17,7 @@ fn world() -> World {
                 Field::string("text").length(2, 5),
                 Field::string("letters").valid_chars("abc"),
                 Field::string("plain").invalid_chars("<>"),
-                Field::string("kept").nullable(false),
+                Field::string("stored").nullable(false),
                 Field::new("label", FieldType::DnsLabel),
                 Field::new("restricted", FieldType::DnsLabelRestricted),
                 Field::new("host", FieldType::Hostname),
@@ -73,7 +73,7 @@ async fn values_are_read_by_the_type_of_their_field() {
         ("widgetId", json!(" d-1:w-1 "), json!("d-1:w-1")),
         ("widgetId", json!(""), Value::Null),
         ("list", json!([1, "2"]), json!([1, 2])),
-        // One item stands for a list of it.
+        // A single item is accepted as a list of one.
         ("list", json!("3"), json!([3])),
         ("map", json!({"a": "true", "b": null}), json!({"a": true, "b": null})),
         ("texts", json!({"a": " b\n", "c": 1}), json!({"a": " b\n", "c": "1"})),
@@ -101,7 +101,7 @@ async fn each_rule_that_a_value_breaks_has_its_own_code() {
         ("text", json!(["ab", "cd"]), "InvalidFormat"),
         ("letters", json!("abd"), "InvalidCharacters"),
         ("plain", json!("a<b"), "InvalidCharacters"),
-        ("kept", Value::Null, "NotNullable"),
+        ("stored", Value::Null, "NotNullable"),
         ("label", json!("Upper"), "InvalidFormat"),
         ("label", json!("a".repeat(64)), "InvalidFormat"),
         ("restricted", json!("1a"), "InvalidFormat"),

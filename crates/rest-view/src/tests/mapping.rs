@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use serde_json::{Map, Value, json};
 
 use super::world::{depot, stored_widget, widget};
-use crate::input::{self, Operation};
+use crate::input::{self, WriteOperation};
 use crate::mapping::{merge, to_stored, to_view};
 use crate::{ApiVersion, Field, FieldType, Registry, StructType};
 
@@ -137,7 +137,7 @@ fn a_replace_removes_what_was_left_out_but_never_what_cannot_be_updated() {
 }
 
 #[test]
-fn a_password_that_is_not_sent_again_stays_and_none_goes_to_another_host() {
+fn a_password_that_is_not_sent_again_is_unchanged_and_none_moves_to_another_host() {
     let password = || Field::new("password", FieldType::Password).create_update();
     let host = vec![Field::string("url"), password(), Field::array("inner", FieldType::of("host"))];
     let resource = crate::KubeResource::new("example.io", "v3", "safes", "Safe", false);
@@ -245,10 +245,10 @@ fn widget_input() -> impl Strategy<Value = Value> {
 
 proptest! {
     #[test]
-    fn what_goes_in_comes_out(input in widget_input()) {
+    fn written_input_is_read_back(input in widget_input()) {
         let (descriptor, registry) = (widget(), registry());
         let sent = object(input.clone());
-        let checked = input::check(&descriptor, &registry, &sent, Operation::Create).unwrap();
+        let checked = input::check(&descriptor, &registry, &sent, WriteOperation::Create).unwrap();
         let stored = to_stored(&descriptor, &checked, "u-alice");
         let view = to_view(&descriptor, &registry, &stored, false);
         for (name, value) in object(input) {
@@ -257,13 +257,13 @@ proptest! {
     }
 
     #[test]
-    fn sending_the_view_back_keeps_spec_and_metadata(input in widget_input()) {
+    fn sending_the_view_back_changes_neither_spec_nor_metadata(input in widget_input()) {
         let (descriptor, registry) = (widget(), registry());
         let checked =
-            input::check(&descriptor, &registry, &object(input), Operation::Create).unwrap();
+            input::check(&descriptor, &registry, &object(input), WriteOperation::Create).unwrap();
         let stored = to_stored(&descriptor, &checked, "u-alice");
         let view = to_view(&descriptor, &registry, &stored, false);
-        let sent = input::check(&descriptor, &registry, &view, Operation::Update).unwrap();
+        let sent = input::check(&descriptor, &registry, &view, WriteOperation::Update).unwrap();
         let mut merged = stored.clone();
         merge(&descriptor, &registry, &mut merged, &sent, false);
         prop_assert_eq!(&merged["spec"], &stored["spec"]);

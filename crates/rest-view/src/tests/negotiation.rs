@@ -1,4 +1,5 @@
-//! Forms of answers: JSON, YAML, the way to the interface, resources to edit and to keep.
+//! Formats of responses: JSON, YAML, the redirect to the web interface, resources for editing and
+//! export.
 
 use http::Request;
 use serde_json::{Value, json};
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 use super::world::{Reply, World, stored_widget};
 
 const PATH: &str = "/v3/widgets/d-1:w-1";
-/// What Firefox asks for when a person opens a page.
+/// The headers that Firefox sends when a user opens a page.
 const OPENED: &str = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
 
 fn world() -> World {
@@ -29,7 +30,7 @@ async fn sent(method: &str, query: &str, headers: &[(&str, &str)]) -> Reply {
 }
 
 #[tokio::test]
-async fn the_form_of_an_answer_follows_the_query_and_then_the_headers() {
+async fn the_format_of_a_response_follows_the_query_and_then_the_headers() {
     let browser = ("user-agent", "Mozilla/5.0 (X11)");
     let yaml = ("accept", "text/plain, application/yaml");
     for (query, headers, expected) in [
@@ -51,7 +52,7 @@ async fn the_form_of_an_answer_follows_the_query_and_then_the_headers() {
 }
 
 #[tokio::test]
-async fn every_answer_says_where_its_schemas_are_and_that_it_is_old() {
+async fn every_response_links_its_schemas_and_is_already_expired() {
     for (method, query, status) in [
         ("GET", "", 200),
         ("GET", "x", 404),
@@ -77,7 +78,7 @@ async fn who_opens_the_api_in_a_browser_is_sent_to_the_interface() {
         assert_eq!(reply.headers["location"], "https://host.example/");
         assert_eq!(reply.headers["cache-control"], "no-store");
     }
-    // Nothing that changes something is answered by a redirect.
+    // A change is never redirected.
     let reply = sent("DELETE", "?_format=html", &[]).await;
     assert_eq!(reply.status, 204);
     let reply = sent("GET", "?_format=html&_method=DELETE", &[]).await;
@@ -85,7 +86,7 @@ async fn who_opens_the_api_in_a_browser_is_sent_to_the_interface() {
 }
 
 #[tokio::test]
-async fn who_asks_for_action_links_gets_them_in_place_of_actions() {
+async fn a_request_for_action_links_gets_them_instead_of_actions() {
     let path = "/v3/widgets/d-1:w-2";
     let world = world();
     world.widgets.put(stored_widget("d-1", "w-2", json!({"size": "small"})));

@@ -57,7 +57,7 @@ async fn a_document_comes_in_both_forms_to_who_may_read_schemas() {
     assert_eq!(yaml.headers["content-type"], "application/yaml");
     let read: Value = serde_saphyr::from_slice(&yaml.bytes).unwrap();
     assert_eq!(read, json.body);
-    // Not even to a person in front of a browser: the path says the form.
+    // Also in a browser: the path selects the format.
     let request = http::Request::builder().uri("/v3/openapi.json").header("accept", "text/html");
     let reply = world.send(request.header("user-agent", "Mozilla/5.0"), "").await;
     assert_eq!((reply.status, reply.body), (200, json.body));
@@ -94,7 +94,7 @@ async fn a_document_begins_paths_where_the_caller_does() {
 }
 
 #[tokio::test]
-async fn types_inside_a_resource_stand_beside_those_of_the_same_name() {
+async fn types_inside_a_resource_are_listed_beside_those_of_the_same_name() {
     let world = World::new();
     let store = || std::sync::Arc::new(super::world::MemoryStore::default());
     let part = StructType::new("part", vec![Field::string("maker")]);
@@ -170,7 +170,7 @@ async fn what_only_a_create_must_have_is_required_there_and_nowhere_else() {
     assert_eq!(create.get("key"), None);
     let shown = &schemas["Ring"]["allOf"][1]["properties"];
     assert_eq!(shown["pin"]["writeOnly"], true);
-    // An answer has it, if only one.
+    // A response has it, if only one.
     assert_eq!((&shown["key"]["readOnly"], shown["key"].get("writeOnly")), (&json!(true), None));
     assert_eq!(shown["createdTS"]["type"], "integer");
 }

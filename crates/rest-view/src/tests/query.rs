@@ -4,7 +4,7 @@ use futures::future::BoxFuture;
 use serde_json::json;
 
 use super::world::{World, stored_widget};
-use crate::collection::listing::{Lists, Page, Scan, Wanted};
+use crate::collection::listing::{ListRequest, Lists, Page, Scan};
 use crate::collection::query::{PAGE_SIZE_DEFAULT, PAGE_SIZE_MAX};
 use crate::{ApiError, Context};
 
@@ -52,7 +52,7 @@ async fn filters_select_and_unknown_names_are_ignored() {
 }
 
 #[tokio::test]
-async fn lists_sort_by_id_unless_asked() {
+async fn lists_sort_by_id_by_default() {
     let world = world_of_widgets().await;
     assert_eq!(ids(&world, "order=desc").await, ["d-2:w-d", "d-1:w-c", "d-1:w-b", "d-1:w-a"]);
     // Text order, as clients know it.
@@ -100,7 +100,7 @@ async fn pages_lead_to_the_first_the_next_the_one_before_and_the_last() {
         ("&marker=d-1:w-b", "d-1:w-b", "  d-1:w-c d-2:w-d"),
         ("&marker=d-1:w-c", "d-1:w-c", " d-1:w-b d-2:w-d d-2:w-d"),
         ("&marker=d-2:w-d", "d-2:w-d", " d-1:w-c - -"),
-        // Gone meanwhile: the one after it.
+        // Deleted meanwhile: the one after it.
         ("&marker=d-1:w-bb", "d-1:w-c", " d-1:w-b d-2:w-d d-2:w-d"),
     ] {
         assert_eq!(page(marker).await, (found.to_owned(), links.to_owned()), "{marker}");
@@ -112,7 +112,7 @@ async fn pages_lead_to_the_first_the_next_the_one_before_and_the_last() {
 }
 
 #[tokio::test]
-async fn a_page_has_the_size_asked_for_within_limits() {
+async fn a_page_has_the_requested_size_within_limits() {
     let world = world_of_widgets().await;
     for (limit, expected) in [
         ("", PAGE_SIZE_DEFAULT),
@@ -157,16 +157,16 @@ async fn a_field_that_is_not_set_counts_as_its_default() {
 }
 
 #[tokio::test]
-async fn lists_may_come_from_elsewhere() {
+async fn lists_can_come_from_another_source() {
     struct Index;
     impl Lists for Index {
         fn page<'a>(
             &'a self,
             context: &'a Context<'a>,
-            wanted: Wanted<'a>,
+            request: ListRequest<'a>,
         ) -> BoxFuture<'a, Result<Page, ApiError>> {
             Box::pin(async move {
-                let mut page = Scan.page(context, wanted).await?;
+                let mut page = Scan.page(context, request).await?;
                 page.resources.truncate(1);
                 page.total = 7;
                 page.next = Some("d-9:w".to_owned());

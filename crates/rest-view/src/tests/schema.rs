@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::world::World;
-use crate::{Descriptor, Field, FieldType, KubeResource, Methods, Place, StructType};
+use crate::{Descriptor, Field, FieldLocation, FieldType, KubeResource, Methods, StructType};
 
 const NO_METHODS: Methods =
     Methods { list: false, get: false, create: false, update: false, delete: false };
@@ -165,7 +165,7 @@ fn fields_that_nobody_described_come_from_the_crd() {
     assert_eq!(of("rules"), ("array[gadgetRules]".to_owned(), true));
     assert_eq!(of("seen"), ("date".to_owned(), false));
     assert_eq!(of("extra"), ("boolean".to_owned(), true));
-    assert_eq!(gadget.fields["extra"].place, Some(Place::path("extra")));
+    assert_eq!(gadget.fields["extra"].location, Some(FieldLocation::path("extra")));
     let rules = gadget.types.iter().find(|kind| kind.id == "gadgetRules").unwrap();
     assert_eq!(rules.field("verbs").unwrap().kind, FieldType::array(FieldType::String));
 }

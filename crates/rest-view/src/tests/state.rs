@@ -27,7 +27,7 @@ fn conditions_decide_the_word() {
     let expected = |state: &str, transitioning, message: &str| {
         (state.to_owned(), transitioning, message.to_owned())
     };
-    for (conditions, wanted) in [
+    for (conditions, expected) in [
         (vec![("Ready", "True", "")], expected("active", "no", "")),
         (vec![("Ready", "False", "down")], expected("unavailable", "yes", "down")),
         (vec![("Ready", "Unknown", "lost")], expected("unavailable", "error", "lost")),
@@ -47,7 +47,7 @@ fn conditions_decide_the_word() {
         (vec![("MemoryPressure", "False", "fine")], expected("active", "no", "")),
         (vec![("Reconciling", "True", "")], expected("reconciling", "yes", "")),
     ] {
-        assert_eq!(summary(with(&conditions)), wanted, "{conditions:?}");
+        assert_eq!(summary(with(&conditions)), expected, "{conditions:?}");
     }
 }
 

@@ -7,11 +7,11 @@ use serde_json::{Value, json};
 
 use super::world::{MemoryStore, World, stored_widget};
 use crate::{
-    Action, ActionAnswer, ActionRequest, ApiError, Context, Descriptor, Field, Inside, Key, Link,
+    Action, ActionRequest, ActionResponse, ApiError, Context, Descriptor, Field, Inside, Key, Link,
     ListScope, Store,
 };
 
-/// One shelf in every depot, as a store answers that goes to where the depot is.
+/// One shelf in every depot, from a store that reads in the depot itself.
 struct Shelves;
 
 fn shelf(context: &Context<'_>) -> Result<Value, ApiError> {
@@ -37,10 +37,10 @@ impl Store for Shelves {
     }
 }
 
-fn sheet(request: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionAnswer, ApiError>> {
+fn sheet(request: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionResponse, ApiError>> {
     Box::pin(async move {
         let color = request.object.unwrap()["spec"]["color"].as_str().unwrap_or_default();
-        Ok(ActionAnswer::Raw(http::Response::new(format!("color: {color}\n").into())))
+        Ok(ActionResponse::Raw(http::Response::new(format!("color: {color}\n").into())))
     })
 }
 
@@ -66,7 +66,7 @@ fn world() -> World {
 }
 
 #[tokio::test]
-async fn a_type_of_the_sub_context_is_answered_for_the_resource_it_is_inside_of() {
+async fn a_type_of_the_sub_context_is_served_for_the_resource_it_is_inside_of() {
     let world = world();
     for path in ["/v3/depots/d-2/shelves", "/v3/depot/d-2/SHELF"] {
         let reply = world.get(path).await;
@@ -106,7 +106,7 @@ async fn schemas_inside_a_resource_lead_to_collections_inside_it() {
 }
 
 #[tokio::test]
-async fn below_a_resource_a_type_that_nobody_has_is_told_as_such() {
+async fn an_unknown_type_below_a_resource_is_reported_as_a_missing_schema() {
     let world = world();
     for path in ["/v3/depots/d-1/nothings", "/v3/depots/d-1/nothings/x", "/v3/nothings"] {
         let reply = world.get(path).await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::world::{MemoryStore, World, depot, stored_widget};
 use crate::{
-    Action, ActionAnswer, ActionRequest, ApiError, ApiVersion, Caller, Descriptor, KubeResource,
+    Action, ActionRequest, ActionResponse, ApiError, ApiVersion, Caller, Descriptor, KubeResource,
     RestView,
 };
 
@@ -22,7 +22,7 @@ fn world() -> World {
 }
 
 #[tokio::test]
-async fn a_put_merges_and_replaces_only_when_asked() {
+async fn a_put_merges_and_replaces_only_on_request() {
     let world = world();
     let reply = world.call("PUT", PATH, json!({"color": "blue"})).await;
     let found = (reply.status, &reply.body["color"], &reply.body["tags"]);
@@ -91,7 +91,7 @@ async fn deletes(query: &str) -> Vec<(Method, String, Value)> {
 }
 
 #[tokio::test]
-async fn a_delete_is_done_in_the_background_unless_asked_otherwise() {
+async fn a_delete_propagates_in_the_background_by_default() {
     let sent = deletes("").await;
     let (method, path, options) = &sent[0];
     assert_eq!((method, path.as_str()), (&Method::DELETE, "/apis/example.io/v1/depots/d-1"));
@@ -140,7 +140,7 @@ async fn a_new_object_is_named_after_the_letters_of_its_type() {
 }
 
 #[tokio::test]
-async fn a_namespaced_type_needs_its_namespace_and_keeps_it() {
+async fn a_namespaced_type_needs_its_namespace_and_retains_it() {
     let (world, store) = (world(), Arc::<MemoryStore>::default());
     let resource = KubeResource::new("example.io", "v1", "tools", "Tool", true);
     world.view.register(Descriptor::new("tool", "tools", resource).store(store.clone()));
@@ -192,7 +192,7 @@ fn errors_have_the_form_that_clients_switch_on() {
 }
 
 #[tokio::test]
-async fn a_type_may_take_any_id_and_an_action_answer_many() {
+async fn a_type_can_take_any_id_and_an_action_can_return_many() {
     let world = world();
     let store = Arc::<MemoryStore>::default();
     for name in ["far://b/1", "far://a:2"] {
@@ -214,7 +214,7 @@ async fn a_type_may_take_any_id_and_an_action_answer_many() {
     assert_eq!(kind, (&json!("collection"), &json!("star")));
 }
 
-fn find_two(_: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionAnswer, ApiError>> {
+fn find_two(_: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionResponse, ApiError>> {
     let found = ["far://b/1", "x"].map(|name| json!({"metadata": {"name": name}}));
-    Box::pin(async move { Ok(ActionAnswer::Objects(found.to_vec())) })
+    Box::pin(async move { Ok(ActionResponse::Objects(found.to_vec())) })
 }

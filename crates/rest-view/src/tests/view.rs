@@ -60,7 +60,7 @@ async fn what_is_no_id_is_not_found() {
 }
 
 #[tokio::test]
-async fn a_create_answers_201_with_what_is_shown_once() {
+async fn a_create_returns_201_with_fields_that_are_shown_once() {
     let world = world();
     let body = json!({"name": " Two ", "depotId": "d-1", "secret": "s", "pin": "1", "weight": "7"});
     let reply = world.call("POST", "/v3/widgets", body).await;
@@ -130,7 +130,7 @@ async fn an_update_outlives_conflicts_up_to_a_limit() {
 }
 
 #[tokio::test]
-async fn a_delete_shows_what_is_still_going_and_is_empty_when_gone() {
+async fn a_delete_shows_an_object_that_is_still_terminating_and_is_empty_once_deleted() {
     let world = world();
     let mut held = stored_widget("d-1", "w-2", json!({"displayName": "Held"}));
     held["metadata"]["finalizers"] = json!(["example.io/hold"]);
@@ -310,7 +310,7 @@ async fn a_program_with_a_token_of_its_own_repeats_nothing() {
 }
 
 #[tokio::test]
-async fn bodies_and_answers_may_be_yaml() {
+async fn request_and_response_bodies_can_be_yaml() {
     let world = world();
     let request = Request::builder()
         .method("POST")

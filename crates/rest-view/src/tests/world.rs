@@ -11,15 +11,15 @@ use serde_json::{Value, json};
 
 use crate::types::store::DeleteOptions;
 use crate::{
-    Action, ActionAnswer, ActionRequest, ApiError, ApiVersion, Caller, Context, Descriptor, Field,
-    FieldType, Key, KubeResource, ListScope, Methods, RestView, Store, StructType,
+    Action, ActionRequest, ActionResponse, ApiError, ApiVersion, Caller, Context, Descriptor,
+    Field, FieldType, Key, KubeResource, ListScope, Methods, RestView, Store, StructType,
 };
 
 /// Objects by namespace and name; conflicts, generated names and removals as the API server has.
 #[derive(Default)]
 pub struct MemoryStore {
     objects: Mutex<BTreeMap<(String, String), Value>>,
-    /// Conflicts still to be answered to updates.
+    /// Conflicts still to be returned for updates.
     pub conflicts: Mutex<u32>,
     made: Mutex<u32>,
 }
@@ -48,7 +48,7 @@ impl Store for MemoryStore {
     ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
         let objects = self.objects.lock().unwrap();
         let of_scope = |((namespace, _), _): &(&(String, String), &Value)| {
-            scope.namespace.as_ref().is_none_or(|wanted| wanted == namespace)
+            scope.namespace.as_ref().is_none_or(|requested| requested == namespace)
         };
         let found = objects.iter().filter(of_scope).map(|(_, object)| object.clone()).collect();
         Box::pin(async move { Ok(found) })
@@ -173,20 +173,20 @@ pub fn widget() -> Descriptor {
     .collection_action(Action::new("audit", audit))
 }
 
-fn paint(request: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionAnswer, ApiError>> {
+fn paint(request: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionResponse, ApiError>> {
     Box::pin(async move {
         let mut object = request.object.cloned().unwrap_or_default();
         object["spec"]["color"] = request.input["color"].clone();
-        Ok(ActionAnswer::Object(object))
+        Ok(ActionResponse::Object(object))
     })
 }
 
-fn audit(_: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionAnswer, ApiError>> {
-    Box::pin(async { Ok(ActionAnswer::Empty(StatusCode::NO_CONTENT)) })
+fn audit(_: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionResponse, ApiError>> {
+    Box::pin(async { Ok(ActionResponse::Empty(StatusCode::NO_CONTENT)) })
 }
 
-fn greet(request: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionAnswer, ApiError>> {
-    Box::pin(async move { Ok(ActionAnswer::value("greeting", request.input)) })
+fn greet(request: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionResponse, ApiError>> {
+    Box::pin(async move { Ok(ActionResponse::value("greeting", request.input)) })
 }
 
 pub struct World {

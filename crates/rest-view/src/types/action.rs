@@ -11,24 +11,30 @@ use crate::error::ApiError;
 use crate::types::context::{Caller, Context};
 use crate::types::descriptor::Descriptor;
 
-/// Whether an action is offered on an object now; decides what the resource's `actions` lists.
+/// Whether an action or a link is offered on an object to a caller now. Decides only what the
+/// resource lists and whether a request is dispatched; it grants no rights.
 pub type Available = Arc<dyn Fn(&Value, &Caller) -> bool + Send + Sync>;
 
 /// A named action with the types of its input and output.
 #[derive(Clone)]
 pub struct Action {
+    /// As `actions` lists it; requests may spell it in any case.
     pub name: String,
     /// Type id of the body, checked before the handler runs.
     pub input: Option<String>,
+    /// Type id of the response body, for schemas and OpenAPI. Not checked.
     pub output: Option<String>,
+    /// Runs the action once the input is checked.
     pub handler: Arc<dyn ActionHandler>,
     /// `None`: always.
     pub available: Option<Available>,
-    /// Only shown to who may update the object. Whether they may is still the handler's to find out.
+    /// Listed only for callers who may update the object. The handler must still check the caller's
+    /// rights.
     pub needs_update: bool,
 }
 
 impl Action {
+    /// An action without input and output types that is always available.
     pub fn new(name: &str, handler: impl ActionHandler) -> Self {
         Self {
             name: name.to_owned(),
@@ -39,14 +45,19 @@ impl Action {
             needs_update: false,
         }
     }
+    /// Checks the request body against the embedded type `id` before the handler runs.
     pub fn input(mut self, id: &str) -> Self {
         self.input = Some(id.to_owned());
         self
     }
+    /// Declares the embedded type `id`, or `collection`, as the type of the response.
     pub fn output(mut self, id: &str) -> Self {
         self.output = Some(id.to_owned());
         self
     }
+    /// Offers the action only while `available` returns `true` for the stored object and the
+    /// caller. Otherwise the action is not listed, and a request for it is a 404
+    /// `ActionNotAvailable`.
     pub fn available_when(
         mut self,
         available: impl Fn(&Value, &Caller) -> bool + Send + Sync + 'static,
@@ -54,7 +65,7 @@ impl Action {
         self.available = Some(Arc::new(available));
         self
     }
-    /// Shows the action only to who may update the object.
+    /// Lists the action only for callers who may update the object.
     pub fn needs_update(mut self) -> Self {
         self.needs_update = true;
         self
@@ -64,46 +75,51 @@ impl Action {
     }
 }
 
-/// Runs an action.
+/// Runs an action, or produces what a link serves.
 pub trait ActionHandler: Send + Sync + 'static {
-    /// For a resource action, `request.object` was read with the caller's rights: the caller may
-    /// see it. Whether the caller may *change* something is the handler's to find out, best by
-    /// using `request.context.client`.
+    /// Runs the action for one request.
+    ///
+    /// For a resource action, `request.object` was read with the caller's rights, so the caller may
+    /// see it. Whether the caller may *change* something is for the handler to check, best by using
+    /// `request.context.client`.
+    ///
+    /// # Errors
+    /// Any [`ApiError`]; the caller receives it as it is.
     fn run<'a>(
         &'a self,
         request: ActionRequest<'a>,
-    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>>;
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>>;
 }
 
+/// One request for an action or a link.
 pub struct ActionRequest<'a> {
+    /// The caller, their client, and the query.
     pub context: &'a Context<'a>,
+    /// The type that has the action.
     pub descriptor: &'a Descriptor,
     /// The stored object; `None` for a collection action.
     pub object: Option<&'a Value>,
-    /// Checked against the action's input type; everything that was sent when it has none.
+    /// Checked against the input type of the action; the whole body where the action has none.
     pub input: Map<String, Value>,
 }
 
-/// What an action answers.
-pub enum ActionAnswer {
+/// What an action responds with.
+pub enum ActionResponse {
+    /// This status without a body.
     Empty(StatusCode),
     /// A stored object of the action's own kind, shown as a resource.
     Object(Value),
-    /// As `Object`, with fields that are about the action and not stored.
+    /// Like `Object`, with additional fields that are not stored.
     ObjectWith(Value, Map<String, Value>),
     /// Stored objects of the action's own kind, shown as a collection on one page.
     Objects(Vec<Value>),
     /// A value of an embedded type: `type` and `baseType` are added.
-    Struct {
-        status: StatusCode,
-        id: String,
-        fields: Map<String, Value>,
-    },
-    /// An answer with headers of its own (cookies).
+    Struct { status: StatusCode, id: String, fields: Map<String, Value> },
+    /// A response with headers of its own (cookies).
     Raw(http::Response<Bytes>),
 }
 
-impl ActionAnswer {
+impl ActionResponse {
     /// 200 with a value of an embedded type.
     pub fn value(id: &str, fields: Map<String, Value>) -> Self {
         Self::Struct { status: StatusCode::OK, id: id.to_owned(), fields }
@@ -112,7 +128,7 @@ impl ActionAnswer {
 
 impl<F> ActionHandler for F
 where
-    F: for<'a> Fn(ActionRequest<'a>) -> BoxFuture<'a, Result<ActionAnswer, ApiError>>
+    F: for<'a> Fn(ActionRequest<'a>) -> BoxFuture<'a, Result<ActionResponse, ApiError>>
         + Send
         + Sync
         + 'static,
@@ -120,7 +136,7 @@ where
     fn run<'a>(
         &'a self,
         request: ActionRequest<'a>,
-    ) -> BoxFuture<'a, Result<ActionAnswer, ApiError>> {
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
         self(request)
     }
 }

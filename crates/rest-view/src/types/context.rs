@@ -1,4 +1,5 @@
-//! What every operation carries: who asks, the client that acts as them, and how links are built.
+//! The context of every operation: the caller, the client that acts as the caller, and how links
+//! are built.
 
 use std::net::IpAddr;
 use std::ops::Deref;
@@ -12,37 +13,41 @@ use crate::audit::AuditNotes;
 use crate::types::registry::Registry;
 use crate::types::urls::Urls;
 
-/// Who sent the request, as authentication found out.
+/// The user who sent a request, as authenticated.
 #[derive(Clone, Debug, Default)]
 pub struct Caller {
-    /// The object name of the user (`u-abcde`); empty for nobody.
+    /// The object name of the user (`u-abcde`); empty for an anonymous caller.
     pub user_id: String,
-    /// The token presented, for logout and "current".
+    /// Name of the token that was presented. Logout deletes it, and lists mark it as current.
     pub token_id: Option<String>,
-    /// The only cluster (resource with a sub-context) that the token presented is good for: other
-    /// paths are refused, and whatever is made for the caller must not reach further.
+    /// The only cluster (resource with a sub-context) for which the presented token is valid. Other
+    /// paths are refused, and a credential that is made for the caller must not reach further.
     pub token_cluster: Option<String>,
-    /// The provider that vouched for the user.
+    /// The authentication provider that the user logged in with.
     pub auth_provider: Option<String>,
+    /// Names of the groups of the user, as the API server receives them.
     pub groups: Vec<String>,
-    /// What a change must repeat; only for who came by a login cookie.
+    /// The CSRF value that a change must repeat; only for callers with a login cookie.
     pub csrf: Option<CsrfToken>,
-    /// Where the request comes from, as far as it is known.
+    /// Source address of the request, if it is known.
     pub address: Option<IpAddr>,
-    /// Fires when the credential that was presented no longer holds: what outlives the request ends with it.
+    /// Cancelled when the presented credential is no longer valid. What outlives the request must
+    /// end with it.
     pub ended: CancellationToken,
-    /// What the request's audit event is to say beside that.
+    /// Collects what the audit event of the request records beside the caller.
     pub audit: AuditNotes,
 }
 
 impl Caller {
+    /// A caller with this id, without groups, token or address.
     pub fn user(user_id: &str) -> Self {
         Self { user_id: user_id.to_owned(), ..Self::default() }
     }
-    /// Nobody: reaches public versions and public ids only.
+    /// An anonymous caller: reaches only public versions and public ids.
     pub fn anonymous() -> Self {
         Self::default()
     }
+    /// Whether the request came without a valid credential.
     pub fn is_anonymous(&self) -> bool {
         self.user_id.is_empty()
     }
@@ -51,33 +56,42 @@ impl Caller {
 /// The resource with a sub-context that a path goes through.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Inside {
-    /// Its type.
+    /// Id of its type (`cluster`).
     pub kind: String,
+    /// Its id.
     pub id: String,
 }
 
-/// What showing a resource depends on, beside the resource. No way to ask anybody anything.
+/// What the presentation of a resource depends on, beside the resource. It has no client:
+/// presentation does no I/O.
 #[derive(Clone, Copy)]
 pub struct Presentation<'a> {
+    /// Available actions and personal fields depend on the caller.
     pub caller: &'a Caller,
+    /// Builds the links.
     pub urls: &'a Urls,
+    /// All types, for links between them.
     pub registry: &'a Registry,
     /// The time of the request.
     pub now: Timestamp,
-    /// The caller asked for `actionLinks` in place of `actions`.
+    /// The client requested `actionLinks` instead of `actions`.
     pub action_links: bool,
 }
 
-/// One request, as stores and actions see it.
+/// One request, as stores and actions receive it.
 #[derive(Clone, Copy)]
 pub struct Context<'a> {
+    /// What the response is rendered with.
     pub presentation: Presentation<'a>,
     /// Acts with the caller's identity and rights, never more.
     pub client: &'a kube::Client,
-    /// Lists all that is stored. Only decides: nobody is shown what it reads.
+    /// Lists everything that is stored. For decisions only: what it reads is not shown to the
+    /// caller.
     pub(crate) server: &'a kube::Client,
+    /// Headers of the request.
     pub headers: &'a HeaderMap,
-    /// The resource that the path is inside of. A store of a type in a sub-context answers for it.
+    /// The resource that the path is inside of. A store of a type in a sub-context serves the
+    /// objects of this resource only.
     pub inside: Option<&'a Inside>,
     /// Query pairs in order, decoded.
     pub query: &'a [(String, String)],
@@ -92,11 +106,12 @@ impl<'a> Deref for Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    /// The same request, whose stores use another client. It must act as the same caller.
+    /// The same request, whose stores use `client` instead. It must act as the same caller.
     pub fn through(&self, client: &'a kube::Client) -> Self {
         Self { client, ..*self }
     }
-    /// The same request with the eyes of the server, for what it decides whoever asks.
+    /// The same request with the server's own client, for decisions that do not depend on the
+    /// caller.
     pub(crate) fn as_server(&self) -> Self {
         Self { client: self.server, ..*self }
     }

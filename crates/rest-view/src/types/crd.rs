@@ -5,11 +5,12 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use crate::types::descriptor::Descriptor;
-use crate::types::field::{Field, FieldType, Place, StructType};
+use crate::types::field::{Field, FieldLocation, FieldType, StructType};
 
 /// Nested objects deeper than this become `json`.
 const DEPTH_MAX: usize = 16;
 
+/// Fields and embedded types that a schema adds to a descriptor.
 #[derive(Default)]
 pub(crate) struct Derived {
     pub fields: Vec<Field>,
@@ -18,12 +19,12 @@ pub(crate) struct Derived {
 
 /// Fields for the properties that no field of `descriptor` shows yet.
 pub(crate) fn derive(descriptor: &Descriptor, schema: &Value) -> Derived {
-    let shown = descriptor.fields.values().filter_map(|field| field.place.as_ref());
+    let shown = descriptor.fields.values().filter_map(|field| field.location.as_ref());
     let placed: BTreeSet<Vec<String>> = shown
         .chain(&descriptor.hidden)
-        .filter_map(|place| match place {
-            // A field of something inside stands for the whole.
-            Place::Path(path) => Some(path.iter().take(2).cloned().collect()),
+        .filter_map(|location| match location {
+            // A field of a nested property covers the whole property.
+            FieldLocation::Path(path) => Some(path.iter().take(2).cloned().collect()),
             _ => None,
         })
         .collect();
@@ -40,8 +41,8 @@ pub(crate) fn derive(descriptor: &Descriptor, schema: &Value) -> Derived {
                 continue;
             }
             let parent = format!("{}{}", descriptor.id, capitalised(name));
-            let mut field =
-                field_of(name, property, &parent, &mut derived.types, 0).place(Place::Path(path));
+            let mut field = field_of(name, property, &parent, &mut derived.types, 0)
+                .location(FieldLocation::Path(path));
             (field.create, field.update) = (writable, writable);
             derived.fields.push(field);
         }

@@ -8,14 +8,14 @@ use serde_json::{Map, Value};
 use crate::error::ApiError;
 use crate::types::action::Action;
 use crate::types::context::Presentation;
-use crate::types::field::{Field, FieldType, Place, StructType};
+use crate::types::field::{Field, FieldLocation, FieldType, StructType};
 use crate::types::link::Link;
 use crate::types::store::{Key, KubeResource, KubeStore, Store};
 
-/// The annotation that says who created an object; shown as `creatorId`.
+/// The annotation with the user id of the creator; shown as `creatorId`.
 pub const CREATOR_ANNOTATION: &str = "field.cattle.io/creatorId";
 
-/// Which verbs the type offers. Rights are another matter.
+/// The verbs that the type offers. They grant no rights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Methods {
     pub list: bool,
@@ -26,7 +26,9 @@ pub struct Methods {
 }
 
 impl Methods {
+    /// All verbs.
     pub const ALL: Self = Self { list: true, get: true, create: true, update: true, delete: true };
+    /// List and get only.
     pub const READ: Self =
         Self { list: true, get: true, create: false, update: false, delete: false };
 
@@ -44,7 +46,7 @@ impl Methods {
     }
 }
 
-/// What `name` is.
+/// What the field `name` holds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Naming {
     /// `metadata.name`.
@@ -53,22 +55,28 @@ pub enum Naming {
     Display,
 }
 
-/// A resource on its way out.
+/// A resource that is about to be sent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Resource {
+    /// The id by which paths and references name it.
     pub id: String,
-    /// Of the stored object. Not shown.
+    /// Key of the stored object. Not shown.
     pub key: Key,
-    /// The type shown, where one collection holds resources of several; the descriptor's otherwise.
+    /// The shown type, where one collection holds resources of several types; `None`: the type of
+    /// the descriptor.
     pub subtype: Option<String>,
+    /// Field name → value, as the view shows them.
     pub fields: Map<String, Value>,
+    /// Link name → URL.
     pub links: BTreeMap<String, String>,
-    /// Name → URL.
+    /// Action name → URL.
     pub actions: BTreeMap<String, String>,
 }
 
-/// Last touch on a resource before it is sent: computed fields, links, actions.
+/// Completes a resource before it is sent: computed fields, links, actions.
 pub trait Formatter: Send + Sync + 'static {
+    /// Changes `resource`, which was mapped from `stored`. Must be pure: lists call it once per
+    /// object.
     fn format(&self, context: &Presentation<'_>, stored: &Value, resource: &mut Resource);
 }
 
@@ -81,8 +89,12 @@ where
     }
 }
 
-/// Rules on input beyond the fields' own. Runs on create (`stored` is `None`) and update.
+/// Rules on input beyond those of the fields. They run on create and update.
 pub trait Validator: Send + Sync + 'static {
+    /// Validates checked input. `stored` is the object that an update changes, `None` on create.
+    ///
+    /// # Errors
+    /// The refusal that the client receives, usually [`ApiError::invalid_field`].
     fn validate(
         &self,
         context: &Presentation<'_>,
@@ -108,21 +120,23 @@ where
     }
 }
 
-/// A mapping that fields alone cannot express. Pure; both ways must agree.
+/// A mapping that fields alone cannot express. Pure; the two directions must agree.
 pub trait Mapper: Send + Sync + 'static {
+    /// Sets the fields that the view shows for `stored`.
     fn to_view(&self, stored: &Value, fields: &mut Map<String, Value>);
+    /// Writes checked input into the object: a new one, or the one that an update changes.
     fn to_stored(&self, input: &Map<String, Value>, stored: &mut Value);
 }
 
-/// Ids that are neither a name nor `namespace:name`. Pure; both ways must agree.
+/// Ids that are neither a name nor `namespace:name`. Pure; the two directions must agree.
 pub trait Ids: Send + Sync + 'static {
     /// The id of a stored object.
     fn id(&self, stored: &Value) -> String;
-    /// What the store knows the object by; `None`: no object can have this id.
+    /// The key of the object with this id; `None`: no object can have this id.
     fn key(&self, id: &str) -> Option<Key>;
 }
 
-/// Names of any text.
+/// Names that may be any text.
 struct AnyText;
 
 impl Ids for AnyText {
@@ -139,47 +153,62 @@ impl Ids for AnyText {
 pub struct Descriptor {
     /// Type id, lower camel case singular.
     pub id: String,
+    /// Plural in camel case, as paths of resources spell it.
     pub plural: String,
-    /// Path of the API version it belongs to (`/v3`).
+    /// Path of its API version (`/v3`).
     pub version: String,
+    /// `baseType` of its resources, if it differs from the id.
     pub base_type: Option<String>,
+    /// What the field `name` holds.
     pub naming: Naming,
+    /// Whether the stored objects have a namespace.
     pub namespaced: bool,
     /// `None`: ids are `name`, or `namespace:name` of a namespaced type.
     pub ids: Option<Arc<dyn Ids>>,
     /// The reference field whose last part names the namespace of a new object. Such types show
     /// `namespaceId` as null.
     pub parent_field: Option<String>,
+    /// The verbs that the type offers.
     pub methods: Methods,
+    /// Fields by name.
     pub fields: BTreeMap<String, Field>,
+    /// Embedded types that the descriptor brings into its version.
     pub types: Vec<StructType>,
-    /// Stored places that the view never shows, see [`Descriptor::hide`].
-    pub hidden: Vec<Place>,
+    /// Stored locations that the view never shows, see [`Descriptor::hide`].
+    pub hidden: Vec<FieldLocation>,
     /// Shows `state`, `transitioning` and `transitioningMessage`.
     pub has_state: bool,
+    /// Actions on one resource.
     pub actions: Vec<Action>,
+    /// Actions on the collection.
     pub collection_actions: Vec<Action>,
+    /// Links that the type serves itself, see [`Link`].
     pub served_links: Vec<Link>,
-    /// Ids that anybody may read by id, without a login.
+    /// Ids that can be read without a login.
     pub public_ids: Vec<String>,
     /// Prefix of generated names, with the dash.
     pub name_prefix: String,
+    /// Completes each resource, see [`Formatter`].
     pub formatter: Option<Arc<dyn Formatter>>,
-    /// See [`Descriptor::personal`]. `None`: any field may be.
+    /// Fields that depend on the caller or the request, see [`Descriptor::personal`]. `None`: any
+    /// field may.
     pub personal: Option<Vec<String>>,
+    /// Validates input, see [`Validator`].
     pub validator: Option<Arc<dyn Validator>>,
+    /// Mappings that run after the fields, in this order.
     pub mappers: Vec<Arc<dyn Mapper>>,
+    /// Reads and writes the objects.
     pub store: Arc<dyn Store>,
     /// apiVersion and kind of new objects.
     pub object_type: Option<(String, String)>,
 }
 
 impl Descriptor {
-    /// The object that an id names: `ns:name` for namespaced types, a name without `:` for others,
-    /// unless the type has [`Ids`] of its own.
+    /// The key of the object with this id: `ns:name` for namespaced types, a name without `:` for
+    /// others, unless the type has [`Ids`] of its own.
     ///
     /// # Errors
-    /// It is no id of the type.
+    /// 404 when the text is no id of the type.
     pub(crate) fn key_of(&self, id: &str) -> Result<Key, ApiError> {
         if let Some(ids) = &self.ids {
             return ids.key(id).ok_or_else(ApiError::no_such_id);
@@ -212,7 +241,8 @@ impl Descriptor {
         descriptor
     }
 
-    /// A type whose objects come from elsewhere. The store's objects have the Kubernetes form.
+    /// A type whose objects come from `store`. The objects have the structure of Kubernetes objects
+    /// (`metadata`, `spec`, `status`).
     pub fn with_store(id: &str, plural: &str, store: Arc<dyn Store>) -> Self {
         let mut descriptor = Self {
             id: id.to_owned(),
@@ -253,55 +283,56 @@ impl Descriptor {
         descriptor
     }
 
-    /// Belongs to another API version.
+    /// Moves the type to the API version with this path.
     pub fn version(mut self, path: &str) -> Self {
         self.version = path.to_owned();
         self
     }
-    /// `name` is a display name, stored at `path` or as `name` says.
+    /// `name` is a display name, stored where `name` says; the object name is shown as `id`.
     pub fn display_name(mut self, name: Field) -> Self {
         self.naming = Naming::Display;
         self.insert(Field::new("id", FieldType::DnsLabel).at("metadata.name"));
         self.insert(name);
         self
     }
-    /// New objects go to the namespace named by the last part (after `:`) of this field.
+    /// New objects are created in the namespace that the last part (after `:`) of this field names.
     pub fn in_namespace_of(mut self, field: &str) -> Self {
         self.parent_field = Some(field.to_owned());
         self
     }
+    /// Replaces the offered verbs, which are [`Methods::ALL`] at first.
     pub fn methods(mut self, methods: Methods) -> Self {
         self.methods = methods;
         self
     }
     /// Fields stored under `spec`.
     pub fn spec(self, fields: impl IntoIterator<Item = Field>) -> Self {
-        self.placed("spec.", fields)
+        self.with_fields_below("spec.", fields)
     }
-    /// Fields of `status`, which nobody writes here.
+    /// Fields of `status`. Clients cannot write them.
     pub fn status(mut self, fields: impl IntoIterator<Item = Field>) -> Self {
         for mut field in fields {
             (field.create, field.update) = (false, false);
-            self = self.placed("status.", [field]);
+            self = self.with_fields_below("status.", [field]);
         }
         self
     }
-    /// Fields stored at the top level, or where each says.
+    /// Fields stored at the top level, or at the location that each gives.
     pub fn root(self, fields: impl IntoIterator<Item = Field>) -> Self {
-        self.placed("", fields)
+        self.with_fields_below("", fields)
     }
-    fn placed(mut self, prefix: &str, fields: impl IntoIterator<Item = Field>) -> Self {
+    fn with_fields_below(mut self, prefix: &str, fields: impl IntoIterator<Item = Field>) -> Self {
         for mut field in fields {
-            if field.place.is_none() {
-                field.place = Some(Place::path(&format!("{prefix}{}", field.name)));
+            if field.location.is_none() {
+                field.location = Some(FieldLocation::path(&format!("{prefix}{}", field.name)));
             }
             self.insert(field);
         }
         self
     }
-    /// Keeps stored places (dotted paths) out of the view; for [`Descriptor::derive_fields`].
+    /// Leaves stored locations (dotted paths) out of the view; for [`Descriptor::derive_fields`].
     pub fn hide(mut self, paths: &[&str]) -> Self {
-        self.hidden.extend(paths.iter().map(|path| Place::path(path)));
+        self.hidden.extend(paths.iter().map(|path| FieldLocation::path(path)));
         self
     }
     /// Adds the fields that the CRD's schema has and no field given so far shows.
@@ -317,6 +348,7 @@ impl Descriptor {
         self.types.extend(derived.types);
         self
     }
+    /// Adds embedded types.
     pub fn types(mut self, types: impl IntoIterator<Item = StructType>) -> Self {
         self.types.extend(types);
         self
@@ -331,62 +363,72 @@ impl Descriptor {
         self.insert(Field::options("transitioning", &["yes", "no", "error"]).computed());
         self
     }
+    /// Adds an action on one resource.
     pub fn action(mut self, action: Action) -> Self {
         self.actions.push(action);
         self
     }
+    /// Adds an action on the collection.
     pub fn collection_action(mut self, action: Action) -> Self {
         self.collection_actions.push(action);
         self
     }
+    /// Adds a link that the type serves itself.
     pub fn link(mut self, link: Link) -> Self {
         self.served_links.push(link);
         self
     }
+    /// Opens these ids to reads without a login.
     pub fn public_ids(mut self, ids: &[&str]) -> Self {
         self.public_ids = ids.iter().map(|&id| id.to_owned()).collect();
         self
     }
-    /// Ids are what the store says, with `/` and `:` in them, and are given to it as they come. For
-    /// a store that makes no path of them.
+    /// Ids are the object names of the store, which may contain `/` and `:`, and are passed to it
+    /// unchanged. Only for a store that does not build paths from them.
     pub fn any_id(self) -> Self {
         self.ids(AnyText)
     }
-    /// An index does not serve lists of the type, unless [`Descriptor::personal`] follows.
+    /// Sets the formatter. An index then does not serve lists of the type, unless
+    /// [`Descriptor::personal`] follows.
     pub fn formatter(mut self, formatter: impl Formatter) -> Self {
         self.formatter = Some(Arc::new(formatter));
         self.personal = None;
         self
     }
-    /// The only fields for which the formatter asks who the caller is, where links begin, or what
-    /// other types there are. It leaves the id as it is, and asks for the time only through
-    /// [`crate::state::summarise`]. Then an index may serve what is filtered and sorted by others.
+    /// Declares the only fields for which the formatter uses the caller, the URLs or the registry.
+    /// The formatter must leave the id unchanged, and may use the time only through
+    /// [`crate::state::summarise`]. Then an index may serve lists that are filtered and sorted by
+    /// other fields.
     pub fn personal(mut self, fields: &[&str]) -> Self {
         self.personal = Some(fields.iter().map(|&name| name.to_owned()).collect());
         self
     }
+    /// Sets the validator.
     pub fn validator(mut self, validator: impl Validator) -> Self {
         self.validator = Some(Arc::new(validator));
         self
     }
+    /// Adds a mapping that runs after those added before.
     pub fn mapper(mut self, mapper: impl Mapper) -> Self {
         self.mappers.push(Arc::new(mapper));
         self
     }
+    /// Replaces how ids and keys are converted.
     pub fn ids(mut self, ids: impl Ids) -> Self {
         self.ids = Some(Arc::new(ids));
         self
     }
-    /// Replaces the store that the resource would have.
+    /// Replaces the store.
     pub fn store(mut self, store: Arc<dyn Store>) -> Self {
         self.store = store;
         self
     }
-    /// Adds a field, or replaces the one of that name.
+    /// Adds a field, or replaces the one of the same name.
     pub fn insert(&mut self, field: Field) {
         self.fields.insert(field.name.clone(), field);
     }
 
+    /// `baseType` of its resources: the id, unless it was set.
     pub fn base_type(&self) -> &str {
         self.base_type.as_deref().unwrap_or(&self.id)
     }

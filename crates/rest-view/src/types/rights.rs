@@ -1,13 +1,14 @@
-//! Links `update` and `remove`, and actions that change an object: shown to who may do that, whatever the type
-//! offers.
+//! The links `update` and `remove`, and actions that change an object: listed only for callers who
+//! may do that.
 //!
-//! Not for the reply to a create: the rights of who made an object may come a moment later.
+//! Not applied to the reply to a create: the rights of the creator may become effective a moment
+//! later.
 
 use crate::error::ApiError;
 use crate::types::context::Context;
 use crate::types::descriptor::{Descriptor, Resource};
 
-/// What the caller may do with an object that they see.
+/// What the caller may do with an object that they can read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MayChange {
     pub update: bool,
@@ -15,11 +16,17 @@ pub struct MayChange {
 }
 
 impl MayChange {
+    /// May update and delete.
     pub const ALL: Self = Self { update: true, delete: true };
+    /// May neither update nor delete.
     pub const NONE: Self = Self { update: false, delete: false };
 }
 
-/// Takes away the links and actions that lead to a refusal. Asks for all resources at once.
+/// Removes the links and actions that would be refused. Queries the rights for all resources at
+/// once.
+///
+/// # Errors
+/// The rights could not be queried.
 pub(crate) async fn trim(
     context: &Context<'_>,
     descriptor: &Descriptor,
@@ -43,8 +50,8 @@ pub(crate) async fn trim(
         false => descriptor.store.may_change(context, &keys).await?,
     };
     for (resource, may) in changeable.into_iter().zip(rights) {
-        for (link, kept) in [("update", may.update), ("remove", may.delete)] {
-            if !kept {
+        for (link, is_allowed) in [("update", may.update), ("remove", may.delete)] {
+            if !is_allowed {
                 resource.links.remove(link);
             }
         }
@@ -55,7 +62,7 @@ pub(crate) async fn trim(
     Ok(())
 }
 
-/// As [`trim`], of one.
+/// Like [`trim`], for one resource.
 pub(crate) async fn trim_one(
     context: &Context<'_>,
     descriptor: &Descriptor,

@@ -1,4 +1,4 @@
-//! Where a type's objects come from. [`KubeStore`] is the one for Kubernetes resources.
+//! Where the objects of a type come from. [`KubeStore`] is the store for Kubernetes resources.
 
 mod kube_store;
 
@@ -15,7 +15,7 @@ use crate::types::context::Context;
 use crate::types::rights::MayChange;
 use crate::types::urls::encode;
 
-/// Names one object. `namespace` is empty for cluster-scoped ones.
+/// Identifies one object of a type. `namespace` is empty for a cluster-scoped object.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Deserialize)]
 pub struct Key {
     #[serde(default)]
@@ -24,75 +24,86 @@ pub struct Key {
 }
 
 impl Key {
-    /// Of a stored object.
+    /// The key of a stored object.
     pub fn of(stored: &Value) -> Self {
         let text = |field: &str| stored["metadata"][field].as_str().unwrap_or_default().to_owned();
         Self { namespace: text("namespace"), name: text("name") }
     }
 }
 
-/// Narrows a list before it is read.
+/// Limits a list before it is read.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ListScope {
+    /// Read only this namespace; `None`: all.
     pub namespace: Option<String>,
 }
 
-/// A part of a resource's objects that a caller may see.
+/// A part of the objects of a resource that a caller may see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Visible {
+    /// All objects.
     Everything,
+    /// All objects in this namespace.
     Namespace(String),
-    /// If there is one of that name.
+    /// This object, if it exists.
     Object(Key),
 }
 
-/// A resource whose changes tell of a type's objects.
+/// A resource whose changes affect the objects of a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Followed {
-    /// The cluster that serves the resource; `None`: the API that the view is over.
+pub struct WatchedResource {
+    /// Id of the cluster that serves the resource; `None`: the API below the view.
     pub cluster: Option<String>,
+    /// The resource to watch.
     pub resource: KubeResource,
-    pub form: Form,
-    pub tells: Tells,
+    /// How much of each changed object the watch transfers.
+    pub detail: WatchDetail,
+    /// What a change means for the type.
+    pub effect: ChangeEffect,
 }
 
-/// What of changed objects is asked for.
+/// How much of each changed object a watch transfers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Form {
-    /// Removed objects are told as they last were.
-    Whole,
-    /// What is secret, or a cluster away, is not sent around for nothing.
+pub enum WatchDetail {
+    /// The whole object. A removed object is reported in its last state.
+    Object,
+    /// Only the metadata: for secrets, and for clusters behind a tunnel.
     Metadata,
 }
 
-/// What a change of a resource tells.
+/// What a change of a watched resource means for a type.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Tells {
-    /// The object changed. In the store's keys its name follows this prefix.
+pub enum ChangeEffect {
+    /// The object changed. In keys of the store its name follows this prefix.
     Object(String),
-    /// Other objects than before may be visible.
-    Sight,
+    /// The caller may now see other objects than before.
+    Visibility,
 }
 
-/// How to delete.
+/// Options of a delete, as in `meta/v1`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct DeleteOptions {
+    /// `Background`, `Foreground` or `Orphan`; `None`: the default of the store.
     pub propagation_policy: Option<String>,
     pub grace_period_seconds: Option<i64>,
 }
 
 /// Reads and writes stored objects on behalf of a caller.
 ///
-/// What an implementation does not say itself, [`Store::inner`] answers; without one everything is "method
-/// not allowed". An implementation that does not use `context.client` must decide itself what the caller
-/// may do.
+/// Methods that an implementation does not override delegate to [`Store::inner`]; without an inner
+/// store they fail with "method not allowed". An implementation that does not use `context.client`
+/// must check the rights of the caller itself.
 pub trait Store: Send + Sync + 'static {
-    /// The store over which this one is. What that says of who sees what ([`Store::visible`]), and of where
-    /// changes are told, must hold here too; [`Store::is_listed`] alone may narrow it.
+    /// The store that this one wraps. Visibility ([`Store::visible`]) and watched resources of the
+    /// inner store must be valid for this one too; only [`Store::is_listed`] may narrow them.
     fn inner(&self) -> Option<&dyn Store> {
         None
     }
-    /// All objects the caller may see; what cannot be seen is left out, not an error.
+    /// All objects in the scope that the caller may see. Objects that the caller may not see are
+    /// left out.
+    ///
+    /// # Errors
+    /// The API refuses or fails for another reason than the visibility of single objects.
     fn list<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -103,6 +114,10 @@ pub trait Store: Send + Sync + 'static {
             None => not_allowed("GET"),
         }
     }
+    /// The object with this key.
+    ///
+    /// # Errors
+    /// 404 or 403 as the API below decides; the caller passes it on.
     fn get<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -113,7 +128,11 @@ pub trait Store: Send + Sync + 'static {
             None => not_allowed("GET"),
         }
     }
-    /// Answers the object as stored; fields that are shown once may be added to it.
+    /// Creates the object and returns it as stored. Fields that are shown only once may be added to
+    /// it.
+    ///
+    /// # Errors
+    /// The refusal of the API below, or a rule of the store.
     fn create<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -124,7 +143,10 @@ pub trait Store: Send + Sync + 'static {
             None => not_allowed("POST"),
         }
     }
-    /// `object` carries the resource version that was read. A conflict is retried by the caller.
+    /// Replaces the object. `object` carries the resource version that was read.
+    ///
+    /// # Errors
+    /// A conflict (409) when the object has changed since; the caller reads it again and retries.
     fn replace<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -136,7 +158,11 @@ pub trait Store: Send + Sync + 'static {
             None => not_allowed("PUT"),
         }
     }
-    /// Answers the object when it is still there, being removed.
+    /// Deletes the object. Returns the object while its deletion is pending, `None` when it no
+    /// longer exists.
+    ///
+    /// # Errors
+    /// The refusal of the API below.
     fn delete<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -149,8 +175,11 @@ pub trait Store: Send + Sync + 'static {
         }
     }
 
-    /// The keys of what [`Store::list`] of this store answers. To be given where they cost less than the
+    /// The keys of the objects that [`Store::list`] returns. Override it where keys cost less than
     /// objects.
+    ///
+    /// # Errors
+    /// Those of [`Store::list`].
     fn keys<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -158,8 +187,11 @@ pub trait Store: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Vec<Key>, ApiError>> {
         Box::pin(async move { Ok(self.list(context, scope).await?.iter().map(Key::of).collect()) })
     }
-    /// Puts into objects what is stored apart from them, as far as the caller may see it. What is shown goes through
-    /// here; what is written back does not.
+    /// Inserts into objects what is stored apart from them, as far as the caller may see it.
+    /// Applied to everything that is shown, and to nothing that is written back.
+    ///
+    /// # Errors
+    /// The separate values could not be read.
     fn reveal<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -170,13 +202,16 @@ pub trait Store: Send + Sync + 'static {
             None => Box::pin(async { Ok(()) }),
         }
     }
-    /// Whether lists show an object that the caller may get.
+    /// Whether lists include an object that the caller may get.
     fn is_listed(&self, stored: &Value) -> bool {
         let _ = stored;
         true
     }
-    /// What of [`Store::watched`] [`Store::list`] would answer, but for [`Store::is_listed`], without
-    /// reading it. `None`: that cannot be told; read the list.
+    /// The parts of [`Store::indexed_resource`] that [`Store::list`] would return, apart from
+    /// [`Store::is_listed`], without reading the objects. `None`: unknown; read the list.
+    ///
+    /// # Errors
+    /// The rights could not be queried.
     fn visible<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -187,50 +222,63 @@ pub trait Store: Send + Sync + 'static {
             None => Box::pin(async { Ok(None) }),
         }
     }
-    /// The resource of the API that the view is over whose changes are the changes of this type, key
-    /// by key. `None`: there is no such one.
-    fn watched(&self) -> Option<&KubeResource> {
-        self.inner().and_then(Store::watched)
+    /// The resource of the API below the view whose objects are the objects of this type, key by
+    /// key. An index follows it. `None`: there is none.
+    fn indexed_resource(&self) -> Option<&KubeResource> {
+        self.inner().and_then(Store::indexed_resource)
     }
-    /// What the change feed follows for this type, where the request is. Nothing: the changes cannot be
-    /// followed, and the feed leaves the type out.
-    fn followed(&self, context: &Context<'_>) -> Vec<Followed> {
+    /// The resources that the change feed watches for this type, in the context of the request.
+    /// Empty: changes cannot be followed, and the feed leaves the type out.
+    fn watched_resources(&self, context: &Context<'_>) -> Vec<WatchedResource> {
         if let Some(inner) = self.inner() {
-            return inner.followed(context);
+            return inner.watched_resources(context);
         }
-        let here = |resource: &KubeResource| Followed {
+        let here = |resource: &KubeResource| WatchedResource {
             cluster: None,
             resource: resource.clone(),
-            form: Form::Whole,
-            tells: Tells::Object(String::new()),
+            detail: WatchDetail::Object,
+            effect: ChangeEffect::Object(String::new()),
         };
-        self.watched().map(here).into_iter().collect()
+        self.indexed_resource().map(here).into_iter().collect()
     }
-    /// The namespaces outside of which the caller sees no object of this type. `None`: objects may be
-    /// anywhere.
-    fn homes<'a>(
+    /// The only namespaces that can contain objects of this type which the caller may see. `None`:
+    /// any namespace can.
+    ///
+    /// # Errors
+    /// The namespaces could not be read.
+    fn home_namespaces<'a>(
         &'a self,
         context: &'a Context<'a>,
     ) -> BoxFuture<'a, Result<Option<HashSet<String>>, ApiError>> {
         match self.inner() {
-            Some(inner) => inner.homes(context),
+            Some(inner) => inner.home_namespaces(context),
             None => Box::pin(async { Ok(None) }),
         }
     }
-    /// As much of a stored object as its key tells.
-    fn traces(&self, key: &Key) -> Value {
+    /// An object with only what its key determines, for the id of a removed object.
+    fn object_from_key(&self, key: &Key) -> Value {
         json!({"metadata": {"namespace": key.namespace, "name": key.name}})
     }
-    /// Whether the caller may see every object, so that a change of rights that leaves this true
-    /// changes nothing for them. `false` when that is not known.
-    fn sees_all<'a>(&'a self, context: &'a Context<'a>) -> BoxFuture<'a, Result<bool, ApiError>> {
+    /// Whether the caller may see every object. While this stays true, a change of rights changes
+    /// nothing for the caller. `false` when unknown.
+    ///
+    /// # Errors
+    /// The rights could not be queried.
+    fn can_see_all<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<bool, ApiError>> {
         match self.inner() {
-            Some(inner) => inner.sees_all(context),
+            Some(inner) => inner.can_see_all(context),
             None => Box::pin(async { Ok(false) }),
         }
     }
-    /// What the caller may do with objects that they see, in the order of the keys. By rules rather than
-    /// with a request for each. Only links follow from it; a write is decided when it comes.
+    /// What the caller may do with objects that they can read, in the order of the keys.
+    /// Implementations evaluate rules instead of sending a request per object. The result only
+    /// decides which links are shown; each write is authorized on its own.
+    ///
+    /// # Errors
+    /// The rights could not be queried.
     fn may_change<'a>(
         &'a self,
         context: &'a Context<'a>,
@@ -247,29 +295,32 @@ fn not_allowed<'a, T>(method: &'static str) -> BoxFuture<'a, Result<T, ApiError>
     Box::pin(async move { Err(ApiError::method_not_allowed(method)) })
 }
 
-/// A Kubernetes resource, as its paths need it.
+/// A Kubernetes resource, with what its paths need.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct KubeResource {
+    /// API group; empty for the core group.
     pub group: String,
     pub version: String,
-    /// Lower-case plural.
+    /// Lower-case plural, as in paths.
     pub plural: String,
     pub kind: String,
     pub namespaced: bool,
 }
 
 impl KubeResource {
+    /// The resource `plural` of kind `kind` in `group/version`.
     pub fn new(group: &str, version: &str, plural: &str, kind: &str, namespaced: bool) -> Self {
         let [group, version, plural, kind] = [group, version, plural, kind].map(str::to_owned);
         Self { group, version, plural, kind, namespaced }
     }
+    /// `group/version`, or `version` for the core group.
     pub fn api_version(&self) -> String {
         match self.group.as_str() {
             "" => self.version.clone(),
             group => format!("{group}/{}", self.version),
         }
     }
-    /// The path of the collection, in one namespace or everywhere.
+    /// The path of the collection in one namespace, or in all when `namespace` is empty.
     pub fn collection_path(&self, namespace: &str) -> String {
         let root = match self.group.as_str() {
             "" => format!("/api/{}", self.version),
@@ -280,6 +331,7 @@ impl KubeResource {
             namespace => format!("{root}/namespaces/{}/{}", encode(namespace), self.plural),
         }
     }
+    /// The path of one object. Names are percent-encoded.
     pub fn object_path(&self, key: &Key) -> String {
         format!("{}/{}", self.collection_path(&key.namespace), encode(&key.name))
     }

@@ -1,19 +1,19 @@
-//! Absolute URLs in answers, from what the request says about how it was reached.
+//! Absolute URLs in responses, derived from the headers of the request.
 
 use http::HeaderMap;
 
 use crate::types::descriptor::Descriptor;
 
-/// Builds links. All of them begin with the scheme, host and prefix the caller used.
+/// Builds links. All of them begin with the scheme, host and prefix that the caller used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Urls {
     base: String,
-    /// Path of the sub-context that the request is in, and the path of the resource it is inside of.
+    /// Path of the sub-context of the request, and path of the resource that it is inside of.
     inside: Option<(String, String)>,
 }
 
 impl Urls {
-    /// `base`: scheme, host and prefix, without a slash at the end.
+    /// `base`: scheme, host and prefix, without a trailing slash.
     pub fn new(base: &str) -> Self {
         Self { base: base.trim_end_matches('/').to_owned(), inside: None }
     }
@@ -24,9 +24,10 @@ impl Urls {
         self
     }
 
-    /// Scheme from `X-Forwarded-Proto`, else https; host from `X-API-Host`, the first
-    /// `X-Forwarded-Host`, `Host`, or the URI's authority (HTTP/2); prefix from
-    /// `X-API-URL-Prefix`. Values that could not stand in a URL are not used.
+    /// The URLs of a request. The scheme comes from `X-Forwarded-Proto`, else it is https. The host
+    /// comes from `X-API-Host`, the first `X-Forwarded-Host`, `Host`, or the authority of the URI
+    /// (HTTP/2). The prefix comes from `X-API-URL-Prefix`. Values that are not valid in a URL are
+    /// ignored.
     pub fn of_request(headers: &HeaderMap, uri: &http::Uri) -> Self {
         let text = |name: &str| {
             let value = headers.get(name)?.to_str().ok()?;
@@ -54,29 +55,31 @@ impl Urls {
     pub fn base(&self) -> &str {
         &self.base
     }
+    /// The URL of an absolute path, which must begin with a slash.
     pub fn path(&self, path: &str) -> String {
         format!("{}{path}", self.base)
     }
-    /// Collections use the lower-cased plural, as clients expect.
+    /// The URL of a collection, with the lower-cased plural that clients expect.
     pub fn collection(&self, descriptor: &Descriptor) -> String {
         format!("{}{}/{}", self.base, self.root_of(descriptor), descriptor.plural.to_lowercase())
     }
-    /// Resources keep the plural's camel case.
+    /// The URL of a resource, with the plural in camel case.
     pub fn resource(&self, descriptor: &Descriptor, id: &str) -> String {
         format!("{}{}/{}/{}", self.base, self.root_of(descriptor), descriptor.plural, encode(id))
     }
-    /// The resources whose `field` is `value`; as resources, with the plural's camel case.
+    /// The URL of the list of resources whose `field` is `value`, with the plural in camel case.
     pub fn filtered(&self, descriptor: &Descriptor, field: &str, value: &str) -> String {
         let collection = format!("{}{}/{}", self.base, self.root_of(descriptor), descriptor.plural);
         format!("{collection}?{field}={}", encode(value))
     }
-    /// Path below which the type's collection is.
+    /// Path below which the collection of the type is.
     fn root_of<'a>(&'a self, descriptor: &'a Descriptor) -> &'a str {
         match &self.inside {
             Some((version, root)) if *version == descriptor.version => root,
             _ => &descriptor.version,
         }
     }
+    /// The URL of an action on `target`, the URL of a resource or collection.
     pub fn action(&self, target: &str, action: &str) -> String {
         format!("{target}?action={}", encode(action))
     }
@@ -90,7 +93,8 @@ fn is_path(text: &str) -> bool {
     text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._~/".contains(&b))
 }
 
-/// Percent-encodes what may not stand in a path segment or query value; `:` stays, ids hold it.
+/// Percent-encodes what is not valid in a path segment or query value. `:` stays as it is, because
+/// ids contain it.
 pub fn encode(text: &str) -> String {
     let mut out = String::with_capacity(text.len());
     for byte in text.bytes() {
@@ -103,7 +107,8 @@ pub fn encode(text: &str) -> String {
     out
 }
 
-/// Decodes percent signs, and `+` as a blank when `plus` (queries). Broken escapes stay as text.
+/// Decodes percent escapes, and `+` as a space if `plus` (queries). Invalid escapes stay as text;
+/// invalid UTF-8 is replaced.
 pub fn decode(text: &str, plus: bool) -> String {
     let bytes = text.as_bytes();
     let mut out = Vec::with_capacity(bytes.len());

@@ -1,4 +1,5 @@
-//! Certificates that operators bring: which are taken, with which authority, and what is said of the others.
+//! Certificates that operators bring: which are taken, with which authority, and what is said of
+//! the others.
 
 use std::fs;
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! Path and query as they are recorded: without what opens doors. Pure.
 //!
-//! Of a query only values of parameters stay that are known to hold no secrets. A path is whole, but for import
-//! manifests, whose path holds a registration token, for what looks like a token's key, and for what is below a service
-//! or pod that a request is proxied to.
+//! Of a query only values of parameters stay that are known to hold no secrets. A path is whole,
+//! but for import manifests, whose path holds a registration token, for what looks like a token's
+//! key, and for what is below a service or pod that a request is proxied to.
 
 use http::Uri;
 
@@ -12,10 +12,12 @@ const IMPORT: &str = "/v3/import/";
 const REDACTED: &str = "[redacted]";
 /// Characters of what is recorded; the rest is cut.
 const LENGTH_MAX: usize = 2048;
-/// Characters from which on a part of a path after a colon is taken for a key. Names are shorter by habit, keys have 54.
+/// Characters from which on a part of a path after a colon is taken for a key. Names are shorter by
+/// habit, keys have 54.
 const KEY_LENGTH_MIN: usize = 40;
 
-/// Parameters whose values are recorded: those of the Kubernetes API, and those of lists and actions in the view.
+/// Parameters whose values are recorded: those of the Kubernetes API, and those of lists and
+/// actions in the view.
 const PARAMETERS: [&str; 55] = [
     "action",
     "address",

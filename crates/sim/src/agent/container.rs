@@ -1,4 +1,4 @@
-//! What a container is given: arguments, environment, and its volumes as files.
+//! The inputs of a container: arguments, environment, and its volumes as files.
 
 use std::path::Path;
 
@@ -10,13 +10,13 @@ use serde_json::Value;
 
 use super::{Runner, files, make_private};
 
-/// The two mounts that agents know a variable for.
+/// The two mounts whose directories agents read from a variable.
 const KNOWN_MOUNTS: &[(&str, &str)] = &[
     ("/var/run/secrets/kubernetes.io/serviceaccount", "DROVER_SERVICEACCOUNT_DIR"),
     ("/cattle-credentials", "DROVER_CREDENTIALS_DIR"),
 ];
 
-/// A container ready to be started.
+/// A container that is ready to start.
 #[derive(Debug, Default)]
 pub struct Prepared {
     pub arguments: Vec<String>,
@@ -108,7 +108,7 @@ pub fn expand(value: &str, environment: &[(String, String)]) -> String {
     out
 }
 
-/// The value of one variable; `None` when it refers to something optional that is not there.
+/// The value of one variable; `None` when it refers to something optional that does not exist.
 async fn variable_value(
     runner: &Runner,
     pod: &Value,
@@ -132,7 +132,7 @@ async fn variable_value(
         return match value {
             Some((_, bytes)) => Ok(Some(String::from_utf8_lossy(&bytes).into_owned())),
             None if reference["optional"] == true => Ok(None),
-            None => bail!("key \"{key}\" of \"{name}\" in {plural} is not there"),
+            None => bail!("key \"{key}\" of \"{name}\" in {plural} does not exist"),
         };
     }
     Ok(Some(String::new()))
@@ -173,7 +173,7 @@ async fn referred_map(
             return match read_map(runner, pod.namespace(), plural, name).await? {
                 Some(map) => Ok(map),
                 None if reference["optional"] == true => Ok(Vec::new()),
-                None => bail!("\"{name}\" in {plural} is not there"),
+                None => bail!("\"{name}\" in {plural} does not exist"),
             };
         }
     }

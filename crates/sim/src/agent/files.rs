@@ -14,40 +14,40 @@ use serde_json::{Value, json};
 use super::container::{list, pod_field, read_map, text};
 use super::{Runner, make_private};
 
-/// Writes the volume's files into `place`. What is there already is replaced, each file at once.
+/// Writes the volume's files into `folder`. Existing files are replaced, each atomically.
 pub async fn write_volume(
     runner: &Runner,
     pod: &Value,
     volume: &Value,
-    place: &Path,
+    folder: &Path,
 ) -> anyhow::Result<()> {
-    make_private(place)?;
+    make_private(folder)?;
     if volume["secret"].is_object() {
         let source = &volume["secret"];
         let name = text(&source["secretName"]);
-        return write_map(runner, pod, "secrets", name, source, place).await;
+        return write_map(runner, pod, "secrets", name, source, folder).await;
     }
     if volume["configMap"].is_object() {
         let source = &volume["configMap"];
-        return write_map(runner, pod, "configmaps", text(&source["name"]), source, place).await;
+        return write_map(runner, pod, "configmaps", text(&source["name"]), source, folder).await;
     }
     if volume["downwardAPI"].is_object() {
-        return write_fields(pod, &volume["downwardAPI"], place);
+        return write_fields(pod, &volume["downwardAPI"], folder);
     }
     for source in list(&volume["projected"]["sources"]) {
         if source["serviceAccountToken"].is_object() {
-            let wanted = &source["serviceAccountToken"];
-            let token = request_token(runner, pod, wanted).await?;
-            write_file(place, text(&wanted["path"]), token.as_bytes())?;
+            let request = &source["serviceAccountToken"];
+            let token = request_token(runner, pod, request).await?;
+            write_file(folder, text(&request["path"]), token.as_bytes())?;
         } else if source["configMap"].is_object() {
             let source = &source["configMap"];
             let name = text(&source["name"]);
-            write_map(runner, pod, "configmaps", name, source, place).await?;
+            write_map(runner, pod, "configmaps", name, source, folder).await?;
         } else if source["secret"].is_object() {
             let source = &source["secret"];
-            write_map(runner, pod, "secrets", text(&source["name"]), source, place).await?;
+            write_map(runner, pod, "secrets", text(&source["name"]), source, folder).await?;
         } else if source["downwardAPI"].is_object() {
-            write_fields(pod, &source["downwardAPI"], place)?;
+            write_fields(pod, &source["downwardAPI"], folder)?;
         }
     }
     Ok(())
@@ -59,41 +59,41 @@ async fn write_map(
     plural: &str,
     name: &str,
     source: &Value,
-    place: &Path,
+    folder: &Path,
 ) -> anyhow::Result<()> {
     let Some(values) = read_map(runner, pod.namespace(), plural, name).await? else {
-        ensure!(source["optional"] == true, "\"{name}\" in {plural} is not there");
+        ensure!(source["optional"] == true, "\"{name}\" in {plural} does not exist");
         return Ok(());
     };
     let items = list(&source["items"]);
     if items.is_empty() {
-        return values.iter().try_for_each(|(key, bytes)| write_file(place, key, bytes));
+        return values.iter().try_for_each(|(key, bytes)| write_file(folder, key, bytes));
     }
     for item in items {
         let key = text(&item["key"]);
         match values.iter().find(|(known, _)| known == key) {
-            Some((_, bytes)) => write_file(place, text(&item["path"]), bytes)?,
+            Some((_, bytes)) => write_file(folder, text(&item["path"]), bytes)?,
             None if source["optional"] == true => {}
-            None => bail!("key \"{key}\" of \"{name}\" in {plural} is not there"),
+            None => bail!("key \"{key}\" of \"{name}\" in {plural} does not exist"),
         }
     }
     Ok(())
 }
 
-fn write_fields(pod: &Value, source: &Value, place: &Path) -> anyhow::Result<()> {
+fn write_fields(pod: &Value, source: &Value, folder: &Path) -> anyhow::Result<()> {
     for item in list(&source["items"]) {
         let value = pod_field(pod, text(&item["fieldRef"]["fieldPath"]));
-        write_file(place, text(&item["path"]), value.as_bytes())?;
+        write_file(folder, text(&item["path"]), value.as_bytes())?;
     }
     Ok(())
 }
 
-/// Writes one file below `place`, for its owner only.
-pub fn write_file(place: &Path, name: &str, content: &[u8]) -> anyhow::Result<()> {
+/// Writes one file below `folder`, readable for its owner only.
+pub fn write_file(folder: &Path, name: &str, content: &[u8]) -> anyhow::Result<()> {
     let relative = Path::new(name);
     let plain = relative.components().all(|part| matches!(part, Component::Normal(_)));
     ensure!(plain && !name.is_empty(), "\"{name}\" does not stay inside its volume");
-    let file = place.join(relative);
+    let file = folder.join(relative);
     if let Some(folder) = file.parent() {
         make_private(folder)?;
     }
@@ -102,27 +102,31 @@ pub fn write_file(place: &Path, name: &str, content: &[u8]) -> anyhow::Result<()
 }
 
 /// A token of the pod's service account, bound to the pod.
-async fn request_token(runner: &Runner, pod: &Value, wanted: &Value) -> anyhow::Result<String> {
+async fn request_token(runner: &Runner, pod: &Value, request: &Value) -> anyhow::Result<String> {
     let kubelet = UserInfo::new("system:node", &[GROUP_MASTERS]);
     let client = kube::Client::new(runner.server.as_user(kubelet), "default");
     let accounts: Api<ServiceAccount> = Api::namespaced(client, pod.namespace());
     let mut audiences = Vec::new();
-    if let Some(audience) = wanted["audience"].as_str() {
+    if let Some(audience) = request["audience"].as_str() {
         audiences.push(audience);
     }
     let request: TokenRequest = serde_json::from_value(json!({
         "spec": {
             "audiences": audiences,
-            "expirationSeconds": wanted["expirationSeconds"],
+            "expirationSeconds": request["expirationSeconds"],
             "boundObjectRef": {
                 "apiVersion": "v1", "kind": "Pod", "name": pod.name(), "uid": pod.uid(),
             },
         },
     }))?;
     let account = text(&pod["spec"]["serviceAccountName"]);
-    let answer = accounts
-        .create_token_request(account, &PostParams::default(), &request)
-        .await
-        .with_context(|| format!("cannot get a token of service account \"{account}\""))?;
-    answer.status.and_then(|status| status.token).context("the token request has no answer")
+    let response =
+        accounts
+            .create_token_request(account, &PostParams::default(), &request)
+            .await
+            .with_context(|| format!("cannot get a token of service account \"{account}\""))?;
+    response
+        .status
+        .and_then(|status| status.token)
+        .context("the response to the token request has no token")
 }

@@ -1,4 +1,4 @@
-//! What of a pod's template reaches the process, and how its files are written.
+//! Arguments, variables and files of the process of a pod.
 
 use serde_json::json;
 
@@ -20,7 +20,7 @@ fn arguments_take_earlier_variables() {
 }
 
 #[test]
-fn mounts_are_told_in_variables() {
+fn variables_contain_the_directories_of_mounts() {
     assert_eq!(mount_variable("/cattle-credentials"), "DROVER_MOUNT_CATTLE_CREDENTIALS");
     assert_eq!(mount_variable("/etc/a.b/"), "DROVER_MOUNT_ETC_A_B");
 }

@@ -1,5 +1,5 @@
-//! What a command in a container reads and writes: plain streams, or a terminal that echoes what is
-//! typed and lets a line be edited.
+//! The input and output of a command in a container: plain streams, or a terminal that echoes the
+//! input and supports editing of a line.
 
 use std::collections::VecDeque;
 
@@ -16,16 +16,16 @@ const CLEAR_LINE: u8 = 0x15;
 const ESCAPE: u8 = 0x1b;
 const DELETE: u8 = 0x7f;
 
-/// A piece of what a command writes.
+/// A piece of a command's output.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Output {
     Standard(Bytes),
     Errors(Bytes),
 }
 
-/// The other end has left: there is nobody to go on for.
+/// The client has disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Left;
+pub struct Disconnected;
 
 /// A line that was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -33,16 +33,16 @@ pub enum Line {
     Text(String),
     /// Ctrl-C in a terminal.
     Interrupt,
-    /// Nothing more comes.
+    /// The end of the input.
     End,
 }
 
 pub struct Console {
-    /// Closed when all was sent.
+    /// Closed at the end of the input.
     input: Option<mpsc::Receiver<Bytes>>,
     output: mpsc::Sender<Output>,
     is_terminal: bool,
-    /// Read and not yet used.
+    /// Bytes that were received and not yet read.
     pending: VecDeque<u8>,
 }
 
@@ -63,7 +63,7 @@ impl Console {
         self.input.is_some()
     }
 
-    pub async fn write(&self, text: &str) -> Result<(), Left> {
+    pub async fn write(&self, text: &str) -> Result<(), Disconnected> {
         if text.is_empty() {
             return Ok(());
         }
@@ -71,16 +71,16 @@ impl Console {
         self.send(Output::Standard(text.into())).await
     }
 
-    /// In a terminal errors are among the rest.
-    pub async fn write_errors(&self, text: &str) -> Result<(), Left> {
+    /// Writes to the errors; in a terminal these are part of the output.
+    pub async fn write_errors(&self, text: &str) -> Result<(), Disconnected> {
         if self.is_terminal || text.is_empty() {
             return self.write(text).await;
         }
         self.send(Output::Errors(text.to_owned().into())).await
     }
 
-    async fn send(&self, output: Output) -> Result<(), Left> {
-        self.output.send(output).await.map_err(|_| Left)
+    async fn send(&self, output: Output) -> Result<(), Disconnected> {
+        self.output.send(output).await.map_err(|_| Disconnected)
     }
 
     async fn next_byte(&mut self) -> Option<u8> {
@@ -93,7 +93,7 @@ impl Console {
     }
 
     /// The next line, without its end.
-    pub async fn read_line(&mut self) -> Result<Line, Left> {
+    pub async fn read_line(&mut self) -> Result<Line, Disconnected> {
         if self.is_terminal { self.edit_line().await } else { Ok(self.plain_line().await) }
     }
 
@@ -111,7 +111,7 @@ impl Console {
         Line::Text(String::from_utf8_lossy(&line).into_owned())
     }
 
-    async fn edit_line(&mut self) -> Result<Line, Left> {
+    async fn edit_line(&mut self) -> Result<Line, Disconnected> {
         let mut line = Vec::new();
         loop {
             let Some(byte) = self.next_byte().await else { return Ok(Line::End) };
@@ -143,7 +143,7 @@ impl Console {
     }
 
     /// Removes the last character, on the screen too.
-    async fn erase(&self, line: &mut Vec<u8>) -> Result<(), Left> {
+    async fn erase(&self, line: &mut Vec<u8>) -> Result<(), Disconnected> {
         let is_continuation = |byte: &u8| byte & 0xc0 == 0x80;
         if line.is_empty() {
             return Ok(());
@@ -153,7 +153,7 @@ impl Console {
         self.write("\x08 \x08").await
     }
 
-    /// Arrows and the like: a bracket, then anything up to a letter.
+    /// Skips an escape sequence such as an arrow key: a bracket, then anything up to a letter.
     async fn skip_escape(&mut self) {
         let begins = self.next_byte().await;
         if begins != Some(b'[') && begins != Some(b'O') {
@@ -166,8 +166,8 @@ impl Console {
         }
     }
 
-    /// Writes what is read, up to its end.
-    pub async fn copy_input(&mut self) -> Result<(), Left> {
+    /// Copies the input to the output, up to its end.
+    pub async fn copy_input(&mut self) -> Result<(), Disconnected> {
         if self.is_terminal {
             while let Line::Text(line) = self.edit_line().await? {
                 self.write(&format!("{line}\n")).await?;
@@ -185,7 +185,7 @@ impl Console {
         Ok(())
     }
 
-    /// Reads what comes and forgets it, for ever.
+    /// Reads and discards all input; never returns.
     pub async fn discard_input(&mut self) {
         while let Some(input) = &mut self.input {
             if input.recv().await.is_none() {
@@ -200,7 +200,7 @@ impl Console {
 mod tests {
     use super::*;
 
-    /// The lines that come of what is typed, and what the screen shows.
+    /// The lines that result from the typed input, and the text on the screen.
     async fn typed(pieces: &[&str]) -> (Vec<Line>, String) {
         let (send, input) = mpsc::channel(pieces.len().max(1));
         for piece in pieces {
@@ -245,7 +245,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn plain_input_is_lines_and_then_whatever_is_left() {
+    async fn plain_input_is_split_into_lines_and_the_rest_is_the_last_one() {
         let (send, input) = mpsc::channel(2);
         send.send(Bytes::from_static(b"first\nsecond\nre")).await.unwrap();
         send.send(Bytes::from_static(b"st")).await.unwrap();

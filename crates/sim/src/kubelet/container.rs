@@ -1,4 +1,4 @@
-//! One container of a pod, as its logs and commands are about it.
+//! One container of a pod: its properties that logs and commands depend on.
 
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use crate::agent::container::{expand, list, pod_field, text};
 
-/// Working directory and search path where a container says nothing else.
+/// Default working directory and search path of a container.
 const WORKING_DIRECTORY: &str = "/";
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// What a simulated container knows of itself.
+/// The properties of a simulated container.
 #[derive(Clone, Debug)]
 pub struct Container {
     pub namespace: String,
@@ -20,13 +20,13 @@ pub struct Container {
     pub node: String,
     pub name: String,
     pub image: String,
-    /// What would be run; empty when that stands in the image alone.
+    /// The command that would run; empty when only the image defines it.
     pub command: Vec<String>,
     pub ports: Vec<String>,
     pub environment: Vec<(String, String)>,
     pub user: String,
     pub working_directory: String,
-    /// It reads what is typed.
+    /// Whether it reads its input.
     pub stdin: bool,
     pub phase: String,
     pub started_at: Option<Timestamp>,
@@ -34,11 +34,11 @@ pub struct Container {
 }
 
 impl Container {
-    /// The container that `name` says, or the only one.
+    /// The container named `name`, or the only one.
     ///
     /// # Errors
-    /// 400, in the words of kube-apiserver: there is none of that name, several to choose from, or
-    /// the pod is on no node yet.
+    /// 400, with kube-apiserver's messages: there is no container of that name, there are several
+    /// to choose from, or the pod has no node yet.
     pub fn choose(pod: &Value, name: &str) -> Result<Self, Status> {
         let spec = &pod["spec"];
         let fields = ["containers", "initContainers", "ephemeralContainers"];
@@ -104,7 +104,7 @@ impl Container {
         }
     }
 
-    /// Whether something could be run in it now.
+    /// Whether a command could run in it now.
     pub fn is_running(&self) -> bool {
         self.started_at.is_some() && self.finished_at.is_none()
     }
@@ -130,8 +130,8 @@ fn port(port: &Value) -> String {
     format!("{}/{protocol}", port["containerPort"])
 }
 
-/// Variables with a value in the pod itself. Those from Secrets and ConfigMaps are left out: who
-/// may run commands is not to read here what they may not read there.
+/// Variables with a value in the pod itself. Those from Secrets and ConfigMaps are omitted: users
+/// who may run commands must not read here what they have no right to read there.
 fn environment(pod: &Value, container: &Value) -> Vec<(String, String)> {
     let mut environment = vec![
         ("PATH".to_owned(), PATH.to_owned()),

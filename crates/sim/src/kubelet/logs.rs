@@ -1,4 +1,4 @@
-//! Logs of pods: those that simulated containers would write, and those that agents really write.
+//! Logs of pods: simulated ones of simulated containers, and real ones of agents.
 
 mod agent;
 mod simulated;
@@ -13,7 +13,7 @@ use apiserver::Registry;
 use apiserver::Resource;
 use apiserver::attributes::Revocation;
 use apiserver::body::respond::{self, Body};
-use apiserver::registry::{Subscription, Version};
+use apiserver::registry::{ReadVersion, Subscription};
 use apiserver::request::Query;
 use apiserver::stored::Stored;
 use bytes::Bytes;
@@ -31,18 +31,19 @@ pub struct LogLine {
     pub text: String,
 }
 
-/// Where a container's lines come from.
+/// The source of a container's log lines.
 pub enum Log {
     Simulated {
         container: Box<Container>,
-        /// The newest line that was read.
+        /// Time of the newest line that was read.
         read_to: Timestamp,
     },
     Agent(AgentLog),
 }
 
 impl Log {
-    /// That of a container; `pods` is where the simulator keeps files of pods that it really runs.
+    /// The log of a container; `pods` is the folder with the files of pods that run as real
+    /// processes.
     pub fn of(container: &Container, pods: &Path) -> Self {
         match AgentLog::find(pods, &container.pod_uid) {
             Some(log) => Self::Agent(log),
@@ -53,7 +54,7 @@ impl Log {
         }
     }
 
-    /// All lines until now.
+    /// Reads all lines until now.
     async fn read(&mut self) -> std::io::Result<Vec<LogLine>> {
         match self {
             Self::Simulated { container, read_to } => {
@@ -92,7 +93,7 @@ pub struct LogOptions {
 
 impl LogOptions {
     /// # Errors
-    /// 400: a parameter that cannot be read, by its name.
+    /// 400: a parameter is invalid; the message names it.
     pub fn parse(query: &Query, now: Timestamp) -> Result<Self, Status> {
         let since_seconds = number(query, "sinceSeconds", 1)?;
         let since = match (since_seconds, query.text("sinceTime")) {
@@ -120,7 +121,7 @@ impl LogOptions {
         })
     }
 
-    /// Those of the lines that were asked for.
+    /// Selects the requested lines.
     fn select(&self, mut lines: Vec<LogLine>) -> Vec<LogLine> {
         if let Some(since) = self.since {
             lines.retain(|line| line.at >= since);
@@ -153,7 +154,7 @@ fn number(query: &Query, name: &str, min: usize) -> Result<Option<usize>, Status
 /// The response with a container's log.
 ///
 /// # Errors
-/// There is none: the container has not begun, or had no earlier run.
+/// There is no log: the container has not started, or had no previous run.
 pub async fn respond(
     options: LogOptions,
     container: &Container,
@@ -204,7 +205,7 @@ fn text_of(options: &LogOptions, lines: Vec<LogLine>) -> Bytes {
     bytes
 }
 
-/// What was written and what comes, until the pod or the right to read it ends.
+/// The lines so far and all later ones, until the pod ends or the right to read it is revoked.
 fn follow(
     options: LogOptions,
     log: Log,
@@ -224,7 +225,7 @@ fn follow(
     });
     let ended = async move {
         tokio::select! {
-            () = alive.ended() => {}
+            () = alive.wait_until_ended() => {}
             () = revocation.revoked() => {}
         }
     };
@@ -251,13 +252,13 @@ impl Alive {
     }
 
     /// Waits until the pod has been deleted, or is finished. Cancel-safe.
-    pub async fn ended(&mut self) {
+    pub async fn wait_until_ended(&mut self) {
         while self.is_running().await && self.changes.next().await.is_some() {}
     }
 
     async fn is_running(&self) -> bool {
         let pod = &self.pod;
-        let found = self.registry.get_at(&self.pods, &pod.namespace, &pod.name, Version::Any);
+        let found = self.registry.get_at(&self.pods, &pod.namespace, &pod.name, ReadVersion::Any);
         let is_finished = |pod: &Stored| crate::simulation::pods::is_finished(&self.pods, pod);
         found.await.is_ok_and(|found| found.uid == pod.uid && !is_finished(&found))
     }

@@ -1,5 +1,5 @@
-//! `port-forward`: behind every port of a simulated pod there is an echo. A request of HTTP is
-//! echoed in a response, so that browsers and `curl` show it.
+//! `port-forward`: every port of a simulated pod is an echo. An HTTP request is echoed in a
+//! response, so that browsers and `curl` show it.
 //!
 //! Clients open two streams of SPDY for each connection, one for data and one for errors. The SPDY
 //! connection is the upgraded one, or goes through a WebSocket.
@@ -22,7 +22,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::{Message, Role};
 
 use super::container::Container;
-use super::remote_command::{STREAM_PROTOCOL, agree, spawn, upgraded};
+use super::remote_command::{STREAM_PROTOCOL, await_upgrade, negotiate_protocol, spawn};
 use super::spdy::{self, Stream};
 use super::websocket_config;
 
@@ -34,20 +34,20 @@ const METHODS: [&[u8]; 7] =
     [b"GET ", b"HEAD ", b"POST ", b"PUT ", b"PATCH ", b"DELETE ", b"OPTIONS "];
 const HEAD_END: &[u8] = b"\r\n\r\n";
 
-/// Switches to what the client speaks, and echoes.
+/// Switches to the client's protocol, and echoes.
 ///
 /// # Errors
-/// 400: the client does not ask for an upgrade, or for protocols that are not spoken here.
+/// 400: the client does not request an upgrade, or only to unsupported protocols.
 pub fn open(mut connect: Connect, container: Container) -> Result<Response<Body>, Status> {
     match connect.protocol() {
         Some(Protocol::Spdy) => {
-            let agreed = agree(&connect.offers(&STREAM_PROTOCOL), &[V1])?;
+            let agreed = negotiate_protocol(&connect.offers(&STREAM_PROTOCOL), &[V1])?;
             let (response, switched) = connect.switch(Protocol::Spdy, (STREAM_PROTOCOL, agreed))?;
             spawn(over_spdy(switched, container));
             Ok(response)
         }
         Some(Protocol::WebSocket) => {
-            let agreed = agree(&connect.websocket_protocols(), &[TUNNEL])?;
+            let agreed = negotiate_protocol(&connect.websocket_protocols(), &[TUNNEL])?;
             let (response, switched) =
                 connect.switch(Protocol::WebSocket, (SEC_WEBSOCKET_PROTOCOL, agreed))?;
             spawn(over_websocket(switched, container));
@@ -58,7 +58,7 @@ pub fn open(mut connect: Connect, container: Container) -> Result<Response<Body>
 }
 
 async fn over_spdy(mut switched: Switched, container: Container) -> anyhow::Result<()> {
-    let io = upgraded(&mut switched).await?;
+    let io = await_upgrade(&mut switched).await?;
     tokio::select! {
         served = serve(io, container) => served,
         () = switched.cut() => Ok(()),
@@ -66,7 +66,7 @@ async fn over_spdy(mut switched: Switched, container: Container) -> anyhow::Resu
 }
 
 async fn over_websocket(mut switched: Switched, container: Container) -> anyhow::Result<()> {
-    let io = upgraded(&mut switched).await?;
+    let io = await_upgrade(&mut switched).await?;
     let config = Some(websocket_config());
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, config).await;
     let (near, far) = tokio::io::duplex(2 * spdy::PIECE_SIZE_MAX);
@@ -109,7 +109,7 @@ async fn carry(
 async fn serve(io: impl AsyncRead + AsyncWrite, container: Container) -> anyhow::Result<()> {
     let (opened, mut arriving) = mpsc::channel::<Stream>(1);
     let echoes = async {
-        // Streams whose other one has not come, by the connection that they belong to.
+        // Streams whose counterpart was not opened yet, by connection.
         let mut waiting: HashMap<String, Stream> = HashMap::new();
         let mut echoes = JoinSet::new();
         while let Some(stream) = arriving.recv().await {
@@ -134,14 +134,14 @@ async fn serve(io: impl AsyncRead + AsyncWrite, container: Container) -> anyhow:
     }
 }
 
-/// Sends back what comes, to its end.
+/// Sends back all received data, to its end.
 async fn echo(mut data: Stream, error: Stream, container: &Container) {
     let port = data.header("port").to_owned();
     if port.parse::<u16>().ok().filter(|port| *port > 0).is_none() {
         let words = format!("\"{port}\" is no port");
         let _ = error.outgoing.write(words.into()).await;
     } else if let Some(first) = data.incoming.recv().await {
-        // Whoever has left needs no more.
+        // A client that has disconnected needs no response.
         let _ = respond(first, &mut data, &port, container).await;
     }
     data.outgoing.finish().await;
@@ -153,7 +153,7 @@ async fn respond(
     data: &mut Stream,
     port: &str,
     container: &Container,
-) -> Result<(), spdy::ClientLeft> {
+) -> Result<(), spdy::ClientDisconnected> {
     if METHODS.iter().any(|method| first.starts_with(method)) {
         let mut head = BytesMut::from(&first[..]);
         while find(&head, HEAD_END).is_none() && head.len() < HEAD_SIZE_MAX {
@@ -169,8 +169,8 @@ async fn respond(
     Ok(())
 }
 
-fn find(text: &[u8], wanted: &[u8]) -> Option<usize> {
-    text.windows(wanted.len()).position(|window| window == wanted)
+fn find(text: &[u8], pattern: &[u8]) -> Option<usize> {
+    text.windows(pattern.len()).position(|window| window == pattern)
 }
 
 fn http_echo(head: &[u8], port: &str, container: &Container) -> String {

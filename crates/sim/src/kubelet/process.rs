@@ -2,63 +2,63 @@
 
 use jiff::Timestamp;
 
-use super::console::{Console, Left, Line};
+use super::console::{Console, Disconnected, Line};
 use super::container::Container;
 use super::logs::{Alive, Log};
-use super::shell::syntax::{Command, Joint};
-use super::shell::{BANNER, Program, Ran, Shell, Then};
+use super::shell::syntax::{Joint, ShellCommand};
+use super::shell::{BANNER, CommandOutput, ContainerProgram, Shell, Then};
 
 const PROMPT: &str = "/ # ";
 
-/// Runs `program`; its exit code.
+/// Runs `program`; returns its exit code.
 ///
 /// # Errors
-/// The client has left.
+/// The client has disconnected.
 pub async fn run(
     container: &Container,
-    program: Program,
+    program: ContainerProgram,
     console: &mut Console,
-) -> Result<u8, Left> {
+) -> Result<u8, Disconnected> {
     let mut shell = Shell::new(container);
     match program {
-        Program::Command(words) => {
+        ContainerProgram::Command(words) => {
             let ran = shell.run_words(&words, Timestamp::now());
             finish(&ran, console).await?;
             Ok(ran.code)
         }
-        Program::Script(script) => {
+        ContainerProgram::Script(script) => {
             run_script(&mut shell, &script, console).await?;
             Ok(shell.last_code())
         }
-        Program::Shell => interact(&mut shell, console).await,
+        ContainerProgram::Shell => interact(&mut shell, console).await,
     }
 }
 
-/// What its first process writes, and a shell where that reads what is typed.
+/// Attaches to the first process: shows its output, or a shell if the process reads its input.
 ///
 /// # Errors
-/// The client has left.
+/// The client has disconnected.
 pub async fn attach(
     container: &Container,
     mut log: Log,
     console: &mut Console,
     alive: &mut Alive,
-) -> Result<u8, Left> {
+) -> Result<u8, Disconnected> {
     if container.stdin && console.has_input() {
-        return run(container, Program::Shell, console).await;
+        return run(container, ContainerProgram::Shell, console).await;
     }
     loop {
         let line = tokio::select! {
             line = log.next_line() => line,
             () = console.discard_input() => None,
-            () = alive.ended() => None,
+            () = alive.wait_until_ended() => None,
         };
         let Some(line) = line else { return Ok(0) };
         console.write(&format!("{}\n", line.text)).await?;
     }
 }
 
-async fn interact(shell: &mut Shell<'_>, console: &mut Console) -> Result<u8, Left> {
+async fn interact(shell: &mut Shell<'_>, console: &mut Console) -> Result<u8, Disconnected> {
     if console.is_terminal() {
         console.write(BANNER).await?;
     }
@@ -81,8 +81,8 @@ async fn run_script(
     shell: &mut Shell<'_>,
     script: &str,
     console: &mut Console,
-) -> Result<Then, Left> {
-    let commands: Vec<(Joint, Command)> = match shell.parse(script) {
+) -> Result<Then, Disconnected> {
+    let commands: Vec<(Joint, ShellCommand)> = match shell.parse(script) {
         Ok(commands) => commands,
         Err(refused) => {
             finish(&refused, console).await?;
@@ -102,7 +102,7 @@ async fn run_script(
     Ok(Then::Next)
 }
 
-async fn finish(ran: &Ran, console: &mut Console) -> Result<(), Left> {
+async fn finish(ran: &CommandOutput, console: &mut Console) -> Result<(), Disconnected> {
     console.write(&ran.output).await?;
     console.write_errors(&ran.errors).await?;
     if ran.then == Then::CopyInput {

@@ -1,4 +1,4 @@
-//! `exec` and `attach`: a command's streams over SPDY or over a WebSocket, and how it ended.
+//! `exec` and `attach`: a command's streams over SPDY or over a WebSocket, and its exit status.
 //!
 //! Source: `k8s.io/apimachinery/pkg/util/remotecommand` and `k8s.io/kubelet/pkg/cri/streaming`
 //! of Kubernetes 1.36: subprotocols `v4.channel.k8s.io` and `v5.channel.k8s.io`.
@@ -17,7 +17,7 @@ use http::header::SEC_WEBSOCKET_PROTOCOL;
 use http::{HeaderName, Response};
 use serde_json::{Value, json};
 
-use super::console::{Console, Left};
+use super::console::{Console, Disconnected};
 
 /// Names the subprotocol of a SPDY connection, in the request and in the response.
 pub const STREAM_PROTOCOL: HeaderName = HeaderName::from_static("x-stream-protocol-version");
@@ -25,15 +25,15 @@ const V4: &str = "v4.channel.k8s.io";
 const V5: &str = "v5.channel.k8s.io";
 /// Longest wait for the connection after the upgrade, and for the streams that belong to it.
 pub const SETUP_TIME_MAX: Duration = Duration::from_secs(30);
-/// Longest wait for the client to close after it was told the end.
+/// Longest wait for the client to close after the exit status was sent.
 pub const CLOSE_TIME_MAX: Duration = Duration::from_secs(5);
-/// Pieces that wait on each way.
+/// Buffered pieces in each direction.
 const PIECES_WAITING_MAX: usize = 4;
 
-/// What is run: it takes the console and gives its exit code.
-pub type Run = Box<dyn FnOnce(Console) -> BoxFuture<'static, Result<u8, Left>> + Send>;
+/// A command to run: it gets the console and returns its exit code.
+pub type Run = Box<dyn FnOnce(Console) -> BoxFuture<'static, Result<u8, Disconnected>> + Send>;
 
-/// The streams that a client wants.
+/// The streams that a client requests.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Streams {
     stdin: bool,
@@ -44,7 +44,7 @@ pub struct Streams {
 
 impl Streams {
     /// # Errors
-    /// 400: none is wanted.
+    /// 400: no stream is requested.
     pub fn parse(query: &Query) -> Result<Self, Status> {
         let tty = query.flag("tty");
         let streams = Self {
@@ -62,21 +62,21 @@ impl Streams {
     }
 }
 
-/// Switches to what the client speaks and runs `run` on it.
+/// Switches to the client's protocol and runs `run` on it.
 ///
 /// # Errors
-/// 400: the client does not ask for an upgrade, or for protocols that are not spoken here.
+/// 400: the client does not request an upgrade, or only to unsupported protocols.
 pub fn open(mut connect: Connect, streams: Streams, run: Run) -> Result<Response<Body>, Status> {
     match connect.protocol() {
         Some(Protocol::Spdy) => {
             let offers = connect.offers(&STREAM_PROTOCOL);
-            let agreed = agree(&offers, &[V4])?;
+            let agreed = negotiate_protocol(&offers, &[V4])?;
             let (response, switched) = connect.switch(Protocol::Spdy, (STREAM_PROTOCOL, agreed))?;
             spawn(spdy::run(switched, streams, run));
             Ok(response)
         }
         Some(Protocol::WebSocket) => {
-            let agreed = agree(&connect.websocket_protocols(), &[V5, V4])?;
+            let agreed = negotiate_protocol(&connect.websocket_protocols(), &[V5, V4])?;
             let (response, switched) =
                 connect.switch(Protocol::WebSocket, (SEC_WEBSOCKET_PROTOCOL, agreed))?;
             spawn(websocket::run(switched, agreed == V5, streams, run));
@@ -86,8 +86,11 @@ pub fn open(mut connect: Connect, streams: Streams, run: Run) -> Result<Response
     }
 }
 
-/// The first of ours that the client offers.
-pub fn agree(offers: &[String], known: &[&'static str]) -> Result<&'static str, Status> {
+/// The first supported protocol that the client offers.
+pub fn negotiate_protocol(
+    offers: &[String],
+    known: &[&'static str],
+) -> Result<&'static str, Status> {
     let found = known.iter().find(|known| offers.iter().any(|offer| offer == **known));
     found.copied().ok_or_else(|| {
         Status::bad_request(format!(
@@ -98,7 +101,7 @@ pub fn agree(offers: &[String], known: &[&'static str]) -> Result<&'static str, 
     })
 }
 
-/// Speaks on a connection in a task of its own. What goes wrong there, the client does.
+/// Serves a connection in a task of its own. Errors there are caused by the client.
 pub fn spawn(session: impl Future<Output = anyhow::Result<()>> + Send + 'static) {
     tokio::spawn(async move {
         if let Err(error) = session.await {
@@ -108,16 +111,16 @@ pub fn spawn(session: impl Future<Output = anyhow::Result<()>> + Send + 'static)
     });
 }
 
-/// The connection, once the client has got the response.
-pub async fn upgraded(
+/// Waits for the upgrade, which happens after the response was sent; returns the connection.
+pub async fn await_upgrade(
     switched: &mut Switched,
 ) -> anyhow::Result<hyper_util::rt::TokioIo<hyper::upgrade::Upgraded>> {
-    let upgraded = tokio::time::timeout(SETUP_TIME_MAX, &mut switched.upgrade).await??;
-    Ok(hyper_util::rt::TokioIo::new(upgraded))
+    let await_upgrade = tokio::time::timeout(SETUP_TIME_MAX, &mut switched.upgrade).await??;
+    Ok(hyper_util::rt::TokioIo::new(await_upgrade))
 }
 
-/// How a command ended, as the error stream tells it.
-fn ending(code: u8) -> Value {
+/// The exit status of a command, as the error stream carries it.
+fn exit_status(code: u8) -> Value {
     if code == 0 {
         return json!({"metadata": {}, "status": "Success"});
     }
@@ -133,18 +136,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_protocol_that_both_sides_know_is_spoken() {
+    fn the_first_protocol_that_both_sides_support_is_chosen() {
         let offers =
             |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
-        assert_eq!(agree(&offers(&["v3.channel.k8s.io", V4, V5]), &[V5, V4]).unwrap(), V5);
-        assert_eq!(agree(&offers(&[V5, V4]), &[V4]).unwrap(), V4);
-        let status = agree(&offers(&["channel.k8s.io"]), &[V5, V4]).unwrap_err();
+        assert_eq!(
+            negotiate_protocol(&offers(&["v3.channel.k8s.io", V4, V5]), &[V5, V4]).unwrap(),
+            V5
+        );
+        assert_eq!(negotiate_protocol(&offers(&[V5, V4]), &[V4]).unwrap(), V4);
+        let status = negotiate_protocol(&offers(&["channel.k8s.io"]), &[V5, V4]).unwrap_err();
         assert_eq!(status.code, 400);
         assert!(status.message.contains("client supports [channel.k8s.io]"), "{status:?}");
     }
 
     #[test]
-    fn a_terminal_has_no_stream_for_errors_and_something_must_be_wanted() {
+    fn a_terminal_has_no_error_stream_and_at_least_one_stream_must_be_requested() {
         let parse = |query: &str| Streams::parse(&Query::parse(Some(query)));
         let terminal = parse("stdin=true&stdout=true&stderr=true&tty=true").unwrap();
         assert!(terminal.tty && terminal.stdin && terminal.stdout && !terminal.stderr);

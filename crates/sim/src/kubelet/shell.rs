@@ -1,5 +1,5 @@
-//! A shell that executes nothing: it has built-in commands about the container that it is in, and
-//! says that it is simulated wherever somebody may think otherwise. Pure: words in, text out.
+//! A shell that executes nothing. It has built-in commands about its container, and says that it is
+//! simulated wherever a user could think otherwise. Pure: words in, text out.
 
 pub mod syntax;
 #[cfg(test)]
@@ -8,20 +8,20 @@ mod tests;
 use jiff::Timestamp;
 
 use super::container::Container;
-use syntax::{Command, Joint};
+use syntax::{Joint, ShellCommand};
 
-/// Exit code of a command that there is not.
+/// Exit code of an unknown command.
 const NOT_FOUND: u8 = 127;
-/// Exit code of a line that cannot be understood, and of wrong arguments.
+/// Exit code of a line that cannot be parsed, and of wrong arguments.
 const MISUSE: u8 = 2;
-/// Process id that the shell says it has.
+/// Process id that the shell reports for itself.
 const SHELL_PID: u32 = 7;
 
-/// Said where a shell is opened.
+/// Greeting of an interactive shell.
 pub const BANNER: &str = "This container is simulated: no command is executed. \
                           \"help\" lists what this shell knows.\n";
 
-/// Names under which the shell itself is run.
+/// Names of programs that start the shell itself.
 const SHELLS: [&str; 4] = ["sh", "bash", "ash", "dash"];
 const BUILT_INS: [(&str, &str); 14] = [
     ("cat", "show a file of \"ls /etc\", or what is typed"),
@@ -40,29 +40,29 @@ const BUILT_INS: [(&str, &str); 14] = [
     ("whoami", "show the user"),
 ];
 
-/// What a command did.
+/// The output of a command, and what follows it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ran {
+pub struct CommandOutput {
     pub output: String,
     pub errors: String,
     pub code: u8,
     pub then: Then,
 }
 
-/// What comes after a command.
+/// What the console does after a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Then {
     #[default]
     Next,
     /// The shell ends, with the command's code.
     Exit,
-    /// What is typed is to be shown, until its end.
+    /// Copies the input to the output, until its end.
     CopyInput,
 }
 
-/// What is to be run in a container.
+/// A program to run in a container.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Program {
+pub enum ContainerProgram {
     /// A shell that reads its input.
     Shell,
     /// A shell with a script.
@@ -71,15 +71,15 @@ pub enum Program {
     Command(Vec<String>),
 }
 
-impl Program {
-    /// By the words of `kubectl exec … -- WORDS`.
+impl ContainerProgram {
+    /// Parses the words of `kubectl exec … -- WORDS`.
     pub fn of(words: Vec<String>) -> Self {
         let is_shell = words.first().is_some_and(|word| SHELLS.contains(&base_name(word)));
         if !is_shell {
             return Self::Command(words);
         }
         let options = words[1..].iter().take_while(|word| word.starts_with('-'));
-        // `-c` may stand among others: `sh -ec '…'`.
+        // `-c` may be combined with other options: `sh -ec '…'`.
         let script = options.clone().position(|option| option.ends_with('c'));
         match script.and_then(|at| words.get(at + 2)) {
             Some(script) => Self::Script(script.clone()),
@@ -109,17 +109,17 @@ impl<'a> Shell<'a> {
     /// The commands of a line or a script.
     ///
     /// # Errors
-    /// What it has that this shell does not know, as the outcome of the line.
-    pub fn parse(&mut self, script: &str) -> Result<Vec<(Joint, Command)>, Ran> {
+    /// The script has unsupported syntax; the error is the output of the line.
+    pub fn parse(&mut self, script: &str) -> Result<Vec<(Joint, ShellCommand)>, CommandOutput> {
         syntax::parse(script).map_err(|problem| {
             self.last_code = MISUSE;
             let errors =
                 format!("sh: {problem}: this container is simulated, and so is its shell\n");
-            Ran { errors, code: MISUSE, ..Ran::default() }
+            CommandOutput { errors, code: MISUSE, ..CommandOutput::default() }
         })
     }
 
-    /// Whether a command is run after the one before it.
+    /// Whether a command runs after the one before it.
     pub fn runs(&self, joint: Joint) -> bool {
         match joint {
             Joint::Always => true,
@@ -129,7 +129,7 @@ impl<'a> Shell<'a> {
     }
 
     /// Runs a command of a script, with its variables replaced.
-    pub fn run(&mut self, command: &Command, now: Timestamp) -> Ran {
+    pub fn run(&mut self, command: &ShellCommand, now: Timestamp) -> CommandOutput {
         let value = |name: &str| match name {
             "?" => self.last_code.to_string(),
             "$" => SHELL_PID.to_string(),
@@ -143,34 +143,34 @@ impl<'a> Shell<'a> {
         ran
     }
 
-    /// Runs a command as it is.
-    pub fn run_words(&mut self, words: &[String], now: Timestamp) -> Ran {
-        let Some((name, arguments)) = words.split_first() else { return Ran::default() };
+    /// Runs a command without replacing variables.
+    pub fn run_words(&mut self, words: &[String], now: Timestamp) -> CommandOutput {
+        let Some((name, arguments)) = words.split_first() else { return CommandOutput::default() };
         let ran = self.built_in(name, arguments, now);
         self.last_code = ran.code;
         ran
     }
 
-    fn built_in(&self, name: &str, arguments: &[String], now: Timestamp) -> Ran {
+    fn built_in(&self, name: &str, arguments: &[String], now: Timestamp) -> CommandOutput {
         let container = self.container;
         match base_name(name) {
             "cat" => self.cat(arguments),
-            "date" => said(now.strftime("%a %b %e %H:%M:%S UTC %Y\n").to_string()),
+            "date" => success(now.strftime("%a %b %e %H:%M:%S UTC %Y\n").to_string()),
             "echo" => echo(arguments),
-            "env" => said(self.environment()),
+            "env" => success(self.environment()),
             "exit" => self.exit(arguments),
-            "false" => Ran { code: 1, ..Ran::default() },
-            "help" => said(help()),
-            "hostname" => said(format!("{}\n", container.pod)),
+            "false" => CommandOutput { code: 1, ..CommandOutput::default() },
+            "help" => success(help()),
+            "hostname" => success(format!("{}\n", container.pod)),
             "ls" => self.list(arguments),
             "printenv" => self.print_environment(arguments),
-            "ps" => said(self.processes()),
-            "pwd" => said(format!("{}\n", container.working_directory)),
-            "true" | ":" => Ran::default(),
-            "whoami" => said(format!("{}\n", container.user)),
+            "ps" => success(self.processes()),
+            "pwd" => success(format!("{}\n", container.working_directory)),
+            "true" | ":" => CommandOutput::default(),
+            "whoami" => success(format!("{}\n", container.user)),
             _ => {
                 let known: Vec<&str> = BUILT_INS.iter().map(|(name, _)| *name).collect();
-                failed(
+                failure(
                     NOT_FOUND,
                     format!(
                         "{name}: not found: container \"{}\" is simulated and executes nothing; it \
@@ -193,27 +193,29 @@ impl<'a> Shell<'a> {
         all.iter().map(|(name, value)| format!("{name}={value}\n")).collect()
     }
 
-    fn print_environment(&self, arguments: &[String]) -> Ran {
+    fn print_environment(&self, arguments: &[String]) -> CommandOutput {
         match arguments {
-            [] => said(self.environment()),
+            [] => success(self.environment()),
             [name, ..] => match self.variable(name) {
-                Some(value) => said(format!("{value}\n")),
-                None => Ran { code: 1, ..Ran::default() },
+                Some(value) => success(format!("{value}\n")),
+                None => CommandOutput { code: 1, ..CommandOutput::default() },
             },
         }
     }
 
-    fn exit(&self, arguments: &[String]) -> Ran {
+    fn exit(&self, arguments: &[String]) -> CommandOutput {
         let ran = match arguments.first().map(|code| (code, code.parse::<i64>())) {
-            None => Ran { code: self.last_code, ..Ran::default() },
-            // As the system takes it: its last eight bits.
-            Some((_, Ok(code))) => Ran { code: code.to_le_bytes()[0], ..Ran::default() },
-            Some((text, Err(_))) => failed(MISUSE, format!("exit: \"{text}\" is no number\n")),
+            None => CommandOutput { code: self.last_code, ..CommandOutput::default() },
+            // Like the system: the last eight bits.
+            Some((_, Ok(code))) => {
+                CommandOutput { code: code.to_le_bytes()[0], ..CommandOutput::default() }
+            }
+            Some((text, Err(_))) => failure(MISUSE, format!("exit: \"{text}\" is no number\n")),
         };
-        Ran { then: Then::Exit, ..ran }
+        CommandOutput { then: Then::Exit, ..ran }
     }
 
-    /// Name and content of the files that there are.
+    /// Name and content of all files.
     fn files(&self) -> [(&'static str, String); 3] {
         let Container { pod, image, .. } = self.container;
         [
@@ -223,11 +225,11 @@ impl<'a> Shell<'a> {
         ]
     }
 
-    fn cat(&self, arguments: &[String]) -> Ran {
+    fn cat(&self, arguments: &[String]) -> CommandOutput {
         if arguments.iter().all(|argument| argument == "-") {
-            return Ran { then: Then::CopyInput, ..Ran::default() };
+            return CommandOutput { then: Then::CopyInput, ..CommandOutput::default() };
         }
-        let mut ran = Ran::default();
+        let mut ran = CommandOutput::default();
         for path in arguments {
             match self.files().into_iter().find(|(known, _)| *known == self.absolute(path)) {
                 Some((_, content)) => ran.output.push_str(&content),
@@ -241,12 +243,12 @@ impl<'a> Shell<'a> {
         ran
     }
 
-    fn list(&self, arguments: &[String]) -> Ran {
+    fn list(&self, arguments: &[String]) -> CommandOutput {
         let mut paths = arguments.iter().filter(|argument| !argument.starts_with('-'));
         let path = self.absolute(paths.next().map_or(".", String::as_str));
         let files = self.files();
         if files.iter().any(|(known, _)| *known == path) {
-            return said(format!("{path}\n"));
+            return success(format!("{path}\n"));
         }
         let folder = if path == "/" { path.clone() } else { format!("{path}/") };
         let mut names: Vec<&str> = files
@@ -256,9 +258,9 @@ impl<'a> Shell<'a> {
         names.dedup();
         if names.is_empty() && path != self.container.working_directory {
             let text = format!("ls: {path}: no such directory in a simulated container\n");
-            return failed(1, text);
+            return failure(1, text);
         }
-        said(names.iter().map(|name| format!("{name}\n")).collect())
+        success(names.iter().map(|name| format!("{name}\n")).collect())
     }
 
     /// A path from the root, without `.` and slashes at its end.
@@ -283,18 +285,18 @@ impl<'a> Shell<'a> {
     }
 }
 
-fn said(output: String) -> Ran {
-    Ran { output, ..Ran::default() }
+fn success(output: String) -> CommandOutput {
+    CommandOutput { output, ..CommandOutput::default() }
 }
 
-fn failed(code: u8, errors: String) -> Ran {
-    Ran { errors, code, ..Ran::default() }
+fn failure(code: u8, errors: String) -> CommandOutput {
+    CommandOutput { errors, code, ..CommandOutput::default() }
 }
 
-fn echo(arguments: &[String]) -> Ran {
+fn echo(arguments: &[String]) -> CommandOutput {
     match arguments.split_first() {
-        Some((option, rest)) if option == "-n" => said(rest.join(" ")),
-        _ => said(format!("{}\n", arguments.join(" "))),
+        Some((option, rest)) if option == "-n" => success(rest.join(" ")),
+        _ => success(format!("{}\n", arguments.join(" "))),
     }
 }
 

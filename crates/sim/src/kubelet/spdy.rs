@@ -1,6 +1,6 @@
-//! SPDY/3.1 as clients of Kubernetes speak it: one connection with many streams, all opened by the
-//! client. There is no flow control of streams, as in the implementation that kubectl has; a stream
-//! that is not read holds up the connection.
+//! SPDY/3.1 as clients of Kubernetes use it: one connection with many streams, all opened by the
+//! client. Like in kubectl's implementation, streams have no flow control; a stream that is not
+//! read blocks the connection.
 //!
 //! Source: "SPDY Protocol - Draft 3.1".
 
@@ -18,13 +18,13 @@ use tokio::sync::mpsc;
 
 use self::headers::{HeaderReader, HeaderWriter, Headers};
 
-/// Streams that are open at once on a connection.
+/// Most streams that are open at once on a connection.
 pub const STREAMS_MAX: usize = 1000;
-/// Longest frame that is no data, compressed.
+/// Longest control frame, compressed.
 const CONTROL_SIZE_MAX: usize = 64 * 1024;
-/// Data is taken from a frame, and sent, in pieces of at most this.
+/// Data is read and sent in pieces of at most this size.
 pub const PIECE_SIZE_MAX: usize = 32 * 1024;
-/// Pieces that wait for whoever reads a stream, and for the connection.
+/// Buffered pieces of a stream, and of the connection.
 const PIECES_WAITING_MAX: usize = 4;
 
 const CONTROL: u32 = 1 << 31;
@@ -41,7 +41,7 @@ const REFUSED_STREAM: u32 = 3;
 /// A stream that the client opened.
 pub struct Stream {
     headers: Headers,
-    /// What the client sends; closed when it has sent all.
+    /// Data from the client; closed when it has sent all.
     pub incoming: mpsc::Receiver<Bytes>,
     pub outgoing: StreamWriter,
 }
@@ -60,16 +60,16 @@ pub struct StreamWriter {
     frames: mpsc::Sender<Frame>,
 }
 
-/// The client has left.
+/// The client has disconnected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct ClientLeft;
+pub struct ClientDisconnected;
 
 impl StreamWriter {
     /// Sends data, in order.
     ///
     /// # Errors
     /// The connection has ended.
-    pub async fn write(&self, mut data: Bytes) -> Result<(), ClientLeft> {
+    pub async fn write(&self, mut data: Bytes) -> Result<(), ClientDisconnected> {
         while !data.is_empty() {
             let piece = data.split_to(data.len().min(PIECE_SIZE_MAX));
             self.send(Frame::Data { id: self.id, flags: 0, data: piece }).await?;
@@ -77,19 +77,19 @@ impl StreamWriter {
         Ok(())
     }
 
-    /// Tells the client that nothing more comes.
+    /// Ends the stream to the client.
     pub async fn finish(self) {
         let end = Frame::Data { id: self.id, flags: FLAG_FIN, data: Bytes::new() };
-        // A client that has left needs no end.
+        // A client that has disconnected needs no end of the stream.
         let _ = self.send(end).await;
     }
 
-    async fn send(&self, frame: Frame) -> Result<(), ClientLeft> {
-        self.frames.send(frame).await.map_err(|_| ClientLeft)
+    async fn send(&self, frame: Frame) -> Result<(), ClientDisconnected> {
+        self.frames.send(frame).await.map_err(|_| ClientDisconnected)
     }
 }
 
-/// What the server sends.
+/// A frame that the server sends.
 enum Frame {
     Data { id: u32, flags: u8, data: Bytes },
     Reply { id: u32 },
@@ -97,17 +97,17 @@ enum Frame {
     Pong { id: u32 },
 }
 
-/// Speaks SPDY on `io` until the client leaves; streams come out at `opened`.
+/// Serves SPDY on `io` until the client disconnects; new streams are sent to `opened`.
 ///
 /// # Errors
-/// The client does not keep to the protocol, or the connection broke.
+/// The client violates the protocol, or the connection broke.
 pub async fn serve(
     io: impl AsyncRead + AsyncWrite,
     opened: mpsc::Sender<Stream>,
 ) -> anyhow::Result<()> {
     let (read, write) = tokio::io::split(io);
     let (frames, to_send) = mpsc::channel(PIECES_WAITING_MAX);
-    let reader = Reader { read, frames, opened, streams: HashMap::new() };
+    let reader = FrameReader { read, frames, opened, streams: HashMap::new() };
     tokio::select! {
         read = reader.run() => read,
         written = send_all(write, to_send) => written,
@@ -128,7 +128,7 @@ async fn send_all(
 
 fn encode(frame: Frame, headers: &mut HeaderWriter) -> Vec<u8> {
     match frame {
-        Frame::Data { id, flags, data } => encoded(id, flags, &data),
+        Frame::Data { id, flags, data } => encode_frame(id, flags, &data),
         Frame::Reply { id } => {
             control(SYN_REPLY, &[&id.to_be_bytes(), headers.empty_block().as_slice()].concat())
         }
@@ -140,10 +140,10 @@ fn encode(frame: Frame, headers: &mut HeaderWriter) -> Vec<u8> {
 }
 
 fn control(kind: u32, payload: &[u8]) -> Vec<u8> {
-    encoded(CONTROL | VERSION << 16 | kind, 0, payload)
+    encode_frame(CONTROL | VERSION << 16 | kind, 0, payload)
 }
 
-fn encoded(first: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
+fn encode_frame(first: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).expect("frames are sent in pieces");
     let mut bytes = Vec::with_capacity(8 + payload.len());
     bytes.extend(first.to_be_bytes());
@@ -152,15 +152,15 @@ fn encoded(first: u32, flags: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-struct Reader<R> {
+struct FrameReader<R> {
     read: R,
     frames: mpsc::Sender<Frame>,
     opened: mpsc::Sender<Stream>,
-    /// Where the data of each stream goes that has not ended.
+    /// Receivers of the data of open streams, by stream id.
     streams: HashMap<u32, mpsc::Sender<Bytes>>,
 }
 
-impl<R: AsyncRead + Unpin> Reader<R> {
+impl<R: AsyncRead + Unpin> FrameReader<R> {
     /// Returns when the client has closed the connection.
     async fn run(mut self) -> anyhow::Result<()> {
         let mut headers = HeaderReader::new();
@@ -187,7 +187,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             self.read.read_exact(&mut piece).await?;
             length -= piece.len();
             if let Some(stream) = self.streams.get(&id) {
-                // Nobody may want to read it.
+                // The reader may have dropped the stream.
                 let _ = stream.send(piece.freeze()).await;
             }
         }
@@ -217,7 +217,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
                 let headers = headers.read(block)?;
                 self.open(id, flags, headers).await;
             }
-            // Read for the sake of the compression, which goes on over all of them.
+            // Must be read: the compression state spans all frames.
             SYN_REPLY | HEADERS => {
                 number()?;
                 headers.read(payload)?;
@@ -226,7 +226,7 @@ impl<R: AsyncRead + Unpin> Reader<R> {
             PING => {
                 let _ = self.frames.send(Frame::Pong { id: number()? }).await;
             }
-            // Settings, windows, and the farewell, after which the connection is closed.
+            // SETTINGS, WINDOW_UPDATE, and GOAWAY, after which the connection is closed.
             _ => {}
         }
         Ok(())

@@ -1,4 +1,4 @@
-//! Keeps true: a daemon set has one live pod of its template on every node that it selects.
+//! Invariant: a daemon set has one live pod of its template on every node that it selects.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -6,34 +6,34 @@ use std::sync::Arc;
 use api_meta::labels::LabelSelector;
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
-use apiserver::registry::{ListQuery, Target, Version};
+use apiserver::registry::{ListQuery, ReadVersion, WriteTarget};
 use apiserver::stored::Stored;
 use serde_json::{Value, json};
 
 use super::machine::selects_node;
 use super::owned;
 use super::pods::field;
-use super::replica_set::{self, Member};
-use super::{Place, World, place_of, tolerate};
+use super::replica_set::{self, MemberPod};
+use super::{ObjectKey, World, key_of, tolerate};
 
 const COMPONENT: &str = "system:serviceaccount:kube-system:daemon-set-controller";
-/// Label of the template a pod was made from.
+/// Label with the hash of the template that a pod was created from.
 const REVISION: &str = "controller-revision-hash";
 
-/// Every daemon set there is.
-pub fn all(world: &World) -> Vec<Place> {
+/// The keys of all daemon sets.
+pub fn all(world: &World) -> Vec<ObjectKey> {
     use futures::FutureExt;
-    let query = ListQuery { version: Version::Any, ..ListQuery::all("") };
-    let listed = world.registry.list(&world.kinds.daemon_sets, &query).now_or_never();
-    match listed {
-        Some(Ok(list)) => list.items.iter().map(|object| place_of(object)).collect(),
+    let query = ListQuery { version: ReadVersion::Any, ..ListQuery::all("") };
+    let list = world.registry.list(&world.kinds.daemon_sets, &query).now_or_never();
+    match list {
+        Some(Ok(list)) => list.items.iter().map(|object| key_of(object)).collect(),
         _ => Vec::new(),
     }
 }
 
-pub async fn reconcile(world: &World, place: &Place) -> Result<(), Status> {
+pub async fn reconcile(world: &World, key: &ObjectKey) -> Result<(), Status> {
     let kind = &world.kinds.daemon_sets;
-    let set = match world.registry.get(kind, &place.0, &place.1).await {
+    let set = match world.registry.get(kind, &key.0, &key.1).await {
         Err(status) if status.code == 404 => return Ok(()),
         other => other?.value(),
     };
@@ -42,7 +42,7 @@ pub async fn reconcile(world: &World, place: &Place) -> Result<(), Status> {
     }
     let selector =
         LabelSelector::from_object(&set["spec"]["selector"]).map_err(Status::internal)?;
-    let query = ListQuery { version: Version::Any, ..ListQuery::all("") };
+    let query = ListQuery { version: ReadVersion::Any, ..ListQuery::all("") };
     let nodes: BTreeSet<String> = world
         .registry
         .list(&world.kinds.nodes, &query)
@@ -52,14 +52,14 @@ pub async fn reconcile(world: &World, place: &Place) -> Result<(), Status> {
         .filter(|node| selects_node(&set["spec"]["template"]["spec"], &node.name, &node.labels))
         .map(|node| node.name.to_string())
         .collect();
-    let members = replica_set::members(world, &place.0, selector, "DaemonSet", &set).await?;
+    let members = replica_set::members(world, &key.0, selector, "DaemonSet", &set).await?;
     let hash = owned::template_hash(&set["spec"]["template"]);
     let plan = plan(world, &nodes, &members, &hash);
     replica_set::delete(world, &plan.surplus).await?;
     for node in &plan.missing {
-        let pod = pod(&set, node, &hash);
+        let pod = desired_pod(&set, node, &hash);
         let options = World::options(COMPONENT);
-        tolerate(world.registry.create(&world.kinds.pods, &place.0, pod, &options).await)?;
+        tolerate(world.registry.create(&world.kinds.pods, &key.0, pod, &options).await)?;
     }
     let status = json!({
         "desiredNumberScheduled": nodes.len(),
@@ -71,11 +71,11 @@ pub async fn reconcile(world: &World, place: &Place) -> Result<(), Status> {
         "updatedNumberScheduled": plan.updated,
         "observedGeneration": set.generation(),
     });
-    let target = Target { resource: kind, namespace: &place.0, name: &place.1 };
+    let target = WriteTarget { resource: kind, namespace: &key.0, name: &key.1 };
     replica_set::set_status(world, &target, set.uid(), without_zeros(status), COMPONENT).await
 }
 
-/// Upstream leaves out the optional counts when they are zero.
+/// Upstream omits the optional counts when they are zero.
 fn without_zeros(mut status: Value) -> Value {
     let optional = ["numberAvailable", "numberUnavailable", "updatedNumberScheduled"];
     if let Some(map) = status.as_object_mut() {
@@ -94,10 +94,10 @@ struct Plan {
     misplaced: usize,
 }
 
-/// One pod of the newest template on each node; everything else goes.
-fn plan(world: &World, nodes: &BTreeSet<String>, members: &[Member], hash: &str) -> Plan {
+/// Plans one pod of the newest template on each node; everything else is surplus.
+fn plan(world: &World, nodes: &BTreeSet<String>, members: &[MemberPod], hash: &str) -> Plan {
     let mut plan = Plan::default();
-    let mut by_node: BTreeMap<&str, Vec<&Member>> = BTreeMap::new();
+    let mut by_node: BTreeMap<&str, Vec<&MemberPod>> = BTreeMap::new();
     for member in members {
         by_node
             .entry(field(&world.kinds.pods, &member.object, "spec.nodeName"))
@@ -110,24 +110,24 @@ fn plan(world: &World, nodes: &BTreeSet<String>, members: &[Member], hash: &str)
             plan.surplus.extend(members.iter().map(|member| member.object.clone()));
         }
     }
-    let is_new = |member: &Member| {
+    let is_new = |member: &MemberPod| {
         member.object.labels.iter().any(|(key, value)| **key == *REVISION && **value == *hash)
     };
     for node in nodes {
         let members = by_node.get(node.as_str()).map(Vec::as_slice).unwrap_or_default();
-        let kept = members.iter().find(|member| is_new(member));
+        let current_pod = members.iter().find(|member| is_new(member));
         for other in members {
-            if !kept.is_some_and(|kept| std::ptr::eq(*kept, *other)) {
+            if !current_pod.is_some_and(|current_pod| std::ptr::eq(*current_pod, *other)) {
                 plan.surplus.push(other.object.clone());
             }
         }
-        match kept {
-            Some(kept) => {
+        match current_pod {
+            Some(current_pod) => {
                 plan.current += 1;
                 plan.updated += 1;
-                plan.ready += usize::from(kept.running);
+                plan.ready += usize::from(current_pod.running);
             }
-            // The old one goes first: both may want the same port of the node.
+            // The old one is deleted first: both may need the same port of the node.
             None if members.is_empty() => plan.missing.push(node.clone()),
             None => plan.current += 1,
         }
@@ -135,7 +135,7 @@ fn plan(world: &World, nodes: &BTreeSet<String>, members: &[Member], hash: &str)
     plan
 }
 
-fn pod(set: &Value, node: &str, hash: &str) -> Value {
+fn desired_pod(set: &Value, node: &str, hash: &str) -> Value {
     let mut pod = owned::pod(set, owned::reference("apps/v1", "DaemonSet", set));
     pod["metadata"]["labels"][REVISION] = hash.into();
     pod["spec"]["nodeName"] = node.into();

@@ -1,5 +1,5 @@
-//! Keeps true: a deployment's newest template has its replica set with all replicas, and older ones
-//! shrink as the new one becomes available.
+//! Invariant: a deployment's newest template has a replica set with all replicas, and older replica
+//! sets shrink as the new one becomes available.
 //!
 //! Owns the conditions Available and Progressing of deployments.
 
@@ -8,13 +8,13 @@ use std::sync::Arc;
 use api_meta::labels::LabelSelector;
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
-use apiserver::registry::{DeleteOptions, ListQuery, Target, Version};
+use apiserver::registry::{DeleteOptions, ListQuery, ReadVersion, WriteTarget};
 use apiserver::strategy::Operation;
 use serde_json::{Value, json};
 
 use super::owned::{self, TEMPLATE_HASH, number};
 use super::replica_set::set_status;
-use super::{Place, World, tolerate};
+use super::{ObjectKey, World, tolerate};
 
 const COMPONENT: &str = "system:serviceaccount:kube-system:deployment-controller";
 const REVISION: &str = "deployment.kubernetes.io/revision";
@@ -27,8 +27,8 @@ pub struct Generation {
     pub name: String,
     pub is_new: bool,
     pub revision: i64,
-    /// Replicas that it asks for.
-    pub wanted: i64,
+    /// Desired replicas, `spec.replicas`.
+    pub desired: i64,
     /// Replicas that exist and that are available.
     pub existing: i64,
     pub available: i64,
@@ -37,9 +37,9 @@ pub struct Generation {
 /// How a change of template is rolled out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rollout {
-    /// Old pods first go, then new ones come.
+    /// Old pods are deleted first, then new ones are created.
     Recreate,
-    /// More than wanted at once, fewer than wanted available.
+    /// At most `surge` pods above the desired number, at most `unavailable` below it.
     Rolling { surge: i64, unavailable: i64 },
 }
 
@@ -59,37 +59,37 @@ impl Rollout {
         };
         let surge = resolved(&rolling["maxSurge"], true);
         let unavailable = resolved(&rolling["maxUnavailable"], false);
-        // One of them must move.
+        // At least one of them must be above zero, or nothing could change.
         let unavailable = if surge == 0 { unavailable.max(1) } else { unavailable };
         Self::Rolling { surge, unavailable }
     }
 }
 
-/// Replicas that each replica set should ask for, in the order given.
+/// The desired replicas of each replica set, in the order given.
 pub fn desired_replicas(rollout: Rollout, desired: i64, sets: &[Generation]) -> Vec<i64> {
     let old: Vec<&Generation> = sets.iter().filter(|set| !set.is_new).collect();
-    let old_existing: i64 = old.iter().map(|set| set.existing.max(set.wanted)).sum();
+    let old_existing: i64 = old.iter().map(|set| set.existing.max(set.desired)).sum();
     match rollout {
         Rollout::Recreate => {
             let may_start = old.iter().all(|set| set.existing == 0);
-            let new = |set: &Generation| if may_start { desired } else { set.wanted.min(desired) };
+            let new = |set: &Generation| if may_start { desired } else { set.desired.min(desired) };
             sets.iter().map(|set| if set.is_new { new(set) } else { 0 }).collect()
         }
         Rollout::Rolling { surge, unavailable } => {
             let available: i64 = sets.iter().map(|set| set.available).sum();
             let mut spare = (available - (desired - unavailable)).max(0);
-            // Pods that are not available cost nothing to remove.
+            // Removing pods that are not available reduces no availability.
             let mut shrink = |set: &Generation| {
-                let idle = (set.wanted - set.available).max(0);
-                let taken = spare.min(set.wanted - idle);
+                let idle = (set.desired - set.available).max(0);
+                let taken = spare.min(set.desired - idle);
                 spare -= taken;
-                set.wanted - idle - taken
+                set.desired - idle - taken
             };
             sets.iter()
                 .map(|set| {
                     if set.is_new {
-                        let room = (desired + surge - old_existing - set.wanted).max(0);
-                        (set.wanted + room).min(desired)
+                        let room = (desired + surge - old_existing - set.desired).max(0);
+                        (set.desired + room).min(desired)
                     } else {
                         shrink(set)
                     }
@@ -99,9 +99,9 @@ pub fn desired_replicas(rollout: Rollout, desired: i64, sets: &[Generation]) -> 
     }
 }
 
-pub async fn reconcile(world: &World, place: &Place) -> Result<(), Status> {
+pub async fn reconcile(world: &World, key: &ObjectKey) -> Result<(), Status> {
     let kind = &world.kinds.deployments;
-    let deployment = match world.registry.get(kind, &place.0, &place.1).await {
+    let deployment = match world.registry.get(kind, &key.0, &key.1).await {
         Err(status) if status.code == 404 => return Ok(()),
         other => other?.value(),
     };
@@ -113,28 +113,28 @@ pub async fn reconcile(world: &World, place: &Place) -> Result<(), Status> {
     let paused = deployment["spec"]["paused"] == true;
     if !paused && !sets.iter().any(|(set, _)| set.is_new) {
         create_set(world, &deployment, &hash, next_revision(&sets)).await?;
-        // Its event comes back here.
+        // The event of the creation triggers the next reconciliation.
         return Ok(());
     }
-    note_revision(world, place, &deployment, &sets).await?;
+    record_revision(world, key, &deployment, &sets).await?;
     let desired = number(&deployment["spec"]["replicas"]);
     let generations: Vec<Generation> = sets.iter().map(|(set, _)| set.clone()).collect();
     let rollout = Rollout::of(&deployment["spec"]["strategy"], desired);
-    let wanted = desired_replicas(rollout, desired, &generations);
-    for ((set, uid), wanted) in sets.iter_mut().zip(wanted) {
-        if set.wanted != wanted {
-            scale(world, &place.0, set, uid, wanted).await?;
-            set.wanted = wanted;
+    let replicas = desired_replicas(rollout, desired, &generations);
+    for ((set, uid), replicas) in sets.iter_mut().zip(replicas) {
+        if set.desired != replicas {
+            scale(world, &key.0, set, uid, replicas).await?;
+            set.desired = replicas;
         }
     }
-    prune(world, &place.0, &deployment, &sets).await?;
+    prune(world, &key.0, &deployment, &sets).await?;
     let status = desired_status(&deployment, &generations, &owned::now());
-    let target = Target { resource: kind, namespace: &place.0, name: &place.1 };
+    let target = WriteTarget { resource: kind, namespace: &key.0, name: &key.1 };
     set_status(world, &target, deployment.uid(), status, COMPONENT).await
 }
 
-/// The replica sets that the deployment controls, with their uids. Those of nobody that fit are
-/// adopted.
+/// The replica sets that the deployment controls, with their uids. Matching ones without a
+/// controller are adopted.
 async fn owned_sets(
     world: &World,
     deployment: &Value,
@@ -143,7 +143,8 @@ async fn owned_sets(
     let selector =
         LabelSelector::from_object(&deployment["spec"]["selector"]).map_err(Status::internal)?;
     let namespace = deployment.namespace();
-    let query = ListQuery { labels: selector, version: Version::Any, ..ListQuery::all(namespace) };
+    let query =
+        ListQuery { labels: selector, version: ReadVersion::Any, ..ListQuery::all(namespace) };
     let mut sets = Vec::new();
     for object in world.registry.list(&world.kinds.replica_sets, &query).await?.items {
         let ownership = owned::ownership(&object);
@@ -161,7 +162,7 @@ async fn owned_sets(
             name: object.name.to_string(),
             is_new,
             revision: set.annotation(REVISION).and_then(|text| text.parse().ok()).unwrap_or(0),
-            wanted: number(&set["spec"]["replicas"]),
+            desired: number(&set["spec"]["replicas"]),
             existing: number(&set["status"]["replicas"]),
             available: number(&set["status"]["availableReplicas"]),
         };
@@ -175,7 +176,7 @@ fn next_revision(sets: &[(Generation, Arc<str>)]) -> i64 {
 }
 
 async fn adopt(world: &World, set: &Value, deployment: &Value) -> Result<(), Status> {
-    let target = Target {
+    let target = WriteTarget {
         resource: &world.kinds.replica_sets,
         namespace: set.namespace(),
         name: set.name(),
@@ -222,18 +223,18 @@ async fn create_set(
     Ok(())
 }
 
-/// The number of the newest replica set: above those of all others, also when the deployment went
-/// back to an earlier template.
+/// The revision of the newest replica set: above those of all others, also when the deployment was
+/// rolled back to an earlier template.
 fn newest_revision(sets: &[(Generation, Arc<str>)]) -> i64 {
     let old = sets.iter().filter(|(set, _)| !set.is_new).map(|(set, _)| set.revision).max();
     let new = sets.iter().find(|(set, _)| set.is_new).map_or(0, |(set, _)| set.revision);
     new.max(old.map_or(1, |old| old + 1))
 }
 
-/// Writes the number of the newest replica set on it and on the deployment.
-async fn note_revision(
+/// Writes the revision of the newest replica set to its annotation and to the deployment's.
+async fn record_revision(
     world: &World,
-    place: &Place,
+    key: &ObjectKey,
     deployment: &Value,
     sets: &[(Generation, Arc<str>)],
 ) -> Result<(), Status> {
@@ -241,20 +242,21 @@ async fn note_revision(
     let revision = newest_revision(sets);
     if newest.revision != revision {
         let sets = &world.kinds.replica_sets;
-        let target = Target { resource: sets, namespace: &place.0, name: &newest.name };
+        let target = WriteTarget { resource: sets, namespace: &key.0, name: &newest.name };
         annotate_revision(world, &target, Operation::Update, revision).await?;
     }
     if deployment.annotation(REVISION) == Some(revision.to_string().as_str()) {
         return Ok(());
     }
-    let target = Target { resource: &world.kinds.deployments, namespace: &place.0, name: &place.1 };
-    // With its status, which counts no generation.
+    let target =
+        WriteTarget { resource: &world.kinds.deployments, namespace: &key.0, name: &key.1 };
+    // Through the status subresource, which does not increment the generation.
     annotate_revision(world, &target, Operation::UpdateStatus, revision).await
 }
 
 async fn annotate_revision(
     world: &World,
-    target: &Target<'_>,
+    target: &WriteTarget<'_>,
     operation: Operation,
     revision: i64,
 ) -> Result<(), Status> {
@@ -275,43 +277,45 @@ async fn scale(
     namespace: &str,
     set: &Generation,
     uid: &str,
-    wanted: i64,
+    replicas: i64,
 ) -> Result<(), Status> {
-    let target = Target { resource: &world.kinds.replica_sets, namespace, name: &set.name };
+    let target = WriteTarget { resource: &world.kinds.replica_sets, namespace, name: &set.name };
     let change = |old: &Value| {
         if old.uid() != uid {
             return Err(target.not_found());
         }
         let mut new = old.clone();
-        new["spec"]["replicas"] = wanted.into();
+        new["spec"]["replicas"] = replicas.into();
         Ok(new)
     };
     let options = World::options(COMPONENT);
     tolerate(world.registry.modify(&target, Operation::Update, &options, &change).await)
 }
 
-/// Deletes the oldest empty replica sets beyond the history that is kept.
+/// Deletes the oldest empty replica sets beyond `revisionHistoryLimit`.
 async fn prune(
     world: &World,
     namespace: &str,
     deployment: &Value,
     sets: &[(Generation, Arc<str>)],
 ) -> Result<(), Status> {
-    let keep = usize::try_from(number(&deployment["spec"]["revisionHistoryLimit"])).unwrap_or(10);
+    let retained =
+        usize::try_from(number(&deployment["spec"]["revisionHistoryLimit"])).unwrap_or(10);
     let mut empty: Vec<_> = sets
         .iter()
-        .filter(|(set, _)| !set.is_new && set.wanted == 0 && set.existing == 0)
+        .filter(|(set, _)| !set.is_new && set.desired == 0 && set.existing == 0)
         .collect();
     empty.sort_by_key(|(set, _)| std::cmp::Reverse(set.revision));
-    for (set, uid) in empty.into_iter().skip(keep) {
-        let target = Target { resource: &world.kinds.replica_sets, namespace, name: &set.name };
+    for (set, uid) in empty.into_iter().skip(retained) {
+        let target =
+            WriteTarget { resource: &world.kinds.replica_sets, namespace, name: &set.name };
         let same = DeleteOptions { uid: Some(uid.to_string()), ..DeleteOptions::default() };
         tolerate(world.registry.delete(&target, &same, &World::options(COMPONENT)).await)?;
     }
     Ok(())
 }
 
-/// The status that tells of these replica sets.
+/// The deployment status for these replica sets.
 pub fn desired_status(deployment: &Value, sets: &[Generation], now: &str) -> Value {
     let desired = number(&deployment["spec"]["replicas"]);
     let sum = |count: fn(&Generation) -> i64| sets.iter().map(count).sum::<i64>();
@@ -340,8 +344,8 @@ fn status_of(
 ) -> Value {
     let name = newest.map_or("", |set| set.name.as_str());
     let complete = updated == desired && existing == desired && available >= desired;
-    let fine = available >= least;
-    let availability = if fine {
+    let is_available = available >= least;
+    let availability = if is_available {
         ("True", "MinimumReplicasAvailable", "Deployment has minimum availability.".to_owned())
     } else {
         let text = "Deployment does not have minimum availability.";
@@ -358,8 +362,8 @@ fn status_of(
         let old = before.as_array().into_iter().flatten().find(|old| old["type"] == kind);
         let same = old.filter(|old| old["status"] == status);
         let since = same.and_then(|old| old["lastTransitionTime"].as_str()).unwrap_or(now);
-        let told = same.filter(|old| old["reason"] == reason && old["message"] == *message);
-        let updated = told.and_then(|old| old["lastUpdateTime"].as_str()).unwrap_or(now);
+        let unchanged = same.filter(|old| old["reason"] == reason && old["message"] == *message);
+        let updated = unchanged.and_then(|old| old["lastUpdateTime"].as_str()).unwrap_or(now);
         json!({
             "type": kind, "status": status, "reason": reason, "message": message,
             "lastTransitionTime": since, "lastUpdateTime": updated,

@@ -1,4 +1,4 @@
-//! Nodes as the scheduler sees them.
+//! Nodes from the scheduler's point of view.
 
 use std::collections::BTreeSet;
 
@@ -6,26 +6,26 @@ use api_meta::labels::{LabelSelector, Labels, Requirement, Test};
 use apiserver::stored::Stored;
 use serde_json::Value;
 
-/// Name, not label, of a node in `matchFields`.
+/// Field that selects a node by its name in `matchFields`.
 const NAME_FIELD: &str = "metadata.name";
 
 /// Labels of a node, sorted by key.
 type NodeLabels = [(Box<str>, Box<str>)];
 
-/// Whether a pod spec's node selector and required affinity take the node.
+/// Whether a pod spec's node selector and required affinity match the node.
 pub fn selects_node(spec: &Value, name: &str, labels: &NodeLabels) -> bool {
-    let mut wanted = spec["nodeSelector"].as_object().into_iter().flatten();
-    let selected = wanted.all(|(key, value)| {
+    let mut node_selector = spec["nodeSelector"].as_object().into_iter().flatten();
+    let selected = node_selector.all(|(key, value)| {
         value.as_str().is_some_and(|value| labels.label_value(key) == Some(value))
     });
     let affinity = &spec["affinity"]["nodeAffinity"];
     let required = &affinity["requiredDuringSchedulingIgnoredDuringExecution"];
     let terms = required["nodeSelectorTerms"].as_array();
-    selected && terms.is_none_or(|terms| terms.iter().any(|term| takes(term, name, labels)))
+    selected && terms.is_none_or(|terms| terms.iter().any(|term| matches_term(term, name, labels)))
 }
 
-/// Whether one term of an affinity takes the node. One without conditions takes none.
-fn takes(term: &Value, name: &str, labels: &NodeLabels) -> bool {
+/// Whether one term of an affinity matches the node. A term without conditions matches none.
+fn matches_term(term: &Value, name: &str, labels: &NodeLabels) -> bool {
     let conditions = |field: &str| -> Option<LabelSelector> {
         let list = term[field].as_array().map(Vec::as_slice).unwrap_or_default();
         list.iter().map(requirement).collect::<Option<Vec<_>>>().map(LabelSelector::new)
@@ -40,7 +40,7 @@ fn takes(term: &Value, name: &str, labels: &NodeLabels) -> bool {
     something && expressions.matches_labels(labels) && fields.matches(named)
 }
 
-/// `None` when it cannot be understood.
+/// Parses one condition; `None` when it is invalid.
 fn requirement(condition: &Value) -> Option<Requirement> {
     let texts = || -> BTreeSet<String> {
         let list = condition["values"].as_array().into_iter().flatten();
@@ -59,7 +59,7 @@ fn requirement(condition: &Value) -> Option<Requirement> {
     Some(Requirement { key: condition["key"].as_str()?.to_owned(), test })
 }
 
-/// What the scheduler knows of a node.
+/// The properties of a node that scheduling depends on.
 pub struct Machine {
     pub name: String,
     labels: Box<[(Box<str>, Box<str>)]>,
@@ -79,8 +79,8 @@ impl Machine {
         }
     }
 
-    /// Whether the scheduler may put a pod of this spec here.
-    pub fn takes(&self, spec: &Value) -> bool {
+    /// Whether a pod of this spec can be scheduled here.
+    pub fn accepts(&self, spec: &Value) -> bool {
         let tolerated = |taint: &Value| {
             let list = spec["tolerations"].as_array();
             list.into_iter().flatten().any(|toleration| {

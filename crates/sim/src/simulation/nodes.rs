@@ -1,20 +1,20 @@
-//! Pretended machines: Node objects that are Ready, and their leases.
+//! Simulated machines: Node objects that are Ready, and their leases.
 
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
-use apiserver::registry::{DeleteOptions, ListQuery, Target};
+use apiserver::registry::{DeleteOptions, ListQuery, WriteTarget};
 use apiserver::strategy::Operation;
 use serde_json::{Value, json};
 
 use super::{World, owned, tolerate};
 
-/// Marks the nodes that are ours to remove.
-const OURS: &str = "sim.drover.io/node";
+/// Label of the nodes that the simulator created and may delete.
+const SIMULATED_NODE: &str = "sim.drover.io/node";
 const LEASES: &str = "kube-node-lease";
-/// A node is taken for lost when its lease is older than this; three missed renewals.
+/// A node counts as lost when its lease is older than this: three missed renewals.
 const LEASE_SECONDS: i64 = 120;
 const KUBELET: &str = "system:node";
-/// What admission marks new nodes with.
+/// Taint that admission puts on new nodes.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
 pub fn name(index: u32) -> String {
@@ -26,12 +26,12 @@ pub fn address(index: u32) -> String {
     format!("10.0.{}.{}", index / 250, index % 250 + 2)
 }
 
-/// The index behind a node's name.
+/// The index in a node's name.
 pub fn index_of(name: &str) -> Option<u32> {
     name.strip_prefix("node-")?.parse::<u32>().ok()?.checked_sub(1)
 }
 
-/// A machine of eight processors.
+/// A Node object with eight processors.
 fn node(index: u32) -> Value {
     let name = name(index);
     let now = owned::now();
@@ -83,14 +83,14 @@ fn node(index: u32) -> Value {
             },
         },
     });
-    node["metadata"]["labels"][OURS] = "true".into();
+    node["metadata"]["labels"][SIMULATED_NODE] = "true".into();
     if index == 0 {
         node["metadata"]["labels"]["node-role.kubernetes.io/control-plane"] = "true".into();
     }
     node
 }
 
-/// Makes the nodes that are missing and removes ours that are too many.
+/// Creates missing nodes, and deletes surplus ones that the simulator created.
 pub async fn ensure(world: &World, count: u32) -> Result<(), Status> {
     let options = World::options(KUBELET);
     for index in 0..count {
@@ -99,10 +99,11 @@ pub async fn ensure(world: &World, count: u32) -> Result<(), Status> {
     }
     let all = world.registry.list(&world.kinds.nodes, &ListQuery::all("")).await?;
     for found in all.items {
-        let ours = found.labels.iter().any(|(key, _)| **key == *OURS);
-        let kept = index_of(&found.name).is_some_and(|index| index < count);
-        if ours && !kept {
-            let target = Target { resource: &world.kinds.nodes, namespace: "", name: &found.name };
+        let is_simulated = found.labels.iter().any(|(key, _)| **key == *SIMULATED_NODE);
+        let is_desired = index_of(&found.name).is_some_and(|index| index < count);
+        if is_simulated && !is_desired {
+            let target =
+                WriteTarget { resource: &world.kinds.nodes, namespace: "", name: &found.name };
             let plain = DeleteOptions::default();
             tolerate(world.registry.delete(&target, &plain, &options).await)?;
         }
@@ -110,7 +111,8 @@ pub async fn ensure(world: &World, count: u32) -> Result<(), Status> {
     heartbeat(world, count).await
 }
 
-/// Takes off the mark that new nodes are not ready, as a controller does once it has seen that they are.
+/// Removes the not-ready taint from new nodes, like the node lifecycle controller does when they
+/// are ready.
 pub async fn release(world: &World, count: u32) -> Result<(), Status> {
     let options = World::options("kube-controller-manager");
     let change = |old: &Value| {
@@ -122,13 +124,13 @@ pub async fn release(world: &World, count: u32) -> Result<(), Status> {
     };
     for index in 0..count {
         let name = name(index);
-        let target = Target { resource: &world.kinds.nodes, namespace: "", name: &name };
+        let target = WriteTarget { resource: &world.kinds.nodes, namespace: "", name: &name };
         tolerate(world.registry.modify(&target, Operation::Update, &options, &change).await)?;
     }
     Ok(())
 }
 
-/// Renews the lease of every node that is still there. Each write replaces the one before, so the
+/// Renews the lease of every node that still exists. Each write replaces the one before, so the
 /// storage does not grow.
 pub async fn heartbeat(world: &World, count: u32) -> Result<(), Status> {
     let Some(leases) = world.registry.find("coordination.k8s.io", "leases") else {
@@ -139,7 +141,7 @@ pub async fn heartbeat(world: &World, count: u32) -> Result<(), Status> {
     for index in 0..count {
         let name = name(index);
         let Ok(node) = world.registry.get(&world.kinds.nodes, "", &name).await else { continue };
-        let target = Target { resource: &leases, namespace: LEASES, name: &name };
+        let target = WriteTarget { resource: &leases, namespace: LEASES, name: &name };
         let renew = |old: &Value| {
             let mut new = old.clone();
             new["spec"]["renewTime"] = now.clone().into();

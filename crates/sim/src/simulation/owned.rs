@@ -1,11 +1,11 @@
-//! Owner references, names and hashes of what controllers make.
+//! Owner references, names and hashes of objects that controllers create.
 
 use api_meta::object::ObjectExt;
 use apiserver::stored::Stored;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-/// Label that tells the templates of one deployment apart.
+/// Label that distinguishes the templates of one deployment.
 pub const TEMPLATE_HASH: &str = "pod-template-hash";
 const HASH_ALPHABET: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
 /// Characters of a template's hash.
@@ -30,21 +30,21 @@ struct Owner {
     controller: bool,
 }
 
-/// What counts of an object's metadata.
+/// Controller and deletion of an object, from its metadata.
 #[derive(Debug, Default)]
-pub struct Ownership {
+pub struct OwnershipMetadata {
     pub controller: Option<(String, String, String)>,
     pub terminating: bool,
-    /// Above zero while a kubelet has to stop the pod.
+    /// Grace period in seconds; above zero while a kubelet has to stop the pod.
     pub grace_seconds: i64,
 }
 
-pub fn ownership(object: &Stored) -> Ownership {
+pub fn ownership(object: &Stored) -> OwnershipMetadata {
     let Ok(metadata) = serde_json::from_str::<Metadata>(object.metadata_json()) else {
-        return Ownership::default();
+        return OwnershipMetadata::default();
     };
     let controller = metadata.owners.into_iter().find(|owner| owner.controller);
-    Ownership {
+    OwnershipMetadata {
         controller: controller.map(|owner| (owner.kind, owner.name, owner.uid)),
         terminating: metadata.deleted_at.is_some(),
         grace_seconds: metadata.grace_seconds.unwrap_or_default(),
@@ -57,7 +57,7 @@ pub fn controller_name(object: &Stored, kind: &str) -> Option<String> {
     (found == kind).then_some(name)
 }
 
-/// The reference that a controller puts on what it makes.
+/// The owner reference that a controller sets on objects that it creates.
 pub fn reference(api_version: &str, kind: &str, owner: &Value) -> Value {
     json!({
         "apiVersion": api_version,
@@ -69,7 +69,7 @@ pub fn reference(api_version: &str, kind: &str, owner: &Value) -> Value {
     })
 }
 
-/// The same for equal templates, in every run.
+/// A hash of the template. Equal templates have equal hashes, in every run.
 pub fn template_hash(template: &Value) -> String {
     // FNV-1a, whose constants are its definition.
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
@@ -104,7 +104,7 @@ pub fn number(value: &Value) -> i64 {
     value.as_i64().unwrap_or_default()
 }
 
-/// Now, in the form of metadata.
+/// The current time, in the format of metadata.
 pub fn now() -> String {
     api_meta::time::format_seconds(jiff::Timestamp::now().as_second())
 }

@@ -1,6 +1,6 @@
-//! Scheduler and kubelets in one: pods get a node, then an address and the phase Running, and the
-//! phase Succeeded when they are not to run always; deleted ones go. Nothing is executed here; pods
-//! of the agent image are handed to [`crate::agent`].
+//! Scheduler and kubelets in one. Pods get a node, then an address and the phase Running. Pods
+//! whose restart policy is not `Always` get the phase Succeeded. Terminating pods are deleted.
+//! Nothing is executed here; pods of the agent image are handed to [`crate::agent`].
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::Ipv4Addr;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
-use apiserver::registry::{DeleteOptions, ListQuery, Target, Version};
+use apiserver::registry::{DeleteOptions, ListQuery, ReadVersion, WriteTarget};
 use apiserver::stored::Stored;
 use apiserver::strategy::Operation;
 use apiserver::{ApiServer, Resource};
@@ -17,10 +17,10 @@ use kubernetes_api::kinds::SCHEDULER;
 use serde_json::Value;
 
 use super::machine::Machine;
-use super::owned::{self, Ownership};
-use super::replica_set::side_by_side;
+use super::owned::{self, OwnershipMetadata};
+use super::replica_set::run_concurrently;
 use super::status::{self, KUBELET, running_containers, set_running};
-use super::{Place, Setting, World, place_of, tolerate};
+use super::{ObjectKey, Setting, World, key_of, tolerate};
 use crate::agent::{AgentPod, Runner};
 
 /// Addresses of pods: 10.128.0.0/9.
@@ -36,20 +36,20 @@ pub fn is_finished(pods: &Resource, object: &Stored) -> bool {
     matches!(field(pods, object, "status.phase"), "Failed" | "Succeeded")
 }
 
-/// Here a pod that runs is ready.
+/// Whether the pod is in the phase Running. A simulated pod that runs is also ready.
 pub fn is_running(pods: &Resource, object: &Stored) -> bool {
     field(pods, object, "status.phase") == "Running"
 }
 
-/// What is to be done with a pod.
+/// The next step for a pod.
 #[derive(Debug, PartialEq, Eq)]
-enum Action {
+enum PodAction {
     Nothing,
     Bind,
     Start,
-    /// It ran, and is not to be started again.
+    /// It ran, and its restart policy forbids another start.
     Complete,
-    /// Its machine has stopped it: it may go.
+    /// Its machine has stopped it, so it can be deleted.
     Finish,
 }
 
@@ -57,12 +57,12 @@ pub struct Kubelet {
     world: Arc<World>,
     runner: Runner,
     machines: Vec<Machine>,
-    /// Where the next pod goes.
-    turn: usize,
-    /// The newest address given; `None` before the first look at what there is.
+    /// Index of the machine that is tried first for the next pod.
+    next_machine: usize,
+    /// The newest assigned address; `None` before the existing addresses were read.
     last_address: Option<u32>,
-    /// Pods that are really run.
-    agents: BTreeMap<Place, AgentPod>,
+    /// Pods that run as real processes.
+    agents: BTreeMap<ObjectKey, AgentPod>,
 }
 
 impl Kubelet {
@@ -72,24 +72,24 @@ impl Kubelet {
             world,
             runner,
             machines: Vec::new(),
-            turn: 0,
+            next_machine: 0,
             last_address: None,
             agents: BTreeMap::new(),
         }
     }
 
-    /// Learns the nodes anew. Returns the pods that this may matter to.
-    pub fn nodes_changed(&mut self) -> Vec<Place> {
+    /// Reads the nodes again. Returns the pods that the change may affect.
+    pub fn nodes_changed(&mut self) -> Vec<ObjectKey> {
         let nodes = self.cached(&self.world.kinds.nodes);
         self.machines = nodes.iter().map(|node| Machine::of(node)).collect();
         let pods = &self.world.kinds.pods;
         let names: BTreeSet<&str> = self.machines.iter().map(|m| m.name.as_str()).collect();
         let unsettled = |pod: &&Arc<Stored>| !names.contains(field(pods, pod, "spec.nodeName"));
-        self.cached(pods).iter().filter(unsettled).map(|pod| place_of(pod)).collect()
+        self.cached(pods).iter().filter(unsettled).map(|pod| key_of(pod)).collect()
     }
 
     fn cached(&self, resource: &Arc<Resource>) -> Vec<Arc<Stored>> {
-        let query = ListQuery { version: Version::Any, ..ListQuery::all("") };
+        let query = ListQuery { version: ReadVersion::Any, ..ListQuery::all("") };
         // Reads of the cache never wait.
         match self.world.registry.list(resource, &query).now_or_never() {
             Some(Ok(list)) => list.items,
@@ -97,74 +97,74 @@ impl Kubelet {
         }
     }
 
-    fn decide(&self, pod: &Stored, ownership: &Ownership) -> Action {
+    fn decide(&self, pod: &Stored, ownership: &OwnershipMetadata) -> PodAction {
         let pods = &self.world.kinds.pods;
         let node = field(pods, pod, "spec.nodeName");
         if ownership.terminating {
             let stops = !node.is_empty() && ownership.grace_seconds > 0;
-            return if stops { Action::Finish } else { Action::Nothing };
+            return if stops { PodAction::Finish } else { PodAction::Nothing };
         }
         if node.is_empty() {
-            return Action::Bind;
+            return PodAction::Bind;
         }
         if !self.machines.iter().any(|machine| machine.name == node) {
-            return Action::Finish;
+            return PodAction::Finish;
         }
         match field(pods, pod, "status.phase") {
-            // Its own task tells how it goes.
-            _ if self.agents.contains_key(&place_of(pod)) => Action::Nothing,
-            "Pending" | "" => Action::Start,
-            "Running" if self.is_agent(pod) => Action::Start,
-            "Running" if field(pods, pod, "spec.restartPolicy") != "Always" => Action::Complete,
-            _ => Action::Nothing,
+            // Its own task reports its status.
+            _ if self.agents.contains_key(&key_of(pod)) => PodAction::Nothing,
+            "Pending" | "" => PodAction::Start,
+            "Running" if self.is_agent(pod) => PodAction::Start,
+            "Running" if field(pods, pod, "spec.restartPolicy") != "Always" => PodAction::Complete,
+            _ => PodAction::Nothing,
         }
     }
 
     fn is_agent(&self, pod: &Stored) -> bool {
-        // Most pods are told apart without parsing.
+        // Most pods are excluded without parsing.
         let text = std::str::from_utf8(&pod.bytes).unwrap_or_default();
         text.contains(self.runner.image()) && self.runner.runs(&pod.value())
     }
 
-    /// Brings these pods on. Returns those to try again.
-    pub async fn act(&mut self, places: BTreeSet<Place>) -> BTreeSet<Place> {
+    /// Does the next step for these pods. Returns those to retry.
+    pub async fn act(&mut self, keys: BTreeSet<ObjectKey>) -> BTreeSet<ObjectKey> {
         let mut jobs = Vec::new();
         let mut again = BTreeSet::new();
-        for place in places {
+        for key in keys {
             let found = self.world.registry.get_at(
                 &self.world.kinds.pods,
-                &place.0,
-                &place.1,
-                Version::Any,
+                &key.0,
+                &key.1,
+                ReadVersion::Any,
             );
             let pod = match found.await {
                 Ok(pod) => pod,
                 Err(status) if status.code == 404 => {
-                    self.end_agent(&place, None).await;
+                    self.end_agent(&key, None).await;
                     continue;
                 }
                 Err(_) => {
-                    again.insert(place);
+                    again.insert(key);
                     continue;
                 }
             };
-            self.end_agent(&place, Some(&pod.uid)).await;
+            self.end_agent(&key, Some(&pod.uid)).await;
             match self.decide(&pod, &owned::ownership(&pod)) {
-                Action::Nothing => {}
-                Action::Bind => {
+                PodAction::Nothing => {}
+                PodAction::Bind => {
                     let Some(node) = self.choose(&pod) else { continue };
-                    jobs.push(self.job(place, pod, Some(node)));
+                    jobs.push(self.job(key, pod, Some(node)));
                 }
-                Action::Start => jobs.push(self.job(place, pod, None)),
-                Action::Complete => {
+                PodAction::Start => jobs.push(self.job(key, pod, None)),
+                PodAction::Complete => {
                     if status::set_succeeded(&self.world, &pod).await.is_err() {
-                        again.insert(place);
+                        again.insert(key);
                     }
                 }
-                Action::Finish => {
-                    self.end_agent(&place, None).await;
+                PodAction::Finish => {
+                    self.end_agent(&key, None).await;
                     if finish(&self.world, &pod).await.is_err() {
-                        again.insert(place);
+                        again.insert(key);
                     }
                 }
             }
@@ -172,47 +172,48 @@ impl Kubelet {
         for job in &jobs {
             if let Some(agent) = &job.agent {
                 let pod = AgentPod::start(&self.runner, agent, job.address);
-                self.agents.insert(job.place.clone(), pod);
+                self.agents.insert(job.key.clone(), pod);
             }
         }
         let world = &self.world;
         let work = jobs.into_iter().map(|job| {
             async move {
                 let result = job.start(world).await;
-                (result, job.place)
+                (result, job.key)
             }
             .boxed()
         });
-        let results = side_by_side(work.collect()).await;
-        for (result, place) in results {
+        let results = run_concurrently(work.collect()).await;
+        for (result, key) in results {
             if let Err(status) = result {
-                tracing::warn!(namespace = place.0, name = place.1, %status, "cannot start a pod");
-                again.insert(place);
+                tracing::warn!(namespace = key.0, name = key.1, %status, "cannot start a pod");
+                again.insert(key);
             }
         }
         again
     }
 
-    /// Ends the child of a pod, unless it is that of `uid`.
-    async fn end_agent(&mut self, place: &Place, uid: Option<&str>) {
-        let stale = self.agents.get(place).is_some_and(|agent| Some(agent.uid()) != uid);
-        if stale && let Some(agent) = self.agents.remove(place) {
+    /// Stops the child process of a pod, unless it is that of `uid`.
+    async fn end_agent(&mut self, key: &ObjectKey, uid: Option<&str>) {
+        let stale = self.agents.get(key).is_some_and(|agent| Some(agent.uid()) != uid);
+        if stale && let Some(agent) = self.agents.remove(key) {
             agent.stop().await;
         }
     }
 
-    /// The next node in turn that takes the pod.
+    /// The next node, round-robin, that accepts the pod.
     fn choose(&mut self, pod: &Stored) -> Option<String> {
         let pod = pod.value();
         let count = self.machines.len();
-        let offset = (0..count)
-            .find(|offset| self.machines[(self.turn + offset) % count].takes(&pod["spec"]))?;
-        let chosen = (self.turn + offset) % count;
-        self.turn = (chosen + 1) % count;
+        let offset = (0..count).find(|offset| {
+            self.machines[(self.next_machine + offset) % count].accepts(&pod["spec"])
+        })?;
+        let chosen = (self.next_machine + offset) % count;
+        self.next_machine = (chosen + 1) % count;
         Some(self.machines[chosen].name.clone())
     }
 
-    fn job(&mut self, place: Place, pod: Arc<Stored>, bind: Option<String>) -> Job {
+    fn job(&mut self, key: ObjectKey, pod: Arc<Stored>, bind: Option<String>) -> Job {
         let node = bind
             .clone()
             .unwrap_or_else(|| field(&self.world.kinds.pods, &pod, "spec.nodeName").to_owned());
@@ -222,7 +223,7 @@ impl Kubelet {
             pod["spec"]["nodeName"] = node.clone().into();
             pod
         });
-        Job { place, pod, bind, node, address, agent }
+        Job { key, pod, bind, node, address, agent }
     }
 
     fn next_address(&mut self) -> Ipv4Addr {
@@ -238,7 +239,7 @@ impl Kubelet {
         Ipv4Addr::from(last + 1)
     }
 
-    /// Ends all children.
+    /// Stops all child processes.
     pub async fn stop(self) {
         for agent in self.agents.into_values() {
             agent.stop().await;
@@ -246,22 +247,22 @@ impl Kubelet {
     }
 }
 
-/// A pod to be started.
+/// A pod to start.
 struct Job {
-    place: Place,
+    key: ObjectKey,
     pod: Arc<Stored>,
     /// The node to bind it to first.
     bind: Option<String>,
     node: String,
     address: Ipv4Addr,
-    /// The pod, when its own task tells how it goes.
+    /// The pod, when its own task reports its status.
     agent: Option<Value>,
 }
 
 impl Job {
     async fn start(&self, world: &World) -> Result<(), Status> {
         let target =
-            Target { resource: &world.kinds.pods, namespace: &self.place.0, name: &self.place.1 };
+            WriteTarget { resource: &world.kinds.pods, namespace: &self.key.0, name: &self.key.1 };
         if let Some(node) = &self.bind {
             let change = |old: &Value| {
                 if old.uid() != &*self.pod.uid {
@@ -283,9 +284,10 @@ impl Job {
     }
 }
 
-/// Lets a stopped pod go.
+/// Deletes a stopped pod.
 async fn finish(world: &World, pod: &Stored) -> Result<(), Status> {
-    let target = Target { resource: &world.kinds.pods, namespace: &pod.namespace, name: &pod.name };
+    let target =
+        WriteTarget { resource: &world.kinds.pods, namespace: &pod.namespace, name: &pod.name };
     let now = DeleteOptions {
         grace_seconds: Some(0),
         uid: Some(pod.uid.to_string()),

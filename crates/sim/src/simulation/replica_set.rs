@@ -1,5 +1,5 @@
-//! Keeps true: a replica set has as many live pods as it asks for, and its status says how many. So do
-//! replication controllers.
+//! Invariant: a replica set has the desired number of live pods, and its status reports their
+//! number. The same holds for replication controllers.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use api_meta::labels::LabelSelector;
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use apiserver::Resource;
-use apiserver::registry::{DeleteOptions, ListQuery, Target, Version};
+use apiserver::registry::{DeleteOptions, ListQuery, ReadVersion, WriteTarget};
 use apiserver::stored::Stored;
 use apiserver::strategy::Operation;
 use futures::future::BoxFuture;
@@ -16,9 +16,9 @@ use serde_json::{Value, json};
 
 use super::owned::{self, number};
 use super::pods::{is_finished, is_running};
-use super::{Place, World, tolerate};
+use super::{ObjectKey, World, tolerate};
 
-/// The controller of one of the two kinds that keep a number of pods.
+/// The controller of one of the two kinds that own a number of pods.
 pub struct SetController {
     kind: &'static str,
     component: &'static str,
@@ -34,11 +34,11 @@ pub const REPLICATION_CONTROLLERS: SetController = SetController {
     component: "system:serviceaccount:kube-system:replication-controller",
 };
 
-/// Pods made or deleted at once.
+/// Pods created or deleted concurrently.
 const PARALLEL: usize = 32;
 
-/// A pod of a controller, as far as it counts.
-pub struct Member {
+/// A live pod of a controller.
+pub struct MemberPod {
     pub object: Arc<Stored>,
     pub running: bool,
 }
@@ -46,10 +46,10 @@ pub struct Member {
 pub async fn reconcile(
     world: &World,
     controller: &SetController,
-    place: &Place,
+    key: &ObjectKey,
 ) -> Result<(), Status> {
     let kind = controller.resource(world);
-    let set = match world.registry.get(kind, &place.0, &place.1).await {
+    let set = match world.registry.get(kind, &key.0, &key.1).await {
         Err(status) if status.code == 404 => return Ok(()),
         other => other?.value(),
     };
@@ -57,12 +57,12 @@ pub async fn reconcile(
         return Ok(());
     }
     let selector = controller.selector(&set["spec"]["selector"])?;
-    let members = members(world, &place.0, selector, controller.kind, &set).await?;
-    let wanted = usize::try_from(number(&set["spec"]["replicas"])).unwrap_or_default();
-    if members.len() < wanted {
-        create(world, controller, &set, wanted - members.len()).await?;
+    let members = members(world, &key.0, selector, controller.kind, &set).await?;
+    let desired = usize::try_from(number(&set["spec"]["replicas"])).unwrap_or_default();
+    if members.len() < desired {
+        create(world, controller, &set, desired - members.len()).await?;
     }
-    let surplus = surplus(&members, wanted);
+    let surplus = surplus(&members, desired);
     delete(world, &surplus).await?;
     write_status(world, controller, &set, &members).await
 }
@@ -89,16 +89,17 @@ fn api_version(kind: &str) -> &'static str {
     if kind == REPLICATION_CONTROLLERS.kind { "v1" } else { "apps/v1" }
 }
 
-/// The live pods that the owner controls; those that fit and nobody controls are adopted.
+/// The live pods that the owner controls. Matching ones without a controller are adopted.
 pub async fn members(
     world: &World,
     namespace: &str,
     selector: LabelSelector,
     kind: &str,
     owner: &Value,
-) -> Result<Vec<Member>, Status> {
+) -> Result<Vec<MemberPod>, Status> {
     let pods = &world.kinds.pods;
-    let query = ListQuery { labels: selector, version: Version::Any, ..ListQuery::all(namespace) };
+    let query =
+        ListQuery { labels: selector, version: ReadVersion::Any, ..ListQuery::all(namespace) };
     let mut members = Vec::new();
     for object in world.registry.list(pods, &query).await?.items {
         let ownership = owned::ownership(&object);
@@ -111,13 +112,14 @@ pub async fn members(
             None => adopt(world, &object, kind, owner).await?,
         }
         let running = is_running(pods, &object);
-        members.push(Member { object, running });
+        members.push(MemberPod { object, running });
     }
     Ok(members)
 }
 
 async fn adopt(world: &World, pod: &Stored, kind: &str, owner: &Value) -> Result<(), Status> {
-    let target = Target { resource: &world.kinds.pods, namespace: &pod.namespace, name: &pod.name };
+    let target =
+        WriteTarget { resource: &world.kinds.pods, namespace: &pod.namespace, name: &pod.name };
     let change = |old: &Value| {
         let mut new = old.clone();
         let mut owners = old["metadata"]["ownerReferences"].as_array().cloned().unwrap_or_default();
@@ -129,17 +131,17 @@ async fn adopt(world: &World, pod: &Stored, kind: &str, owner: &Value) -> Result
     tolerate(world.registry.modify(&target, Operation::Update, &options, &change).await)
 }
 
-/// The pods to delete: those that do not run first, then the youngest.
-fn surplus(members: &[Member], wanted: usize) -> Vec<Arc<Stored>> {
-    let mut order: Vec<&Member> = members.iter().collect();
+/// The pods to delete: those that do not run first, then the newest.
+fn surplus(members: &[MemberPod], desired: usize) -> Vec<Arc<Stored>> {
+    let mut order: Vec<&MemberPod> = members.iter().collect();
     order.sort_by_key(|member| (!member.running, std::cmp::Reverse(member.object.revision)));
     order.sort_by_key(|member| member.running);
-    let count = members.len().saturating_sub(wanted);
+    let count = members.len().saturating_sub(desired);
     order.into_iter().take(count).map(|member| member.object.clone()).collect()
 }
 
-/// Does the work, some at once. Results come in no order.
-pub async fn side_by_side<T>(work: Vec<BoxFuture<'_, T>>) -> Vec<T> {
+/// Runs the work, up to [`PARALLEL`] concurrently. Results are in no order.
+pub async fn run_concurrently<T>(work: Vec<BoxFuture<'_, T>>) -> Vec<T> {
     futures::stream::iter(work).buffer_unordered(PARALLEL).collect().await
 }
 
@@ -157,30 +159,30 @@ async fn create(
         let made = world.registry.create(kind, set.namespace(), pod.clone(), &options);
         async move { tolerate(made.await) }.boxed()
     });
-    side_by_side(work.collect()).await.into_iter().collect()
+    run_concurrently(work.collect()).await.into_iter().collect()
 }
 
-/// Deletes pods, each only if it is still the one that was seen.
+/// Deletes pods, each only if its uid is unchanged.
 pub async fn delete(world: &World, pods: &[Arc<Stored>]) -> Result<(), Status> {
     let options = World::options(REPLICA_SETS.component);
     let kind = &world.kinds.pods;
     let options = &options;
     let work = pods.iter().map(|pod| {
         async move {
-            let target = Target { resource: kind, namespace: &pod.namespace, name: &pod.name };
+            let target = WriteTarget { resource: kind, namespace: &pod.namespace, name: &pod.name };
             let same = DeleteOptions { uid: Some(pod.uid.to_string()), ..DeleteOptions::default() };
             tolerate(world.registry.delete(&target, &same, options).await)
         }
         .boxed()
     });
-    side_by_side(work.collect()).await.into_iter().collect()
+    run_concurrently(work.collect()).await.into_iter().collect()
 }
 
 async fn write_status(
     world: &World,
     controller: &SetController,
     set: &Value,
-    members: &[Member],
+    members: &[MemberPod],
 ) -> Result<(), Status> {
     let ready = members.iter().filter(|member| member.running).count();
     let mut status = json!({
@@ -191,17 +193,17 @@ async fn write_status(
         "observedGeneration": set.generation(),
     });
     let map = status.as_object_mut().expect("made as a map");
-    // Zero is left out, but for the total.
+    // Zeros are omitted, except for the total.
     map.retain(|key, value| key == "replicas" || *value != 0);
     let resource = controller.resource(world);
-    let target = Target { resource, namespace: set.namespace(), name: set.name() };
+    let target = WriteTarget { resource, namespace: set.namespace(), name: set.name() };
     set_status(world, &target, set.uid(), status, controller.component).await
 }
 
 /// Replaces the status of exactly the object with `uid`.
 pub async fn set_status(
     world: &World,
-    target: &Target<'_>,
+    target: &WriteTarget<'_>,
     uid: &str,
     status: Value,
     component: &str,

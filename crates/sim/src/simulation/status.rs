@@ -4,20 +4,20 @@ use std::net::Ipv4Addr;
 
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
-use apiserver::registry::Target;
+use apiserver::registry::WriteTarget;
 use apiserver::stored::Stored;
 use apiserver::strategy::Operation;
 use serde_json::{Value, json};
 
 use super::{World, nodes, owned, tolerate};
 
-/// Who writes it.
+/// The user that writes the status.
 pub const KUBELET: &str = "system:node";
 
-/// Writes the status of a pod that runs; `statuses` gives those of its containers.
+/// Writes the status of a running pod; `statuses` returns those of its containers.
 pub async fn set_running(
     world: &World,
-    target: &Target<'_>,
+    target: &WriteTarget<'_>,
     uid: &str,
     node: &str,
     address: Ipv4Addr,
@@ -36,7 +36,7 @@ pub async fn set_running(
     tolerate(world.registry.modify(target, kind, &options, &change).await)
 }
 
-/// A pod whose containers are as told; Ready when all of them are.
+/// The status of a pod with these container statuses. It is Ready when all containers are.
 fn running_status(
     pod: &Value,
     node: &str,
@@ -46,8 +46,8 @@ fn running_status(
 ) -> Value {
     let before = &pod["status"];
     let ready = containers.iter().all(|container| container["ready"] == true);
-    let condition = |kind: &str, fine: bool| {
-        let status = if fine { "True" } else { "False" };
+    let condition = |kind: &str, is_true: bool| {
+        let status = if is_true { "True" } else { "False" };
         let list = before["conditions"].as_array();
         let old = list.into_iter().flatten().find(|old| old["type"] == kind);
         let same = old.filter(|old| old["status"] == status);
@@ -55,10 +55,10 @@ fn running_status(
         json!({"type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since})
     };
     let host = nodes::index_of(node).map_or_else(|| "127.0.0.1".to_owned(), nodes::address);
-    let keep = |field: &str, new: &str| before[field].as_str().unwrap_or(new).to_owned();
+    let existing_or = |field: &str, new: &str| before[field].as_str().unwrap_or(new).to_owned();
     let address = match pod["spec"]["hostNetwork"] == true {
         true => host.clone(),
-        false => keep("podIP", &address.to_string()),
+        false => existing_or("podIP", &address.to_string()),
     };
     let mut status = json!({
         "phase": "Running",
@@ -73,7 +73,7 @@ fn running_status(
         "hostIPs": [{"ip": host}],
         "podIP": address,
         "podIPs": [{"ip": address}],
-        "startTime": keep("startTime", now),
+        "startTime": existing_or("startTime", now),
         "containerStatuses": containers,
         "qosClass": before["qosClass"],
     });
@@ -81,14 +81,14 @@ fn running_status(
     if !inits.is_empty() {
         let done = json!({"terminated": {"exitCode": 0, "reason": "Completed",
                                          "startedAt": now, "finishedAt": now}});
-        let told: Vec<Value> =
+        let statuses: Vec<Value> =
             inits.iter().map(|init| container_status(init, true, 0, done.clone())).collect();
-        status["initContainerStatuses"] = told.into();
+        status["initContainerStatuses"] = statuses.into();
     }
     status
 }
 
-/// The statuses of a pod's containers, all of which run since `now`.
+/// The statuses of a pod's containers, all running since `now`.
 pub fn running_containers(pod: &Value, now: &str) -> Vec<Value> {
     let list = pod["spec"]["containers"].as_array();
     list.into_iter()
@@ -115,9 +115,10 @@ pub fn container_status(container: &Value, ready: bool, restarts: u32, state: Va
     })
 }
 
-/// Tells that a pod's containers ended well.
+/// Reports that a pod's containers succeeded.
 pub async fn set_succeeded(world: &World, pod: &Stored) -> Result<(), Status> {
-    let target = Target { resource: &world.kinds.pods, namespace: &pod.namespace, name: &pod.name };
+    let target =
+        WriteTarget { resource: &world.kinds.pods, namespace: &pod.namespace, name: &pod.name };
     let change = |old: &Value| {
         if old.uid() != &*pod.uid {
             return Err(target.not_found());

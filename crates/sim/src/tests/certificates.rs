@@ -1,4 +1,4 @@
-//! Clients that prove who they are by a certificate, and a serving certificate of one's own.
+//! Clients that authenticate by a certificate, and a serving certificate from a file.
 
 use std::time::{Duration, SystemTime};
 
@@ -75,7 +75,7 @@ async fn a_client_certificate_of_the_given_authority_is_a_user_on_the_given_serv
     let user = review.status.unwrap().user_info.unwrap();
     assert_eq!(user.username.as_deref(), Some("jane"));
     assert_eq!(user.groups.unwrap(), ["painters", "system:authenticated"]);
-    // Others are let in as nobody, who may not ask.
+    // Other clients are anonymous, and have no rights.
     let other = CertificateFiles::in_directory(folder.path(), "other-ca");
     let other = pki::files::ensure_authority(&other, "other", now).unwrap();
     let kube::Error::Api(status) = who(&other).await.unwrap_err() else { panic!("no status") };

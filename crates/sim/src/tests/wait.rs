@@ -1,13 +1,13 @@
-//! Waits for a state by asking for it, with a deadline.
+//! Waits for a state by polling, with a deadline.
 
 use std::time::Duration;
 
-/// Longest wait for a state that must come.
+/// Longest wait for an expected state.
 const WAIT_MAX: Duration = Duration::from_secs(20);
-/// Between two looks.
+/// Time between two polls.
 const INTERVAL: Duration = Duration::from_millis(10);
 
-/// Asks again and again until the answer is a yes.
+/// Polls until the state holds.
 pub async fn until<F: Future<Output = bool>>(what: &str, mut state: impl FnMut() -> F) {
     until_some(what, || {
         let state = state();
@@ -16,7 +16,7 @@ pub async fn until<F: Future<Output = bool>>(what: &str, mut state: impl FnMut()
     .await;
 }
 
-/// Asks again and again until there is an answer.
+/// Polls until there is a value.
 pub async fn until_some<T, F: Future<Output = Option<T>>>(
     what: &str,
     mut state: impl FnMut() -> F,

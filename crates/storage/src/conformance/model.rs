@@ -1,4 +1,4 @@
-//! Random work against a model: every state at every revision, every watch, every answer.
+//! Random work against a model: every state at every revision, every watch, every response.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,17 +6,17 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::join_all;
 
-use super::{Subject, list, newest, watch};
+use super::{TestedStorage, list, newest, watch};
 use crate::{Event, Expect, KeyValue, RangeRequest, Revision, StorageError};
 
-/// Keys of the random work: few, so that they meet, and on both sides of each other's prefix.
+/// Keys of the random work: few, so that steps collide, and on both sides of each other's prefix.
 const KEYS: [&str; 8] = ["/m/a", "/m/a/1", "/m/a/2", "/m/a0", "/m/b/1", "/m/b/2", "/m/b/22", "/n"];
 const PREFIXES: [&str; 5] = ["/", "/m/", "/m/a", "/m/b/2", "/none"];
 
-/// What a write expects, relative to what is there.
+/// What a write expects, relative to the current state.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Guess {
-    /// What is there: the write happens.
+    /// The current state: the write succeeds.
     Right,
     /// That the key is absent.
     Absent,
@@ -24,9 +24,9 @@ pub enum Guess {
     Wrong,
 }
 
-/// One step of the random work. Numbers are taken modulo what they choose from.
+/// One step of the random work. Numbers are indexes modulo the number of choices.
 #[derive(Clone, Copy, Debug)]
-pub enum Step {
+pub enum ModelStep {
     Put {
         key: usize,
         value: u8,
@@ -36,13 +36,13 @@ pub enum Step {
         key: usize,
         guess: Guess,
     },
-    /// Compacts to so many revisions before the newest.
+    /// Compacts to this many revisions before the newest.
     Compact {
         back: u64,
     },
 }
 
-/// A multi-version map in memory that does what a storage must.
+/// A multi-version map in memory with the behaviour of a storage.
 #[derive(Default)]
 struct Model {
     /// The revision before the first step.
@@ -60,7 +60,7 @@ impl Model {
     }
 
     fn state(&self, at: Revision) -> &BTreeMap<Arc<str>, KeyValue> {
-        self.states.range(..=at).next_back().expect("there is a state at the base").1
+        self.states.range(..=at).next_back().expect("the base has a state").1
     }
 
     fn commit(&mut self, event: Event) {
@@ -87,12 +87,12 @@ impl Model {
     }
 }
 
-/// Does `steps` one after another on `storage` and on the model, and compares the answers, then
+/// Runs `steps` one after another on `storage` and on the model, and compares the responses, then
 /// every revision, page and watch.
 ///
 /// # Panics
-/// Where they differ.
-pub async fn check(storage: &Subject, steps: &[Step]) {
+/// When they differ.
+pub async fn check(storage: &TestedStorage, steps: &[ModelStep]) {
     let mut model = Model::new(newest(storage).await);
     for step in steps {
         apply(storage, &mut model, *step).await;
@@ -103,12 +103,12 @@ pub async fn check(storage: &Subject, steps: &[Step]) {
     }
 }
 
-async fn apply(storage: &Subject, model: &mut Model, step: Step) {
+async fn apply(storage: &TestedStorage, model: &mut Model, step: ModelStep) {
     let found = |model: &Model, key: usize| {
         model.state(model.revision).get(KEYS[key % KEYS.len()]).cloned()
     };
     match step {
-        Step::Put { key, value, guess } => {
+        ModelStep::Put { key, value, guess } => {
             let previous = found(model, key);
             let key = KEYS[key % KEYS.len()];
             let expect = match (guess, &previous) {
@@ -128,7 +128,7 @@ async fn apply(storage: &Subject, model: &mut Model, step: Step) {
                 Err(error) => check_refused(error, happens, step, previous.as_ref()),
             }
         }
-        Step::Delete { key, guess } => {
+        ModelStep::Delete { key, guess } => {
             let previous = found(model, key);
             let expect = match (guess, &previous) {
                 (Guess::Right, Some(previous)) => previous.mod_revision,
@@ -144,7 +144,7 @@ async fn apply(storage: &Subject, model: &mut Model, step: Step) {
                 Err(error) => check_refused(error, happens, step, previous.as_ref()),
             }
         }
-        Step::Compact { back } => {
+        ModelStep::Compact { back } => {
             let to = model.revision.saturating_sub(back);
             storage.compact(to).await.expect("the past can be compacted");
             model.compacted = model.compacted.max(to);
@@ -152,16 +152,16 @@ async fn apply(storage: &Subject, model: &mut Model, step: Step) {
     }
 }
 
-fn check_refused(error: StorageError, happens: bool, step: Step, found: Option<&KeyValue>) {
+fn check_refused(error: StorageError, happens: bool, step: ModelStep, found: Option<&KeyValue>) {
     assert!(!happens, "{step:?} should have happened: {error}");
     let StorageError::Unexpected { current } = error else { panic!("{step:?} failed: {error}") };
-    assert_eq!(current.as_ref(), found, "{step:?} should tell what is there");
+    assert_eq!(current.as_ref(), found, "{step:?} should return the current state");
 }
 
-async fn check_revision(storage: &Subject, model: &Model, at: Revision) {
+async fn check_revision(storage: &TestedStorage, model: &Model, at: Revision) {
     let compacted = |error: StorageError| {
-        matches!(error, StorageError::Compacted { wanted, oldest }
-            if (wanted, oldest) == (at, model.compacted))
+        matches!(error, StorageError::Compacted { requested, oldest }
+            if (requested, oldest) == (at, model.compacted))
     };
     if at < model.compacted {
         let request = RangeRequest { at: Some(at), ..RangeRequest::prefix("/") };
@@ -171,7 +171,7 @@ async fn check_revision(storage: &Subject, model: &Model, at: Revision) {
         return;
     }
     for key in KEYS {
-        let got = storage.get(key, Some(at)).await.expect("the revision is there");
+        let got = storage.get(key, Some(at)).await.expect("the revision is available");
         assert_eq!(got, (at, model.state(at).get(key).cloned()), "{key} at {at}");
     }
     for prefix in PREFIXES {
@@ -180,7 +180,7 @@ async fn check_revision(storage: &Subject, model: &Model, at: Revision) {
         for limit in 0..=expected.len() {
             let request =
                 RangeRequest { limit: Some(limit), at: Some(at), ..RangeRequest::prefix(prefix) };
-            let page = storage.range(request).await.expect("the revision is there");
+            let page = storage.range(request).await.expect("the revision is available");
             assert_eq!(page.items, expected[..limit], "{limit} of {prefix} at {at}");
             assert_eq!(page.remaining as usize, expected.len() - limit, "{prefix} at {at}");
         }
@@ -194,8 +194,8 @@ async fn check_revision(storage: &Subject, model: &Model, at: Revision) {
     }
 }
 
-/// Steps that follow from `seed` alone.
-pub fn steps(seed: u64, count: usize) -> Vec<Step> {
+/// Steps that depend on `seed` only.
+pub fn steps(seed: u64, count: usize) -> Vec<ModelStep> {
     let mut random = Random(seed);
     let mut below = move |limit: u64| random.next() % limit;
     let step = |_| {
@@ -206,15 +206,15 @@ pub fn steps(seed: u64, count: usize) -> Vec<Step> {
             _ => Guess::Right,
         };
         match below(20) {
-            0 => Step::Compact { back: below(15) },
-            1..=5 => Step::Delete { key, guess },
-            _ => Step::Put { key, value: below(256) as u8, guess },
+            0 => ModelStep::Compact { back: below(15) },
+            1..=5 => ModelStep::Delete { key, guess },
+            _ => ModelStep::Put { key, value: below(256) as u8, guess },
         }
     };
     (0..count).map(step).collect()
 }
 
-/// Marsaglia's xorshift with a multiplication (xorshift64*): small, and the same everywhere.
+/// Marsaglia's xorshift with a multiplication (xorshift64*): small, and the same on all platforms.
 struct Random(u64);
 
 impl Random {
@@ -227,14 +227,14 @@ impl Random {
     }
 }
 
-/// The same work twice gives the same answers, events and states.
-pub async fn random_work_agrees_with_the_model(storage: Subject) {
+/// The storage and the model agree on responses, events and states.
+pub async fn random_work_agrees_with_the_model(storage: TestedStorage) {
     check(&storage, &steps(7, 100)).await;
 }
 
-/// Writers on the same keys: all that was acknowledged, and nothing else, is one history in which
+/// Writers on the same keys: the acknowledged writes, and no others, form one history in which
 /// every event follows from the state before it.
-pub async fn concurrent_work_is_one_history(storage: Subject) {
+pub async fn concurrent_work_is_one_history(storage: TestedStorage) {
     let base = newest(&storage).await;
     let mut live = watch(&storage, "/", base).await;
     let writers = (1..=6).map(|seed| {
@@ -260,18 +260,18 @@ pub async fn concurrent_work_is_one_history(storage: Subject) {
     }
 }
 
-/// What was acknowledged: revision and state after.
+/// The acknowledged writes: revision and state after.
 async fn write_concurrently(
-    storage: &Subject,
-    steps: &[Step],
+    storage: &TestedStorage,
+    steps: &[ModelStep],
 ) -> Vec<(Revision, Option<KeyValue>)> {
     let mut acknowledged = Vec::new();
     for step in steps {
-        let (Step::Put { key, .. } | Step::Delete { key, .. }) = step else { continue };
+        let (ModelStep::Put { key, .. } | ModelStep::Delete { key, .. }) = step else { continue };
         let key = KEYS[*key];
         let found = storage.get(key, None).await.expect("reads work").1;
         let outcome = match (step, found) {
-            (Step::Put { value, .. }, found) => {
+            (ModelStep::Put { value, .. }, found) => {
                 let expect =
                     found.map_or(Expect::Absent, |found| Expect::Revision(found.mod_revision));
                 let put = storage.put(key, Bytes::from(vec![*value]), expect, None).await;

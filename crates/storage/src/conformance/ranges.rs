@@ -1,9 +1,9 @@
 //! Reads of one key and of spans, now and in the past: ST1, ST3 and ST6.
 
-use super::{Subject, create, get, list, newest, remove, update};
+use super::{TestedStorage, create, get, list, newest, remove, update};
 use crate::{KeyValue, RangeRequest, RangeResponse, StorageError};
 
-async fn range(storage: &Subject, request: RangeRequest) -> RangeResponse {
+async fn range(storage: &TestedStorage, request: RangeRequest) -> RangeResponse {
     storage.range(request).await.expect("the range can be read")
 }
 
@@ -12,7 +12,7 @@ fn keys(items: &[KeyValue]) -> Vec<&str> {
 }
 
 /// ST1: the order of keys is the order of lists.
-pub async fn keys_are_listed_in_byte_order(storage: Subject) {
+pub async fn keys_are_listed_in_byte_order(storage: TestedStorage) {
     let mut names =
         ["/k/b", "/k/a", "/k/a-b", "/k/a.b", "/k/a/b", "/k/B", "/k/ab", "/k/a0", "/k/é"];
     for name in names {
@@ -22,8 +22,8 @@ pub async fn keys_are_listed_in_byte_order(storage: Subject) {
     assert_eq!(keys(&list(&storage, "/k/", None).await), names);
 }
 
-/// ST1: `/a/` is not `/a0`, and `/a/b` takes `/a/bc` since a prefix knows no segments.
-pub async fn a_prefix_takes_no_neighbours(storage: Subject) {
+/// ST1: `/a/` does not match `/a0`, and `/a/b` matches `/a/bc`, because a prefix has no segments.
+pub async fn a_prefix_takes_no_neighbours(storage: TestedStorage) {
     for name in ["/a", "/a-", "/a/b", "/a/bc", "/a0", "/b/a"] {
         create(&storage, name, name).await;
     }
@@ -32,8 +32,8 @@ pub async fn a_prefix_takes_no_neighbours(storage: Subject) {
     assert_eq!(keys(&list(&storage, "/c", None).await), [""; 0]);
 }
 
-/// The start is in, the end is not.
-pub async fn a_range_is_half_open(storage: Subject) {
+/// The start is included, the end is not.
+pub async fn a_range_is_half_open(storage: TestedStorage) {
     for name in ["/a", "/b", "/c"] {
         create(&storage, name, name).await;
     }
@@ -42,13 +42,13 @@ pub async fn a_range_is_half_open(storage: Subject) {
     assert_eq!(keys(&range(&storage, request).await.items), ["/a", "/b"]);
 }
 
-/// The rest is counted exactly, at the newest revision and at an older one.
-pub async fn a_limit_cuts_and_counts_the_rest(storage: Subject) {
+/// The remaining keys are counted exactly, at the newest revision and at an older one.
+pub async fn a_limit_cuts_and_counts_the_rest(storage: TestedStorage) {
     for number in 0..10 {
         create(&storage, &format!("/n/{number}"), "x").await;
     }
     let before = newest(&storage).await;
-    // The past and the present differ on both sides of the cut.
+    // The older and the newest state differ on both sides of the limit.
     for number in [1, 7] {
         let found = get(&storage, &format!("/n/{number}")).await.expect("made above");
         remove(&storage, &found).await;
@@ -68,7 +68,7 @@ pub async fn a_limit_cuts_and_counts_the_rest(storage: Subject) {
 }
 
 /// ST3: each revision above the compaction point can be read.
-pub async fn an_older_revision_shows_the_past(storage: Subject) {
+pub async fn an_older_revision_shows_the_past(storage: TestedStorage) {
     let empty = newest(&storage).await;
     let first = create(&storage, "/p/a", "1").await;
     let second = update(&storage, &first, "2").await;
@@ -87,14 +87,14 @@ pub async fn an_older_revision_shows_the_past(storage: Subject) {
         assert_eq!(list(&storage, "/p/", Some(revision)).await, state);
         for key in ["/p/a", "/p/b"] {
             let (at, found) = storage.get(key, Some(revision)).await.expect("not compacted");
-            assert_eq!(at, revision, "a get tells the revision it was asked for");
+            assert_eq!(at, revision, "a get returns the requested revision");
             assert_eq!(found.as_ref(), state.iter().find(|item| &*item.key == key));
         }
     }
 }
 
 /// ST3: pages of one list are of one revision, whatever is written between them.
-pub async fn pages_at_one_revision_are_stable_under_writes(storage: Subject) {
+pub async fn pages_at_one_revision_are_stable_under_writes(storage: TestedStorage) {
     let mut expected = Vec::new();
     for number in 0..25 {
         expected.push(create(&storage, &format!("/l/{number:02}"), "old").await);
@@ -112,7 +112,7 @@ pub async fn pages_at_one_revision_are_stable_under_writes(storage: Subject) {
         }
         request.start = format!("{}\0", last.key);
         request.at = Some(response.revision);
-        // One written, one new and one removed behind and before the next page.
+        // One key written, one created and one removed, on both sides of the next page.
         for number in [seen - 1, seen + 1] {
             update(&storage, &expected[number], "new").await;
         }
@@ -122,15 +122,15 @@ pub async fn pages_at_one_revision_are_stable_under_writes(storage: Subject) {
     assert_eq!(pages, expected);
 }
 
-/// What was not written yet cannot be read.
-pub async fn a_future_revision_is_refused(storage: Subject) {
+/// A revision that was not written yet cannot be read.
+pub async fn a_future_revision_is_refused(storage: TestedStorage) {
     let current = create(&storage, "/f", "x").await.mod_revision;
-    let wanted = current + 1;
+    let future = current + 1;
     let is_future = |error: StorageError| match error {
-        StorageError::Future { wanted: w, current: c } => (w, c) == (wanted, current),
+        StorageError::Future { requested: r, current: c } => (r, c) == (future, current),
         _ => false,
     };
-    assert!(storage.get("/f", Some(wanted)).await.is_err_and(is_future));
-    let request = RangeRequest { at: Some(wanted), ..RangeRequest::prefix("/f") };
+    assert!(storage.get("/f", Some(future)).await.is_err_and(is_future));
+    let request = RangeRequest { at: Some(future), ..RangeRequest::prefix("/f") };
     assert!(storage.range(request).await.is_err_and(is_future));
 }

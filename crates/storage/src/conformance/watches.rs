@@ -4,15 +4,15 @@ use std::sync::Arc;
 
 use futures::future::join_all;
 
-use super::{Subject, create, newest, remove, update, watch};
+use super::{TestedStorage, create, newest, remove, update, watch};
 use crate::{Event, Revision, StorageError};
 
 fn revisions(events: &[Arc<Event>]) -> Vec<Revision> {
     events.iter().map(|event| event.revision).collect()
 }
 
-/// Writes `count` new keys under `prefix`; answers their revisions.
-async fn create_many(storage: &Subject, prefix: &str, count: usize) -> Vec<Revision> {
+/// Writes `count` new keys under `prefix`; returns their revisions.
+async fn create_many(storage: &TestedStorage, prefix: &str, count: usize) -> Vec<Revision> {
     let mut revisions = Vec::new();
     for number in 0..count {
         let key = format!("{prefix}{number:05}");
@@ -21,8 +21,8 @@ async fn create_many(storage: &Subject, prefix: &str, count: usize) -> Vec<Revis
     revisions
 }
 
-/// What was before the watch, then what comes after it.
-pub async fn history_comes_before_live_without_gap_or_duplicate(storage: Subject) {
+/// First the events before the watch, then those after it.
+pub async fn history_comes_before_live_without_gap_or_duplicate(storage: TestedStorage) {
     let before = newest(&storage).await;
     let mut written = create_many(&storage, "/w/old-", 20).await;
     let mut watching = watch(&storage, "/w/", before).await;
@@ -32,7 +32,7 @@ pub async fn history_comes_before_live_without_gap_or_duplicate(storage: Subject
 }
 
 /// Each event carries the state before and the state after.
-pub async fn previous_and_current_are_filled(storage: Subject) {
+pub async fn previous_and_current_are_filled(storage: TestedStorage) {
     let before = newest(&storage).await;
     let mut live = watch(&storage, "/e", before).await;
     let first = create(&storage, "/e", "1").await;
@@ -55,21 +55,21 @@ pub async fn previous_and_current_are_filled(storage: Subject) {
     assert_eq!(past.read_to(third.mod_revision).await, expected, "history is the same");
 }
 
-/// A quiet prefix learns that it is up to date.
-pub async fn other_keys_move_progress_on(storage: Subject) {
+/// A quiet prefix gets progress.
+pub async fn other_keys_move_progress_on(storage: TestedStorage) {
     let mut quiet = watch(&storage, "/quiet/", newest(&storage).await).await;
     let last = create_many(&storage, "/busy/", 10).await[9];
     assert!(quiet.read_to(last).await.is_empty());
-    // In history too, and at once when nothing happened.
+    // Also in history, and at once when nothing happened.
     let mut late = watch(&storage, "/quiet/", last - 5).await;
     assert!(late.read_to(last).await.is_empty());
     let mut first = watch(&storage, "/quiet/", last).await;
-    let told = first.next().await;
-    assert!(matches!(told, Some(Ok(crate::WatchItem::Progress(at))) if at == last));
+    let item = first.next().await;
+    assert!(matches!(item, Some(Ok(crate::WatchItem::Progress(at))) if at == last));
 }
 
-/// Watches do not take events from one another.
-pub async fn many_watches_see_the_same(storage: Subject) {
+/// Every watch gets all events.
+pub async fn many_watches_see_the_same(storage: TestedStorage) {
     let before = newest(&storage).await;
     let mut watches = Vec::new();
     for prefix in ["/m/", "/m/", "/m/a-", "/m/b-"] {
@@ -83,8 +83,8 @@ pub async fn many_watches_see_the_same(storage: Subject) {
     }
 }
 
-/// A client that lost its watch goes on after the last revision that it has.
-pub async fn a_watch_resumes_where_it_ended(storage: Subject) {
+/// A client that lost its watch resumes after its last revision.
+pub async fn a_watch_resumes_where_it_ended(storage: TestedStorage) {
     let mut complete = newest(&storage).await;
     let (mut seen, mut written) = (Vec::new(), Vec::new());
     for round in 0..5 {
@@ -100,7 +100,7 @@ pub async fn a_watch_resumes_where_it_ended(storage: Subject) {
 }
 
 /// The step from history to live loses nothing at any moment.
-pub async fn a_watch_that_starts_under_writes_misses_nothing(storage: Subject) {
+pub async fn a_watch_that_starts_under_writes_misses_nothing(storage: TestedStorage) {
     let before = newest(&storage).await;
     let writers = (0..4).map(|writer| {
         let storage = Arc::clone(&storage);
@@ -125,8 +125,8 @@ pub async fn a_watch_that_starts_under_writes_misses_nothing(storage: Subject) {
     }
 }
 
-/// A revision that was never told is not waited for.
-pub async fn a_watch_of_the_future_is_refused(storage: Subject) {
+/// A watch does not wait for a revision that was never reported.
+pub async fn a_watch_of_the_future_is_refused(storage: TestedStorage) {
     let current = newest(&storage).await;
     let refused = storage.watch("/w/", current + 1).await;
     assert!(matches!(refused, Err(StorageError::Future { .. })));

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use futures::future::join_all;
 
-use super::{Subject, create, get, list, newest, remove, update, watch};
+use super::{TestedStorage, create, get, list, newest, remove, update, watch};
 use crate::{Expect, KeyValue, Revision, STORED_SIZE_MAX, StorageError, VALUE_SIZE_MAX};
 
 fn is_unexpected<T: std::fmt::Debug>(
@@ -18,8 +18,8 @@ fn is_unexpected<T: std::fmt::Debug>(
     }
 }
 
-/// ST2: a write's revision is the storage's, and a list tells it.
-pub async fn every_commit_takes_a_higher_revision(storage: Subject) {
+/// ST2: a write's revision is the storage's, and a list returns it.
+pub async fn every_commit_takes_a_higher_revision(storage: TestedStorage) {
     let mut last = newest(&storage).await;
     let mut state = create(&storage, "/r/0", "x").await;
     for number in 1..5 {
@@ -27,7 +27,7 @@ pub async fn every_commit_takes_a_higher_revision(storage: Subject) {
         last = state.mod_revision;
         assert_eq!(newest(&storage).await, last);
         let (revision, found) = storage.get("/other", None).await.expect("reads work");
-        assert_eq!((revision, found), (last, None), "a read tells the storage's revision");
+        assert_eq!((revision, found), (last, None), "a read returns the storage's revision");
         state = if number % 2 == 0 {
             create(&storage, &format!("/r/{number}"), "x").await
         } else {
@@ -39,8 +39,8 @@ pub async fn every_commit_takes_a_higher_revision(storage: Subject) {
     assert_eq!(newest(&storage).await, removed);
 }
 
-/// ST4: create answers what stands in its way.
-pub async fn a_create_is_refused_when_the_key_exists(storage: Subject) {
+/// ST4: a refused create returns the existing state.
+pub async fn a_create_is_refused_when_the_key_exists(storage: TestedStorage) {
     let first = create(&storage, "/c", "1").await;
     assert_eq!(first.create_revision, first.mod_revision);
     let again = storage.put("/c", Bytes::from_static(b"2"), Expect::Absent, None).await;
@@ -48,8 +48,8 @@ pub async fn a_create_is_refused_when_the_key_exists(storage: Subject) {
     assert_eq!(get(&storage, "/c").await, Some(first));
 }
 
-/// ST4: update answers the newest state, also when there is none.
-pub async fn an_update_is_refused_at_another_revision(storage: Subject) {
+/// ST4: a refused update returns the newest state, also when there is none.
+pub async fn an_update_is_refused_at_another_revision(storage: TestedStorage) {
     let first = create(&storage, "/u", "1").await;
     let second = update(&storage, &first, "2").await;
     assert_eq!(second.create_revision, first.create_revision);
@@ -62,8 +62,8 @@ pub async fn an_update_is_refused_at_another_revision(storage: Subject) {
     assert_eq!(get(&storage, "/u").await, Some(second));
 }
 
-/// ST4: delete answers the newest state, also when there is none.
-pub async fn a_delete_is_refused_at_another_revision(storage: Subject) {
+/// ST4: a refused delete returns the newest state, also when there is none.
+pub async fn a_delete_is_refused_at_another_revision(storage: TestedStorage) {
     let first = create(&storage, "/d", "1").await;
     let second = update(&storage, &first, "2").await;
     assert!(is_unexpected(storage.delete("/d", first.mod_revision).await, Some(&second)));
@@ -73,8 +73,8 @@ pub async fn a_delete_is_refused_at_another_revision(storage: Subject) {
     assert!(is_unexpected(storage.delete("/d", second.mod_revision).await, None));
 }
 
-/// A key that was deleted begins anew.
-pub async fn a_recreated_key_has_a_new_create_revision(storage: Subject) {
+/// A deleted key can be created again.
+pub async fn a_recreated_key_has_a_new_create_revision(storage: TestedStorage) {
     let first = create(&storage, "/d", "1").await;
     remove(&storage, &first).await;
     let second = create(&storage, "/d", "2").await;
@@ -83,7 +83,7 @@ pub async fn a_recreated_key_has_a_new_create_revision(storage: Subject) {
 }
 
 /// ST2: observers see no revision of a write that did not happen.
-pub async fn refused_writes_take_no_revision(storage: Subject) {
+pub async fn refused_writes_take_no_revision(storage: TestedStorage) {
     let first = create(&storage, "/a", "1").await;
     let refused = join_all(
         (0..10).map(|_| storage.put("/a", Bytes::from_static(b"2"), Expect::Absent, None)),
@@ -94,7 +94,7 @@ pub async fn refused_writes_take_no_revision(storage: Subject) {
 }
 
 /// Values are bytes, not text, and may be empty.
-pub async fn any_bytes_are_a_value(storage: Subject) {
+pub async fn any_bytes_are_a_value(storage: TestedStorage) {
     let all: Bytes = (0..=255).collect::<Vec<u8>>().into();
     for (key, value) in [("/v/empty", Bytes::new()), ("/v/all", all)] {
         let put = storage.put(key, value.clone(), Expect::Absent, None).await;
@@ -103,8 +103,8 @@ pub async fn any_bytes_are_a_value(storage: Subject) {
     }
 }
 
-/// ST9: the limit is named, and a refusal tells the size.
-pub async fn the_largest_value_is_accepted_and_a_larger_is_refused(storage: Subject) {
+/// ST9: the limit is exact, and a refusal returns the size.
+pub async fn the_largest_value_is_accepted_and_a_larger_is_refused(storage: TestedStorage) {
     let size = VALUE_SIZE_MAX;
     let largest = Bytes::from(vec![7; size]);
     let put = storage.put("/big", largest.clone(), Expect::Absent, None).await;
@@ -113,12 +113,12 @@ pub async fn the_largest_value_is_accepted_and_a_larger_is_refused(storage: Subj
     let size = STORED_SIZE_MAX + 1;
     let larger = Bytes::from(vec![7; size]);
     let refused = storage.put("/big", larger, Expect::Revision(put.mod_revision), None).await;
-    assert!(matches!(refused, Err(StorageError::TooLarge { size: told }) if told == size));
+    assert!(matches!(refused, Err(StorageError::TooLarge { size: reported }) if reported == size));
     assert_eq!(newest(&storage).await, put.mod_revision);
 }
 
 /// ST4: the comparison and the write are one step.
-pub async fn one_of_many_creates_wins(storage: Subject) {
+pub async fn one_of_many_creates_wins(storage: TestedStorage) {
     let puts = (0..50u8).map(|writer| {
         let storage = Arc::clone(&storage);
         tokio::spawn(async move {
@@ -138,7 +138,7 @@ pub async fn one_of_many_creates_wins(storage: Subject) {
 }
 
 /// ST4: read, compare and write again until it holds: every increment counts.
-pub async fn concurrent_updates_lose_nothing(storage: Subject) {
+pub async fn concurrent_updates_lose_nothing(storage: TestedStorage) {
     const WRITERS: u32 = 8;
     const INCREMENTS: u32 = 25;
     create(&storage, "/count", "0").await;
@@ -156,7 +156,7 @@ pub async fn concurrent_updates_lose_nothing(storage: Subject) {
                             break;
                         }
                         Err(StorageError::Unexpected { current }) => {
-                            state = current.expect("nobody deletes it");
+                            state = current.expect("the key is not deleted");
                         }
                         Err(error) => panic!("an update failed: {error}"),
                     }
@@ -167,7 +167,7 @@ pub async fn concurrent_updates_lose_nothing(storage: Subject) {
     for writer in join_all(writers).await {
         writer.expect("no panic");
     }
-    let state = get(&storage, "/count").await.expect("nobody deletes it");
+    let state = get(&storage, "/count").await.expect("the key is not deleted");
     assert_eq!(number(&state), WRITERS * INCREMENTS);
 }
 
@@ -177,7 +177,7 @@ fn number(state: &KeyValue) -> u32 {
 }
 
 /// ST6: once a write is acknowledged no read, range, watch or revision is older.
-pub async fn a_read_after_a_write_sees_it(storage: Subject) {
+pub async fn a_read_after_a_write_sees_it(storage: TestedStorage) {
     let tasks = (0..8).map(|task| {
         let storage = Arc::clone(&storage);
         tokio::spawn(async move {
@@ -201,24 +201,24 @@ pub async fn a_read_after_a_write_sees_it(storage: Subject) {
     }
 }
 
-/// ST11: who stops waiting knows nothing, but the storage holds all of the write or nothing.
-pub async fn a_dropped_write_happens_wholly_or_not_at_all(storage: Subject) {
+/// ST11: the outcome of a dropped write is unknown, but the storage holds all of it or nothing.
+pub async fn a_dropped_write_happens_wholly_or_not_at_all(storage: TestedStorage) {
     let before = newest(&storage).await;
     for number in 0..50 {
         let key = format!("/drop/{number:02}");
         let mut put = storage.put(&key, Bytes::from(key.clone()), Expect::Absent, None);
-        // Polled once, then forgotten.
+        // Polled once, then dropped.
         let _ = futures::poll!(&mut put);
         drop(put);
     }
-    // What was begun may still happen after this; it then has a higher revision.
+    // A write that was begun may still happen after this; it then has a higher revision.
     let last = create(&storage, "/drop/last", "/drop/last").await.mod_revision;
     let events = watch(&storage, "/drop/", before).await.read_to(last).await;
     let states = list(&storage, "/drop/", Some(last)).await;
     let committed: Vec<_> = events.iter().filter_map(|event| event.current.clone()).collect();
     let mut by_key = committed.clone();
     by_key.sort_by(|a, b| a.key.cmp(&b.key));
-    assert_eq!(by_key, states, "what was committed is what is there");
+    assert_eq!(by_key, states, "the committed writes are the current state");
     assert!(states.iter().all(|state| *state.value == *state.key.as_bytes()));
     let revisions: Vec<Revision> = committed.iter().map(|state| state.mod_revision).collect();
     assert!(revisions.is_sorted());

@@ -1,6 +1,6 @@
 //! One write inside the writer's open transaction: compare, then change the tables.
 //!
-//! Nothing here commits, and nothing here is seen by others until the writer does.
+//! Nothing here commits, and no other connection sees a change until the writer commits.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use rusqlite::{CachedStatement, Connection, OptionalExtension as _, params};
 use super::checksum::{self, Stored};
 use crate::{Event, Expect, KeyValue, Revision};
 
-/// Result of one write: what changed, or what was found instead of the expected.
+/// Result of one write: the change, or the current state when the precondition failed.
 pub(super) type Applied = Result<Event, Option<KeyValue>>;
 
 /// The statements of the write path, taken from the connection's cache once per batch.
@@ -25,7 +25,7 @@ pub(super) struct Statements<'c> {
     delete_expiry: CachedStatement<'c>,
 }
 
-struct Found {
+struct FoundState {
     state: KeyValue,
     deadline: Option<i64>,
 }
@@ -33,7 +33,7 @@ struct Found {
 impl<'c> Statements<'c> {
     pub(super) fn prepare(connection: &'c Connection) -> rusqlite::Result<Self> {
         Ok(Self {
-            // A lost value must not make its key undeletable, so the join is an outer one.
+            // An outer join, so that a key whose value is lost can still be deleted.
             find: connection.prepare_cached(
                 "SELECT l.revision, l.create_revision, l.deadline, d.value, d.checksum
                  FROM live l LEFT JOIN data d ON d.revision = l.revision WHERE l.key = ?1",
@@ -71,7 +71,7 @@ impl<'c> Statements<'c> {
         let found = self.find(key)?;
         let as_expected = match (expect, &found) {
             (Expect::Absent, found) => found.is_none(),
-            (Expect::Revision(wanted), Some(found)) => found.state.mod_revision == wanted,
+            (Expect::Revision(expected), Some(found)) => found.state.mod_revision == expected,
             (Expect::Revision(_), None) => false,
         };
         if !as_expected {
@@ -81,7 +81,7 @@ impl<'c> Statements<'c> {
         let previous = match found {
             Some(found) => {
                 if found.deadline != deadline {
-                    self.forget_deadline(&found)?;
+                    self.remove_deadline(&found)?;
                 }
                 self.update_live.execute(params![key, row, deadline])?;
                 if let Some(at) = deadline.filter(|_| found.deadline != deadline) {
@@ -116,7 +116,7 @@ impl<'c> Statements<'c> {
         Ok(Ok(Event { revision, key: Arc::clone(key), previous, current: Some(current) }))
     }
 
-    /// Deletes the key as `revision`; with `expect` of `None` whatever its newest write was.
+    /// Deletes the key as `revision`. With `expect` of `None`, its newest write does not matter.
     pub(super) fn delete(
         &mut self,
         revision: Revision,
@@ -124,10 +124,10 @@ impl<'c> Statements<'c> {
         expect: Option<Revision>,
     ) -> rusqlite::Result<Applied> {
         let Some(found) = self.find(key)? else { return Ok(Err(None)) };
-        if expect.is_some_and(|wanted| wanted != found.state.mod_revision) {
+        if expect.is_some_and(|expected| expected != found.state.mod_revision) {
             return Ok(Err(Some(found.state)));
         }
-        self.forget_deadline(&found)?;
+        self.remove_deadline(&found)?;
         self.delete_live.execute(params![key])?;
         self.insert_change.execute(params![
             revision as i64,
@@ -140,7 +140,7 @@ impl<'c> Statements<'c> {
         Ok(Ok(Event { revision, key, previous: Some(found.state), current: None }))
     }
 
-    fn find(&mut self, key: &Arc<str>) -> rusqlite::Result<Option<Found>> {
+    fn find(&mut self, key: &Arc<str>) -> rusqlite::Result<Option<FoundState>> {
         let found = self.find.query_row(params![key], |row| {
             let state = KeyValue {
                 key: Arc::clone(key),
@@ -149,12 +149,12 @@ impl<'c> Statements<'c> {
                 mod_revision: row.get::<_, i64>(0)? as Revision,
             };
             let state = Stored::read(row, 3, 4, state)?.or_empty();
-            Ok(Found { state, deadline: row.get(2)? })
+            Ok(FoundState { state, deadline: row.get(2)? })
         });
         found.optional()
     }
 
-    fn forget_deadline(&mut self, found: &Found) -> rusqlite::Result<()> {
+    fn remove_deadline(&mut self, found: &FoundState) -> rusqlite::Result<()> {
         if let Some(deadline) = found.deadline {
             self.delete_expiry.execute(params![deadline, found.state.key])?;
         }
@@ -169,7 +169,7 @@ pub(super) fn soonest_deadline(connection: &Connection) -> rusqlite::Result<Opti
         .query_row([], |row| row.get::<_, Option<i64>>(0))
 }
 
-/// Keys whose deadline has come, soonest first, at most `limit`.
+/// Keys whose deadline has passed, soonest first, at most `limit`.
 pub(super) fn expired_keys(
     connection: &Connection,
     now: i64,

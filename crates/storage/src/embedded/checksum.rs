@@ -1,5 +1,4 @@
-//! What a stored state is recognised by: SQLite notices a page that makes no sense, not a value that
-//! is no longer what was written.
+//! Checksums of stored states: SQLite detects an invalid page, but not a changed value.
 
 use bytes::Bytes;
 use rusqlite::Row;
@@ -9,7 +8,7 @@ use crate::{KeyValue, StorageError};
 /// Ends the key. No string has this byte.
 const KEY_END: u8 = 0xff;
 
-/// CRC-32 of everything that is told of a state.
+/// CRC-32 of all parts of a state that are returned.
 pub(super) fn of(state: &KeyValue) -> u32 {
     let mut sum = crc32fast::Hasher::new();
     sum.update(state.key.as_bytes());
@@ -20,17 +19,17 @@ pub(super) fn of(state: &KeyValue) -> u32 {
     sum.finalize()
 }
 
-/// A state as it was read.
+/// A state as it was read, not verified yet.
 pub(super) struct Stored {
-    /// With an empty value when that is lost.
+    /// The value is empty when it is lost.
     pub(super) state: KeyValue,
     lost: bool,
-    /// `None` for one that was written before there were checksums.
+    /// `None` for a state that was written before there were checksums.
     checksum: Option<u32>,
 }
 
 impl Stored {
-    /// `value` and `checksum` are columns of `row`. `state` waits for its value.
+    /// `value` and `checksum` are columns of `row`. `state` has no value yet.
     pub(super) fn read(
         row: &Row<'_>,
         value: usize,
@@ -44,7 +43,7 @@ impl Stored {
     }
 
     /// A state whose value has no row.
-    pub(super) fn lost(state: KeyValue) -> Self {
+    pub(super) fn with_lost_value(state: KeyValue) -> Self {
         Self { state, lost: true, checksum: None }
     }
 
@@ -52,7 +51,7 @@ impl Stored {
         !self.lost && self.checksum.is_none_or(|checksum| checksum == of(&self.state))
     }
 
-    /// The state, if it is what was written.
+    /// The state, if it is unchanged.
     pub(super) fn intact(self) -> Result<KeyValue, StorageError> {
         if self.is_intact() {
             return Ok(self.state);
@@ -65,13 +64,13 @@ impl Stored {
         Err(StorageError::Failed { reason })
     }
 
-    /// The state with an empty value if it is not what was written: it can be replaced and deleted.
+    /// The state, with an empty value if it was changed, so that it can be replaced and deleted.
     pub(super) fn or_empty(self) -> KeyValue {
         if self.is_intact() {
             return self.state;
         }
         let key = &*self.state.key;
-        tracing::error!(key, "value is damaged in the storage file, taking it as empty");
+        tracing::error!(key, "value is damaged in the storage file, treating it as empty");
         KeyValue { value: Bytes::new(), ..self.state }
     }
 }

@@ -1,55 +1,55 @@
-//! What SQLite's errors mean to a caller of the storage.
+//! Maps SQLite's errors to those of the storage.
 
 use rusqlite::ErrorCode;
 
 use crate::StorageError;
 
-/// What a damaged file means to the operator.
+/// Advice to the operator about a damaged file.
 pub(super) const DAMAGED: &str =
     "the storage file is damaged; stop the server and restore its data directory from a backup";
 
-/// An engine failure that can be told to every write of a batch.
+/// A failure of the engine that fails every write of a batch.
 #[derive(Clone, Debug)]
-pub(super) enum Failure {
+pub(super) enum EngineFailure {
     Full(String),
     Failed(String),
-    /// The commit was begun and its end was not seen.
+    /// The commit was begun, but its result is unknown.
     Unknown(String),
 }
 
-impl Failure {
+impl EngineFailure {
     /// A failure before the commit was begun: nothing was written.
     pub(super) fn before_commit(error: &rusqlite::Error) -> Self {
-        if is_full(error) { Self::Full(error.to_string()) } else { Self::Failed(told(error)) }
+        if is_full(error) { Self::Full(error.to_string()) } else { Self::Failed(describe(error)) }
     }
 
     /// A failure of the commit itself. Without space its last frame was not written, so it did not
     /// happen; after any other error (a failed fsync) recovery may still find it.
     pub(super) fn in_commit(error: &rusqlite::Error) -> Self {
-        if is_full(error) { Self::Full(error.to_string()) } else { Self::Unknown(told(error)) }
+        if is_full(error) { Self::Full(error.to_string()) } else { Self::Unknown(describe(error)) }
     }
 }
 
-impl From<Failure> for StorageError {
-    fn from(failure: Failure) -> Self {
+impl From<EngineFailure> for StorageError {
+    fn from(failure: EngineFailure) -> Self {
         match failure {
-            Failure::Full(reason) => Self::Full { reason },
-            Failure::Failed(reason) => Self::Failed { reason },
-            Failure::Unknown(reason) => Self::Unknown { reason },
+            EngineFailure::Full(reason) => Self::Full { reason },
+            EngineFailure::Failed(reason) => Self::Failed { reason },
+            EngineFailure::Unknown(reason) => Self::Unknown { reason },
         }
     }
 }
 
 impl From<rusqlite::Error> for StorageError {
     fn from(error: rusqlite::Error) -> Self {
-        Failure::before_commit(&error).into()
+        EngineFailure::before_commit(&error).into()
     }
 }
 
-/// The words, with what to do when the file is damaged.
-pub(super) fn told(error: &rusqlite::Error) -> String {
+/// The message, with advice when the file is damaged.
+pub(super) fn describe(error: &rusqlite::Error) -> String {
     let damaged = match error {
-        // The tables have no such content.
+        // The tables never contain such values.
         rusqlite::Error::FromSqlConversionFailure(..)
         | rusqlite::Error::IntegralValueOutOfRange(..)
         | rusqlite::Error::InvalidColumnType(..)

@@ -1,6 +1,6 @@
-//! The database file: where it lies, who may open it, its pragmas and its tables.
+//! The database file: its path, its lock, its pragmas and its tables.
 //!
-//! Every number of the format stands here. The meaning of the tables is in
+//! All numbers of the format are here. The meaning of the tables is in
 //! docs/adr/0002-embedded-storage-format.md; the statements on them are in `apply`, `read` and
 //! `history`.
 
@@ -12,31 +12,31 @@ use std::time::Duration;
 use rusqlite::{Connection, OpenFlags};
 
 use super::EmbeddedConfig;
-use super::error::{DAMAGED, is_full, told};
+use super::error::{DAMAGED, describe, is_full};
 use crate::StorageError;
 
 /// Name of the database inside a data directory.
 const FILE_NAME: &str = "storage.db";
-/// "Drvr" in the header of the file: refuses to write into somebody else's SQLite database.
+/// "Drvr" in the header of the file: prevents writes to another program's SQLite database.
 const APPLICATION_ID: i32 = 0x4472_7672;
-/// Raised by one with each change of the tables that older binaries cannot read.
+/// Incremented with each change of the tables that older binaries cannot read.
 const FORMAT_VERSION: i32 = 1;
 /// SQLite's own default, fixed here because it is part of the format. Larger pages cost more per
 /// small write.
 pub(super) const PAGE_SIZE: i64 = 4096;
-/// Wait for a lock that somebody else holds on the file (an operator's `sqlite3`, say).
+/// Wait for a lock that another program holds on the file, such as an operator's `sqlite3`.
 pub(super) const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// The write-ahead log is cut back to this when it starts over. Below it the blocks are reused,
-/// which makes a commit cheaper than growing the file.
-const WAL_SIZE_KEPT: i64 = 16 * 1024 * 1024;
-/// Distinct statements of one connection; more would be prepared again and again.
+/// The write-ahead log is truncated to this size when it restarts. Its blocks are reused, which
+/// makes a commit cheaper than growing the file.
+const WAL_SIZE_RETAINED: i64 = 16 * 1024 * 1024;
+/// Distinct statements of one connection; further ones would be prepared repeatedly.
 const STATEMENTS_CACHED: usize = 32;
 
 /// - `live`: the newest state of each key that exists. `deadline` in milliseconds since 1970, or
 ///   null.
 /// - `changes`: every commit above the compaction point, in order.
 /// - `data`: values by the revision that wrote them, live or still within history. `checksum` is of
-///   the whole state (see `checksum`), or null: it came later, and older binaries do not write it.
+///   the whole state (see `checksum`), or null: older binaries do not write it.
 /// - `expiry`: keys of `live` that have a deadline, soonest first.
 /// - `compaction`: one row, the compaction point.
 const TABLES: &str = "
@@ -73,8 +73,8 @@ const TABLES: &str = "
 /// Checked page by page at each start.
 const TABLES_CHECKED: [&str; 4] = ["live", "changes", "expiry", "compaction"];
 
-/// The exclusive right of this process to a database. The operating system takes it back when the
-/// process ends in any way, so a killed server leaves no obstacle.
+/// The exclusive lock of this process on a database. The operating system releases it when the
+/// process ends in any way, also when it is killed.
 #[derive(Debug)]
 pub(super) struct FileLock {
     _file: File,
@@ -98,7 +98,8 @@ impl FileLock {
             }
             Err(TryLockError::Error(e)) => return Err(failed("lock", &path, &e)),
         }
-        // Only read to name the holder in the error above: a full disk is no reason not to start.
+        // Only used to name the holder in the error above, so a full disk must not prevent the
+        // start.
         let _ = file
             .set_len(0)
             .and_then(|()| file.rewind())
@@ -107,9 +108,10 @@ impl FileLock {
     }
 }
 
-/// Locks and opens the database, making directory, file and tables where they are missing.
+/// Locks and opens the database; creates the directory, the file and the tables if they do not
+/// exist.
 ///
-/// `path` that ends in `.db` is the file, any other is the directory that holds it.
+/// A `path` that ends in `.db` is the file, any other is its directory.
 pub(super) fn open(
     path: &Path,
     config: &EmbeddedConfig,
@@ -126,7 +128,7 @@ pub(super) fn open(
     let lock = FileLock::take(&database)?;
     if !database.exists() {
         private_file(&database).map_err(|e| failed("create", &database, &e))?;
-        // The name must survive a power cut as well as the content that SQLite syncs.
+        // The name must survive a power cut, too; SQLite syncs only the content.
         let parent = if directory.as_os_str().is_empty() { Path::new(".") } else { &directory };
         File::open(parent)
             .and_then(|parent| parent.sync_all())
@@ -134,7 +136,7 @@ pub(super) fn open(
     }
     let connection = open_writer(&database, config)
         .map_err(|e| {
-            if is_full(&e) { no_room(&database) } else { failed("open", &database, &told(&e)) }
+            if is_full(&e) { no_room(&database) } else { failed("open", &database, &describe(&e)) }
         })
         .and_then(|connection| check_format(&database, connection))?;
     Ok((lock, database, connection))
@@ -145,17 +147,22 @@ fn open_writer(database: &Path, config: &EmbeddedConfig) -> rusqlite::Result<Con
     let connection = Connection::open_with_flags(database, flags)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.set_prepared_statement_cache_capacity(STATEMENTS_CACHED);
-    // Page size and vacuum mode are only taken by an empty file, and before it turns to the log.
+    // Page size and vacuum mode can only be set on an empty file, before it uses the log.
     connection.pragma_update(None, "page_size", PAGE_SIZE)?;
     connection.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     connection.pragma_update_and_check(None, "journal_mode", "WAL", |_| Ok(()))?;
     connection.pragma_update(None, "synchronous", "FULL")?;
-    // The log is moved by `checkpoint`, not by whichever commit makes it long.
+    // `checkpoint` moves the log, not the commit that makes it long.
     connection.pragma_update_and_check(None, "wal_autocheckpoint", 0, |_| Ok(()))?;
     connection.pragma_update(None, "foreign_keys", false)?;
     connection.pragma_update(None, "temp_store", "MEMORY")?;
     connection.pragma_update(None, "cache_size", cache_kib(config.cache_bytes_writer))?;
-    connection.pragma_update_and_check(None, "journal_size_limit", WAL_SIZE_KEPT, |_| Ok(()))?;
+    connection.pragma_update_and_check(
+        None,
+        "journal_size_limit",
+        WAL_SIZE_RETAINED,
+        |_| Ok(()),
+    )?;
     if let Some(size) = config.file_size_max {
         let pages = i64::try_from(size).unwrap_or(i64::MAX) / PAGE_SIZE;
         connection.pragma_update_and_check(None, "max_page_count", pages, |_| Ok(()))?;
@@ -198,16 +205,16 @@ fn check_format(database: &Path, connection: Connection) -> Result<Connection, S
     }
 }
 
-/// Refuses a file in which keys could be missing: nothing else would notice. The tables of keys are
-/// small beside that of the values, which have checksums.
+/// Refuses a file in which keys could be missing, which nothing else detects. The tables of keys
+/// are small compared to that of the values, which have checksums.
 fn check_pages(database: &Path, connection: &Connection) -> Result<(), StorageError> {
     for table in TABLES_CHECKED {
-        let verdict: String =
+        let result: String =
             connection
                 .query_row(&format!("PRAGMA integrity_check('{table}')"), [], |row| row.get(0))?;
-        if verdict != "ok" {
+        if result != "ok" {
             let attempt = format!("use the table \"{table}\" of");
-            return Err(failed(&attempt, database, &format_args!("{verdict}: {DAMAGED}")));
+            return Err(failed(&attempt, database, &format_args!("{result}: {DAMAGED}")));
         }
     }
     Ok(())
@@ -249,12 +256,12 @@ fn open_side(
     Ok(connection)
 }
 
-/// SQLite takes a negative cache size as KiB.
+/// For SQLite, a negative cache size is in KiB.
 fn cache_kib(bytes: usize) -> i64 {
     -((bytes / 1024).max(1) as i64)
 }
 
-/// Opens or makes a file that only its owner may read: the values are secrets.
+/// Opens or creates a file that only its owner can read, because values are secrets.
 fn private_file(path: &Path) -> std::io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(true).truncate(false);
@@ -263,9 +270,9 @@ fn private_file(path: &Path) -> std::io::Result<File> {
     options.open(path)
 }
 
-/// Even an old storage needs some room to open: for the index of its log.
+/// Even an existing storage needs some space to open, for the index of its log.
 fn no_room(database: &Path) -> StorageError {
-    let reason = format!("\"{}\" cannot be opened: free some and start again", database.display());
+    let reason = format!("\"{}\" cannot be opened: free some and restart", database.display());
     StorageError::Full { reason }
 }
 

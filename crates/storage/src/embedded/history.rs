@@ -1,8 +1,8 @@
-//! How much history is kept, and the removal of what is older.
+//! The size of the history, and the removal of older changes.
 //!
-//! [`HistoryWindow`] decides the compaction point from what it is told; [`compact_step`] moves it a
-//! bounded number of changes further inside the writer's transaction, so compaction costs no commit
-//! of its own while writes go on.
+//! [`HistoryWindow`] determines the compaction point from the recorded commits. [`compact_step`]
+//! moves it by a bounded number of changes inside the writer's transaction, so compaction needs no
+//! commit of its own during writes.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -12,10 +12,11 @@ use rusqlite::{Connection, params};
 use super::EmbeddedConfig;
 use crate::Revision;
 
-/// Marks kept in the window. More would not make the age of the compaction point noticeably finer.
+/// Marks in the window. More would not make the age of the compaction point noticeably more
+/// precise.
 const MARKS_MAX: u32 = 300;
 
-/// What had been written by some moment.
+/// The total that had been written at a point in time.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     at: Instant,
@@ -23,10 +24,11 @@ struct Mark {
     bytes: u64,
 }
 
-/// Decides from age, count and size which revisions are history and which are to be forgotten.
+/// Decides from age, count and size which revisions are history and which are compacted.
 ///
-/// Ages are of this process: what a former one wrote counts as new at the start. So a jump of the
-/// wall clock compacts nothing, and a restart never shortens what a client may resume from.
+/// Ages are measured in this process: revisions of a former process count as new at the start. So a
+/// jump of the wall clock compacts nothing, and a restart never shortens the history from which a
+/// client can resume.
 #[derive(Debug)]
 pub(super) struct HistoryWindow {
     keep: Duration,
@@ -50,8 +52,8 @@ impl HistoryWindow {
         }
     }
 
-    /// Tells of a commit up to `revision` that wrote `bytes` of values.
-    pub(super) fn committed(&mut self, revision: Revision, bytes: u64, now: Instant) {
+    /// Records a commit up to `revision` that wrote `bytes` of values.
+    pub(super) fn record_commit(&mut self, revision: Revision, bytes: u64, now: Instant) {
         self.newest = Mark { at: now, revision, bytes: self.newest.bytes + bytes };
         let mark_every = self.keep / MARKS_MAX;
         let due = self.marks.back().is_none_or(|last| {
@@ -63,18 +65,20 @@ impl HistoryWindow {
         }
     }
 
-    /// The revision to compact to, which may be below the present compaction point.
+    /// The revision to compact to, which may be below the current compaction point.
     pub(super) fn target(&mut self, now: Instant) -> Revision {
         let newest = self.newest;
         let over = |mark: &Mark| {
             now.duration_since(mark.at) >= self.keep || newest.bytes - mark.bytes >= self.bytes_max
         };
         let mut target = newest.revision.saturating_sub(self.revisions_max);
-        // The last mark that is over stays: with nothing written since, it still is the answer.
+        // The last mark outside the window stays: with nothing written since, it is still the
+        // target.
         while self.marks.get(1).is_some_and(over) {
             self.marks.pop_front();
         }
-        // Between two marks much may have been written; when it is over too, nothing came since.
+        // Much may have been written after the last mark; when that is outside, too, nothing
+        // followed.
         let last = [self.marks.front(), Some(&self.newest)];
         if let Some(last) = last.into_iter().flatten().rfind(|mark| over(mark)) {
             target = target.max(last.revision);
@@ -83,8 +87,9 @@ impl HistoryWindow {
     }
 }
 
-/// Forgets what only states before the returned revision need: at most `changes_max` changes above
-/// `from`, none above `target`. Returns the new compaction point, `target` when done.
+/// Removes the rows that only states before the returned revision need: at most `changes_max`
+/// changes above `from`, none above `target`. Returns the new compaction point, which is `target`
+/// when done.
 pub(super) fn compact_step(
     connection: &Connection,
     from: Revision,

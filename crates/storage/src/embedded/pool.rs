@@ -1,7 +1,7 @@
 //! Reader threads: each owns one read-only connection and runs short jobs on it.
 //!
-//! The threads exist so that no caller's runtime thread waits for a disk. The first thread takes
-//! only quick jobs, so a list of everything does not stand in the way of a get.
+//! The threads exist so that no runtime thread of a caller waits for a disk. The first thread runs
+//! only quick jobs, so that a large list does not delay a get.
 
 use std::collections::VecDeque;
 use std::path::Path;
@@ -15,7 +15,8 @@ use tokio::sync::{Semaphore, oneshot};
 use super::{EmbeddedConfig, file};
 use crate::StorageError;
 
-/// Reads that wait or run at once; further callers wait for their turn before anything is queued.
+/// Reads that are queued or run at once; further callers wait for a slot before their read is
+/// queued.
 const READS_MAX: usize = 4096;
 /// One thread for quick jobs and one for all.
 const READERS_MIN: usize = 2;
@@ -27,7 +28,7 @@ type Job = Box<dyn FnOnce(&Connection) + Send>;
 pub(super) enum Cost {
     /// A few rows.
     Quick,
-    /// As many rows as there are.
+    /// Any number of rows.
     Long,
 }
 
@@ -40,7 +41,7 @@ struct Jobs {
 pub(super) struct ReadPool {
     jobs: Mutex<Jobs>,
     wake: Condvar,
-    turns: Semaphore,
+    slots: Semaphore,
 }
 
 impl ReadPool {
@@ -53,13 +54,12 @@ impl ReadPool {
         let pool = Arc::new(Self {
             jobs: Mutex::new(jobs),
             wake: Condvar::new(),
-            turns: Semaphore::new(READS_MAX),
+            slots: Semaphore::new(READS_MAX),
         });
         let mut threads = Vec::new();
         for number in 0..config.readers.max(READERS_MIN) {
             let connection = file::open_reader(database, config)?;
-            // Closes the pool when the thread ends by a panic: callers get an error and do not
-            // hang.
+            // Closes the pool when the thread panics, so that callers get an error and do not hang.
             let guard = CloseOnDrop(Arc::clone(&pool));
             let thread = std::thread::Builder::new()
                 .name(format!("storage-read-{number}"))
@@ -78,8 +78,8 @@ impl ReadPool {
         cost: Cost,
         job: impl FnOnce(&Connection) -> Result<T, StorageError> + Send + 'static,
     ) -> Result<T, StorageError> {
-        let _turn = self.turns.acquire().await.map_err(|_| StorageError::Closed)?;
-        let (reply, answer) = oneshot::channel();
+        let _slot = self.slots.acquire().await.map_err(|_| StorageError::Closed)?;
+        let (reply, response) = oneshot::channel();
         let job: Job = Box::new(move |connection| {
             if !reply.is_closed() {
                 let _ = reply.send(job(connection));
@@ -94,22 +94,22 @@ impl ReadPool {
                 Cost::Quick => jobs.quick.push_back(job),
                 Cost::Long => jobs.long.push_back(job),
             }
-            // A single wake-up could reach the one thread that does not take long jobs.
+            // A single wake-up could reach the one thread that does not run long jobs.
             match cost {
                 Cost::Quick => drop(self.wake.notify_one()),
                 Cost::Long => drop(self.wake.notify_all()),
             }
         }
-        answer.await.map_err(|_| StorageError::Closed)?
+        response.await.map_err(|_| StorageError::Closed)?
     }
 
-    /// Ends the threads after the job that each runs. Waiting jobs end with `Closed`.
+    /// Ends the threads after their current jobs. Queued jobs fail with `Closed`.
     pub(super) fn close(&self) {
         let mut jobs = self.jobs.lock();
         jobs.closed = true;
         jobs.quick.clear();
         jobs.long.clear();
-        self.turns.close();
+        self.slots.close();
         self.wake.notify_all();
     }
 

@@ -1,4 +1,4 @@
-//! What waits for the writer thread: writes, compactions and the order to close.
+//! The queue of the writer thread: writes, compactions and the request to close.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,20 +10,21 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use crate::{Event, Expect, Revision, StorageError};
 
-/// Writes that wait or are in work at once; further callers wait before anything is queued.
+/// Writes that are queued or processed at once; further callers wait for a slot before their write
+/// is queued.
 const WRITES_MAX: usize = 4096;
 /// Writes of one commit.
 pub(super) const BATCH_WRITES_MAX: usize = 512;
-/// Values of one commit. The first write goes in at any size.
+/// Bytes of values in one commit. The first write is included at any size.
 const BATCH_BYTES_MAX: usize = 8 * 1024 * 1024;
 
 #[derive(Debug)]
-pub(super) enum Operation {
+pub(super) enum WriteOperation {
     Put { key: Arc<str>, value: Bytes, expect: Expect, ttl: Option<Duration> },
     Delete { key: Arc<str>, expect: Revision },
 }
 
-impl Operation {
+impl WriteOperation {
     pub(super) fn size(&self) -> usize {
         match self {
             Self::Put { value, .. } => value.len(),
@@ -33,10 +34,10 @@ impl Operation {
 }
 
 pub(super) struct WriteRequest {
-    pub(super) operation: Operation,
+    pub(super) operation: WriteOperation,
     pub(super) reply: oneshot::Sender<Result<Arc<Event>, StorageError>>,
-    /// Held until the request is answered: bounds the queue.
-    pub(super) _turn: OwnedSemaphorePermit,
+    /// Held until the reply is sent: bounds the queue.
+    pub(super) _slot: OwnedSemaphorePermit,
 }
 
 pub(super) struct CompactRequest {
@@ -44,11 +45,11 @@ pub(super) struct CompactRequest {
     pub(super) reply: oneshot::Sender<Result<(), StorageError>>,
 }
 
-/// What the writer has to do next.
+/// The next work of the writer.
 pub(super) struct Work {
     pub(super) writes: Vec<WriteRequest>,
     pub(super) compactions: Vec<CompactRequest>,
-    /// No more will come: finish and end.
+    /// The queue is closed: finish and end.
     pub(super) closed: bool,
 }
 
@@ -59,39 +60,45 @@ struct Waiting {
     closed: bool,
 }
 
-pub(super) struct Queue {
+pub(super) struct WriteQueue {
     waiting: Mutex<Waiting>,
     wake: Condvar,
-    turns: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
 }
 
-impl Queue {
+impl WriteQueue {
     pub(super) fn new() -> Self {
         Self {
             waiting: Mutex::new(Waiting::default()),
             wake: Condvar::new(),
-            turns: Arc::new(Semaphore::new(WRITES_MAX)),
+            slots: Arc::new(Semaphore::new(WRITES_MAX)),
         }
     }
 
-    /// Queues a write and waits for its end. Once queued it happens even if the future is dropped.
-    pub(super) async fn write(&self, operation: Operation) -> Result<Arc<Event>, StorageError> {
-        let turn = Arc::clone(&self.turns).acquire_owned().await;
-        let turn = turn.map_err(|_| StorageError::Closed)?;
-        let (reply, answer) = oneshot::channel();
+    /// Queues a write and waits for its result. Once queued, it happens even if the future is
+    /// dropped.
+    pub(super) async fn write(
+        &self,
+        operation: WriteOperation,
+    ) -> Result<Arc<Event>, StorageError> {
+        let slot = Arc::clone(&self.slots).acquire_owned().await;
+        let slot = slot.map_err(|_| StorageError::Closed)?;
+        let (reply, response) = oneshot::channel();
         {
             let mut waiting = self.waiting.lock();
             if waiting.closed {
                 return Err(StorageError::Closed);
             }
-            waiting.writes.push_back(WriteRequest { operation, reply, _turn: turn });
+            waiting.writes.push_back(WriteRequest { operation, reply, _slot: slot });
             self.wake.notify_one();
         }
-        answer.await.map_err(|_| StorageError::Unknown { reason: "the writer ended".to_owned() })?
+        response
+            .await
+            .map_err(|_| StorageError::Unknown { reason: "the writer ended".to_owned() })?
     }
 
     pub(super) async fn compact(&self, revision: Revision) -> Result<(), StorageError> {
-        let (reply, answer) = oneshot::channel();
+        let (reply, response) = oneshot::channel();
         {
             let mut waiting = self.waiting.lock();
             if waiting.closed {
@@ -100,17 +107,17 @@ impl Queue {
             waiting.compactions.push(CompactRequest { revision, reply });
             self.wake.notify_one();
         }
-        answer.await.map_err(|_| StorageError::Closed)?
+        response.await.map_err(|_| StorageError::Closed)?
     }
 
-    /// Refuses new work. What was queued is still done.
+    /// Refuses new work. Queued work is still done.
     pub(super) fn close(&self) {
         self.waiting.lock().closed = true;
-        self.turns.close();
+        self.slots.close();
         self.wake.notify_one();
     }
 
-    /// Drops what waits: its callers learn that the outcome is unknown.
+    /// Drops the queued work: its callers get an unknown outcome.
     pub(super) fn abandon(&self) {
         self.close();
         let mut waiting = self.waiting.lock();

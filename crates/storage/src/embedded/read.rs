@@ -1,8 +1,8 @@
 //! Reads: one key, a range and a piece of the history, each from one snapshot of the database.
 //!
-//! A read at the newest revision walks `live` only, so its cost follows the live keys. A read at an
-//! older revision is that, corrected by what changed since, so its cost follows the changes above
-//! it as well.
+//! A read at the newest revision scans `live` only, so its cost is proportional to the live keys. A
+//! read at an older revision also corrects for later changes, so its cost also depends on their
+//! number.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -14,7 +14,7 @@ use rusqlite::{Connection, OptionalExtension as _, Row, Transaction, params};
 use super::checksum::Stored;
 use crate::{Event, KeyValue, RangeRequest, RangeResponse, Revision, StorageError};
 
-/// What a snapshot holds: states from `oldest` to `newest`.
+/// The revisions of a snapshot: states from `oldest` to `newest`.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     /// The compaction point. Events above it and states at or above it can be read.
@@ -34,13 +34,13 @@ impl Bounds {
         })
     }
 
-    /// Whether the state at `wanted`, and every event after it, is there.
-    pub(super) fn check(&self, wanted: Revision) -> Result<(), StorageError> {
-        if wanted < self.oldest {
-            return Err(StorageError::Compacted { wanted, oldest: self.oldest });
+    /// Checks that the state at `requested`, and every event after it, is available.
+    pub(super) fn check(&self, requested: Revision) -> Result<(), StorageError> {
+        if requested < self.oldest {
+            return Err(StorageError::Compacted { requested, oldest: self.oldest });
         }
-        if wanted > self.newest {
-            return Err(StorageError::Future { wanted, current: self.newest });
+        if requested > self.newest {
+            return Err(StorageError::Future { requested, current: self.newest });
         }
         Ok(())
     }
@@ -69,7 +69,7 @@ impl<'c> Snapshot<'c> {
     }
 }
 
-/// One key. Answers the bounds of the snapshot too, so that the caller knows how new it is.
+/// Reads one key. Also returns the bounds of the snapshot, so that the caller knows how new it is.
 pub(super) fn get(
     connection: &Connection,
     key: &str,
@@ -111,7 +111,7 @@ pub(super) fn deadlines(connection: &Connection) -> Result<Vec<(String, i64)>, S
     Ok(rows.collect::<Result<_, _>>()?)
 }
 
-/// Live keys of a span in key order, at one revision.
+/// Live keys of a range, sorted by key, at one revision.
 pub(super) fn range(
     connection: &Connection,
     request: &RangeRequest,
@@ -193,7 +193,7 @@ impl Former {
             .prepare_cached("SELECT value, checksum FROM data WHERE revision = ?1")?
             .query_row(params![mod_revision as i64], |row| Stored::read(row, 0, 1, state.clone()))
             .optional()?;
-        stored.unwrap_or_else(|| Stored::lost(state)).intact()
+        stored.unwrap_or_else(|| Stored::with_lost_value(state)).intact()
     }
 }
 
@@ -217,7 +217,7 @@ fn changed_since(
     let mut changed = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let (key, former) = former_of(row)?;
-        // Only the first change tells the state before all of them.
+        // Only the first change has the state before all changes.
         if let Entry::Vacant(entry) = changed.entry(key) {
             entry.insert(former);
         }
@@ -228,7 +228,8 @@ fn changed_since(
 /// A piece of the history of a prefix.
 pub(super) struct Chunk {
     pub(super) events: Vec<Arc<Event>>,
-    /// Every event of the prefix up to and including this revision is in `events` or came before.
+    /// Every event of the prefix up to and including this revision is in `events` or in an earlier
+    /// chunk.
     pub(super) through: Revision,
     pub(super) bounds: Bounds,
 }
@@ -245,7 +246,7 @@ pub(super) fn history(
     let snapshot = Snapshot::begin(connection, None)?;
     let bounds = snapshot.bounds;
     if after < bounds.oldest {
-        return Err(StorageError::Compacted { wanted: after, oldest: bounds.oldest });
+        return Err(StorageError::Compacted { requested: after, oldest: bounds.oldest });
     }
     let until = until.unwrap_or(bounds.newest);
     let mut statement = snapshot.transaction.prepare_cached(
@@ -272,7 +273,7 @@ pub(super) fn history(
     Ok(Chunk { events, through: until, bounds })
 }
 
-/// Bytes that an event keeps in memory, roughly.
+/// Approximate bytes of an event in memory.
 pub(super) fn event_size(event: &Event) -> usize {
     let states = event.previous.iter().chain(&event.current);
     size_of::<Event>() + event.key.len() + states.map(|state| state.value.len()).sum::<usize>()

@@ -1,9 +1,10 @@
-//! Whether the disk has room for more writes, without what the write-ahead log needs to be moved.
+//! Checks whether the disk has space for more writes, in addition to the space that the write-ahead
+//! log needs to be moved.
 //!
 //! A page of the log is written a second time when it is moved into the database, and the log can
-//! only start over once all of it was. A log that had taken the last block of the disk could never
-//! be moved, and would also take whatever room is made later. So a write is refused while there is
-//! still room to move the log.
+//! only restart once it was moved completely. A log that had used the last block of the disk could
+//! never be moved, and would also use any space that is freed later. So writes are refused while
+//! there is still space to move the log.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -13,19 +14,20 @@ use rusqlite::Connection;
 
 use super::file::PAGE_SIZE;
 
-/// Left for what makes room: deletions and compaction.
+/// Reserved for deletions and compaction, which free space.
 const MARGIN_BYTES: u64 = 256 * 1024;
-/// Pages that one write changes beside those of its value, and one commit beside its writes.
+/// Pages that one write changes, in addition to those of its value.
 const PAGES_PER_WRITE: u64 = 3;
+/// Pages that one commit changes, in addition to those of its writes.
 const PAGES_PER_COMMIT: u64 = 4;
-/// With this much free nothing is counted: twice the longest log.
+/// With this much free space, nothing is counted: twice the longest log.
 const PLENTY_BYTES: u64 = 128 * 1024 * 1024;
 
-/// What a commit is going to write.
+/// The size of a pending commit.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Load {
     pub(super) writes: u64,
-    /// Of all values.
+    /// Bytes of all values.
     pub(super) bytes: u64,
 }
 
@@ -35,8 +37,8 @@ impl Load {
         Self { writes: self.writes + 1, bytes: self.bytes + bytes as u64 }
     }
 
-    /// The pages it changes, in bytes: once in the log and, unless others are free, once in the
-    /// database.
+    /// The changed pages in bytes: written once to the log and, unless free pages are reused, once
+    /// to the database.
     fn page_bytes(self) -> u64 {
         let pages = PAGES_PER_COMMIT + PAGES_PER_WRITE * self.writes + self.bytes.div_ceil(PAGE);
         pages * PAGE
@@ -45,7 +47,7 @@ impl Load {
 
 const PAGE: u64 = PAGE_SIZE as u64;
 
-/// Looks at the disk of one database.
+/// Measures the disk of one database.
 pub(super) struct Room {
     database: PathBuf,
     log: PathBuf,
@@ -58,11 +60,11 @@ impl Room {
         Self { database: database.to_owned(), log: log.into() }
     }
 
-    /// How many bytes are missing for `load`; 0 when it fits. `log_is_free`: the log was just
-    /// started over, so that it is written where it lies.
+    /// The bytes that are missing for `load`; 0 when it fits. `log_is_free`: the log was just
+    /// restarted, so that its blocks are reused.
     ///
     /// # Errors
-    /// The file system or the database does not tell.
+    /// The file system or the database does not report its sizes.
     pub(super) fn missing(
         &self,
         connection: &Connection,
@@ -70,8 +72,8 @@ impl Room {
         log_is_free: bool,
     ) -> rusqlite::Result<u64> {
         let Some(free) = free_bytes(&self.database).map_err(failed)? else { return Ok(0) };
-        let wanted = load.page_bytes() + MARGIN_BYTES;
-        if free >= PLENTY_BYTES + 2 * wanted {
+        let required = load.page_bytes() + MARGIN_BYTES;
+        if free >= PLENTY_BYTES + 2 * required {
             return Ok(0);
         }
         let bytes = |name: &str| -> rusqlite::Result<u64> {
@@ -81,11 +83,11 @@ impl Room {
         let to_move = bytes("page_count")?.saturating_sub(length(&self.database).map_err(failed)?);
         let reusable = bytes("freelist_count")?;
         let log = if log_is_free { length(&self.log).map_err(failed)? } else { 0 };
-        let needed = to_move + wanted.saturating_sub(log) + wanted.saturating_sub(reusable);
+        let needed = to_move + required.saturating_sub(log) + required.saturating_sub(reusable);
         Ok(needed.saturating_sub(free))
     }
 
-    /// What the operator is to do.
+    /// Advice to the operator.
     pub(super) fn advice(&self, missing: u64) -> String {
         let amount = match missing.div_ceil(1024) {
             0 => "some".to_owned(),
@@ -95,12 +97,12 @@ impl Room {
     }
 }
 
-/// What is free for whoever writes `file`, in bytes. `None` where the file system does not count.
+/// The free bytes for a writer of `file`. `None` for a file system that does not count them.
 #[allow(clippy::useless_conversion, reason = "the counts are narrower on other systems")]
 fn free_bytes(file: &Path) -> io::Result<Option<u64>> {
-    let told = statvfs(file)?;
-    let blocks = u64::from(told.blocks_available());
-    Ok((told.blocks() > 0).then(|| blocks.saturating_mul(u64::from(told.fragment_size()))))
+    let stats = statvfs(file)?;
+    let blocks = u64::from(stats.blocks_available());
+    Ok((stats.blocks() > 0).then(|| blocks.saturating_mul(u64::from(stats.fragment_size()))))
 }
 
 fn length(file: &Path) -> io::Result<u64> {

@@ -1,4 +1,4 @@
-//! What only the embedded implementation promises: its file, its lock, its limits.
+//! Guarantees of the embedded implementation only: its file, its lock, its limits.
 
 mod damage;
 mod file;
@@ -33,7 +33,7 @@ fn open(dir: &TempDir) -> Arc<EmbeddedStorage> {
     EmbeddedStorage::open(dir.path(), config()).unwrap()
 }
 
-/// Writes `key`, whatever it was.
+/// Writes `key`, in any state.
 async fn put(storage: &EmbeddedStorage, key: &str, value: impl Into<Bytes>) -> KeyValue {
     let found = storage.get(key, None).await.unwrap().1;
     let expect = found.map_or(Expect::Absent, |found| Expect::Revision(found.mod_revision));
@@ -44,7 +44,7 @@ async fn get(storage: &EmbeddedStorage, key: &str) -> Option<KeyValue> {
     storage.get(key, None).await.unwrap().1
 }
 
-/// Waits until `state` answers something; panics with `what` and its last answer otherwise.
+/// Waits until `state` returns `Ok`; panics with `what` and its last error otherwise.
 async fn wait_for<T: std::fmt::Debug>(what: &str, mut state: impl AsyncFnMut() -> Result<(), T>) {
     let started = tokio::time::Instant::now();
     let mut every = tokio::time::interval(Duration::from_millis(5));

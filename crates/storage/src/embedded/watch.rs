@@ -11,21 +11,20 @@ use futures::StreamExt as _;
 use futures::task::AtomicWaker;
 use parking_lot::Mutex;
 
-use super::Shared;
+use super::EmbeddedShared;
 use super::pool::Cost;
 use super::read::{self, Chunk, event_size};
 use crate::{Event, Revision, StorageError, WatchItem, WatchStream};
 
-/// Values kept waiting for one watcher. They are shared between watchers, so this is an upper
-/// bound.
+/// Bytes of values that wait for one watcher. Watchers share them, so this is an upper bound.
 const QUEUE_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// History read in one step, in events and in bytes of values.
 const CHUNK_MAX: (usize, usize) = (1000, 4 * 1024 * 1024);
-/// With no more revisions than this to catch up, a watcher begins to queue live events. Far behind
-/// it does not, or the queue would overflow while history is read.
+/// A watcher with at most this many revisions to catch up begins to queue live events. Further
+/// behind, the queue would overflow while history is read.
 const NEAR_REVISIONS: u64 = 1000;
 
-/// Where commits become visible to watchers.
+/// Publishes commits to watchers.
 pub(super) struct Hub {
     state: Mutex<HubState>,
     queue_events_max: usize,
@@ -49,13 +48,13 @@ struct Watcher {
 struct WatchQueue {
     events: Vec<Arc<Event>>,
     bytes: usize,
-    /// Everything up to this is in `events` or was taken.
+    /// Everything up to this revision is in `events` or was taken.
     progress: Revision,
     end: Option<End>,
 }
 
 /// Events, and the revision up to which they are complete.
-type Taken = (Vec<Arc<Event>>, Revision);
+type QueuedEvents = (Vec<Arc<Event>>, Revision);
 
 #[derive(Clone, Copy)]
 enum End {
@@ -80,7 +79,7 @@ impl Hub {
         });
     }
 
-    /// Ends every watch after what it was sent, and refuses new ones.
+    /// Ends every watch after its queued events, and refuses new watches.
     pub(super) fn close(&self) {
         let mut state = self.state.lock();
         state.closed = true;
@@ -90,8 +89,8 @@ impl Hub {
         }
     }
 
-    /// Begins to queue events of `prefix` above `after`. Returns the newest revision that will not
-    /// come.
+    /// Begins to queue events of `prefix` above `after`. Returns the newest revision that is not
+    /// queued.
     fn register(
         &self,
         prefix: &str,
@@ -146,12 +145,12 @@ impl Watcher {
         false
     }
 
-    /// Takes all that is queued.
+    /// Takes all queued events.
     fn poll_take(
         &self,
         context: &mut Context<'_>,
         delivered: Revision,
-    ) -> Poll<Result<Taken, StorageError>> {
+    ) -> Poll<Result<QueuedEvents, StorageError>> {
         self.waker.register(context.waker());
         let mut queue = self.queue.lock();
         if matches!(queue.end, Some(End::Lagged)) {
@@ -168,9 +167,9 @@ impl Watcher {
     }
 }
 
-/// A watcher's place in the hub, given up on drop.
+/// A watcher's registration in the hub; dropping it ends the registration.
 struct Registration {
-    shared: Arc<Shared>,
+    shared: Arc<EmbeddedShared>,
     watcher: Arc<Watcher>,
 }
 
@@ -190,23 +189,26 @@ enum Phase {
 }
 
 struct Watch {
-    shared: Arc<Shared>,
+    shared: Arc<EmbeddedShared>,
     prefix: Box<str>,
-    /// Every event of the prefix up to this was handed out.
+    /// Every event of the prefix up to this revision was delivered.
     delivered: Revision,
-    /// To be told next.
+    /// The progress to deliver next.
     progress: Option<Revision>,
     phase: Phase,
 }
 
 /// Opens a watch; see [`crate::Storage::watch`].
 pub(super) async fn open(
-    shared: Arc<Shared>,
+    shared: Arc<EmbeddedShared>,
     prefix: String,
     after: Revision,
 ) -> Result<WatchStream, StorageError> {
-    if after > shared.committed() {
-        return Err(StorageError::Future { wanted: after, current: shared.committed() });
+    if after > shared.committed_revision() {
+        return Err(StorageError::Future {
+            requested: after,
+            current: shared.committed_revision(),
+        });
     }
     let (watcher, from) = shared.hub.register(&prefix, after)?;
     let registration = Registration { shared: Arc::clone(&shared), watcher };
@@ -282,14 +284,14 @@ impl Watch {
         let (prefix, after) = (self.prefix.clone(), self.delivered);
         let job = move |connection: &_| read::history(connection, &prefix, after, until, CHUNK_MAX);
         let chunk = self.shared.pool.read(Cost::Long, job).await?;
-        // The file may be ahead of what the writer has published: who is told a revision by this
-        // watch must find it everywhere.
+        // The file may be ahead of what the writer has published: a revision that this watch
+        // delivers must be known to all operations.
         self.shared.set_committed(chunk.bounds.newest);
         self.delivered = chunk.through;
         Ok(chunk)
     }
 
-    /// Leaves history behind once everything up to `from` was read from it.
+    /// Switches from history to live events once everything up to `from` was read.
     fn go_live_at(&mut self, from: Revision) {
         if self.delivered < from {
             return;

@@ -1,9 +1,9 @@
 //! The writer thread: the only one that changes the file.
 //!
-//! Each turn takes all waiting writes, applies them in one transaction with the due expiries and a
-//! step of compaction, commits once, and only then tells watchers and callers. Between turns it
-//! keeps the free pages in bounds, and starts the write-ahead log over when the checkpoint thread
-//! asks for it.
+//! Each round takes all queued writes, applies them in one transaction together with due expiries
+//! and a step of compaction, commits once, and only then notifies watchers and callers. Between
+//! rounds it bounds the free pages, and restarts the write-ahead log when the checkpoint thread
+//! requests it.
 
 mod admit;
 
@@ -16,30 +16,30 @@ use rusqlite::Connection;
 
 use super::apply::{self, Applied, Statements};
 use super::checkpoint::Checkpointer;
-use super::error::Failure;
+use super::error::EngineFailure;
 use super::history::{HistoryWindow, compact_step};
-use super::queue::{CompactRequest, Operation, WriteRequest};
+use super::queue::{CompactRequest, WriteOperation, WriteRequest};
 use super::read::Bounds;
 use super::room::Room;
-use super::{EmbeddedConfig, Shared};
+use super::{EmbeddedConfig, EmbeddedShared};
 use crate::{Event, Revision, StorageError};
 
-/// Expired keys deleted in one commit, beside the writes of callers.
+/// Expired keys that are deleted in one commit, in addition to the writes of callers.
 const EXPIRIES_PER_COMMIT_MAX: usize = 256;
-/// Changes compacted in one commit: at least this many, and [`COMPACTED_PER_WRITE`] for each write,
-/// so that compaction keeps ahead of the writers and stays a small part of each commit.
+/// Changes compacted in one commit: at least this many, or [`COMPACTED_PER_WRITE`] for each write,
+/// so that compaction is faster than the writers and a small part of each commit.
 const COMPACTED_PER_COMMIT_MIN: usize = 128;
 const COMPACTED_PER_WRITE: usize = 2;
-/// Free pages are given back to the file system above this number and this share of the file;
-/// below, new writes use them.
+/// Free pages above this number and this share of the file are returned to the file system; new
+/// writes use the others.
 const FREE_PAGES_MIN: i64 = 2048;
 const FREE_PAGES_PARTS: i64 = 4;
-/// Free pages given back in one step: a few milliseconds.
+/// Free pages that are returned in one step: a few milliseconds.
 const VACUUM_PAGES: i64 = 256;
 
-pub(super) struct Writer {
+pub(super) struct StorageWriter {
     connection: Connection,
-    shared: Arc<Shared>,
+    shared: Arc<EmbeddedShared>,
     config: EmbeddedConfig,
     /// Newest committed revision.
     committed: Revision,
@@ -47,23 +47,23 @@ pub(super) struct Writer {
     next: Revision,
     /// Compaction point on disk.
     compacted: Revision,
-    /// Where compaction is going.
+    /// The target of compaction.
     compact_to: Revision,
     compactions: Vec<CompactRequest>,
     history: HistoryWindow,
     soonest_deadline: Option<i64>,
     checkpointer: Checkpointer,
     room: Room,
-    /// The last commit found no room: the log is moved before anything else is written.
+    /// The last commit found no space: the log is moved before the next write.
     starved: bool,
-    /// There are more free pages than the file should keep.
+    /// The file has too many free pages.
     vacuuming: bool,
-    /// The last commit failed; said once.
+    /// The last commit failed, which is logged once.
     failing: bool,
     next_tick: Instant,
 }
 
-/// What one transaction did.
+/// The changes of one transaction.
 struct Committed {
     applied: Vec<Applied>,
     expired: Vec<Event>,
@@ -71,13 +71,13 @@ struct Committed {
     deadlines_touched: bool,
 }
 
-impl Writer {
+impl StorageWriter {
     /// Starts the thread. It runs until the queue is closed and empty.
     pub(super) fn start(
         connection: Connection,
         database: &Path,
         bounds: Bounds,
-        shared: Arc<Shared>,
+        shared: Arc<EmbeddedShared>,
         config: EmbeddedConfig,
     ) -> Result<JoinHandle<()>, StorageError> {
         let now = Instant::now();
@@ -112,11 +112,11 @@ impl Writer {
             let work = self.shared.queue.take(idle.then_some(self.next_tick));
             self.accept_compactions(work.compactions);
             if !work.writes.is_empty() || self.is_due() {
-                self.turn(work.writes);
+                self.run_round(work.writes);
             } else if self.vacuuming {
-                self.give_back_pages();
+                self.return_pages();
             }
-            self.checkpointer.writers_turn(&self.connection);
+            self.checkpointer.restart_if_requested(&self.connection);
             if work.closed {
                 break;
             }
@@ -125,11 +125,11 @@ impl Writer {
             }
         }
         if let Err(error) = self.checkpointer.finish(&self.connection) {
-            tracing::warn!(%error, "storage log could not be moved into the database at the end");
+            tracing::warn!(%error, "storage log could not be moved into the database on close");
         }
     }
 
-    /// Whether there is something to do without being asked.
+    /// Whether there is work without a request.
     fn is_due(&self) -> bool {
         self.compacted < self.compact_to
             || self.soonest_deadline.is_some_and(|at| at <= wall_clock(&self.config))
@@ -138,8 +138,8 @@ impl Writer {
     fn accept_compactions(&mut self, requests: Vec<CompactRequest>) {
         for request in requests {
             if request.revision > self.committed {
-                let (wanted, current) = (request.revision, self.committed);
-                let _ = request.reply.send(Err(StorageError::Future { wanted, current }));
+                let (requested, current) = (request.revision, self.committed);
+                let _ = request.reply.send(Err(StorageError::Future { requested, current }));
             } else if request.revision <= self.compacted {
                 let _ = request.reply.send(Ok(()));
             } else {
@@ -149,16 +149,16 @@ impl Writer {
         }
     }
 
-    /// One transaction for all `writes`, and its consequences.
-    fn turn(&mut self, mut writes: Vec<WriteRequest>) {
+    /// Runs one transaction for all `writes`, and publishes its result.
+    fn run_round(&mut self, mut writes: Vec<WriteRequest>) {
         if !self.admit(&mut writes) {
             return;
         }
         let first = self.next;
         let mut outcome = self.transact(&writes, true);
         if outcome.is_err() && !writes.is_empty() {
-            // The writes may fit where they do not fit together with the housekeeping.
-            if !matches!(outcome, Err(Failure::Unknown(_))) {
+            // The writes may fit without the housekeeping.
+            if !matches!(outcome, Err(EngineFailure::Unknown(_))) {
                 self.next = first;
                 outcome = self.transact(&writes, false);
             }
@@ -166,30 +166,30 @@ impl Writer {
         match outcome {
             Ok(committed) => self.publish(writes, committed),
             Err(failure) => {
-                self.starved = matches!(failure, Failure::Full(_));
+                self.starved = matches!(failure, EngineFailure::Full(_));
                 let starved = self.starved && !writes.is_empty();
                 self.fail(writes, &failure, first);
                 if starved {
-                    // Writers that try again at once must not keep compaction from making room.
-                    self.turn(Vec::new());
+                    // Writers that retry at once must not prevent compaction from freeing space.
+                    self.run_round(Vec::new());
                 }
             }
         }
     }
 
-    fn fail(&mut self, writes: Vec<WriteRequest>, failure: &Failure, first: Revision) {
+    fn fail(&mut self, writes: Vec<WriteRequest>, failure: &EngineFailure, first: Revision) {
         if !std::mem::replace(&mut self.failing, true) {
             tracing::error!(?failure, "storage cannot commit");
         }
-        if !matches!(failure, Failure::Unknown(_)) {
+        if !matches!(failure, EngineFailure::Unknown(_)) {
             self.next = first;
         }
-        if matches!(failure, Failure::Full(_)) {
-            // Deletions must find room. Whoever wants the history lists again.
+        if matches!(failure, EngineFailure::Full(_)) {
+            // Deletions need space. Clients that need the history list again.
             self.compact_to = self.committed;
         }
         if writes.is_empty() {
-            // Nobody waits for housekeeping: try again at the next tick instead of at once.
+            // No caller waits for housekeeping: retry at the next tick instead of at once.
             self.compact_to = self.compacted;
             self.soonest_deadline = None;
             for request in self.compactions.drain(..) {
@@ -205,13 +205,14 @@ impl Writer {
         &mut self,
         writes: &[WriteRequest],
         housekeeping: bool,
-    ) -> Result<Committed, Failure> {
+    ) -> Result<Committed, EngineFailure> {
         let outcome = self.apply(writes, housekeeping);
-        let committed = outcome.map_err(|e| Failure::before_commit(&e)).and_then(|committed| {
-            let commit = self.connection.prepare_cached("COMMIT");
-            let done = commit.and_then(|mut commit| commit.execute([]));
-            done.map(|_| committed).map_err(|e| Failure::in_commit(&e))
-        });
+        let committed =
+            outcome.map_err(|e| EngineFailure::before_commit(&e)).and_then(|committed| {
+                let commit = self.connection.prepare_cached("COMMIT");
+                let done = commit.and_then(|mut commit| commit.execute([]));
+                done.map(|_| committed).map_err(|e| EngineFailure::in_commit(&e))
+            });
         if committed.is_err()
             && !self.connection.is_autocommit()
             && let Err(error) = self.connection.execute_batch("ROLLBACK")
@@ -234,14 +235,14 @@ impl Writer {
         let mut deadlines_touched = false;
         for write in writes {
             let result = match &write.operation {
-                Operation::Put { key, value, expect, ttl } => {
+                WriteOperation::Put { key, value, expect, ttl } => {
                     let deadline = ttl.map(|ttl| {
                         now.saturating_add(i64::try_from(ttl.as_millis()).unwrap_or(i64::MAX))
                     });
                     deadlines_touched |= deadline.is_some();
                     statements.put(self.next, key, value, *expect, deadline)?
                 }
-                Operation::Delete { key, expect } => {
+                WriteOperation::Delete { key, expect } => {
                     statements.delete(self.next, key, Some(*expect))?
                 }
             };
@@ -269,7 +270,8 @@ impl Writer {
         Ok(Committed { applied, expired, compacted, deadlines_touched })
     }
 
-    /// After a commit: watchers first, so that a caller who was answered finds its event delivered.
+    /// Runs after a commit: watchers are notified first, so that the event of a write is delivered
+    /// before its response.
     fn publish(&mut self, writes: Vec<WriteRequest>, committed: Committed) {
         if !writes.is_empty() && std::mem::take(&mut self.failing) {
             tracing::info!("storage commits again");
@@ -292,12 +294,12 @@ impl Writer {
             replies.push((write, reply));
         }
         events.extend(committed.expired.into_iter().map(Arc::new));
-        self.checkpointer.committed(events.len(), bytes);
+        self.checkpointer.record_commit(events.len(), bytes);
         if let Some(last) = events.last() {
             self.committed = last.revision;
             self.shared.set_committed(self.committed);
             self.shared.hub.publish(&events, self.committed);
-            self.history.committed(self.committed, bytes, Instant::now());
+            self.history.record_commit(self.committed, bytes, Instant::now());
         }
         for (write, reply) in replies {
             let _ = write.reply.send(reply);
@@ -326,43 +328,43 @@ impl Writer {
         self.compact_to = self.compact_to.max(self.history.target(Instant::now()));
     }
 
-    /// Housekeeping that needs no haste.
+    /// Housekeeping that is not urgent.
     fn tick(&mut self) {
         self.next_tick = Instant::now() + self.config.tick;
         self.aim_compaction();
         self.read_soonest_deadline();
-        self.checkpointer.idle();
-        match self.has_pages_to_give_back() {
+        self.checkpointer.run_when_idle();
+        match self.has_pages_to_return() {
             Ok(has) => self.vacuuming = has,
             Err(error) => tracing::warn!(%error, "storage could not count its free pages"),
         }
     }
 
-    fn has_pages_to_give_back(&self) -> rusqlite::Result<bool> {
+    fn has_pages_to_return(&self) -> rusqlite::Result<bool> {
         let pragma =
             |name| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
         let free = pragma("freelist_count")?;
         Ok(free >= FREE_PAGES_MIN && free >= pragma("page_count")? / FREE_PAGES_PARTS)
     }
 
-    /// Shortens the file a little, as a commit of its own.
-    fn give_back_pages(&mut self) {
+    /// Truncates the file a little, in a commit of its own.
+    fn return_pages(&mut self) {
         let vacuum = || {
             let sql = format!("PRAGMA incremental_vacuum({VACUUM_PAGES})");
             let mut statement = self.connection.prepare_cached(&sql)?;
             let mut rows = statement.query([])?;
             while rows.next()?.is_some() {}
             drop(rows);
-            self.has_pages_to_give_back()
+            self.has_pages_to_return()
         };
         match vacuum() {
             Ok(more) => self.vacuuming = more,
             Err(error) => {
-                tracing::warn!(%error, "storage file could not be shortened, trying again later");
+                tracing::warn!(%error, "storage file could not be truncated, retrying later");
                 self.vacuuming = false;
             }
         }
-        self.checkpointer.committed(VACUUM_PAGES as usize, 0);
+        self.checkpointer.record_commit(VACUUM_PAGES as usize, 0);
     }
 }
 
@@ -370,14 +372,14 @@ fn wall_clock(config: &EmbeddedConfig) -> i64 {
     milliseconds((config.wall_clock)())
 }
 
-/// Since 1970; a time before counts as 1970.
+/// Milliseconds since 1970; an earlier time counts as 1970.
 pub(super) fn milliseconds(now: SystemTime) -> i64 {
     let since = now.duration_since(UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)
 }
 
-/// Lets nobody wait for a writer that is gone, in whatever way it went.
-struct EndOnDrop(Arc<Shared>);
+/// Fails all waiting callers when the writer ends in any way.
+struct EndOnDrop(Arc<EmbeddedShared>);
 
 impl Drop for EndOnDrop {
     fn drop(&mut self) {

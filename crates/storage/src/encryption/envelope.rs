@@ -5,9 +5,9 @@
 //! ```
 //!
 //! A data key seals the values of one process, with AES-256-GCM, a random nonce, and the storage
-//! key as associated data. It stands in each value, wrapped by the encryption key that the id names
-//! (nonce, ciphertext, tag; magic and id are associated data), so that no value needs another one
-//! to be read.
+//! key as associated data. Each value contains it, wrapped by the encryption key that the id names
+//! (nonce, ciphertext, tag; magic and id are associated data), so that each value can be read on
+//! its own.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,19 +19,19 @@ use parking_lot::RwLock;
 
 use super::keys::{EncryptionKeys, KeyId, cipher, id_text, random_key};
 
-/// Begins a sealed value; its last byte is the version of the form. No text and no message that the
+/// Begins a sealed value; the last byte is the version of the format. No text or message that the
 /// API server stores begins with NUL.
 const MAGIC: [u8; 4] = [0, b'd', b'e', 1];
 const TAG_LEN: usize = 16;
 const DATA_KEY_LEN: usize = 32;
 /// Magic and key id.
 const NAMED: usize = MAGIC.len() + size_of::<KeyId>();
-/// All before the nonce of the value.
+/// Everything before the nonce of the value.
 const HEADER: usize = NAMED + NONCE_LEN + DATA_KEY_LEN + TAG_LEN;
 /// Bytes that sealing adds to a value.
 pub const OVERHEAD: usize = HEADER + NONCE_LEN + TAG_LEN;
-/// A data key seals about so many values. Random nonces of 96 bits collide among so many with a
-/// probability of 2⁻⁴¹; NIST SP 800-38D wants less than 2⁻³².
+/// A data key seals about this many values. The probability that their random nonces of 96 bits
+/// collide is 2⁻⁴¹; NIST SP 800-38D requires less than 2⁻³².
 const SEALED_BY_DATA_KEY_MAX: u64 = 1 << 28;
 
 /// Why a sealed value cannot be read.
@@ -47,12 +47,12 @@ pub(super) enum OpenError {
 
 struct DataKey {
     cipher: LessSafeKey,
-    /// What stands before each value that it seals.
+    /// The header of each value that the key seals.
     header: [u8; HEADER],
     sealed: AtomicU64,
 }
 
-/// Seals and opens values. Needs randomness of the system for each value that it seals.
+/// Seals and opens values. Sealing needs randomness of the system.
 pub(super) struct Sealer {
     keys: EncryptionKeys,
     data_key: RwLock<Arc<DataKey>>,
@@ -85,7 +85,7 @@ impl Sealer {
         sealed.into()
     }
 
-    /// The value that is stored under `key`; one that is not sealed as it is.
+    /// Opens the value that is stored under `key`; a plain value is returned unchanged.
     pub(super) fn open(&self, key: &str, stored: &Bytes) -> Result<Bytes, OpenError> {
         if !stored.starts_with(&MAGIC) {
             return Ok(stored.clone());
@@ -106,7 +106,7 @@ impl Sealer {
         Ok(value.into())
     }
 
-    /// Whether the stored value is sealed with the encryption key to write with.
+    /// Whether the stored value is sealed with the current encryption key.
     pub(super) fn is_current(&self, stored: &[u8]) -> bool {
         let id = &self.keys.write_key().id;
         stored.strip_prefix(&MAGIC).is_some_and(|rest| rest.starts_with(id))
@@ -114,9 +114,9 @@ impl Sealer {
 
     fn unwrap(&self, header: &[u8; HEADER]) -> Result<LessSafeKey, OpenError> {
         let (named, wrapped) = header.split_at(NAMED);
-        let id: &KeyId = named.last_chunk().expect("an id stands there");
+        let id: &KeyId = named.last_chunk().expect("the header has an id");
         let key = self.keys.find(id).ok_or_else(|| OpenError::UnknownKey { id: id_text(id) })?;
-        let (nonce, wrapped) = wrapped.split_first_chunk().expect("a nonce stands there");
+        let (nonce, wrapped) = wrapped.split_first_chunk().expect("the header has a nonce");
         let (ciphertext, tag) = wrapped.split_at(DATA_KEY_LEN);
         let mut bytes = zeroize::Zeroizing::new([0; DATA_KEY_LEN]);
         let nonce = Nonce::assume_unique_for_key(*nonce);
@@ -130,7 +130,8 @@ impl Sealer {
     /// The data key for one more value.
     fn next_data_key(&self) -> Arc<DataKey> {
         let data_key = Arc::clone(&self.data_key.read());
-        // Exactly one writer meets the limit; what others seal meanwhile does not count for much.
+        // Exactly one writer reaches the limit; the few values that others seal meanwhile do not
+        // matter.
         if data_key.sealed.fetch_add(1, Ordering::Relaxed) != SEALED_BY_DATA_KEY_MAX {
             return data_key;
         }

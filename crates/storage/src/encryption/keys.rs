@@ -1,4 +1,4 @@
-//! The keys that data keys are wrapped with, and the file that they stand in.
+//! The keys that wrap data keys, and their file.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use zeroize::Zeroizing;
 
 /// Bytes of a key: AES-256.
 const KEY_SIZE: usize = 32;
-/// Keys of one file. More than two are only there while a rotation lasts.
+/// Keys of one file. A file has more than two only during a rotation.
 pub const KEYS_MAX: usize = 16;
-/// What an id is made from beside the key, so that it is a hash for this purpose only.
+/// Hashed into an id together with the key, so that the hash serves this purpose only.
 const ID_CONTEXT: &[u8] = b"drover encryption key id";
 
-/// Names a key and tells nothing of it.
+/// Identifies a key without revealing it.
 pub(super) type KeyId = [u8; 8];
 
-pub(super) struct Key {
+pub(super) struct EncryptionKey {
     pub(super) id: KeyId,
     pub(super) cipher: LessSafeKey,
 }
 
-impl Key {
+impl EncryptionKey {
     fn new(bytes: &[u8; KEY_SIZE]) -> Self {
         let mut context = digest::Context::new(&digest::SHA256);
         context.update(ID_CONTEXT);
@@ -39,7 +39,7 @@ pub(super) fn cipher(bytes: &[u8; KEY_SIZE]) -> LessSafeKey {
     LessSafeKey::new(UnboundKey::new(&AES_256_GCM, bytes).expect("the size is that of AES-256"))
 }
 
-/// New random bytes of a key.
+/// The random bytes of a new key.
 ///
 /// # Panics
 /// When the system has no randomness.
@@ -49,12 +49,12 @@ pub(super) fn random_key() -> Zeroizing<[u8; KEY_SIZE]> {
     bytes
 }
 
-/// As it is shown to people.
+/// The id as it is shown to users.
 pub(super) fn id_text(id: &KeyId) -> String {
     id.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// The text of a key file that cannot be used. Nothing of a key is told.
+/// Why the text of a key file cannot be used. The message contains no part of a key.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KeyFileError {
     #[error("it holds no key; make one with `openssl rand -base64 32`")]
@@ -65,22 +65,22 @@ pub enum KeyFileError {
     NotAKey { line: usize },
     #[error("line {line} repeats a key")]
     Repeated { line: usize },
-    #[error("it holds more than {KEYS_MAX} keys; take out those that are no longer in use")]
+    #[error("it holds more than {KEYS_MAX} keys; remove those that are no longer in use")]
     TooMany,
 }
 
-/// Keys of an encrypted storage: one to write with, all of them to read with. `Debug` shows their
-/// ids.
-pub struct EncryptionKeys(Vec<Key>);
+/// The keys of an encrypted storage: the first one is for writes, all of them are for reads.
+/// `Debug` shows their ids.
+pub struct EncryptionKeys(Vec<EncryptionKey>);
 
 impl EncryptionKeys {
-    /// Reads the text of a key file: a key a line, 32 bytes in base64. The first one is written
-    /// with. Empty lines and those that begin with `#` are skipped.
+    /// Parses a key file: one key per line, 32 bytes in base64. The first one is used for writes.
+    /// Empty lines and lines that begin with `#` are skipped.
     ///
     /// # Errors
-    /// [`KeyFileError`], which names the line.
+    /// [`KeyFileError`], which names the line to correct.
     pub fn parse(file: &str) -> Result<Self, KeyFileError> {
-        let mut keys: Vec<Key> = Vec::new();
+        let mut keys: Vec<EncryptionKey> = Vec::new();
         for (at, text) in file.lines().map(str::trim).enumerate() {
             let line = at + 1;
             if text.is_empty() || text.starts_with('#') {
@@ -90,7 +90,7 @@ impl EncryptionKeys {
             let bytes = bytes.map_err(|_| KeyFileError::NotAKey { line })?;
             let bytes: &[u8; KEY_SIZE] =
                 bytes.as_slice().try_into().map_err(|_| KeyFileError::NotAKey { line })?;
-            let key = Key::new(bytes);
+            let key = EncryptionKey::new(bytes);
             if keys.iter().any(|other| other.id == key.id) {
                 return Err(KeyFileError::Repeated { line });
             }
@@ -115,16 +115,16 @@ impl EncryptionKeys {
         ))
     }
 
-    /// The ids of the keys, that of the one to write with first.
+    /// The ids of the keys; the first is that of the key for writes.
     pub fn ids(&self) -> impl Iterator<Item = String> {
         self.0.iter().map(|key| id_text(&key.id))
     }
 
-    pub(super) fn write_key(&self) -> &Key {
+    pub(super) fn write_key(&self) -> &EncryptionKey {
         self.0.first().expect("there is always one")
     }
 
-    pub(super) fn find(&self, id: &KeyId) -> Option<&Key> {
+    pub(super) fn find(&self, id: &KeyId) -> Option<&EncryptionKey> {
         self.0.iter().find(|key| key.id == *id)
     }
 }

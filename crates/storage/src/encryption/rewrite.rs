@@ -1,4 +1,4 @@
-//! Brings stored values to the encryption key that is written with.
+//! Seals stored values with the current encryption key.
 
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
@@ -8,32 +8,33 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use super::Encrypted;
 use crate::{Expect, KeyValue, RangeRequest, Storage as _, StorageError};
 
-/// Keys of one step; bounds the memory that it takes.
+/// Keys of one page, which bounds memory.
 const PAGE_KEYS: usize = 100;
-/// Writes at once: few, so that others are not kept waiting.
+/// Concurrent writes: few, so that other writers do not wait.
 const WRITES: usize = 8;
 /// Shortest time to live that a rewritten key gets.
 const TTL_MIN: Duration = Duration::from_millis(1);
 
-/// How far a rewriting is.
+/// The progress of a rewrite.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Rewritten {
-    /// Keys looked at.
+    /// Keys that were read.
     pub seen: u64,
-    /// Of these, those that were plain or of another encryption key, and no longer are.
+    /// Keys that were plain or sealed with another encryption key, and are now sealed with the
+    /// current one.
     pub rewritten: u64,
 }
 
 impl Encrypted {
-    /// Seals every value anew that is plain, or sealed with another key than the first; when it
-    /// returns, the other keys are needed no more. Tells `progress` of each step.
+    /// Seals every value that is plain or sealed with another key than the first. Once it returns,
+    /// the other keys are no longer needed. It calls `progress` after each page.
     ///
-    /// A rewritten key has a new revision and an event, with the value that it had. Others may
-    /// write meanwhile, if they write with the same key: their values are current. Dropping the
-    /// future ends the rewriting between two writes; the next one goes on with what is left.
+    /// A rewritten key has a new revision and an event, with the same value. Other processes may
+    /// write meanwhile with the same encryption key. Dropping the future ends the rewrite between
+    /// two writes; the next rewrite continues with the remaining keys.
     ///
     /// # Errors
-    /// What the storage refuses, and a value that cannot be opened.
+    /// The storage failed, or a value cannot be opened. Call it again after the cause is removed.
     pub async fn rewrite(
         &self,
         mut progress: impl FnMut(Rewritten),
@@ -67,7 +68,7 @@ impl Encrypted {
         }
     }
 
-    /// False when somebody else wrote or deleted the key, which is as good.
+    /// False when another writer wrote or deleted the key, which needs no rewrite.
     async fn rewrite_one(
         &self,
         item: KeyValue,

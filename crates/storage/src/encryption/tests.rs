@@ -1,4 +1,4 @@
-//! What a stored value looks like, which keys open it, and how it comes to another key.
+//! The format of stored values, the keys that open them, and the rotation of keys.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::{Expect, RangeRequest, Storage, StorageError};
 const KEY: &str = "/registry/secrets/default/s";
 const VALUE: &[u8] = b"{\"data\":{\"password\":\"canary\"}}";
 
-/// A key file's line that is told by a letter.
+/// A line of a key file, derived from a letter.
 fn line(letter: u8) -> String {
     use base64::Engine as _;
     base64::engine::general_purpose::STANDARD.encode([letter; 32])
@@ -51,7 +51,7 @@ fn no_byte_of_a_sealed_value_can_change() {
         changed[at] ^= 1;
         let changed = Bytes::from(changed);
         let opened = sealer.open(KEY, &changed);
-        // Without its first bytes it is no sealed value, and is what somebody put in its place.
+        // Without its first bytes it is no sealed value, but a plain value that replaced it.
         assert!(opened.is_err() || (at < 4 && opened.as_ref() == Ok(&changed)), "byte {at}");
     }
     for size in 4..sealed.len() {
@@ -60,7 +60,7 @@ fn no_byte_of_a_sealed_value_can_change() {
 }
 
 #[test]
-fn a_key_file_that_cannot_be_used_says_which_line() {
+fn an_unusable_key_file_reports_the_line() {
     let refused = |text: &str| EncryptionKeys::parse(text).map(|keys| keys.ids().count());
     assert_eq!(refused("# none\n\n"), Err(KeyFileError::Empty));
     assert_eq!(refused(&format!("{}\nshort\n", line(1))), Err(KeyFileError::NotAKey { line: 2 }));
@@ -81,7 +81,7 @@ fn keys_do_not_show() {
 }
 
 #[tokio::test]
-async fn another_key_opens_nothing_and_says_which_is_missing() {
+async fn another_key_opens_nothing_and_reports_the_missing_one() {
     let (inner, _folder) = embedded();
     assert!(!is_encrypted(&*inner).await.unwrap());
     let first = Encrypted::open(inner.clone(), keys(b"a")).await.unwrap();
@@ -89,10 +89,10 @@ async fn another_key_opens_nothing_and_says_which_is_missing() {
     assert!(is_encrypted(&*inner).await.unwrap());
 
     let refused = Encrypted::open(inner.clone(), keys(b"bc")).await.unwrap_err();
-    let EncryptionError::UnknownKey { wanted, given } = &refused else { panic!("{refused}") };
-    assert_eq!(*wanted, first.write_key_id());
+    let EncryptionError::UnknownKey { needed, given } = &refused else { panic!("{refused}") };
+    assert_eq!(*needed, first.write_key_id());
     assert_eq!(given.split(", ").count(), 2);
-    // One that lost a key later, when another one had written the check.
+    // A process that lost a key later, when another process had written the check.
     let both = Encrypted::open(inner.clone(), keys(b"ba")).await.unwrap();
     both.put("/other", VALUE.into(), Expect::Absent, None).await.unwrap();
     let unreadable = first.get("/other", None).await.unwrap_err();
@@ -101,7 +101,7 @@ async fn another_key_opens_nothing_and_says_which_is_missing() {
 }
 
 #[tokio::test]
-async fn what_was_moved_to_another_key_is_refused() {
+async fn a_value_that_was_moved_to_another_key_is_refused() {
     let (inner, _folder) = embedded();
     let storage = Encrypted::open(inner.clone(), keys(b"a")).await.unwrap();
     storage.put(KEY, VALUE.into(), Expect::Absent, None).await.unwrap();
@@ -133,7 +133,7 @@ async fn plain_values_are_read_and_sealed_and_keys_change_by_rewriting() {
     assert_eq!(storage.rewrite(|_| ()).await.unwrap(), Rewritten { seen: 252, rewritten: 0 });
 
     let rotated = Encrypted::open(inner.clone(), keys(b"ba")).await.unwrap();
-    // Dropped in the middle, which loses nothing.
+    // Dropped during the rewrite, which loses nothing.
     let half = std::cell::Cell::new(false);
     let begun = rotated.rewrite(|_| half.set(true));
     let until_half = async {

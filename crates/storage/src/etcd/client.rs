@@ -1,10 +1,10 @@
-//! Calls to etcd: which member is asked, for how long, and what is tried again where.
+//! Calls to etcd: the choice of the member, time limits, and retries.
 //!
-//! One connection per member, opened when first used and again when it broke. A call goes to the
-//! member that answered last; one that fails moves all callers on to the next. A read is tried
-//! again at any failure that another member may not have. A write is tried again only when it
-//! certainly did not happen: when no connection was made, or when the member refused it for want of
-//! a leader. Any other end without an answer leaves its outcome unknown.
+//! There is one connection per member, opened at its first use and again after a failure. A call is
+//! sent to the member that responded last; a failed call moves all callers to the next member. A
+//! read is retried after any failure that another member may not have. A write is retried only when
+//! it certainly did not happen: when no connection was made, or when the member refused it because
+//! it has no leader. Any other end without a response leaves its outcome unknown.
 
 use std::error::Error as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -22,63 +22,63 @@ use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint, Identity
 use tonic::{Code, ConnectError, Request, Status, Streaming};
 use tonic_prost::ProstCodec;
 
-use super::wire::{self, Answer};
+use super::wire::{self, HasHeader};
 use super::{EtcdConfig, failed};
 use crate::{Revision, StorageError};
 
 /// Longest wait for a connection, the TLS handshake included.
 const CONNECT_WAIT_MAX: Duration = Duration::from_secs(2);
-/// Longest wait for one member's answer to a read.
+/// Longest wait for one member's response to a read.
 const ATTEMPT_WAIT_MAX: Duration = Duration::from_secs(4);
-/// Longest wait for a call, all attempts included. An election takes a second or two; etcd itself
-/// gives up a write after 7.
+/// Longest wait for a call, all attempts included. An election takes one or two seconds; etcd
+/// itself aborts a write after 7 s.
 const CALL_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Pause before the next attempt.
 const RETRY_PAUSE: Duration = Duration::from_millis(50);
-/// A connection with calls under way is probed when nothing came for so long. etcd cuts connections
-/// that are probed more often than each 5 s.
+/// A connection with active calls is probed when it received nothing for this time. etcd closes
+/// connections that are probed more often than every 5 s.
 const KEEP_ALIVE_EVERY: Duration = Duration::from_secs(6);
-/// Longest wait for the answer to such a probe.
+/// Longest wait for the reply to such a probe.
 const KEEP_ALIVE_WAIT_MAX: Duration = Duration::from_secs(3);
-/// Bytes of one answer. Go's gRPC sends no more.
-const ANSWER_BYTES_MAX: usize = i32::MAX as usize;
-/// Bytes on their way for one call, and for a connection.
+/// Size of one response. Go's gRPC sends no more.
+const RESPONSE_BYTES_MAX: usize = i32::MAX as usize;
+/// Flow-control windows of one call, and of a connection.
 const WINDOW_BYTES: (u32, u32) = (2 * 1024 * 1024, 16 * 1024 * 1024);
 
-struct Member {
+struct EtcdMember {
     name: String,
     channel: Channel,
 }
 
 pub(super) struct Client {
-    members: Vec<Member>,
-    /// Index into `members` of the one that is asked.
+    members: Vec<EtcdMember>,
+    /// Index into `members` of the member in use.
     current: AtomicUsize,
-    /// The newest revision that any answer told.
+    /// The newest revision of any response.
     seen: watch::Sender<Revision>,
     closed: watch::Sender<bool>,
 }
 
-/// Why one attempt had no answer.
-pub(super) enum Attempt {
+/// Why one attempt got no response.
+pub(super) enum AttemptFailure {
     /// Nothing was sent.
     NotSent(String),
-    /// etcd said so, or the connection broke.
+    /// etcd refused the call, or the connection failed.
     Refused(Status),
     TimedOut(Duration),
 }
 
-impl std::fmt::Display for Attempt {
+impl std::fmt::Display for AttemptFailure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::NotSent(reason) => f.write_str(reason),
             Self::Refused(status) => f.write_str(&describe(status)),
-            Self::TimedOut(after) => write!(f, "no answer within {after:?}"),
+            Self::TimedOut(after) => write!(f, "no response within {after:?}"),
         }
     }
 }
 
-impl Attempt {
+impl AttemptFailure {
     fn of(status: Status) -> Self {
         match connect_error(&status) {
             Some(reason) => Self::NotSent(reason),
@@ -86,12 +86,12 @@ impl Attempt {
         }
     }
 
-    /// The request was certainly not carried out.
-    fn not_done(&self) -> bool {
+    /// Whether the request was certainly not executed.
+    fn is_not_executed(&self) -> bool {
         match self {
             Self::NotSent(_) => true,
-            // Said before anything is proposed: of a member that is asked for a leader and has
-            // none, and of one whose applied log is too far behind.
+            // Refused before anything is proposed: by a member without the required leader, and by
+            // one whose applied log is too far behind.
             Self::Refused(status) => {
                 matches!(
                     status.message(),
@@ -102,12 +102,12 @@ impl Attempt {
         }
     }
 
-    /// Another member, or the same one later, may answer.
-    fn transient(&self) -> bool {
+    /// Whether another member, or the same one later, may respond.
+    fn is_transient(&self) -> bool {
         match self {
             Self::NotSent(_) | Self::TimedOut(_) => true,
             Self::Refused(status) => {
-                self.not_done()
+                self.is_not_executed()
                     || matches!(
                         status.code(),
                         Code::Unavailable
@@ -134,7 +134,7 @@ fn connect_error(status: &Status) -> Option<String> {
     None
 }
 
-/// An error with its causes, each said once.
+/// An error with its causes, without repeats.
 fn chain(error: &dyn std::error::Error) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -156,7 +156,7 @@ fn describe(status: &Status) -> String {
 }
 
 impl Client {
-    /// Connects to nothing yet.
+    /// A client that has no connection yet.
     pub(super) fn new(config: &EtcdConfig) -> Result<Self, StorageError> {
         let tls = match &config.tls {
             None => None,
@@ -174,7 +174,7 @@ impl Client {
             config.endpoints.iter().map(|name| member(name, tls.clone())).collect();
         let members = members?;
         if members.is_empty() {
-            return Err(failed("no etcd endpoint was named"));
+            return Err(failed("no etcd endpoint is configured"));
         }
         Ok(Self {
             members,
@@ -188,16 +188,16 @@ impl Client {
         self.closed.send_replace(true);
     }
 
-    pub(super) fn closed(&self) -> watch::Receiver<bool> {
+    pub(super) fn watch_closed(&self) -> watch::Receiver<bool> {
         self.closed.subscribe()
     }
 
     /// The newest revision that was seen through this client.
-    pub(super) fn seen(&self) -> watch::Receiver<Revision> {
+    pub(super) fn watch_seen_revision(&self) -> watch::Receiver<Revision> {
         self.seen.subscribe()
     }
 
-    pub(super) fn saw(&self, revision: Revision) {
+    pub(super) fn record_seen(&self, revision: Revision) {
         self.seen.send_if_modified(|seen| {
             let newer = revision > *seen;
             *seen = revision.max(*seen);
@@ -205,24 +205,24 @@ impl Client {
         });
     }
 
-    /// How many members there are, and what each is called.
+    /// The names of all members.
     pub(super) fn names(&self) -> impl ExactSizeIterator<Item = &str> {
         self.members.iter().map(|member| member.name.as_str())
     }
 
-    /// The member that is asked now.
+    /// The member in use.
     pub(super) fn current(&self) -> usize {
         self.current.load(Ordering::Relaxed)
     }
 
-    /// Asks the next member from now on, unless another caller moved on already.
+    /// Switches to the next member, unless another caller has done so already.
     pub(super) fn leave(&self, member: usize) {
         let next = (member + 1) % self.members.len();
         let moved =
             self.current.compare_exchange(member, next, Ordering::Relaxed, Ordering::Relaxed);
         if moved.is_ok() && next != member {
             let (from, to) = (&self.members[member].name, &self.members[next].name);
-            tracing::info!(from, to, "asking another etcd member");
+            tracing::info!(from, to, "switched to another etcd member");
         }
     }
 
@@ -230,7 +230,7 @@ impl Client {
     pub(super) async fn read<M, A>(&self, path: &'static str, message: M) -> Result<A, StorageError>
     where
         M: Message + Clone + 'static,
-        A: Answer,
+        A: HasHeader,
     {
         let until = Instant::now() + CALL_WAIT_MAX;
         loop {
@@ -239,16 +239,16 @@ impl Client {
             let attempt = self.attempt(member, path, message.clone(), ATTEMPT_WAIT_MAX);
             let attempt = timeout_at(until, attempt).await;
             let error = match attempt {
-                Ok(Ok(answer)) => return Ok(answer),
+                Ok(Ok(response)) => return Ok(response),
                 Ok(Err(error)) => error,
-                Err(_) => Attempt::TimedOut(CALL_WAIT_MAX),
+                Err(_) => AttemptFailure::TimedOut(CALL_WAIT_MAX),
             };
-            if !error.transient() {
-                return Err(self.refused(&error));
+            if !error.is_transient() {
+                return Err(self.to_storage_error(&error));
             }
             self.leave(member);
             if Instant::now() + RETRY_PAUSE >= until {
-                return Err(failed(format!("etcd did not answer: {error}")));
+                return Err(failed(format!("etcd did not respond: {error}")));
             }
             sleep(RETRY_PAUSE).await;
         }
@@ -262,7 +262,7 @@ impl Client {
     ) -> Result<A, StorageError>
     where
         M: Message + Clone + 'static,
-        A: Answer,
+        A: HasHeader,
     {
         let until = Instant::now() + CALL_WAIT_MAX;
         loop {
@@ -270,38 +270,38 @@ impl Client {
             let member = self.current();
             let wait_max = until.saturating_duration_since(Instant::now());
             let error = match self.attempt(member, path, message.clone(), wait_max).await {
-                Ok(answer) => return Ok(answer),
+                Ok(response) => return Ok(response),
                 Err(error) => error,
             };
-            if !error.transient() {
-                return Err(self.refused(&error));
+            if !error.is_transient() {
+                return Err(self.to_storage_error(&error));
             }
             self.leave(member);
-            if !error.not_done() {
+            if !error.is_not_executed() {
                 return Err(StorageError::Unknown { reason: format!("etcd: {error}") });
             }
             if Instant::now() + RETRY_PAUSE >= until {
-                return Err(failed(format!("etcd took no writes: {error}")));
+                return Err(failed(format!("etcd accepted no writes: {error}")));
             }
             sleep(RETRY_PAUSE).await;
         }
     }
 
-    /// Opens a stream of watch requests and answers at one member.
+    /// Opens a stream of watch requests and responses at one member.
     pub(super) async fn watch(
         &self,
         member: usize,
         requests: impl Stream<Item = wire::WatchRequest> + Send + 'static,
-    ) -> Result<Streaming<wire::WatchResponse>, Attempt> {
+    ) -> Result<Streaming<wire::WatchResponse>, AttemptFailure> {
         let call = async {
             let mut grpc = self.grpc(member);
-            grpc.ready().await.map_err(|error| Attempt::NotSent(chain(&error)))?;
+            grpc.ready().await.map_err(|error| AttemptFailure::NotSent(chain(&error)))?;
             let codec = ProstCodec::<wire::WatchRequest, wire::WatchResponse>::default();
             let path = PathAndQuery::from_static(wire::WATCH);
-            grpc.streaming(require_leader(requests), path, codec).await.map_err(Attempt::of)
+            grpc.streaming(require_leader(requests), path, codec).await.map_err(AttemptFailure::of)
         };
-        let answer = timeout(ATTEMPT_WAIT_MAX, call).await;
-        Ok(answer.map_err(|_| Attempt::TimedOut(ATTEMPT_WAIT_MAX))??.into_inner())
+        let response = timeout(ATTEMPT_WAIT_MAX, call).await;
+        Ok(response.map_err(|_| AttemptFailure::TimedOut(ATTEMPT_WAIT_MAX))??.into_inner())
     }
 
     /// One call to one member.
@@ -311,46 +311,48 @@ impl Client {
         path: &'static str,
         message: M,
         wait_max: Duration,
-    ) -> Result<A, Attempt>
+    ) -> Result<A, AttemptFailure>
     where
         M: Message + 'static,
-        A: Answer,
+        A: HasHeader,
     {
         let call = async {
             let mut grpc = self.grpc(member);
-            grpc.ready().await.map_err(|error| Attempt::NotSent(chain(&error)))?;
+            grpc.ready().await.map_err(|error| AttemptFailure::NotSent(chain(&error)))?;
             let codec = ProstCodec::<M, A>::default();
             let path = PathAndQuery::from_static(path);
-            grpc.unary(require_leader(message), path, codec).await.map_err(Attempt::of)
+            grpc.unary(require_leader(message), path, codec).await.map_err(AttemptFailure::of)
         };
-        let answer = timeout(wait_max, call).await;
-        let answer: A = answer.map_err(|_| Attempt::TimedOut(wait_max))??.into_inner();
-        if let Some(header) = answer.header() {
-            self.saw(header.revision as Revision);
+        let response = timeout(wait_max, call).await;
+        let response: A = response.map_err(|_| AttemptFailure::TimedOut(wait_max))??.into_inner();
+        if let Some(header) = response.header() {
+            self.record_seen(header.revision as Revision);
         }
-        Ok(answer)
+        Ok(response)
     }
 
     fn grpc(&self, member: usize) -> Grpc<Channel> {
         let channel = self.members[member].channel.clone();
-        Grpc::new(channel).max_decoding_message_size(ANSWER_BYTES_MAX)
+        Grpc::new(channel).max_decoding_message_size(RESPONSE_BYTES_MAX)
     }
 
     fn open(&self) -> Result<(), StorageError> {
         if *self.closed.borrow() { Err(StorageError::Closed) } else { Ok(()) }
     }
 
-    /// What etcd's final word means.
-    fn refused(&self, error: &Attempt) -> StorageError {
-        let Attempt::Refused(status) = error else { return failed(format!("etcd: {error}")) };
+    /// Maps the final error of etcd.
+    fn to_storage_error(&self, error: &AttemptFailure) -> StorageError {
+        let AttemptFailure::Refused(status) = error else {
+            return failed(format!("etcd: {error}"));
+        };
         let newest = *self.seen.borrow();
         match (status.code(), status.message()) {
-            // The callers put in the revisions that they know.
+            // The callers fill in the revisions.
             (_, "etcdserver: mvcc: required revision has been compacted") => {
-                StorageError::Compacted { wanted: 0, oldest: 0 }
+                StorageError::Compacted { requested: 0, oldest: 0 }
             }
             (_, "etcdserver: mvcc: required revision is a future revision") => {
-                StorageError::Future { wanted: 0, current: newest }
+                StorageError::Future { requested: 0, current: newest }
             }
             (_, "etcdserver: request is too large") => StorageError::TooLarge { size: 0 },
             (Code::ResourceExhausted, text) if text.contains("message larger than max") => {
@@ -367,14 +369,14 @@ impl Client {
     }
 }
 
-/// etcd ends a call with this header when its member has lost the leader.
+/// With this header, etcd ends a call when its member has lost the leader.
 fn require_leader<T>(message: T) -> Request<T> {
     let mut request = Request::new(message);
     request.metadata_mut().insert("hasleader", MetadataValue::from_static("true"));
     request
 }
 
-fn member(name: &str, tls: Option<ClientTlsConfig>) -> Result<Member, StorageError> {
+fn member(name: &str, tls: Option<ClientTlsConfig>) -> Result<EtcdMember, StorageError> {
     let scheme = if tls.is_some() { "https" } else { "http" };
     let unusable = |error: tonic::transport::Error| {
         failed(format!("the etcd endpoint \"{name}\" cannot be used: {}", chain(&error)))
@@ -390,5 +392,5 @@ fn member(name: &str, tls: Option<ClientTlsConfig>) -> Result<Member, StorageErr
     if let Some(tls) = tls {
         endpoint = endpoint.tls_config(tls).map_err(unusable)?;
     }
-    Ok(Member { name: name.to_owned(), channel: endpoint.connect_lazy() })
+    Ok(EtcdMember { name: name.to_owned(), channel: endpoint.connect_lazy() })
 }

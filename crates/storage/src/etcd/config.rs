@@ -1,41 +1,41 @@
-//! Where an etcd is, and how it is used.
+//! The address of an etcd, and how it is used.
 
 use std::fmt;
 use std::str::FromStr;
 use std::time::Duration;
 
-/// What an address begins with.
+/// The scheme of an address.
 const SCHEME: &str = "etcd://";
 /// Port of an endpoint that names none.
 const PORT: u16 = 2379;
-/// Before all keys, when the address names nothing else. Not `/registry`: that is a Kubernetes
-/// cluster's.
+/// The default prefix of all keys. `/registry` is that of a Kubernetes cluster.
 const KEY_PREFIX: &str = "/drover";
-/// kube-apiserver compacts as often.
+/// The interval of kube-apiserver.
 const COMPACT_EVERY: Duration = Duration::from_secs(300);
 
-/// Where an etcd is, and how it is used. Parsed from `etcd://HOST[:PORT][,HOST[:PORT]…][/PREFIX]`;
-/// the port is 2379, the prefix `/drover`, if left out.
+/// The address of an etcd, and how it is used. Parsed from
+/// `etcd://HOST[:PORT][,HOST[:PORT]…][/PREFIX]`; the default port is 2379, the default prefix
+/// `/drover`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EtcdConfig {
     /// `host:port` of members of one cluster.
     pub endpoints: Vec<String>,
-    /// Without it, nothing is encrypted.
+    /// `None`: connections are not encrypted.
     pub tls: Option<EtcdTls>,
-    /// Before all keys, so that others may share the etcd. Empty, or begins with a slash and ends
-    /// with none.
+    /// Prefix of all keys, so that others can share the etcd. Empty, or begins with a slash and
+    /// does not end with one.
     pub key_prefix: String,
-    /// How often the past is forgotten, which keeps between this and twice as much. `None`: never,
-    /// by this process.
+    /// Interval of compaction; the stored history covers between one and two intervals. `None`:
+    /// this process never compacts.
     pub compact_every: Option<Duration>,
 }
 
-/// How members are trusted, and what they are shown.
+/// How members are verified, and the certificate of this client. `Debug` leaves the key out.
 #[derive(Clone, PartialEq, Eq)]
 pub struct EtcdTls {
-    /// Authorities that sign the members' certificates.
+    /// Authorities that sign the members' certificates, in PEM.
     pub ca_pem: String,
-    /// Certificate and private key of this client.
+    /// Certificate and private key of this client, in PEM.
     pub client_pem: Option<(String, String)>,
 }
 
@@ -47,7 +47,7 @@ impl fmt::Debug for EtcdTls {
     }
 }
 
-/// An address that cannot be used. Says why.
+/// Why an address cannot be used.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("\"{text}\" is no etcd address: {problem}, such as etcd://10.0.0.1:2379,10.0.0.2:2379")]
 pub struct EtcdConfigError {
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_refused_with_the_reason() {
+    fn an_invalid_address_is_refused_with_the_reason() {
         for text in [
             "",
             "etcd",

@@ -1,16 +1,16 @@
-//! Our keys and items in etcd's terms: keys under a prefix of their own, so that others may share
-//! the etcd.
+//! Converts keys and items to etcd's: keys have a prefix of their own, so that others can share the
+//! etcd.
 
 use bytes::Bytes;
 
 use super::wire;
 use crate::{Event, KeyValue, Revision};
 
-/// The first of all keys; etcd takes none that is empty.
+/// The first of all keys; etcd accepts no empty key.
 const FIRST_KEY: &[u8] = b"\0";
 
 pub(super) struct Keys {
-    /// Before each key; may be empty.
+    /// Prefix of each key; may be empty.
     prefix: String,
 }
 
@@ -26,13 +26,13 @@ impl Keys {
         format!("{}{key}", self.prefix).into()
     }
 
-    /// None for what is no key of ours: it is told and skipped, so that it does not break reading
-    /// what stands beside it.
+    /// `None` for a key that is not Drover's: it is logged and skipped, so that the other keys stay
+    /// readable.
     pub(super) fn item(&self, kv: &wire::KeyValue) -> Option<KeyValue> {
         let key = std::str::from_utf8(&kv.key).ok().and_then(|key| key.strip_prefix(&self.prefix));
         let Some(key) = key else {
             let key = String::from_utf8_lossy(&kv.key);
-            tracing::error!(%key, "skipped a key in etcd that is not UTF-8 under our prefix");
+            tracing::error!(%key, "skipped a key in etcd that is not UTF-8 under the prefix");
             return None;
         };
         Some(KeyValue {
@@ -43,8 +43,10 @@ impl Keys {
         })
     }
 
+    /// Converts an event; `None` for a key that is not Drover's.
+    ///
     /// # Errors
-    /// The event's revision, when the state before it was compacted away.
+    /// The event's revision, when the state before it was compacted.
     pub(super) fn event(&self, event: &wire::Event) -> Result<Option<Event>, Revision> {
         let Some(kv) = &event.kv else { return Ok(None) };
         let deleted = event.kind == 1;

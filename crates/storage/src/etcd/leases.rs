@@ -1,35 +1,35 @@
 //! Times to live: etcd deletes the keys of a lease when it ends, all in one revision.
 //!
-//! Each key has a lease of its own, since an expiry must have a revision of its own: who resumes
-//! after the first of several changes of one revision would miss the others. A lease costs a
-//! second round of the cluster's consensus, which only writes with a time to live pay.
+//! Each key has a lease of its own, because an expiry must have a revision of its own: a watcher
+//! that resumes after the first of several changes of one revision would miss the others. A lease
+//! costs a second consensus round, only for writes with a time to live.
 
 use std::time::Duration;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 
 use super::client::Client;
-use super::{Shared, wire};
+use super::{EtcdShared, wire};
 use crate::StorageError;
 
-/// Keys of one answer when all are asked for their lease.
+/// Keys of one response when the leases of all keys are listed.
 const PAGE_KEYS: i64 = 10_000;
-/// Leases that are asked for at once.
-const ASKED_AT_ONCE: usize = 32;
+/// Concurrent requests for leases.
+const REQUESTS_MAX: usize = 32;
 
 /// A lease that ends `ttl` from now; etcd rounds up to whole seconds, and to two at least.
 pub(super) async fn grant(client: &Client, ttl: Duration) -> Result<i64, StorageError> {
     let seconds = ttl.as_secs_f64().ceil().max(1.0) as i64;
-    // One that is granted twice, or whose key is not written, ends unused.
+    // A lease that is granted twice, or whose key is not written, expires unused.
     let request = wire::LeaseGrantRequest { ttl: seconds };
-    let answer: wire::LeaseGrantResponse = client.read(wire::LEASE_GRANT, request).await?;
-    Ok(answer.id)
+    let response: wire::LeaseGrantResponse = client.read(wire::LEASE_GRANT, request).await?;
+    Ok(response.id)
 }
 
-impl Shared {
-    /// Keys that have a lease, with what is left of it.
+impl EtcdShared {
+    /// Keys that have a lease, with its remaining time.
     pub(super) async fn expiring(&self) -> Result<Vec<(String, Duration)>, StorageError> {
-        let mut ask = wire::RangeRequest {
+        let mut request = wire::RangeRequest {
             key: self.keys.key(""),
             range_end: self.keys.key(&char::MAX.to_string()),
             limit: PAGE_KEYS,
@@ -38,23 +38,26 @@ impl Shared {
         };
         let mut leased = Vec::new();
         loop {
-            let answer: wire::RangeResponse = self.client.read(wire::RANGE, ask.clone()).await?;
-            let of_lease = answer.kvs.iter().filter(|kv| kv.lease != 0);
+            let response: wire::RangeResponse =
+                self.client.read(wire::RANGE, request.clone()).await?;
+            let of_lease = response.kvs.iter().filter(|kv| kv.lease != 0);
             leased.extend(
                 of_lease.filter_map(|kv| Some((self.keys.item(kv)?.key.to_string(), kv.lease))),
             );
-            let Some(last) = answer.kvs.last().filter(|_| answer.count > PAGE_KEYS) else { break };
+            let Some(last) = response.kvs.last().filter(|_| response.count > PAGE_KEYS) else {
+                break;
+            };
             let mut next = last.key.to_vec();
             next.push(0);
-            ask.key = next.into();
+            request.key = next.into();
         }
         let left = leased.into_iter().map(async |(key, id)| {
             let request = wire::LeaseTimeToLiveRequest { id };
             let path = wire::LEASE_TIME_TO_LIVE;
-            let answer: wire::LeaseTimeToLiveResponse = self.client.read(path, request).await?;
-            let seconds = u64::try_from(answer.ttl).unwrap_or_default();
+            let response: wire::LeaseTimeToLiveResponse = self.client.read(path, request).await?;
+            let seconds = u64::try_from(response.ttl).unwrap_or_default();
             Ok((key, Duration::from_secs(seconds)))
         });
-        futures::stream::iter(left).buffer_unordered(ASKED_AT_ONCE).try_collect().await
+        futures::stream::iter(left).buffer_unordered(REQUESTS_MAX).try_collect().await
     }
 }

@@ -1,5 +1,5 @@
-//! What is asked of an etcd before it is used: that it is there, new enough, one cluster, and not
-//! in alarm.
+//! Checks an etcd before it is used: it must be reachable, new enough, one cluster, and without
+//! alarms.
 
 use std::time::Duration;
 
@@ -11,17 +11,19 @@ use crate::StorageError;
 
 /// Longest wait for a member's status.
 const STATUS_WAIT_MAX: Duration = Duration::from_secs(5);
-/// Older ones tell a watch's progress before its events; see docs/adr.
+/// Older ones report a watch's progress before its events; see docs/adr.
 const VERSION_MIN: [u32; 3] = [3, 5, 13];
 
+/// Checks all members.
+///
 /// # Errors
 /// `Failed` with what is wrong and what to do.
 pub(super) async fn check(client: &Client) -> Result<(), StorageError> {
     let names: Vec<_> = client.names().map(str::to_owned).collect();
-    let asked = (0..names.len()).map(|member| {
+    let requests = (0..names.len()).map(|member| {
         client.attempt(member, wire::STATUS, wire::StatusRequest {}, STATUS_WAIT_MAX)
     });
-    let statuses: Vec<Result<wire::StatusResponse, _>> = join_all(asked).await;
+    let statuses: Vec<Result<wire::StatusResponse, _>> = join_all(requests).await;
     let mut cluster = None;
     let mut silent = Vec::new();
     for (name, status) in names.iter().zip(statuses) {
@@ -35,8 +37,8 @@ pub(super) async fn check(client: &Client) -> Result<(), StorageError> {
         if version(&status.version).is_none_or(|version| version < VERSION_MIN) {
             let [major, minor, patch] = VERSION_MIN;
             return Err(failed(format!(
-                "etcd at {name} has version \"{}\", which tells a watch's progress too early; \
-                 bring it to {major}.{minor}.{patch} or newer",
+                "etcd at {name} has version \"{}\", which reports a watch's progress too early; \
+                 upgrade it to {major}.{minor}.{patch} or newer",
                 status.version
             )));
         }
@@ -55,19 +57,19 @@ pub(super) async fn check(client: &Client) -> Result<(), StorageError> {
     if cluster.is_none() {
         return Err(failed(format!(
             "etcd cannot be reached at {}; check that it runs, that the addresses are right, and \
-             that it gets the CA and the client certificate that it wants, or none",
+             that the CA and the client certificate, if it requires them, are right",
             silent.join(", ")
         )));
     }
     if !silent.is_empty() {
-        tracing::warn!(members = silent.join(", "), "etcd members do not answer");
+        tracing::warn!(members = silent.join(", "), "etcd members do not respond");
     }
     check_alarms(client).await
 }
 
 async fn check_alarms(client: &Client) -> Result<(), StorageError> {
-    let answer: wire::AlarmResponse = client.read(wire::ALARM, wire::AlarmRequest {}).await?;
-    match answer.alarms.iter().map(|member| member.alarm).max() {
+    let response: wire::AlarmResponse = client.read(wire::ALARM, wire::AlarmRequest {}).await?;
+    match response.alarms.iter().map(|member| member.alarm).max() {
         None => Ok(()),
         Some(1) => Err(failed(
             "etcd has raised the alarm NOSPACE and takes no writes; compact and defragment it, or \

@@ -1,8 +1,8 @@
 //! The messages of etcd's gRPC API that the client uses, with the fields that it uses, and the
 //! paths of the calls. Numbers and names are those of etcd's `rpc.proto` and `kv.proto`.
 //!
-//! They are written by hand since they are few: a generator would need the protocol's compiler at
-//! each build.
+//! They are few, so they are written by hand: a generator would need the protocol compiler at each
+//! build.
 
 use bytes::Bytes;
 use prost::{Message, Oneof};
@@ -16,7 +16,7 @@ pub(super) const LEASE_TIME_TO_LIVE: &str = "/etcdserverpb.Lease/LeaseTimeToLive
 pub(super) const STATUS: &str = "/etcdserverpb.Maintenance/Status";
 pub(super) const ALARM: &str = "/etcdserverpb.Maintenance/Alarm";
 
-/// The key in use is a single one, or the range ends before `range_end`.
+/// A single key, or a range that ends before `range_end`.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct RangeRequest {
     #[prost(bytes = "bytes", tag = "1")]
@@ -100,12 +100,12 @@ pub(super) struct DeleteRangeResponse {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct RequestOp {
-    #[prost(oneof = "Request", tags = "1, 2, 3")]
-    pub(super) request: Option<Request>,
+    #[prost(oneof = "OpRequest", tags = "1, 2, 3")]
+    pub(super) request: Option<OpRequest>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Request {
+pub(super) enum OpRequest {
     #[prost(message, tag = "1")]
     Range(RangeRequest),
     #[prost(message, tag = "2")]
@@ -116,12 +116,12 @@ pub(super) enum Request {
 
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct ResponseOp {
-    #[prost(oneof = "Response", tags = "1, 2, 3")]
-    pub(super) response: Option<Response>,
+    #[prost(oneof = "OpResponse", tags = "1, 2, 3")]
+    pub(super) response: Option<OpResponse>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-pub(super) enum Response {
+pub(super) enum OpResponse {
     #[prost(message, tag = "1")]
     Range(RangeResponse),
     #[prost(message, tag = "2")]
@@ -130,7 +130,7 @@ pub(super) enum Response {
     DeleteRange(DeleteRangeResponse),
 }
 
-/// Equality is 0 and left out; see the constructors for what is compared.
+/// A comparison. Equality is 0 and omitted; the constructors define what is compared.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct Compare {
     #[prost(int32, tag = "1")]
@@ -139,12 +139,12 @@ pub(super) struct Compare {
     target: i32,
     #[prost(bytes = "bytes", tag = "3")]
     key: Bytes,
-    #[prost(oneof = "Target", tags = "4, 5, 6")]
-    value: Option<Target>,
+    #[prost(oneof = "CompareValue", tags = "4, 5, 6")]
+    value: Option<CompareValue>,
 }
 
 #[derive(Clone, PartialEq, Oneof)]
-enum Target {
+enum CompareValue {
     #[prost(int64, tag = "4")]
     Version(i64),
     #[prost(int64, tag = "5")]
@@ -158,20 +158,25 @@ impl Compare {
     const GREATER: i32 = 1;
 
     pub(super) fn absent(key: Bytes) -> Self {
-        Self { result: Self::EQUAL, target: 1, key, value: Some(Target::CreateRevision(0)) }
+        Self { result: Self::EQUAL, target: 1, key, value: Some(CompareValue::CreateRevision(0)) }
     }
 
     pub(super) fn present(key: Bytes) -> Self {
-        Self { result: Self::GREATER, target: 1, key, value: Some(Target::CreateRevision(0)) }
+        Self { result: Self::GREATER, target: 1, key, value: Some(CompareValue::CreateRevision(0)) }
     }
 
     pub(super) fn mod_revision(key: Bytes, revision: i64) -> Self {
-        Self { result: Self::EQUAL, target: 2, key, value: Some(Target::ModRevision(revision)) }
+        Self {
+            result: Self::EQUAL,
+            target: 2,
+            key,
+            value: Some(CompareValue::ModRevision(revision)),
+        }
     }
 
     /// How often the key was written since it was created; 0 when it is absent.
     pub(super) fn version(key: Bytes, version: i64) -> Self {
-        Self { result: Self::EQUAL, target: 0, key, value: Some(Target::Version(version)) }
+        Self { result: Self::EQUAL, target: 0, key, value: Some(CompareValue::Version(version)) }
     }
 }
 
@@ -227,7 +232,7 @@ pub(super) struct WatchCreateRequest {
     pub(super) key: Bytes,
     #[prost(bytes = "bytes", tag = "2")]
     pub(super) range_end: Bytes,
-    /// The first revision that is told.
+    /// The first revision that is delivered.
     #[prost(int64, tag = "3")]
     pub(super) start_revision: i64,
     #[prost(bool, tag = "6")]
@@ -247,12 +252,12 @@ pub(super) struct WatchResponse {
     pub(super) created: bool,
     #[prost(bool, tag = "4")]
     pub(super) canceled: bool,
-    /// Not 0 when the watch was cancelled since its revision is compacted.
+    /// Not 0 when the watch was cancelled because its revision is compacted.
     #[prost(int64, tag = "5")]
     pub(super) compact_revision: i64,
     #[prost(string, tag = "6")]
     pub(super) cancel_reason: String,
-    /// More of the same events follows.
+    /// More events of the same response follow.
     #[prost(bool, tag = "7")]
     pub(super) fragment: bool,
     #[prost(message, repeated, tag = "11")]
@@ -295,7 +300,7 @@ pub(super) struct LeaseTimeToLiveRequest {
 pub(super) struct LeaseTimeToLiveResponse {
     #[prost(message, optional, tag = "1")]
     pub(super) header: Option<Header>,
-    /// Seconds left; negative when the lease is gone.
+    /// Remaining seconds; negative when the lease has expired.
     #[prost(int64, tag = "3")]
     pub(super) ttl: i64,
 }
@@ -311,7 +316,7 @@ pub(super) struct StatusResponse {
     pub(super) version: String,
 }
 
-/// All fields at 0 ask for the alarms that are raised.
+/// With all fields at 0, requests the raised alarms.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct AlarmRequest {}
 
@@ -330,14 +335,15 @@ pub(super) struct AlarmMember {
     pub(super) alarm: i32,
 }
 
-/// An answer that tells the store's revision and the cluster that gave it.
-pub(super) trait Answer: Message + Default + 'static {
+/// A response with a header: the store's revision and the cluster's id.
+pub(super) trait HasHeader: Message + Default + 'static {
+    /// The header; etcd always sends one.
     fn header(&self) -> Option<&Header>;
 }
 
-macro_rules! answers {
-    ($($answer:ty),*) => {
-        $(impl Answer for $answer {
+macro_rules! responses {
+    ($($response:ty),*) => {
+        $(impl HasHeader for $response {
             fn header(&self) -> Option<&Header> {
                 self.header.as_ref()
             }
@@ -345,7 +351,7 @@ macro_rules! answers {
     };
 }
 
-answers!(
+responses!(
     RangeResponse,
     TxnResponse,
     CompactionResponse,

@@ -1,14 +1,15 @@
-//! Writes: one transaction each, which compares, and answers what it found when that did not hold.
+//! Writes: one transaction each, which compares, and returns the state that it found when the
+//! comparison fails.
 
 use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::wire::{self, Compare, Request, RequestOp, Response};
-use super::{Shared, failed, leases};
+use super::wire::{self, Compare, OpRequest, OpResponse, RequestOp};
+use super::{EtcdShared, failed, leases};
 use crate::{Expect, KeyValue, Revision, StorageError};
 
-impl Shared {
+impl EtcdShared {
     pub(super) async fn put(
         &self,
         key: &str,
@@ -23,30 +24,30 @@ impl Shared {
         };
         let wire_key = self.keys.key(key);
         let put = wire::PutRequest { key: wire_key.clone(), value: value.clone(), lease };
-        // Read after the put, for the revision of the key's creation.
+        // Reads the key after the put, for the revision of its creation.
         let written = wire::RangeRequest { keys_only: true, ..single(&wire_key) };
         let transaction = wire::TxnRequest {
             compare: compare(&wire_key, expect),
-            success: vec![op(Request::Put(put)), op(Request::Range(written))],
-            failure: vec![op(Request::Range(single(&wire_key)))],
+            success: vec![op(OpRequest::Put(put)), op(OpRequest::Range(written))],
+            failure: vec![op(OpRequest::Range(single(&wire_key)))],
         };
-        let answer: wire::TxnResponse = match self.client.write(wire::TXN, transaction).await {
+        let response: wire::TxnResponse = match self.client.write(wire::TXN, transaction).await {
             Err(StorageError::TooLarge { .. }) => return Err(StorageError::TooLarge { size }),
             Err(error @ StorageError::Full { .. }) => {
                 return Err(self.after_full(key, expect, error).await);
             }
             other => other?,
         };
-        if !answer.succeeded {
-            return Err(StorageError::Unexpected { current: self.found(&answer) });
+        if !response.succeeded {
+            return Err(StorageError::Unexpected { current: self.found_state(&response) });
         }
-        let mut written = self.found(&answer).ok_or_else(|| odd("a put"))?;
+        let mut written = self.found_state(&response).ok_or_else(|| odd("a put"))?;
         written.value = value;
         Ok(written)
     }
 
-    /// etcd refuses the write that exceeds its quota, and carries it out all the same; later ones
-    /// it only refuses. Which of them this was can be seen.
+    /// etcd refuses the write that exceeds its quota, but executes it; it only refuses later ones.
+    /// A read shows which case this was.
     async fn after_full(&self, key: &str, expect: Expect, error: StorageError) -> StorageError {
         let expected = match expect {
             Expect::Absent => None,
@@ -67,24 +68,24 @@ impl Shared {
         let delete = wire::DeleteRangeRequest { key: wire_key.clone(), prev_kv: true };
         let transaction = wire::TxnRequest {
             compare: compare(&wire_key, Expect::Revision(expect)),
-            success: vec![op(Request::DeleteRange(delete))],
-            failure: vec![op(Request::Range(single(&wire_key)))],
+            success: vec![op(OpRequest::DeleteRange(delete))],
+            failure: vec![op(OpRequest::Range(single(&wire_key)))],
         };
-        let answer: wire::TxnResponse = self.client.write(wire::TXN, transaction).await?;
-        if !answer.succeeded {
-            return Err(StorageError::Unexpected { current: self.found(&answer) });
+        let response: wire::TxnResponse = self.client.write(wire::TXN, transaction).await?;
+        if !response.succeeded {
+            return Err(StorageError::Unexpected { current: self.found_state(&response) });
         }
-        let revision = answer.header.as_ref().map(|header| header.revision as Revision);
-        let last = self.found(&answer);
+        let revision = response.header.as_ref().map(|header| header.revision as Revision);
+        let last = self.found_state(&response);
         revision.zip(last).ok_or_else(|| odd("a deletion"))
     }
 
-    /// The one item that a transaction's answer tells.
-    fn found(&self, answer: &wire::TxnResponse) -> Option<KeyValue> {
-        let items = answer.responses.iter().flat_map(|one| match &one.response {
-            Some(Response::Range(range)) => range.kvs.as_slice(),
-            Some(Response::DeleteRange(deleted)) => deleted.prev_kvs.as_slice(),
-            Some(Response::Put(_)) | None => &[],
+    /// The one item in a transaction's response.
+    fn found_state(&self, response: &wire::TxnResponse) -> Option<KeyValue> {
+        let items = response.responses.iter().flat_map(|one| match &one.response {
+            Some(OpResponse::Range(range)) => range.kvs.as_slice(),
+            Some(OpResponse::DeleteRange(deleted)) => deleted.prev_kvs.as_slice(),
+            Some(OpResponse::Put(_)) | None => &[],
         });
         items.filter_map(|kv| self.keys.item(kv)).next()
     }
@@ -93,7 +94,7 @@ impl Shared {
 fn compare(key: &Bytes, expect: Expect) -> Vec<Compare> {
     match expect {
         Expect::Absent => vec![Compare::absent(key.clone())],
-        // An absent key compares as one of revision 0.
+        // An absent key compares like one of revision 0.
         Expect::Revision(revision) => vec![
             Compare::present(key.clone()),
             Compare::mod_revision(key.clone(), i64::try_from(revision).unwrap_or(i64::MAX)),
@@ -105,7 +106,7 @@ fn single(key: &Bytes) -> wire::RangeRequest {
     wire::RangeRequest { key: key.clone(), ..Default::default() }
 }
 
-fn op(request: Request) -> RequestOp {
+fn op(request: OpRequest) -> RequestOp {
     RequestOp { request: Some(request) }
 }
 

@@ -1,4 +1,4 @@
-//! Kills a process that writes, at any moment, and looks at what is left.
+//! Kills a process that writes, at any moment, and checks its files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{BuildHasher as _, RandomState};
@@ -11,7 +11,7 @@ use bytes::Bytes;
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 use storage::{Expect, KeyValue, RangeRequest, Revision, Storage, StorageError};
 
-/// Rounds of one test run; `DROVER_SOAK_SECONDS` makes it go on for longer.
+/// Rounds of one test run; `DROVER_SOAK_SECONDS` makes it run longer.
 const ROUNDS: usize = 5;
 /// Acknowledged writes before the kill, at most.
 const WRITES_MAX: u64 = 1500;
@@ -51,7 +51,7 @@ async fn a_killed_process_loses_nothing_acknowledged() {
     println!("{rounds} kills, {newest} revisions");
 }
 
-/// Lets the writer acknowledge `writes` writes, kills it, and collects all that it said.
+/// Lets the writer acknowledge `writes` writes, kills it, and collects its output.
 fn write_and_kill(
     dir: &Path,
     writes: u64,
@@ -76,7 +76,7 @@ fn write_and_kill(
             assert!(open.as_ref().is_err_and(in_use), "a living process holds the lock: {open:?}");
             writer.0.kill().expect("it is ours");
         }
-        // A pipe takes a short line whole or not at all, so none is cut.
+        // A pipe accepts a short line completely or not at all, so no line is cut.
         let (key, write) = parse(&line).expect("the writer prints its writes");
         newest = newest.max(write.revision);
         let before = acknowledged.insert(key, write);
@@ -95,8 +95,8 @@ fn parse(line: &str) -> Option<(String, Acknowledged)> {
     Some((key, Acknowledged { revision, deleted, number }))
 }
 
-/// Opens what is left: all acknowledged writes are there, whole, and revisions go on upwards. Each
-/// writer may have one write more that was committed and not answered; it counts from now on.
+/// Opens the files: all acknowledged writes are complete, and revisions increase. Each writer may
+/// have one more write that was committed and not acknowledged; it counts from now on.
 async fn check(
     dir: &Path,
     acknowledged: &mut BTreeMap<String, Acknowledged>,
@@ -152,10 +152,10 @@ fn check_whole(state: &KeyValue) {
 
 fn check_file(dir: &Path) {
     let file = rusqlite::Connection::open(dir.join("storage.db")).expect("the file opens");
-    let verdict: String = file
+    let result: String = file
         .query_row("PRAGMA integrity_check", [], |row| row.get(0))
         .expect("the file can be checked");
-    assert_eq!(verdict, "ok");
+    assert_eq!(result, "ok");
     let orphans = "
         SELECT (SELECT count(*) FROM live WHERE revision NOT IN (SELECT revision FROM data)),
                (SELECT count(*) FROM data WHERE revision NOT IN (SELECT revision FROM live)

@@ -1,4 +1,4 @@
-//! The encrypted storage over files: what an attacker finds who has all of them.
+//! The encrypted storage over files: what an attacker with all files can read.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -9,14 +9,14 @@ use storage::encryption::{Encrypted, EncryptionKeys};
 use storage::{Expect, RangeRequest, Storage};
 use tempfile::TempDir;
 
-/// Is in every value, and nowhere else.
+/// Occurs in every value, and only there.
 const CANARY: &str = "canary-5f1c09";
 
 fn keys() -> EncryptionKeys {
     EncryptionKeys::parse(&EncryptionKeys::generate_file()).expect("it is a key file")
 }
 
-/// As `super::empty`, encrypted, and without the mark of that: the cases list all keys.
+/// Like `super::empty`, encrypted, and without the mark of encryption: the cases list all keys.
 pub async fn empty() -> (Arc<dyn Storage>, TempDir) {
     let (inner, dir) = super::empty();
     let storage = Encrypted::open(inner.clone(), keys()).await.expect("it is new");
@@ -25,7 +25,8 @@ pub async fn empty() -> (Arc<dyn Storage>, TempDir) {
     (storage, dir)
 }
 
-/// Every file of the folder as it is now, which is what a kill of the process leaves.
+/// Checks every file of the folder in its current state, which is the state after a kill of the
+/// process.
 fn assert_nothing_shows(folder: &Path) {
     let mut files = 0;
     for entry in std::fs::read_dir(folder).expect("the folder is there") {
@@ -63,7 +64,7 @@ async fn no_file_shows_a_value_at_any_time() {
     inner.close();
     assert_nothing_shows(folder.path());
 
-    // The search finds what is plain: values that were there before encryption.
+    // The search finds plain values that were written before encryption.
     let inner = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default());
     let inner = inner.expect("it was closed");
     inner.put("/plain", CANARY.into(), Expect::Absent, None).await.expect("the key is new");

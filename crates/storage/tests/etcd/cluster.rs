@@ -1,4 +1,4 @@
-//! Real etcd members on free loopback ports, ended with the value.
+//! Real etcd members on free loopback ports; dropping the value ends them.
 
 use std::ffi::OsString;
 use std::io::{Read as _, Write as _};
@@ -18,9 +18,9 @@ use testbed::{Binaries, Process, Program, poll_until};
 
 use super::wait;
 
-/// Longest wait for members to answer.
+/// Longest wait for members to respond.
 const START_WAIT_MAX: Duration = Duration::from_secs(60);
-/// Room for the largest value that a storage must take.
+/// Size for the largest value that a storage must accept.
 const REQUEST_BYTES_MAX: usize = storage::VALUE_SIZE_MAX + 512 * 1024;
 
 struct Member {
@@ -38,17 +38,17 @@ pub struct Cluster {
 }
 
 impl Cluster {
-    /// One member that takes the largest value.
+    /// One member that accepts the largest value.
     pub fn single() -> Self {
         Self::start(1, false, &[&format!("--max-request-bytes={REQUEST_BYTES_MAX}")])
     }
 
-    /// As [`Cluster::single`], for clients that show a certificate only.
+    /// Like [`Cluster::single`], only for clients with a certificate.
     pub fn single_with_tls() -> Self {
         Self::start(1, true, &[&format!("--max-request-bytes={REQUEST_BYTES_MAX}")])
     }
 
-    /// `count` members with these flags besides.
+    /// `count` members with these additional flags.
     pub fn start(count: usize, tls: bool, flags: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("there is room for a test");
         let tls = tls.then(|| issue(&folder));
@@ -88,7 +88,7 @@ impl Cluster {
             "--data-dir".into(),
             path(&format!("member{index}")).into(),
             "--log-level=warn".into(),
-            // What a killed process wrote is with the kernel.
+            // The writes of a killed process are in the kernel.
             "--unsafe-no-fsync".into(),
         ];
         if pairs.len() == 1 {
@@ -124,18 +124,18 @@ impl Cluster {
         }
     }
 
-    /// The port where a member answers clients.
+    /// The port where a member serves clients.
     pub fn client_port(&self, index: usize) -> u16 {
         self.members[index].client
     }
 
-    /// Connects as soon as the members answer.
+    /// Connects as soon as the members respond.
     pub async fn connect(&self, config: EtcdConfig) -> Arc<EtcdStorage> {
         let look = async || match EtcdStorage::connect(config.clone()).await {
             Err(StorageError::Failed { reason }) if !reason.contains("NOSPACE") => None,
             other => Some(other.expect("etcd can be used")),
         };
-        wait::until(START_WAIT_MAX, "etcd answers", look).await
+        wait::until(START_WAIT_MAX, "etcd responds", look).await
     }
 
     /// Index of the leader, as soon as there is one.
@@ -147,7 +147,7 @@ impl Cluster {
         poll_until(START_WAIT_MAX, Duration::from_millis(50), look).expect("there is a majority")
     }
 
-    /// Ends a member as a power cut would.
+    /// Kills a member, like a power cut.
     pub fn kill(&mut self, index: usize) {
         self.members[index].process.end();
     }
@@ -159,7 +159,7 @@ impl Cluster {
         self.members[index].process = self.launch(index, &pairs);
     }
 
-    /// Stops a member in the middle of what it does; its connections stay.
+    /// Stops a member at any point; its connections stay open.
     pub fn freeze(&self, index: usize) {
         self.signal(index, Signal::SIGSTOP);
     }
@@ -182,15 +182,15 @@ fn free_ports(count: usize) -> Vec<u16> {
     listeners.iter().map(|one| one.local_addr().expect("it is bound").port()).collect()
 }
 
-/// Whether the member says that it leads; none when it says nothing.
+/// Whether the member reports that it leads; `None` when it does not respond.
 fn is_leader(port: u16) -> Option<bool> {
     let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
     let request = "POST /v3/maintenance/status HTTP/1.0\r\nContent-Length: 2\r\n\r\n{}";
     stream.write_all(request.as_bytes()).ok()?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).ok()?;
-    let body: serde_json::Value = serde_json::from_str(answer.split_once("\r\n\r\n")?.1).ok()?;
+    let mut response = String::new();
+    stream.read_to_string(&mut response).ok()?;
+    let body: serde_json::Value = serde_json::from_str(response.split_once("\r\n\r\n")?.1).ok()?;
     Some(body["leader"].is_string() && body["leader"] == body["header"]["member_id"])
 }
 

@@ -31,13 +31,13 @@ async fn all(storage: &dyn Storage) -> Vec<(String, Bytes)> {
     list.items.into_iter().map(|item| (item.key.to_string(), item.value)).collect()
 }
 
-/// Fills `from`, copies it to `to`, and checks what is there.
+/// Fills `from`, copies it to `to`, and checks the result.
 async fn check(from: &dyn Storage, to: &dyn Storage) {
     for number in 0..KEYS {
         create(from, &format!("/registry/configmaps/a/{number:04}"), None).await;
     }
-    let gone = create(from, "/registry/secrets/gone", None).await;
-    from.delete(&gone.key, gone.mod_revision).await.expect("nobody else wrote it");
+    let deleted = create(from, "/registry/secrets/gone", None).await;
+    from.delete(&deleted.key, deleted.mod_revision).await.expect("it has no other writer");
     create(from, "/registry/events/a", Some(HOUR)).await;
     let source = from.revision().await.expect("it is open");
 
@@ -79,7 +79,7 @@ async fn etcd_is_copied_to_embedded() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_source_that_changes_is_told_and_the_target_is_marked() {
+async fn a_source_that_changes_is_reported_and_the_target_is_marked() {
     let (from, _from) = embedded();
     let (to, _to) = embedded();
     for number in 0..KEYS {

@@ -41,24 +41,27 @@ async fn a_value_above_the_limit_of_etcd_is_too_large() {
     let storage = cluster.connect(cluster.config(0)).await;
     let size = 2 * 1024 * 1024;
     let put = storage.put("/big", Bytes::from(vec![1; size]), Expect::Absent, None).await;
-    assert!(matches!(put, Err(StorageError::TooLarge { size: told }) if told == size), "{put:?}");
+    assert!(
+        matches!(put, Err(StorageError::TooLarge { size: reported }) if reported == size),
+        "{put:?}"
+    );
     let most = Bytes::from(vec![1; size / 2]);
     storage.put("/big", most, Expect::Absent, None).await.expect("1 MiB is accepted");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_full_etcd_says_so_and_is_read_on() {
+async fn a_full_etcd_is_reported_and_can_still_be_read() {
     let cluster = Cluster::start(1, false, &["--quota-backend-bytes=8000000"]);
     let storage = cluster.connect(cluster.config(0)).await;
     let value = Bytes::from(vec![1; 256 * 1024]);
     let mut error = None;
     let mut written = 0;
-    // The quota counts what is in the file already, which is some 100 ms ago.
+    // The quota counts the file, which lags by about 100 ms.
     while error.is_none() && written < 1000 {
         let key = format!("/f/{written:03}");
         match storage.put(&key, value.clone(), Expect::Absent, None).await {
             Ok(_) => written += 1,
-            // The write that exceeds the quota is refused and happens.
+            // The write that exceeds the quota is refused, but happens.
             Err(StorageError::Unknown { reason }) => {
                 assert!(reason.contains("space exceeded"), "{reason}");
                 let found = storage.get(&key, None).await.expect("reads go on").1;
@@ -76,7 +79,7 @@ async fn a_full_etcd_says_so_and_is_read_on() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_etcd_that_is_not_there_is_named() {
+async fn an_unreachable_etcd_is_named() {
     let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port is free");
     let address = listener.local_addr().expect("it is bound");
     drop(listener);
@@ -89,7 +92,7 @@ async fn an_etcd_that_is_not_there_is_named() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_is_not_trusted_is_refused() {
+async fn an_untrusted_client_or_server_is_refused() {
     let cluster = Cluster::single_with_tls();
     let stranger = Cluster::single_with_tls();
     cluster.connect(cluster.config(0)).await;
@@ -117,7 +120,7 @@ async fn members_of_different_clusters_are_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn key_prefixes_keep_strangers_apart() {
+async fn key_prefixes_separate_their_users() {
     let cluster = Cluster::single();
     let one = cluster.connect(cluster.config(0)).await;
     let config = EtcdConfig { key_prefix: "/drover2".to_owned(), ..cluster.config(0) };

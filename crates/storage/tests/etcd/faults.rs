@@ -41,7 +41,7 @@ async fn a_killed_leader_loses_nothing() {
     work.go_on(WRITES).await;
     cluster.restart(leader);
     work.go_on(WRITES).await;
-    // And once more, now that the work may go through a follower.
+    // Once more, now that the work may go through a follower.
     let leader = cluster.leader();
     cluster.kill(leader);
     work.go_on(WRITES).await;
@@ -68,13 +68,13 @@ async fn a_frozen_leader_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_without_a_majority_takes_no_writes_and_comes_back() {
+async fn a_cluster_without_a_majority_accepts_no_writes_and_recovers() {
     let (mut cluster, member, work) = begin(false).await;
     let others = [(member + 1) % 3, (member + 2) % 3];
     for other in others {
         cluster.kill(other);
     }
-    work.stops().await;
+    work.wait_for_stop().await;
     for other in others {
         cluster.restart(other);
     }

@@ -1,4 +1,4 @@
-//! Writers and watchers whose history is recorded, and what must hold of it.
+//! Writers and watchers whose history is recorded, and its invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,26 +19,26 @@ const WATCHERS: usize = 3;
 /// Longest wait for something that must happen.
 const WAIT_MAX: Duration = Duration::from_secs(30);
 
-/// What became of one try to write. Values are never used twice, and name the try.
+/// The outcome of one attempt to write. Values are never used twice, and identify the attempt.
 enum Outcome {
     Acknowledged(KeyValue),
     Deleted(Revision, KeyValue),
-    /// The value may be there; or the key may be gone.
+    /// The value may have been written, or the key deleted.
     Unknown,
     /// The value must never be seen.
     Refused(Bytes),
 }
 
-/// Work under way.
+/// Running writers and watchers.
 pub struct Work {
     storage: Arc<dyn Storage>,
     stop: Arc<AtomicBool>,
     acknowledged: Arc<AtomicUsize>,
     writers: Vec<JoinHandle<Vec<Outcome>>>,
     watchers: Vec<JoinHandle<Vec<Arc<Event>>>>,
-    /// How far each watcher is.
+    /// The revision that each watcher has reached.
     complete: Vec<Arc<AtomicU64>>,
-    /// Tells the watchers up to where they read; 0 is not known yet.
+    /// The revision at which the watchers end; 0 while it is not known.
     until: tokio::sync::watch::Sender<Revision>,
 }
 
@@ -64,27 +64,27 @@ impl Work {
 
     /// Waits until `count` more writes were acknowledged, and every watcher has seen them.
     pub async fn go_on(&self, count: usize) {
-        let wanted = self.acknowledged.load(Ordering::Relaxed) + count;
+        let goal = self.acknowledged.load(Ordering::Relaxed) + count;
         let written = async || {
-            let reached = self.acknowledged.load(Ordering::Relaxed) >= wanted;
+            let reached = self.acknowledged.load(Ordering::Relaxed) >= goal;
             if reached { self.storage.revision().await.ok() } else { None }
         };
-        let revision = wait::until(WAIT_MAX, "writes go on", written).await;
+        let revision = wait::until(WAIT_MAX, "further writes", written).await;
         let seen = async || {
             let seen = self.complete.iter().all(|one| one.load(Ordering::Relaxed) >= revision);
             seen.then_some(())
         };
-        wait::until(WAIT_MAX, "every watcher goes on", seen).await;
+        wait::until(WAIT_MAX, "progress of every watcher", seen).await;
     }
 
-    /// Waits until nothing is answered any more.
-    pub async fn stops(&self) {
+    /// Waits until no write is acknowledged any more.
+    pub async fn wait_for_stop(&self) {
         let silent = async || self.storage.revision().await.is_err().then_some(());
         wait::until(WAIT_MAX, "the cluster is silent", silent).await;
     }
 
-    /// Ends the writers and checks everything. Answers how many writes were acknowledged, and how
-    /// many ended without the outcome.
+    /// Ends the writers and checks the history. Returns how many writes were acknowledged, and how
+    /// many ended with an unknown outcome.
     pub async fn check(self) -> (usize, usize) {
         self.stop.store(true, Ordering::Relaxed);
         let mut outcomes = Vec::new();
@@ -107,17 +107,17 @@ impl Work {
     }
 }
 
-/// All events until the watchers are told to end.
+/// Records all events until the watchers end.
 async fn record(
     storage: Arc<dyn Storage>,
     start: Revision,
-    told: Arc<AtomicU64>,
+    reached_by: Arc<AtomicU64>,
     mut until: tokio::sync::watch::Receiver<Revision>,
 ) -> Vec<Arc<Event>> {
     let mut stream = storage.watch("/h/", start).await.expect("the past is there");
     let (mut all, mut complete): (Vec<Arc<Event>>, _) = (Vec::new(), start);
     loop {
-        told.store(complete, Ordering::Relaxed);
+        reached_by.store(complete, Ordering::Relaxed);
         let end = *until.borrow();
         if end > 0 && complete >= end {
             return all;
@@ -159,7 +159,7 @@ async fn write(
             KEYS => "/h/all".to_owned(),
             own => format!("/h/{writer}/{own}"),
         };
-        // A cluster without a leader answers no reads for a while.
+        // A cluster without a leader serves no reads for a while.
         let Ok((_, found)) = storage.get(&key, None).await else { continue };
         let value = Bytes::from(format!("{writer}-{number}"));
         let result = match found {
@@ -188,8 +188,8 @@ async fn write(
     outcomes
 }
 
-/// Each event follows from the one before it on the same key, and the last ones are what is there:
-/// so none is missing.
+/// Each event follows from the one before it on the same key, and the last events are the current
+/// state, so none is missing.
 fn check_states(history: &[Arc<Event>], items: &[KeyValue]) {
     let mut states: BTreeMap<&str, KeyValue> = BTreeMap::new();
     for event in history {
@@ -203,8 +203,8 @@ fn check_states(history: &[Arc<Event>], items: &[KeyValue]) {
     assert_eq!(states, items, "the list is what the events made");
 }
 
-/// What was acknowledged happened once, as acknowledged; what was refused never; what is unknown at
-/// most once.
+/// An acknowledged write happened once, as acknowledged; a refused write never; a write with an
+/// unknown outcome at most once.
 fn check_outcomes(history: &[Arc<Event>], outcomes: &[Outcome]) -> (usize, usize) {
     let by_revision: BTreeMap<_, _> = history.iter().map(|event| (event.revision, event)).collect();
     let mut values = BTreeSet::new();

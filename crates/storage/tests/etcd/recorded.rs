@@ -1,8 +1,8 @@
-//! Recorded histories through killed, frozen and cut-off members: what clients and watchers were
-//! told is explained by one order of commits.
+//! Recorded histories through killed, frozen and cut-off members: one order of commits explains the
+//! responses to clients and watchers.
 //!
-//! `DROVER_HISTORY_SEED=<seed>` runs one seed alone; with `DROVER_SOAK_SECONDS` new seeds come for
-//! so long.
+//! `DROVER_HISTORY_SEED=<seed>` runs one seed alone; with `DROVER_SOAK_SECONDS`, new seeds run for
+//! that time.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -26,7 +26,7 @@ const SOAK_SEED: u64 = 1 << 20;
 const FAULTS: usize = 2;
 /// Lines between two changes of the network or the members.
 const LINES: usize = 400;
-/// Longest time for so many lines: while nothing is answered there are none.
+/// Longest time for that many lines: there are none while no call succeeds.
 const FAULT_MAX: Duration = Duration::from_secs(6);
 
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ enum Fault {
     Line(Line),
 }
 
-/// Some faults, each of the leader or of a follower, under work that goes to any member.
+/// Several faults, each of the leader or of a follower, under work that uses any member.
 async fn under(fault: Fault, seed: u64) -> Summary {
     let mut random = StdRng::seed_from_u64(seed);
     let mut cluster = Cluster::start(3, false, &[]);
@@ -83,7 +83,7 @@ async fn under(fault: Fault, seed: u64) -> Summary {
 
 async fn go_on(running: &mut Running, recorder: &Recorder, random: &mut StdRng) {
     let lines = recorder.len() + random.random_range(1..LINES);
-    // In vain without a majority, or a line: that is what the fault is for.
+    // Fails without a majority or a connection, which is the purpose of the fault.
     let _ = timeout(FAULT_MAX, running.reach(lines)).await;
 }
 
@@ -121,6 +121,6 @@ async fn members_that_are_cut_off_leave_one_history() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lost_answers_leave_one_history() {
-    for_seeds(Fault::Line(Line::AnswersLost)).await;
+async fn lost_responses_leave_one_history() {
+    for_seeds(Fault::Line(Line::ResponsesLost)).await;
 }

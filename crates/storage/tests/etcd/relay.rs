@@ -12,9 +12,9 @@ use tokio::task::JoinHandle;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Line {
     Whole,
-    /// Requests arrive, answers do not.
-    AnswersLost,
-    /// Nothing arrives, and nobody is told.
+    /// Requests arrive, responses do not.
+    ResponsesLost,
+    /// Nothing arrives, and no end is notified.
     Cut,
 }
 
@@ -39,7 +39,7 @@ impl Relay {
         Self { port, line, accepting }
     }
 
-    /// Connections that lost something by now end when the line is whole again.
+    /// Connections that have lost bytes end when the line is whole again.
     pub fn set(&self, line: Line) {
         self.line.send_replace(line);
     }
@@ -52,21 +52,21 @@ impl Drop for Relay {
 }
 
 async fn pass(client: TcpStream, member: u16, line: Receiver<Line>) {
-    // While the line is cut a connection begins, and nothing more.
+    // While the line is cut, a connection is accepted, but carries nothing.
     let member = match TcpStream::connect((Ipv4Addr::LOCALHOST, member)).await {
         Ok(member) => member,
         Err(_) => return,
     };
     let (from_client, to_client) = client.into_split();
     let (from_member, to_member) = member.into_split();
-    // The one that ends first ends both.
+    // The direction that ends first ends both.
     tokio::select! {
         () = copy(from_client, to_member, line.clone(), &[Line::Cut]) => {}
-        () = copy(from_member, to_client, line, &[Line::Cut, Line::AnswersLost]) => {}
+        () = copy(from_member, to_client, line, &[Line::Cut, Line::ResponsesLost]) => {}
     }
 }
 
-/// Copies until the end, or until something is lost and the line is whole again.
+/// Copies until the end, or until bytes were lost and the line is whole again.
 async fn copy(
     mut from: OwnedReadHalf,
     mut to: OwnedWriteHalf,

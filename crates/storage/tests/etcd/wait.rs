@@ -1,23 +1,23 @@
-//! Waiting for a state by looking at it again and again: the only place of these tests that sleeps.
+//! Polls a state: the only file of these tests that sleeps.
 
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep};
 
-/// Between two looks, and between two writes of a writer.
+/// Pause between two polls, and between two writes of a writer.
 const INTERVAL: Duration = Duration::from_millis(5);
 
-/// What `look` finds, within `wait_max`.
+/// The value that `find` finds, within `wait_max`.
 ///
 /// # Panics
-/// With `wanted` when the time is over.
-pub async fn until<T>(wait_max: Duration, wanted: &str, look: impl AsyncFn() -> Option<T>) -> T {
+/// With `expected` after that time.
+pub async fn until<T>(wait_max: Duration, expected: &str, find: impl AsyncFn() -> Option<T>) -> T {
     let deadline = Instant::now() + wait_max;
     loop {
-        if let Some(found) = look().await {
+        if let Some(found) = find().await {
             return found;
         }
-        assert!(Instant::now() < deadline, "not within {wait_max:?}: {wanted}");
+        assert!(Instant::now() < deadline, "not within {wait_max:?}: {expected}");
         pause().await;
     }
 }

@@ -1,22 +1,22 @@
-//! What stands inside `allOf`, `anyOf`, `oneOf` and `not`.
+//! The contents of `allOf`, `anyOf`, `oneOf` and `not`.
 
 use api_meta::status::Cause;
 use serde_json::{Map, Value};
 
-use super::{Checker, is_true, object, text};
+use super::{SchemaChecker, is_true, object, text};
 use crate::schema::{CAUSES_MAX, SCHEMA_DEPTH_MAX};
 
 const JUNCTORS: [&str; 3] = ["allOf", "anyOf", "oneOf"];
 
-/// The part of a schema that gives types, beside which a value validation stands.
+/// The part of a schema that declares types, which a value validation accompanies.
 #[derive(Clone, Copy)]
 pub(super) struct Structure<'a> {
     pub map: &'a Map<String, Value>,
     pub path: &'a str,
 }
 
-impl Checker {
-    /// What stands inside `allOf`, `anyOf`, `oneOf` or `not`: it validates values and declares
+impl SchemaChecker {
+    /// Checks a schema inside `allOf`, `anyOf`, `oneOf` or `not`: it validates values and declares
     /// nothing.
     pub(super) fn validation(
         &mut self,
@@ -62,24 +62,24 @@ impl Checker {
             self.validation(child, &child_path, structure, types_allowed, depth + 1);
         }
         for (name, child) in object(map, "properties") {
-            let place = format!("{}.properties[{name}]", structure.path);
+            let declared_path = format!("{}.properties[{name}]", structure.path);
             let declared = structure.map.get("properties").and_then(|fields| fields.get(name));
             let child_path = format!("{path}.properties[{name}]");
-            self.nested(child, &child_path, declared, &place, depth);
+            self.check_nested(child, &child_path, declared, &declared_path, depth);
         }
         if let Some(child) = map.get("items") {
-            let place = format!("{}.items", structure.path);
+            let declared_path = format!("{}.items", structure.path);
             let declared = structure.map.get("items");
-            self.nested(child, &format!("{path}.items"), declared, &place, depth);
+            self.check_nested(child, &format!("{path}.items"), declared, &declared_path, depth);
         }
     }
 
-    fn nested(
+    fn check_nested(
         &mut self,
         child: &Value,
         path: &str,
         declared: Option<&Value>,
-        place: &str,
+        declared_path: &str,
         depth: usize,
     ) {
         let Some(map) = child.as_object() else {
@@ -87,12 +87,12 @@ impl Checker {
         };
         match declared.and_then(Value::as_object) {
             Some(declared) => {
-                let structure = Structure { map: declared, path: place };
+                let structure = Structure { map: declared, path: declared_path };
                 self.validation(map, path, structure, false, depth + 1);
             }
             None => {
                 let detail = format!("because it is defined in {path}");
-                self.causes.push(Cause::required(place, &detail));
+                self.causes.push(Cause::required(declared_path, &detail));
             }
         }
     }
@@ -117,7 +117,7 @@ pub(super) fn junctors<'a>(
     found
 }
 
-/// The one pattern in which types may stand inside a value validation: `anyOf: [integer, string]`.
+/// The one pattern in which a value validation may contain types: `anyOf: [integer, string]`.
 pub(super) fn is_int_or_string_choice(map: &Map<String, Value>) -> bool {
     map.get("anyOf").and_then(Value::as_array).is_some_and(|choice| {
         choice.iter().map(|option| option["type"].as_str()).eq([Some("integer"), Some("string")])

@@ -1,11 +1,11 @@
-//! What a schema says of the identity of items.
+//! The keywords that identify the items of a list.
 
 use api_meta::status::Cause;
 use serde_json::{Map, Value};
 
-use super::{Checker, text};
+use super::{SchemaChecker, text};
 
-impl Checker {
+impl SchemaChecker {
     pub(super) fn lists(&mut self, map: &Map<String, Value>, path: &str) {
         const MAP_TYPES: [&str; 2] = ["atomic", "granular"];
         let keys_path = format!("{path}.x-kubernetes-list-map-keys");

@@ -1,24 +1,24 @@
-//! Whether the rules of a definition may be served: their form, their types, their costs.
+//! Checks whether the rules of a definition may be served: their syntax, their types, their costs.
 
 use api_meta::status::Cause;
 use cel::limits::{REQUEST_BYTES, RULE_ESTIMATE_MAX, SCHEMA_ESTIMATE_MAX};
 use serde_json::Value;
 
-use super::{Expressions, Rule, Source, field_path};
-use crate::schema::{Additional, CAUSES_MAX, Id, ListType, Node, Schema, Type};
+use super::{Expressions, Rule, RuleSource, field_path};
+use crate::schema::{Additional, CAUSES_MAX, ListType, NodeId, Schema, SchemaNode, Type};
 
 const REASONS: [&str; 4] =
     ["FieldValueDuplicate", "FieldValueForbidden", "FieldValueInvalid", "FieldValueRequired"];
-/// Rules blamed when all together cost too much.
+/// Number of rules that are named when the total cost is too high.
 const BLAMED_MAX: usize = 4;
 
-/// Everything that keeps the rules of `schema`, which stands at `path`, from being served.
-/// `unchanged`: it is served already, so that it may cost more than a new one.
+/// Returns the reasons why the rules of `schema`, which is at `path`, cannot be served. With
+/// `unchanged` the schema is served already, and the limits of cost do not apply.
 pub(crate) fn check(schema: &Schema, path: &str, unchanged: bool) -> Vec<Cause> {
     let Some(expressions) = schema.expressions.as_deref() else {
         return Vec::new();
     };
-    let mut checker = Checker {
+    let mut checker = RuleChecker {
         schema,
         expressions,
         unchanged,
@@ -26,17 +26,17 @@ pub(crate) fn check(schema: &Schema, path: &str, unchanged: bool) -> Vec<Cause> 
         total: 0,
         expensive: Vec::new(),
     };
-    let place = Place { path: path.to_owned(), times: Some(1), uncorrelated: None };
-    checker.forms(schema.root, path);
+    let context = NodeContext { path: path.to_owned(), times: Some(1), uncorrelated: None };
+    checker.syntax(schema.root, path);
     if checker.causes.is_empty() {
-        checker.node(schema.root, &place);
+        checker.node(schema.root, &context);
         checker.total_cost(path);
     }
     checker.causes.truncate(CAUSES_MAX);
     checker.causes
 }
 
-struct Checker<'s> {
+struct RuleChecker<'s> {
     schema: &'s Schema,
     expressions: &'s Expressions,
     unchanged: bool,
@@ -46,17 +46,17 @@ struct Checker<'s> {
 }
 
 /// A node of the schema.
-struct Place {
+struct NodeContext {
     path: String,
-    /// How often it can be in one object; `None` without a limit.
+    /// How often the node can occur in one object; `None` when there is no limit.
     times: Option<u64>,
-    /// The list above it whose items cannot be found again in the old object.
+    /// The closest list above the node whose items cannot be matched with those of the old object.
     uncorrelated: Option<String>,
 }
 
-impl Checker<'_> {
-    fn children(&self, node: &Node, path: &str) -> Vec<(Id, String)> {
-        let mut children: Vec<(Id, String)> = node
+impl RuleChecker<'_> {
+    fn children(&self, node: &SchemaNode, path: &str) -> Vec<(NodeId, String)> {
+        let mut children: Vec<(NodeId, String)> = node
             .properties
             .iter()
             .map(|(name, id)| (*id, format!("{path}.properties[{name}]")))
@@ -68,20 +68,20 @@ impl Checker<'_> {
         children
     }
 
-    /// What can be said of rules without understanding them.
-    fn forms(&mut self, id: Id, path: &str) {
+    /// Checks that need no compiled rule.
+    fn syntax(&mut self, id: NodeId, path: &str) {
         let node = self.schema.node(id);
         for (index, source) in node.validations.iter().enumerate() {
             self.form(id, source, &format!("{path}.x-kubernetes-validations[{index}]"));
         }
         for (child, path) in self.children(node, path) {
-            self.forms(child, &path);
+            self.syntax(child, &path);
         }
     }
 
-    fn form(&mut self, id: Id, source: &Source, path: &str) {
+    fn form(&mut self, id: NodeId, source: &RuleSource, path: &str) {
         let breaks = |text: &str| text.contains(['\n', '\r']);
-        let Source { rule, message, message_expression, reason, field_path, .. } = source;
+        let RuleSource { rule, message, message_expression, reason, field_path, .. } = source;
         let (trimmed, text) = (rule.trim(), message.trim());
         let field = format!("{path}.message");
         if trimmed.is_empty() {
@@ -123,24 +123,24 @@ impl Checker<'_> {
         }
     }
 
-    fn node(&mut self, id: Id, place: &Place) {
+    fn node(&mut self, id: NodeId, context: &NodeContext) {
         if self.causes.len() >= CAUSES_MAX || !self.expressions.below[id as usize] {
             return;
         }
         let node = self.schema.node(id);
         let uncorrelated = match (node.items, node.list_type) {
-            (Some(_), ListType::Map) | (None, _) => place.uncorrelated.clone(),
-            _ => Some(place.path.clone()),
+            (Some(_), ListType::Map) | (None, _) => context.uncorrelated.clone(),
+            _ => Some(context.path.clone()),
         };
-        let times = place.times.zip(elements(node)).map(|(a, b)| a.saturating_mul(b));
-        for (child, path) in self.children(node, &place.path) {
+        let times = context.times.zip(elements(node)).map(|(a, b)| a.saturating_mul(b));
+        for (child, path) in self.children(node, &context.path) {
             let uncorrelated = uncorrelated.clone();
-            self.node(child, &Place { path, times, uncorrelated });
+            self.node(child, &NodeContext { path, times, uncorrelated });
         }
         if node.validations.is_empty() {
             return;
         }
-        let path = format!("{}.x-kubernetes-validations", place.path);
+        let path = format!("{}.x-kubernetes-validations", context.path);
         let Some(declared) = &self.expressions.declared[id as usize] else {
             let text = "Internal error: internal error: failed to construct type information for \
                         x-kubernetes-validations rules: unable to convert structural schema to CEL \
@@ -148,13 +148,13 @@ impl Checker<'_> {
             self.causes.push(Cause::new("InternalError", path, text));
             return;
         };
-        let times = place.times.unwrap_or(REQUEST_BYTES / (declared.json_min + 1));
+        let times = context.times.unwrap_or(REQUEST_BYTES / (declared.json_min + 1));
         for (index, rule) in self.expressions.rules[id as usize].iter().enumerate() {
-            self.rule(rule, &format!("{path}[{index}]"), times, place);
+            self.rule(rule, &format!("{path}[{index}]"), times, context);
         }
     }
 
-    fn rule(&mut self, rule: &Rule, path: &str, times: u64, place: &Place) {
+    fn rule(&mut self, rule: &Rule, path: &str, times: u64, context: &NodeContext) {
         let field = format!("{path}.rule");
         match &rule.program {
             Ok(program) => {
@@ -162,24 +162,24 @@ impl Checker<'_> {
                 self.cost("estimated rule cost", &field, cost);
             }
             Err(error) => {
-                self.causes.push(rule.source.refused(field.clone(), error));
+                self.causes.push(rule.source.refuse(field.clone(), error));
             }
         }
         let message_field = format!("{path}.messageExpression");
         match &rule.message {
-            // An error of the rule hides what there is to say of it. Upstream does not multiply its cost:
-            // one object is told one message.
+            // An error of the rule hides its other faults. Like upstream, its cost is not
+            // multiplied.
             _ if rule.program.is_err() => {}
             Some(Ok(program)) => {
                 let cost = program.estimate().max;
                 self.cost("estimated messageExpression cost", &message_field, cost);
             }
             Some(Err(error)) => {
-                self.causes.push(rule.source.refused(message_field, error));
+                self.causes.push(rule.source.refuse(message_field, error));
             }
             None => {}
         }
-        match (rule.uses_old, &place.uncorrelated, rule.source.optional_old_self) {
+        match (rule.uses_old, &context.uncorrelated, rule.source.optional_old_self) {
             (true, Some(list), _) => {
                 let detail = format!(
                     "oldSelf cannot be used on the uncorrelatable portion of the schema within \
@@ -199,10 +199,10 @@ impl Checker<'_> {
 
     fn cost(&mut self, what: &str, field: &str, cost: u64) {
         if cost > RULE_ESTIMATE_MAX && !self.unchanged {
-            self.causes.push(Cause::forbidden(field, &exceeded(what, cost, RULE_ESTIMATE_MAX)));
+            self.causes.push(Cause::forbidden(field, &cost_text(what, cost, RULE_ESTIMATE_MAX)));
         }
         self.total = self.total.saturating_add(cost);
-        // Rules of less than a hundredth of the limit are not to blame.
+        // Rules with less than a hundredth of the limit are not named.
         if cost >= SCHEMA_ESTIMATE_MAX / 100 {
             self.expensive.push((cost, field.to_owned()));
         }
@@ -219,15 +219,15 @@ impl Checker<'_> {
             self.causes.push(Cause::forbidden(field.as_str(), detail));
         }
         let what = "x-kubernetes-validations estimated rule cost total for entire OpenAPIv3 schema";
-        let detail = exceeded(what, self.total, SCHEMA_ESTIMATE_MAX);
+        let detail = cost_text(what, self.total, SCHEMA_ESTIMATE_MAX);
         self.causes.push(Cause::forbidden(path, &detail));
     }
 }
 
-impl Source {
-    /// The rule as refusals show it: all fields of upstream's type, by their names in its source.
-    fn shown(&self) -> String {
-        // Go's JSON is safe inside HTML.
+impl RuleSource {
+    /// The rule as refusals print it: all fields of upstream's type, with the names in its source.
+    fn to_refusal_text(&self) -> String {
+        // Go's JSON escapes HTML characters.
         let text = |text: &str| {
             let text = Value::from(text).to_string();
             text.replace('&', "\\u0026").replace('<', "\\u003c").replace('>', "\\u003e")
@@ -244,15 +244,15 @@ impl Source {
         )
     }
 
-    /// A refusal of the rule as a whole, at one of its fields.
-    fn refused(&self, field: String, detail: &str) -> Cause {
-        let text = format!("Invalid value: {}: {detail}", self.shown());
+    /// A refusal of the rule as a whole, reported at one of its fields.
+    fn refuse(&self, field: String, detail: &str) -> Cause {
+        let text = format!("Invalid value: {}: {detail}", self.to_refusal_text());
         Cause::new("FieldValueInvalid", field, text)
     }
 }
 
-/// How often what is directly below a node can be there; `None` without a limit.
-fn elements(node: &Node) -> Option<u64> {
+/// How often the children of a node can occur in it; `None` when there is no limit.
+fn elements(node: &SchemaNode) -> Option<u64> {
     let rules = node.rules.as_deref();
     match node.kind {
         Some(Type::Object) if node.additional != Additional::None => rules?.max_properties,
@@ -261,7 +261,7 @@ fn elements(node: &Node) -> Option<u64> {
     }
 }
 
-fn exceeded(what: &str, cost: u64, limit: u64) -> String {
+fn cost_text(what: &str, cost: u64, limit: u64) -> String {
     let factor = cost as f64 / limit as f64;
     let factor = if factor > 100.0 {
         "more than 100x".to_owned()

@@ -1,45 +1,46 @@
-//! What expressions see of a schema: types, names and sizes.
+//! The declarations of a schema for expressions: types, names and sizes.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use cel::declared::{Field, ListIdentity, Object};
+use cel::declared::{DeclaredField, ListIdentity, Object};
 use cel::limits::REQUEST_BYTES;
 use cel::{Declared, DeclaredKind, escape};
 
-use crate::schema::{Additional, Id, ListType, Node, Schema, Type};
+use crate::schema::{Additional, ListType, NodeId, Schema, SchemaNode, Type};
 
-/// Bytes of the longest text that a request can hold.
+/// Size of the longest text that a request can contain, in bytes.
 const TEXT_MAX: u64 = REQUEST_BYTES - 2;
-/// Bytes of a character, at most.
+/// Largest size of a character, in bytes.
 const CHARACTER_BYTES: u64 = 4;
-/// Bytes of the shortest texts: `""`, `"0"`, `"2006-01-02"`, and a time of day with it.
+/// Size of the shortest texts, in bytes: `""`, `"0"`, `"2006-01-02"`, and a date with a time.
 const TEXT_MIN: u64 = 2;
 const DURATION_MIN: u64 = 3;
 const DATE_BYTES: u64 = 12;
 const DATE_TIME_MIN: u64 = 21;
-/// Bytes of the longest duration and date-time that upstream reckons with.
+/// Size of the longest duration and date-time that upstream assumes, in bytes.
 const DURATION_MAX: u64 = 32;
 const DATE_TIME_MAX: u64 = 32;
-/// Bytes of `true`.
+/// Size of `true`, in bytes.
 const BOOL_MIN: u64 = 4;
 const OBJECT_MIN: u64 = 2;
-/// Bytes beside the name and value of a field: quotes, colon and comma.
+/// Bytes of a field besides its name and value: quotes, colon and comma.
 const FIELD_EXTRA: u64 = 4;
-/// Bytes beside the value of an entry of a map: the same, and an empty key.
+/// Bytes of a map entry besides its value: the same, and an empty key.
 const ENTRY_EXTRA: u64 = 6;
 
 pub(super) struct Declare<'s> {
     pub schema: &'s Schema,
-    /// Where what is declared is kept, by node.
+    /// Receives the declarations, by node.
     pub declared: Option<&'s mut [Option<Arc<Declared>>]>,
-    /// Whether parts of no known type are anything, rather than out of sight.
+    /// Whether untyped parts have the type `dyn`, instead of being inaccessible.
     pub untyped_is_anything: bool,
 }
 
 impl Declare<'_> {
-    /// Declares a node and all below it. `whole`: it is an object with its own type and name.
-    pub fn node(&mut self, id: Id, name: &str, whole: bool) -> Option<Arc<Declared>> {
+    /// Declares a node and all nodes below it. With `whole` it is an object with its own type and
+    /// name.
+    pub fn node(&mut self, id: NodeId, name: &str, whole: bool) -> Option<Arc<Declared>> {
         let node = self.schema.node(id);
         let children = self.children(node, name);
         let kind = self.kind(node, children, name, whole)?;
@@ -50,8 +51,8 @@ impl Declare<'_> {
         Some(declared)
     }
 
-    /// All of them: rules below a node that cannot be seen still hold.
-    fn children(&mut self, node: &Node, name: &str) -> Children {
+    /// Declares all children: rules below a node that is inaccessible still apply.
+    fn children(&mut self, node: &SchemaNode, name: &str) -> Children {
         let mut children = Children::default();
         for (key, id) in &node.properties {
             let embedded = self.schema.node(*id).embedded;
@@ -67,7 +68,13 @@ impl Declare<'_> {
         children
     }
 
-    fn kind(&self, node: &Node, children: Children, name: &str, whole: bool) -> Option<Declared> {
+    fn kind(
+        &self,
+        node: &SchemaNode,
+        children: Children,
+        name: &str,
+        whole: bool,
+    ) -> Option<Declared> {
         let rules = node.rules.as_deref();
         let length = rules.and_then(|rules| rules.max_length);
         if node.int_or_string {
@@ -90,7 +97,7 @@ impl Declare<'_> {
                 let most = REQUEST_BYTES.saturating_sub(2) / (inner.json_min + 1);
                 let size = rules.and_then(|rules| rules.max_items).unwrap_or(most);
                 let identity = match node.list_type {
-                    ListType::Atomic => ListIdentity::Place,
+                    ListType::Atomic => ListIdentity::Position,
                     ListType::Set => ListIdentity::Value,
                     ListType::Map => ListIdentity::Keys(
                         rules.map(|rules| rules.list_keys.as_slice()).unwrap_or_default().into(),
@@ -108,14 +115,14 @@ impl Declare<'_> {
         })
     }
 
-    fn object(&self, node: &Node, children: Children, name: &str, whole: bool) -> Declared {
+    fn object(&self, node: &SchemaNode, children: Children, name: &str, whole: bool) -> Declared {
         let mut json_min = OBJECT_MIN;
         let mut fields = BTreeMap::new();
         let required = node.rules.as_deref().map(|rules| rules.required.as_slice());
         let required = required.unwrap_or_default();
         let mut add = |key: &str, declared: Arc<Declared>| {
             if let Some(escaped) = escape(key) {
-                fields.insert(escaped.into(), Field { name: key.into(), declared });
+                fields.insert(escaped.into(), DeclaredField { name: key.into(), declared });
             }
         };
         for (key, id, declared) in children.fields {
@@ -143,20 +150,20 @@ impl Declare<'_> {
 
 #[derive(Default)]
 struct Children {
-    fields: Vec<(Box<str>, Id, Option<Arc<Declared>>)>,
+    fields: Vec<(Box<str>, NodeId, Option<Arc<Declared>>)>,
     /// Items of a list or values of a map.
     inner: Option<Arc<Declared>>,
 }
 
-/// What rules see of the metadata: how the object is called.
+/// The declaration of the metadata: the name of the object.
 fn metadata(name: &str, text: impl Fn() -> Arc<Declared>) -> Arc<Declared> {
-    let field = |key: &str| (Box::from(key), Field { name: key.into(), declared: text() });
+    let field = |key: &str| (Box::from(key), DeclaredField { name: key.into(), declared: text() });
     let fields = BTreeMap::from([field("name"), field("generateName")]);
     let object = Object { name: format!("{name}.metadata"), fields };
     Arc::new(Declared::new(DeclaredKind::Object(Arc::new(object)), 0, OBJECT_MIN))
 }
 
-fn text(node: &Node) -> Declared {
+fn text(node: &SchemaNode) -> Declared {
     let rules = node.rules.as_deref();
     let length = rules.and_then(|rules| rules.max_length);
     match rules.and_then(|rules| rules.format.as_deref()) {

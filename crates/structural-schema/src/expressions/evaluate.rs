@@ -1,4 +1,4 @@
-//! Rules on an object, in the order of upstream: a node's own before those below it.
+//! Evaluates rules on an object, in upstream's order: a node's own rules before those below it.
 
 use api_meta::status::Cause;
 use cel::limits::{CALL_COST_MAX, MESSAGE_BYTES_MAX, OBJECT_COST_MAX};
@@ -8,7 +8,7 @@ use serde_json::Value;
 use super::{Expressions, OLD_SELF, Rule};
 use crate::list;
 use crate::schema::{
-    Additional, CAUSES_MAX, Id, ListType, Node, Schema, Type, VALUE_DEPTH_MAX, join,
+    Additional, CAUSES_MAX, ListType, NodeId, Schema, SchemaNode, Type, VALUE_DEPTH_MAX, join,
 };
 
 /// The field of causes at the root.
@@ -17,14 +17,14 @@ const ROOT: &str = "<nil>";
 const OUT_OF_BUDGET: &str =
     "validation failed due to running out of cost budget, no further validation rules will be run";
 
-/// What a value was before, and whether that is known.
+/// The old value, and whether it is known.
 #[derive(Clone, Copy)]
 struct Before<'a> {
-    /// The old value that rules may see.
+    /// The old value that rules can read.
     old: Option<&'a Value>,
-    /// The same for tolerance: violations in unchanged parts are tolerated.
+    /// The new and old value for ratcheting: violations in unchanged parts are tolerated.
     current: Option<(&'a Value, &'a Value)>,
-    /// The nearest part above whose old value is known.
+    /// The closest part above whose old value is known, with that value.
     parent: Option<(&'a Value, &'a Value)>,
 }
 
@@ -32,7 +32,7 @@ impl<'a> Before<'a> {
     fn is_unchanged(&self) -> bool {
         self.current.or(self.parent).is_some_and(|(new, old)| new == old)
     }
-    /// For a part that was `old`.
+    /// The context of a part whose old value is `old`.
     fn child(&self, new: &'a Value, old: Option<&'a Value>, shown: Option<&'a Value>) -> Self {
         match self.current {
             None => Self { old: shown, ..*self },
@@ -43,7 +43,7 @@ impl<'a> Before<'a> {
     }
 }
 
-/// Nothing more is evaluated.
+/// The budget is used up: no more rules are evaluated.
 struct Exhausted;
 
 struct Run<'s> {
@@ -54,7 +54,7 @@ struct Run<'s> {
 }
 
 impl Expressions {
-    /// Violations of all rules. `old` is the object before an update.
+    /// The violations of all rules. `old` is the object before an update.
     pub(crate) fn validate(
         &self,
         schema: &Schema,
@@ -73,7 +73,7 @@ impl Expressions {
 impl<'s> Run<'s> {
     fn node<'a>(
         &mut self,
-        id: Id,
+        id: NodeId,
         value: &'a Value,
         path: &str,
         before: Before<'a>,
@@ -84,10 +84,10 @@ impl<'s> Run<'s> {
             return Ok(());
         }
         let node = self.schema.node(id);
-        // A part that no expression can see has no rules that could be evaluated.
+        // A part that no expression can access has no rules that could be evaluated.
         let expressions = self.expressions;
         let rules = &expressions.rules[id as usize];
-        // The old value is there for messages as well when one of the rules asks for it.
+        // Messages can read the old value too if one of the rules does.
         let old = before.old.filter(|_| rules.iter().any(|rule| rule.uses_old));
         for rule in rules {
             self.rule(rule, node, value, path, Before { old, ..before })?;
@@ -97,12 +97,12 @@ impl<'s> Run<'s> {
                 for (key, child) in fields {
                     let old = before.old.and_then(|old| old.get(key));
                     let current = before.current.and_then(|(_, old)| old.get(key));
-                    let (id, place) = match (node.property(key), node.additional) {
+                    let (id, node_path) = match (node.property(key), node.additional) {
                         (Some(id), _) => (id, join(path, key)),
                         (None, Additional::Schema(id)) => (id, format!("{path}[{key}]")),
                         _ => continue,
                     };
-                    self.node(id, child, &place, before.child(child, current, old), depth + 1)?;
+                    self.node(id, child, &node_path, before.child(child, current, old), depth + 1)?;
                 }
             }
             Value::Array(items) => {
@@ -113,8 +113,8 @@ impl<'s> Run<'s> {
                     let old = before.old.and_then(|old| self.counterpart(node, old, item));
                     let current =
                         before.current.and_then(|(_, old)| self.counterpart(node, old, item));
-                    let place = format!("{path}[{index}]");
-                    self.node(id, item, &place, before.child(item, current, old), depth + 1)?;
+                    let node_path = format!("{path}[{index}]");
+                    self.node(id, item, &node_path, before.child(item, current, old), depth + 1)?;
                 }
             }
             _ => {}
@@ -122,8 +122,13 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// The old item of the same key. Items of other lists have no identity.
-    fn counterpart<'a>(&self, node: &Node, old: &'a Value, item: &Value) -> Option<&'a Value> {
+    /// The old item with the same key. Items of other lists have no identity.
+    fn counterpart<'a>(
+        &self,
+        node: &SchemaNode,
+        old: &'a Value,
+        item: &Value,
+    ) -> Option<&'a Value> {
         if node.list_type != ListType::Map {
             return None;
         }
@@ -135,22 +140,22 @@ impl<'s> Run<'s> {
     fn rule<'a>(
         &mut self,
         rule: &'s Rule,
-        node: &Node,
+        node: &SchemaNode,
         value: &'a Value,
         path: &str,
         before: Before<'a>,
     ) -> Result<(), Exhausted> {
-        let place = if path.is_empty() { ROOT } else { path };
+        let node_path = if path.is_empty() { ROOT } else { path };
         let kind = Value::from(node.kind.map_or("", Type::name));
         if self.budget == 0 {
-            self.causes.push(Cause::invalid(place, &kind, OUT_OF_BUDGET));
+            self.causes.push(Cause::invalid(node_path, &kind, OUT_OF_BUDGET));
             return Err(Exhausted);
         }
         let program = match &rule.program {
             Ok(program) => program,
             Err(error) => {
                 let text = format!("rule compile error: {error}");
-                self.causes.push(Cause::invalid(place, &kind, &text));
+                self.causes.push(Cause::invalid(node_path, &kind, &text));
                 return Ok(());
             }
         };
@@ -161,14 +166,16 @@ impl<'s> Run<'s> {
         let values = [Some(value), before.old.or((!optional).then_some(value))];
         let (result, cost) = evaluate(program, &values);
         if cost > self.budget {
-            self.causes.push(Cause::invalid(place, &kind, OUT_OF_BUDGET));
+            self.causes.push(Cause::invalid(node_path, &kind, OUT_OF_BUDGET));
             return Err(Exhausted);
         }
         self.budget -= cost;
         let name = rule.source.name();
         let text = match result {
-            Ok(Verdict::Holds) => return Ok(()),
-            Ok(Verdict::Violated) => return self.violated(rule, node, &values, place, before),
+            Ok(RuleResult::Holds) => return Ok(()),
+            Ok(RuleResult::Violated) => {
+                return self.report_violation(rule, node, &values, node_path, before);
+            }
             Err(EvalError::TooCostly) => format!(
                 "'{}': no further validation rules will be run due to call cost exceeds limit for \
                  rule: {name}",
@@ -181,21 +188,21 @@ impl<'s> Run<'s> {
             Err(EvalError::Failed(error)) => format!("{error} evaluating rule: {name}"),
         };
         let exhausted = text.contains("call cost exceeds limit");
-        self.causes.push(Cause::invalid(place, &kind, &text));
+        self.causes.push(Cause::invalid(node_path, &kind, &text));
         if exhausted { Err(Exhausted) } else { Ok(()) }
     }
 
-    fn violated(
+    fn report_violation(
         &mut self,
         rule: &'s Rule,
-        node: &Node,
+        node: &SchemaNode,
         values: &[Option<&Value>],
-        place: &str,
+        node_path: &str,
         before: Before<'_>,
     ) -> Result<(), Exhausted> {
         let mut detail = rule.source.text();
         let mut end = Ok(());
-        // An old value that is not there, or may be absent, is none that a message could have.
+        // An absent or optional old value is not available to a message.
         let optional = rule.source.optional_old_self == Some(true);
         let blind = before.old.is_none() || optional;
         if let Some(Ok(program)) = &rule.message
@@ -210,14 +217,14 @@ impl<'s> Run<'s> {
                 }
             }
         }
-        // What was invalid before may stay so while it stays the same.
+        // An invalid value may stay as long as it does not change.
         if !rule.uses_old && before.is_unchanged() {
             return end;
         }
-        let field = match (&rule.field, place) {
+        let field = match (&rule.field, node_path) {
             (Some(field), ROOT) => field.clone(),
-            (Some(field), place) => format!("{place}.{field}"),
-            (None, place) => place.to_owned(),
+            (Some(field), node_path) => format!("{node_path}.{field}"),
+            (None, node_path) => node_path.to_owned(),
         };
         if end.is_err() {
             let kind = Value::from(node.kind.map_or("", Type::name));
@@ -229,10 +236,10 @@ impl<'s> Run<'s> {
         Ok(())
     }
 
-    /// The message that an expression makes; `None` when it makes none that can be shown.
+    /// The message of a message expression; `None` when its result is no valid message.
     ///
     /// # Errors
-    /// The budget is used up; the text says so.
+    /// The text of the violation when the budget is used up.
     fn message(
         &mut self,
         program: &Program,
@@ -264,21 +271,21 @@ impl<'s> Run<'s> {
     }
 }
 
-enum Verdict {
+enum RuleResult {
     Holds,
     Violated,
 }
 
-fn evaluate(program: &Program, values: &[Option<&Value>]) -> (Result<Verdict, EvalError>, u64) {
+fn evaluate(program: &Program, values: &[Option<&Value>]) -> (Result<RuleResult, EvalError>, u64) {
     let (result, cost) = program.evaluate(values, CALL_COST_MAX);
-    let verdict = result.map(|value| match value {
-        cel::Value::Bool(true) => Verdict::Holds,
-        _ => Verdict::Violated,
+    let result = result.map(|value| match value {
+        cel::Value::Bool(true) => RuleResult::Holds,
+        _ => RuleResult::Violated,
     });
-    (verdict, cost)
+    (result, cost)
 }
 
-/// A violation as its rule wants it told. Objects and lists are not shown.
+/// A violation with the reason of its rule. The values of objects and lists are not included.
 fn cause(reason: Option<&str>, field: &str, shown: Option<&Value>, detail: &str) -> Cause {
     match (reason, shown) {
         (Some("FieldValueForbidden"), _) => Cause::forbidden(field, detail),

@@ -1,12 +1,12 @@
-//! `fieldPath`: a simple JSON path of names that the schema declares.
+//! `fieldPath`: a simple JSON path of declared field names.
 
-use crate::schema::{Additional, Id, Schema};
+use crate::schema::{Additional, NodeId, Schema};
 
-/// The path as causes write it, relative to the node `id`: `spec.replicas`, `labels[app]`.
+/// The path in the notation of causes, relative to the node `id`: `spec.replicas`, `labels[app]`.
 ///
 /// # Errors
-/// It is no such path, or leads to no declared field.
-pub(super) fn normalize(schema: &Schema, id: Id, path: &str) -> Result<String, &'static str> {
+/// The text is not such a path, or its field is not declared. The error is the text of the refusal.
+pub(super) fn normalize(schema: &Schema, id: NodeId, path: &str) -> Result<String, &'static str> {
     let mut out = String::new();
     let mut node = schema.node(id);
     let mut rest = path;

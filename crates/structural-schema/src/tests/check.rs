@@ -1,11 +1,11 @@
-//! What is refused as not structural, and where.
+//! Schemas that are not structural, and the path of each refusal.
 
 use serde_json::{Value, json};
 
 use super::recorded;
 use crate::check;
 
-fn told(schema: &Value) -> Vec<String> {
+fn messages(schema: &Value) -> Vec<String> {
     check(schema, "s").iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
 }
 
@@ -16,16 +16,16 @@ fn root(foo: Value) -> Value {
 
 #[test]
 fn the_recorded_schema_is_structural() {
-    assert_eq!(told(&recorded()), [""; 0]);
+    assert_eq!(messages(&recorded()), [""; 0]);
 }
 
-/// The schema has one fault: at a path below the root, told so.
+/// Each schema has one fault, which is reported at a path below the root with a text.
 fn expect(cases: &[(Value, &str, &str)]) {
     for (schema, field, message) in cases {
         let (field, message) = (format!("s{field}"), (*message).to_owned());
-        let told: Vec<_> =
+        let reported: Vec<_> =
             check(schema, "s").into_iter().map(|cause| (cause.field, cause.message)).collect();
-        assert_eq!(told, [(field, message)], "{schema}");
+        assert_eq!(reported, [(field, message)], "{schema}");
     }
 }
 
@@ -120,7 +120,7 @@ fn value_validations_declare_nothing() {
 fn int_or_string_may_repeat_its_types() {
     let schema = root(json!({
         "x-kubernetes-int-or-string": true, "anyOf": [{"type": "integer"}, {"type": "string"}]}));
-    assert_eq!(told(&schema), [""; 0]);
+    assert_eq!(messages(&schema), [""; 0]);
 }
 
 #[test]

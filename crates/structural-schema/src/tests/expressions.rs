@@ -1,5 +1,5 @@
-//! Rules in CEL: what they refuse, on which fields and in which words, and which definitions are
-//! refused for theirs.
+//! Rules in CEL: the objects that they refuse, with field and text, and definitions that are
+//! refused because of their rules.
 
 use api_meta::status::Cause;
 use serde_json::{Value, json};
@@ -20,20 +20,20 @@ fn schema(root: &Value) -> Schema {
     Schema::compile(root).unwrap()
 }
 
-fn told(causes: &[Cause]) -> Vec<String> {
+fn messages(causes: &[Cause]) -> Vec<String> {
     causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
 }
 
 fn create(root: &Value, object: &Value) -> Vec<String> {
-    told(&schema(root).validate(object, None))
+    messages(&schema(root).validate(object, None))
 }
 
 fn update(root: &Value, object: &Value, old: &Value) -> Vec<String> {
-    told(&schema(root).validate(object, Some(old)))
+    messages(&schema(root).validate(object, Some(old)))
 }
 
 fn refused(root: &Value) -> Vec<String> {
-    told(&crate::check(root, "s"))
+    messages(&crate::check(root, "s"))
 }
 
 #[test]
@@ -65,7 +65,7 @@ fn a_rule_that_fails_to_evaluate_says_so() {
 }
 
 #[test]
-fn reason_field_and_message_are_the_rules_own() {
+fn violations_have_the_reason_field_and_message_of_their_rule() {
     let spec = json!({"type": "object", "properties": {
         "a": {"type": "string"},
         "m": {"type": "object", "additionalProperties": {"type": "string"}}}});
@@ -73,13 +73,13 @@ fn reason_field_and_message_are_the_rules_own() {
         json!({"rule": "self.a == 'x'", "reason": reason, "fieldPath": path,
             "messageExpression": "'got ' + self.a"})
     };
-    let told = |reason, path| {
+    let messages = |reason, path| {
         create(&whole(with_rule(spec.clone(), rule(reason, path))), &json!({"spec": {"a": "y"}}))
     };
-    assert_eq!(told("FieldValueForbidden", ".a"), ["spec.a: Forbidden: got y"]);
-    assert_eq!(told("FieldValueRequired", ".m['k.1']"), ["spec.m[k.1]: Required value: got y"]);
-    assert_eq!(told("FieldValueInvalid", "['a']"), ["spec.a: Invalid value: got y"]);
-    assert_eq!(told("FieldValueDuplicate", ".a"), ["spec.a: Duplicate value"]);
+    assert_eq!(messages("FieldValueForbidden", ".a"), ["spec.a: Forbidden: got y"]);
+    assert_eq!(messages("FieldValueRequired", ".m['k.1']"), ["spec.m[k.1]: Required value: got y"]);
+    assert_eq!(messages("FieldValueInvalid", "['a']"), ["spec.a: Invalid value: got y"]);
+    assert_eq!(messages("FieldValueDuplicate", ".a"), ["spec.a: Duplicate value"]);
     let at = "s.properties[spec].x-kubernetes-validations[0]";
     assert_eq!(
         refused(&whole(with_rule(spec.clone(), rule("Other", ".b")))),
@@ -95,7 +95,7 @@ fn reason_field_and_message_are_the_rules_own() {
 }
 
 #[test]
-fn transition_rules_see_the_old_value() {
+fn transition_rules_read_the_old_value() {
     let field = with_rule(
         json!({"type": "string", "maxLength": 9}),
         json!({"rule": "self == oldSelf", "message": "immutable"}),
@@ -131,7 +131,7 @@ fn transition_rules_need_lists_with_keys() {
 }
 
 #[test]
-fn an_optional_old_value_is_seen_on_create_as_well() {
+fn an_optional_old_value_is_available_on_create() {
     let rule = json!({"rule": "oldSelf.hasValue() || self == 'first'", "optionalOldSelf": true});
     let root = whole(with_rule(json!({"type": "string"}), rule));
     assert_eq!(create(&root, &json!({"spec": "first"})), [""; 0]);
@@ -148,7 +148,7 @@ fn an_optional_old_value_is_seen_on_create_as_well() {
 }
 
 #[test]
-fn what_did_not_change_is_tolerated() {
+fn unchanged_invalid_values_are_tolerated() {
     let a = with_rule(json!({"type": "string"}), json!({"rule": "self == 'good'"}));
     let list = json!({"type": "array", "maxItems": 3, "items": a.clone()});
     let root = whole(json!({"type": "object", "properties": {
@@ -161,7 +161,7 @@ fn what_did_not_change_is_tolerated() {
 }
 
 #[test]
-fn rules_wait_for_a_valid_object() {
+fn rules_are_evaluated_only_on_valid_objects() {
     let spec =
         json!({"type": "object", "required": ["a"], "properties": {"a": {"type": "string"}}});
     let root = whole(with_rule(spec, json!({"rule": "self.a == 'x'"})));
@@ -176,7 +176,7 @@ fn rules_wait_for_a_valid_object() {
 }
 
 #[test]
-fn whole_objects_show_their_name() {
+fn rules_can_read_the_name_of_whole_objects() {
     let root = json!({"type": "object", "x-kubernetes-validations": [
         {"rule": "self.metadata.name.startsWith('a') && self.kind == 'Foo'"}]});
     let object =
@@ -203,7 +203,7 @@ fn a_rule_that_may_cost_too_much_is_refused() {
     assert!(
         texts[2].starts_with("s: Forbidden: x-kubernetes-validations estimated rule cost total")
     );
-    // What is served already stays writable.
+    // A definition that is already served stays writable.
     let root = whole(with_rule(list, rule.clone()));
     assert_eq!(crate::check_update(&root, "s", Some(&root)), []);
     let small =
@@ -212,19 +212,19 @@ fn a_rule_that_may_cost_too_much_is_refused() {
 }
 
 #[test]
-fn a_rule_that_costs_too_much_is_stopped() {
+fn evaluation_of_a_rule_ends_at_its_cost_limit() {
     let list = json!({"type": "array", "maxItems": 200, "items": {"type": "integer"}});
     let rule =
         json!({"rule": "self.all(a, self.all(b, a + b >= 0))", "message": "nothing negative"});
     let mut root = whole(with_rule(list, rule));
     assert_eq!(refused(&root), [""; 0]);
     root["properties"]["spec"]["maxItems"] = 1_000.into();
-    // Served since before there was an estimate.
+    // Served since before costs were estimated.
     assert_eq!(crate::check_update(&root, "s", Some(&root)), []);
     let schema = Schema::compile(&root).unwrap();
     let numbers: Vec<u32> = (0..1_000).collect();
     assert_eq!(
-        told(&schema.validate(&json!({"spec": numbers}), None)),
+        messages(&schema.validate(&json!({"spec": numbers}), None)),
         ["spec: Invalid value: \"array\": 'operation cancelled: actual cost limit exceeded': no \
           further validation rules will be run due to call cost exceeds limit for rule: nothing \
           negative"]
@@ -232,7 +232,7 @@ fn a_rule_that_costs_too_much_is_stopped() {
 }
 
 #[test]
-fn all_rules_of_an_object_share_a_budget() {
+fn all_rules_of_an_object_share_a_cost_budget() {
     let item = with_rule(
         json!({"type": "array", "maxItems": 300, "items": {"type": "integer"}}),
         json!({"rule": "self.all(a, self.all(b, a + b >= 0))"}),
@@ -240,7 +240,7 @@ fn all_rules_of_an_object_share_a_budget() {
     let root = whole(json!({"type": "array", "maxItems": 100, "items": item}));
     let schema = Schema::compile(&root).unwrap();
     let rows = vec![vec![1; 300]; 40];
-    let causes = told(&schema.validate(&json!({"spec": rows}), None));
+    let causes = messages(&schema.validate(&json!({"spec": rows}), None));
     assert_eq!(causes.len(), 1, "{causes:?}");
     assert!(causes[0].ends_with(
         "validation failed due to running out of cost budget, no further validation rules will be run"
@@ -248,7 +248,7 @@ fn all_rules_of_an_object_share_a_budget() {
 }
 
 #[test]
-fn a_rule_that_does_not_compile_is_refused_with_its_place() {
+fn a_rule_that_does_not_compile_is_refused_with_its_path() {
     let root = whole(with_rule(json!({"type": "string"}), json!({"rule": "self.foo"})));
     assert_eq!(
         refused(&root),
@@ -264,7 +264,7 @@ fn a_rule_that_does_not_compile_is_refused_with_its_place() {
     assert!(refused(&root)[0].ends_with("messageExpression must evaluate to a string"));
 }
 
-/// The shapes of rules that gateways and other public definitions have.
+/// Rules like those of gateways and other public definitions.
 #[test]
 fn realistic_rules_hold() {
     let path = json!({"type": "object", "properties": {

@@ -1,4 +1,4 @@
-//! Paths as printer columns use them.
+//! Paths as in printer columns.
 
 use serde_json::{Value, json};
 
@@ -50,14 +50,14 @@ fn paths_of_printer_columns() {
 }
 
 #[test]
-fn paths_that_cannot_be_read_are_refused() {
+fn invalid_paths_are_refused() {
     for path in ["..spec", ".spec[", ".spec[x]", ".a[?(type==1)]", ".a[0]b", ".a[?(@.b==)]"] {
         assert!(JsonPath::parse(path).is_err(), "{path}");
     }
 }
 
 #[test]
-fn plain_paths_tell_their_fields() {
+fn plain_paths_return_their_fields() {
     let fields = |path| JsonPath::parse(path).unwrap().fields();
     assert_eq!(fields(".spec.a"), Some(vec!["spec".to_owned(), "a".to_owned()]));
     assert_eq!(fields(".spec.a[0]"), None);

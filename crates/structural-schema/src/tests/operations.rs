@@ -60,9 +60,9 @@ fn embedded_resources_keep_type_and_metadata() {
 }
 
 #[test]
-fn defaults_fill_what_exists_and_nulls_stand_for_absence() {
+fn defaults_fill_existing_objects_and_nulls_count_as_absent() {
     let cases = [
-        // No spec: nothing inside it is defaulted.
+        // No spec: no default inside it applies.
         (json!({}), json!({})),
         (json!({"spec": {"req": "a"}}), json!({"spec": {"req": "a", "num": 3, "nd": "dd"}})),
         (
@@ -156,7 +156,7 @@ fn recursive_built_in_types_are_followed() {
 }
 
 #[test]
-fn type_errors_of_built_in_objects_read_like_a_go_decoder() {
+fn type_errors_of_built_in_objects_have_the_texts_of_a_go_decoder() {
     let micro = "2006-01-02T15:04:05.000000Z07:00";
     let cases = [
         (json!({"leaseDurationSeconds": 15}), None),

@@ -1,4 +1,4 @@
-//! What holds for any schema and any object.
+//! Properties of all schemas and objects.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -7,7 +7,7 @@ use crate::{Schema, check};
 
 const NAMES: [&str; 5] = ["a", "b", "c", "d", "metadata"];
 
-/// Any JSON, with names that often meet those of the schemas.
+/// Any JSON, with names that often equal those of the schemas.
 fn value() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -109,7 +109,7 @@ proptest! {
     }
 
     #[test]
-    fn no_text_upsets_the_path_and_pattern_parsers(text in "\\PC{0,40}") {
+    fn no_text_panics_the_path_and_pattern_parsers(text in "\\PC{0,40}") {
         let _ = crate::JsonPath::parse(&text);
         let _ = cel::pattern::compile(&text);
     }

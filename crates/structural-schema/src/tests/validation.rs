@@ -1,20 +1,20 @@
-//! Violations, one by one, in the words of Kubernetes.
+//! Violations, one by one, with the texts of Kubernetes.
 
 use api_meta::status::Cause;
 use serde_json::{Value, json};
 
 use super::{compiled, field};
 
-fn told(causes: &[Cause]) -> Vec<String> {
+fn messages(causes: &[Cause]) -> Vec<String> {
     causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
 }
 
 const NOT_CHECKED: &str = "<nil>: Invalid value: null: some validation rules were not checked \
     because the object was invalid; correct the existing errors to complete validation";
 
-fn mistyped(field: &str, wanted: &str, given: &str) -> String {
+fn mistyped(field: &str, expected: &str, given: &str) -> String {
     format!(
-        "{field}: Invalid value: \"{given}\": {field} in body must be of type {wanted}: \"{given}\""
+        "{field}: Invalid value: \"{given}\": {field} in body must be of type {expected}: \"{given}\""
     )
 }
 
@@ -24,7 +24,7 @@ fn out_of_range(field: &str) -> String {
 }
 
 #[test]
-fn violations_are_told_in_the_words_of_kubernetes() {
+fn violations_have_the_texts_of_kubernetes() {
     let object = json!({"spec": {
         "num": 50, "en": "Z", "lst": [{"k": "a"}, {"k": "a"}, {"v": "x"}], "st": ["a", "a"],
         "f": "str", "dt": "nope"}});
@@ -40,7 +40,7 @@ fn violations_are_told_in_the_words_of_kubernetes() {
         "spec.req: Required value",
         NOT_CHECKED,
     ];
-    assert_eq!(told(&causes), expected);
+    assert_eq!(messages(&causes), expected);
     let reasons: Vec<&str> = causes.iter().map(|cause| cause.reason.as_str()).collect();
     let expected = [
         "FieldValueTypeInvalid",
@@ -74,7 +74,7 @@ fn single_violations_of_the_recorded_schema() {
     ];
     for (spec, mut expected) in cases {
         expected.push(NOT_CHECKED);
-        assert_eq!(told(&compiled().validate(&json!({"spec": spec}), None)), expected);
+        assert_eq!(messages(&compiled().validate(&json!({"spec": spec}), None)), expected);
     }
     let valid = [
         json!({}),
@@ -83,7 +83,7 @@ fn single_violations_of_the_recorded_schema() {
         json!({"spec": {"req": "a", "ios": 5, "emb": {"apiVersion": "v1", "kind": "K"}}}),
     ];
     for object in valid {
-        assert_eq!(told(&compiled().validate(&object, None)), [""; 0], "{object}");
+        assert_eq!(messages(&compiled().validate(&object, None)), [""; 0], "{object}");
     }
 }
 
@@ -91,16 +91,17 @@ fn single_violations_of_the_recorded_schema() {
 fn integers_beyond_64_bits_are_refused() {
     let object: Value = serde_json::from_str(r#"{"spec":{"v":99999999999999999999}}"#).unwrap();
     let expected = [mistyped("spec.v", "integer", "number"), out_of_range("spec.v")];
-    assert_eq!(told(&field(json!({"type": "integer"})).validate(&object, None)), expected);
+    assert_eq!(messages(&field(json!({"type": "integer"})).validate(&object, None)), expected);
 }
 
-/// One value of the field `spec.v` against one schema; the text is part of what is told, or empty.
+/// Validates one value of the field `spec.v` against one schema. The text is part of the message,
+/// or empty for a valid value.
 fn expect(cases: &[(Value, Value, &str)]) {
     for (schema, value, expected) in cases {
         let causes = field(schema.clone()).validate(&json!({"spec": {"v": value}}), None);
-        let told = told(&causes).join("\n");
-        assert!(told.contains(expected), "{schema} {value}: {told}");
-        assert_eq!(causes.is_empty(), expected.is_empty(), "{schema} {value}: {told}");
+        let messages = messages(&causes).join("\n");
+        assert!(messages.contains(expected), "{schema} {value}: {messages}");
+        assert_eq!(causes.is_empty(), expected.is_empty(), "{schema} {value}: {messages}");
     }
 }
 
@@ -199,7 +200,7 @@ fn combinations() {
 }
 
 #[test]
-fn of_alternatives_that_all_fail_the_first_that_says_most_is_told() {
+fn when_all_alternatives_fail_the_one_that_covers_most_is_reported() {
     let text = json!({"type": "string"});
     let schema = |alternatives: Value| {
         json!({
@@ -223,8 +224,8 @@ fn of_alternatives_that_all_fail_the_first_that_says_most_is_told() {
     ]);
     let schema = json!({"type": "string", "allOf": [{"enum": ["q"]}, {"enum": ["q"]}]});
     let causes = field(schema).validate(&json!({"spec": {"v": "x"}}), None);
-    let told = told(&causes);
-    assert_eq!(told.iter().filter(|text| text.contains("Unsupported value")).count(), 1);
+    let messages = messages(&causes);
+    assert_eq!(messages.iter().filter(|text| text.contains("Unsupported value")).count(), 1);
 }
 
 #[test]
@@ -272,14 +273,14 @@ fn formats() {
 }
 
 #[test]
-fn what_an_update_leaves_alone_is_tolerated() {
+fn parts_that_an_update_does_not_change_are_tolerated() {
     let old = json!({"spec": {"req": "TOO LONG", "lst": [{"k": "a", "v": 1}, {"k": "b"}]}});
     let mut new = old.clone();
     new["spec"]["nn"] = json!("y");
-    // The second item is new, the first keeps its invalid value under its key.
+    // The second item is new; the first retains its invalid value under its key.
     new["spec"]["lst"] = json!([{"k": "b"}, {"k": "a", "v": 1}]);
-    assert_eq!(told(&compiled().validate(&new, Some(&old))), [""; 0]);
+    assert_eq!(messages(&compiled().validate(&new, Some(&old))), [""; 0]);
     new["spec"]["req"] = json!("ALSO LONG");
-    let causes = told(&compiled().validate(&new, Some(&old)));
+    let causes = messages(&compiled().validate(&new, Some(&old)));
     assert_eq!(causes, ["spec.req: Too long: may not be more than 5 bytes", NOT_CHECKED]);
 }

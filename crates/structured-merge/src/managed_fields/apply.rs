@@ -1,54 +1,54 @@
-//! Applying a configuration.
+//! Server-side apply: a write of an apply configuration.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-use super::entries::{EntryError, ManagedFields, shown};
+use super::entries::{EntryError, ManagedFields, display_identity};
 use super::write::{Write, member, strip};
 use crate::conflict::{Conflict, Conflicts};
 use crate::element::Path;
 use crate::set::FieldSet;
-use crate::typed::{Duplicates, Problems, Typed};
+use crate::typed::{Duplicates, Typed, ValidationErrors};
 use crate::update::{UpdateError, Updater, Versions};
 
-/// Where client-side apply keeps the last configuration.
+/// The annotation in which client-side apply stores the last configuration.
 pub const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
-/// The manager of what was there before anything was tracked.
+/// The manager of fields that were set before ownership was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
-/// The manager that takes over from client-side apply.
+/// The manager that takes fields over from client-side apply.
 const KUBECTL: &str = "kubectl";
-/// Bytes of all annotations of an object.
+/// Total size of an object's annotations, in bytes.
 const ANNOTATIONS_SIZE_MAX: usize = 256 * 1024;
 
-/// What came of an apply.
+/// The result of an apply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Applied {
     /// The object to be stored, before defaulting, with its `managedFields`.
     pub object: Value,
-    /// Whether anything but the entries changed.
+    /// Whether anything but the managed fields changed.
     pub changed: bool,
 }
 
-/// Why a configuration is not applied.
+/// Why a configuration cannot be applied. Each variant names the HTTP status of the response.
 #[derive(Debug, thiserror::Error)]
 pub enum ApplyError {
-    /// 400: entries are the server's to write.
+    /// 400: only the server writes managed fields.
     #[error("metadata.managedFields must be nil")]
     ManagedFieldsGiven,
     /// 500: the configuration does not fit its schema.
     #[error("failed to create typed patch object ({object}): {problems}")]
-    Config { object: String, problems: Problems },
+    Config { object: String, problems: ValidationErrors },
     /// 500: the stored object does not fit its schema.
     #[error("failed to create typed live object ({object}): {problems}")]
-    Live { object: String, problems: Problems },
-    /// 500: the stored entries cannot be read.
+    Live { object: String, problems: ValidationErrors },
+    /// 500: the stored entries cannot be decoded.
     #[error("failed to decode managed fields: {0}")]
     Entries(#[from] EntryError),
     /// 409, with a cause for each conflict.
     #[error("{}", conflict_message(.0))]
     Conflicts(Conflicts),
-    /// 500.
+    /// 500: ownership cannot be computed.
     #[error(transparent)]
     Update(UpdateError),
 }
@@ -63,11 +63,14 @@ impl From<UpdateError> for ApplyError {
 }
 
 impl ApplyError {
-    /// Message and field of the causes of a conflict.
+    /// Message and field path of each cause of a conflict; empty for other errors.
     pub fn causes(&self) -> Vec<(String, String)> {
         let Self::Conflicts(Conflicts(conflicts)) = self else { return Vec::new() };
         let cause = |conflict: &Conflict| {
-            (format!("conflict with {}", shown(&conflict.manager)), conflict.path.to_string())
+            (
+                format!("conflict with {}", display_identity(&conflict.manager)),
+                conflict.path.to_string(),
+            )
         };
         conflicts.iter().map(cause).collect()
     }
@@ -75,23 +78,28 @@ impl ApplyError {
 
 fn conflict_message(Conflicts(conflicts): &Conflicts) -> String {
     if let [Conflict { manager, path }] = conflicts.as_slice() {
-        return format!("Apply failed with 1 conflict: conflict with {}: {path}", shown(manager));
+        return format!(
+            "Apply failed with 1 conflict: conflict with {}: {path}",
+            display_identity(manager)
+        );
     }
     let groups = conflicts.chunk_by(|left, right| left.manager == right.manager);
     let groups: Vec<String> = groups
         .map(|group| {
             let paths: String = group.iter().map(|one| format!("\n- {}", one.path)).collect();
-            format!("conflicts with {}:{paths}", shown(&group[0].manager))
+            format!("conflicts with {}:{paths}", display_identity(&group[0].manager))
         })
         .collect();
     format!("Apply failed with {} conflicts: {}", conflicts.len(), groups.join("\n"))
 }
 
 impl<'v, V: Versions> Write<'v, V> {
-    /// Applies `config` to the stored object `live`, absent when it is to be created.
+    /// Applies `config` to the stored object `live`; `live` is absent when the object is to be
+    /// created. With `force`, conflicting fields are taken from their owners.
     ///
     /// # Errors
-    /// As [`ApplyError`] says.
+    /// [`ApplyError`]: the object is not changed, and the variant says which part of the request or
+    /// of the stored object is at fault.
     pub fn apply(
         &self,
         live: Option<&'v Value>,
@@ -107,13 +115,13 @@ impl<'v, V: Versions> Write<'v, V> {
         };
         let live = self
             .live(live, config)
-            .map_err(|problems| ApplyError::Live { object: described(config), problems })?;
+            .map_err(|problems| ApplyError::Live { object: describe_object(config), problems })?;
         let borrowed = Cow::Borrowed(config);
         let config = Typed::new(borrowed, self.schema, Duplicates::Refuse)
-            .map_err(|problems| ApplyError::Config { object: described(config), problems })?;
+            .map_err(|problems| ApplyError::Config { object: describe_object(config), problems })?;
         let mut applied = match self.apply_once(&live, &config, managed.clone(), force) {
             Err(ApplyError::Conflicts(conflicts)) if self.manager == KUBECTL => {
-                match unexpected(&live, self.api_version, &conflicts) {
+                match unexplained_conflicts(&live, self.api_version, &conflicts) {
                     Some(left) if left.is_empty() => {
                         self.apply_once(&live, &config, managed, true)?
                     }
@@ -124,7 +132,7 @@ impl<'v, V: Versions> Write<'v, V> {
             other => other?,
         };
         if self.manager == KUBECTL {
-            keep_last_applied(&mut applied.object, &config.value);
+            update_last_applied(&mut applied.object, &config.value);
         }
         Ok(applied)
     }
@@ -138,7 +146,7 @@ impl<'v, V: Versions> Write<'v, V> {
     ) -> Result<Applied, ApplyError> {
         let managed = if managed.managers.is_empty() {
             let empty = self.live(None, &config.value).map_err(UpdateError::Compare)?;
-            self.tracked(&empty, live, managed, BEFORE_FIRST_APPLY)?
+            self.track_update(&empty, live, managed, BEFORE_FIRST_APPLY)?
         } else {
             managed
         };
@@ -161,7 +169,7 @@ impl<'v, V: Versions> Write<'v, V> {
 }
 
 /// `namespace/name; group/version, Kind=kind`, as messages name an object. The core group is empty.
-fn described(object: &Value) -> String {
+fn describe_object(object: &Value) -> String {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let metadata = &object["metadata"];
     let version = text(&object["apiVersion"]);
@@ -174,9 +182,9 @@ fn described(object: &Value) -> String {
     )
 }
 
-/// The conflicts that client-side apply does not explain: a field may be taken over when it still
-/// is as the annotation says it was applied. `None` when there is no annotation to go by.
-fn unexpected(
+/// The conflicts that client-side apply does not explain. A field may be taken over when its value
+/// is still the one in the annotation. `None` when there is no usable annotation.
+fn unexplained_conflicts(
     live: &Typed<'_>,
     api_version: &str,
     Conflicts(conflicts): &Conflicts,
@@ -201,8 +209,8 @@ fn unexpected(
     Some(conflicts.iter().filter(|one| left.contains(&one.path.0)).cloned().collect())
 }
 
-/// Brings the annotation of client-side apply along, where the object has it.
-fn keep_last_applied(object: &mut Value, config: &Value) {
+/// Updates the annotation of client-side apply, if the object has it.
+fn update_last_applied(object: &mut Value, config: &Value) {
     let present = &object["metadata"]["annotations"][LAST_APPLIED];
     if present.as_str().is_none_or(str::is_empty) {
         return;

@@ -1,4 +1,4 @@
-//! The list of entries and what it means.
+//! The entries of `metadata.managedFields`, decoded and encoded.
 
 use std::collections::BTreeMap;
 
@@ -11,15 +11,16 @@ use crate::go_text;
 use crate::managers::{Managers, VersionedSet};
 use crate::set::FieldSet;
 
-/// Everything that an object's `managedFields` say.
+/// The decoded `managedFields` of an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ManagedFields {
     pub managers: Managers,
-    /// When each manager last changed the object. Absent for who only came to own what was there.
+    /// When each manager last changed the object. Has no time for a manager that only came to own
+    /// existing values.
     pub times: BTreeMap<String, Timestamp>,
 }
 
-/// Why entries cannot be read. A server then goes on without them.
+/// Why entries cannot be decoded. On an update a server then continues without them.
 #[derive(Debug, thiserror::Error)]
 pub enum EntryError {
     #[error("managedFields is not a list of entries")]
@@ -39,10 +40,11 @@ pub enum EntryError {
 }
 
 impl ManagedFields {
-    /// Reads `metadata.managedFields`; absent is empty.
+    /// Decodes `metadata.managedFields`. An absent list is empty.
     ///
     /// # Errors
-    /// The first entry that is not valid.
+    /// Describes the first entry that is not valid. The caller ignores the list, or refuses an
+    /// apply.
     pub fn decode(entries: &Value) -> Result<Self, EntryError> {
         let mut out = Self::default();
         if entries.is_null() {
@@ -78,7 +80,8 @@ impl ManagedFields {
         Ok(out)
     }
 
-    /// The list for `metadata.managedFields`, in its order; `None` when there are no owners.
+    /// The list for `metadata.managedFields`, in kube-apiserver's order; `None` when there are no
+    /// managers.
     pub fn encode(&self) -> Option<Value> {
         let mut entries: Vec<(SortKey, Value)> =
             self.managers.iter().map(|(id, owner)| self.entry(id, owner)).collect();
@@ -111,8 +114,8 @@ impl ManagedFields {
         (key, Value::Object(entry))
     }
 
-    /// Whether a body's list asks for a fresh start: one empty entry, or for a built-in kind an
-    /// empty list. Of a custom resource an empty list reads as none.
+    /// Whether the list of a request body resets the entries: one empty entry, or for a built-in
+    /// kind an empty list. For a custom resource, an empty list counts as absent.
     pub(super) fn is_reset(entries: &Value, compiled: bool) -> bool {
         match entries.as_array().map(Vec::as_slice) {
             Some([]) => compiled,
@@ -125,8 +128,8 @@ impl ManagedFields {
 /// Operation, seconds, manager, version, subresource.
 type SortKey = (&'static str, i64, String, String, String);
 
-/// Who an entry is about: a JSON object, so that it sorts as kube-apiserver sorts. An applier is
-/// the same in every version.
+/// The identity of a manager: a JSON object, so that it sorts as in kube-apiserver. The identity of
+/// an applier is the same in every version.
 pub(super) fn identity(
     manager: &str,
     operation: &str,
@@ -154,7 +157,7 @@ pub(super) fn identity(
 }
 
 /// An identity as conflicts name it: `"kubectl" using apps/v1`.
-pub(super) fn shown(id: &str) -> String {
+pub(super) fn display_identity(id: &str) -> String {
     let identity: Value = serde_json::from_str(id).unwrap_or_default();
     let text = |name: &str| identity[name].as_str().unwrap_or_default();
     let mut out = quoted(text("manager"));

@@ -1,4 +1,4 @@
-//! One write: by whom, on what, and what it does to the entries.
+//! One write: its manager, its object, and the entries that result.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,45 +11,46 @@ use crate::element::Path;
 use crate::managers::{Managers, VersionedSet};
 use crate::schema::Schema;
 use crate::set::FieldSet;
-use crate::typed::{Duplicates, Problems, Typed};
+use crate::typed::{Duplicates, Typed, ValidationErrors};
 use crate::update::{UpdateError, Updater, Versions};
 
-/// Most entries of managers that did not apply. What is beyond is merged, the oldest first, into
-/// one entry per version.
+/// Number of entries of managers that did not apply. Entries beyond it are merged, the oldest
+/// first, into one entry per version.
 pub const UPDATE_MANAGERS_MAX: usize = 10;
-/// The manager of merged entries.
+/// The manager of the merged entries.
 const ANCIENT_CHANGES: &str = "ancient-changes";
-/// Stands for the writer until it is known whether it owns anything.
+/// Temporary identity of the writer, until it is known whether it owns anything.
 const CURRENT_OPERATION: &str = "current-operation";
-/// The manager without a name.
+/// The manager of a write that names none.
 const UNKNOWN: &str = "unknown";
 
-/// The circumstances of a write. All states of the object are in the form of `api_version`.
+/// The context of a write. All states of the object are in `api_version`.
 pub struct Write<'v, V> {
     pub versions: &'v V,
-    /// Of `api_version`.
+    /// The schema of `api_version`.
     pub schema: &'v Schema,
     /// The version that the request addresses.
     pub api_version: &'v str,
     /// `status`, `scale`, …; empty for the object itself.
     pub subresource: &'v str,
-    /// Who writes; empty is nobody in particular.
+    /// The name of the manager. Empty when the request names none.
     pub manager: &'v str,
     pub now: Timestamp,
-    /// A built-in kind: states are compared with [`Schema::fill_zeros`] done.
+    /// Whether the kind is built in. States of built-in kinds are compared after
+    /// [`Schema::fill_zeros`].
     pub compiled: bool,
 }
 
 impl<'v, V: Versions> Write<'v, V> {
     /// The entries after a create, replace or patch.
     ///
-    /// `live` is the stored object, absent on create; `new` the outcome after defaulting and
-    /// mutating admission, with the `managedFields` of the body. `None` when there are none to
-    /// be stored: tracking begins at creation, and an object that lost its entries stays without
-    /// until it is applied.
+    /// `live` is the stored object, absent on create. `new` is the object after defaulting and
+    /// mutating admission, with the `managedFields` of the request body. Returns `None` when no
+    /// entries are to be stored: tracking begins at creation, and an object that lost its entries
+    /// has none until it is applied.
     ///
     /// # Errors
-    /// The states cannot be compared. kube-apiserver stores no entries then.
+    /// The states cannot be compared or converted. kube-apiserver then stores no entries.
     pub fn update(
         &self,
         live: Option<&'v Value>,
@@ -61,15 +62,15 @@ impl<'v, V: Versions> Write<'v, V> {
         }
         let live = self.live(live, new).map_err(UpdateError::Compare)?;
         let new = self.state(Cow::Borrowed(new)).map_err(UpdateError::Compare)?;
-        Ok(self.tracked(&live, &new, managed, self.manager)?.encode())
+        Ok(self.track_update(&live, &new, managed, self.manager)?.encode())
     }
 
-    /// The stored state as it is compared; absent is an object that has nothing but its type.
+    /// The stored state for the comparison. An absent object is one that has only its type.
     pub(super) fn live(
         &self,
         object: Option<&'v Value>,
         like: &Value,
-    ) -> Result<Typed<'v>, Problems> {
+    ) -> Result<Typed<'v>, ValidationErrors> {
         let value = match object {
             Some(object) => Cow::Borrowed(object),
             None => Cow::Owned(json!({"apiVersion": self.api_version, "kind": like["kind"]})),
@@ -77,7 +78,7 @@ impl<'v, V: Versions> Write<'v, V> {
         self.state(value)
     }
 
-    fn state(&self, mut value: Cow<'v, Value>) -> Result<Typed<'v>, Problems> {
+    fn state(&self, mut value: Cow<'v, Value>) -> Result<Typed<'v>, ValidationErrors> {
         if value["metadata"].get("managedFields").is_some() {
             member(value.to_mut(), "metadata").remove("managedFields");
         }
@@ -87,7 +88,8 @@ impl<'v, V: Versions> Write<'v, V> {
         Typed::new(value, self.schema, Duplicates::Allow)
     }
 
-    /// The entries that count: those of the body when it has valid ones, else the stored.
+    /// The entries to start from: those of the request body when they are valid, else the stored
+    /// ones.
     fn decode_live_or_new(&self, live: Option<&Value>, new: &Value) -> ManagedFields {
         let stored = || {
             let entries = live.map(|live| &live["metadata"]["managedFields"]);
@@ -106,7 +108,7 @@ impl<'v, V: Versions> Write<'v, V> {
         }
     }
 
-    pub(super) fn tracked(
+    pub(super) fn track_update(
         &self,
         live: &Typed<'v>,
         new: &Typed<'v>,
@@ -127,7 +129,7 @@ impl<'v, V: Versions> Write<'v, V> {
             managers.insert(id.clone(), VersionedSet { set, ..current });
             times.insert(id, self.now);
         }
-        Ok(capped(ManagedFields { managers, times }))
+        Ok(cap_update_managers(ManagedFields { managers, times }))
     }
 
     pub(super) fn identity(&self, manager: &str, operation: &str) -> String {
@@ -136,8 +138,8 @@ impl<'v, V: Versions> Write<'v, V> {
     }
 }
 
-/// What nobody owns, because the server writes it.
-fn untracked() -> FieldSet {
+/// Fields that no manager owns, because the server writes them.
+fn untracked_fields() -> FieldSet {
     const METADATA: [&str; 9] = [
         "name",
         "namespace",
@@ -156,15 +158,15 @@ fn untracked() -> FieldSet {
 
 pub(super) fn strip(managers: &mut Managers, id: &str) {
     let Some(owner) = managers.get_mut(id) else { return };
-    owner.set = owner.set.difference(&untracked());
+    owner.set = owner.set.difference(&untracked_fields());
     if owner.set.is_empty() {
         managers.remove(id);
     }
 }
 
-/// Merges the oldest entries of managers that did not apply, until no more than
-/// [`UPDATE_MANAGERS_MAX`] are left or no two of a version are.
-fn capped(mut managed: ManagedFields) -> ManagedFields {
+/// Merges the oldest entries of managers that did not apply, until at most [`UPDATE_MANAGERS_MAX`]
+/// are left or no two have the same version.
+fn cap_update_managers(mut managed: ManagedFields) -> ManagedFields {
     let mut updaters: Vec<String> = managed
         .managers
         .iter()
@@ -209,7 +211,7 @@ fn capped(mut managed: ManagedFields) -> ManagedFields {
     managed
 }
 
-/// A map, made when absent.
+/// A member that is a map. Creates the map when it is absent.
 pub(super) fn member<'a>(object: &'a mut Value, name: &str) -> &'a mut Map<String, Value> {
     if !object[name].is_object() {
         object[name] = Value::Object(Map::new());

@@ -1,4 +1,4 @@
-//! What server-side apply is known for, on sets without times.
+//! The documented behaviour of server-side apply, on sets without times.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::{Single, schema, set};
 use crate::{Managers, Schema, Typed, UpdateError, Updater, VersionedSet};
 
-/// An object and its owners, through a series of writes.
+/// An object and its managers through a series of writes.
 struct Story {
     schema: &'static Schema,
     live: Value,
@@ -66,7 +66,7 @@ impl Story {
 }
 
 #[test]
-fn what_is_applied_is_owned_and_what_is_left_out_goes() {
+fn applied_fields_are_owned_and_omitted_ones_removed() {
     let mut story = Story::new();
     assert!(story.apply("a", json!({"text": "x", "granular": {"k": "1", "l": "1"}})));
     story.owns("a", json!({"f:text": {}, "f:granular": {"f:k": {}, "f:l": {}}}));
@@ -76,7 +76,7 @@ fn what_is_applied_is_owned_and_what_is_left_out_goes() {
 }
 
 #[test]
-fn what_others_own_too_stays() {
+fn fields_that_other_managers_own_too_stay() {
     let mut story = Story::new();
     story.apply("a", json!({"text": "x", "set": ["p", "q"]}));
     assert!(!story.apply("b", json!({"text": "x", "set": ["q"]})));
@@ -86,7 +86,7 @@ fn what_others_own_too_stays() {
 }
 
 #[test]
-fn a_different_wish_is_a_conflict_until_forced() {
+fn a_different_value_is_a_conflict_until_forced() {
     let mut story = Story::new();
     story.apply("a", json!({"text": "x", "items": [{"name": "n", "value": "1"}]}));
     assert_eq!(story.conflicts("b", json!({"text": "y"})), "conflict with \"a\": .text");
@@ -101,7 +101,7 @@ fn a_different_wish_is_a_conflict_until_forced() {
 }
 
 #[test]
-fn updates_take_what_they_change_and_never_conflict() {
+fn updates_take_the_fields_they_change_and_never_conflict() {
     let mut story = Story::new();
     story.apply("a", json!({"text": "x", "count": 1}));
     story.update("b", json!({"text": "y", "count": 1, "flag": true}));
@@ -114,7 +114,7 @@ fn updates_take_what_they_change_and_never_conflict() {
 }
 
 #[test]
-fn what_updaters_put_into_a_struct_stays_and_into_an_item_goes_with_it() {
+fn fields_that_updaters_add_stay_in_structs_and_are_removed_with_items() {
     let mut story = Story::new();
     story.apply("a", json!({"pair": {"a": "1"}, "items": [{"name": "n"}, {"name": "m"}]}));
     let labelled = json!([{"name": "n", "labels": {"k": "v"}}, {"name": "m"}]);
@@ -124,7 +124,7 @@ fn what_updaters_put_into_a_struct_stays_and_into_an_item_goes_with_it() {
 }
 
 #[test]
-fn atomic_values_go_and_conflict_as_a_whole() {
+fn atomic_values_are_removed_and_conflict_as_a_whole() {
     let mut story = Story::new();
     story.apply("a", json!({"whole": {"a": "1"}, "list": [{"name": "l"}]}));
     assert_eq!(
@@ -136,7 +136,7 @@ fn atomic_values_go_and_conflict_as_a_whole() {
 }
 
 #[test]
-fn owners_in_versions_that_are_gone_are_forgotten() {
+fn managers_in_removed_versions_are_dropped_by_updates() {
     let mut story = Story::new();
     story.update("a", json!({"text": "x"}));
     let old = VersionedSet {

@@ -1,4 +1,4 @@
-//! The text of sets and of path elements.
+//! The encoding of sets and of path elements.
 
 use serde_json::{Value, json};
 
@@ -10,7 +10,7 @@ fn element(text: &str) -> PathElement {
 }
 
 #[test]
-fn elements_stand_by_kind_and_numbers_by_number() {
+fn elements_sort_by_type_and_numbers_by_their_value() {
     let text = r#"{"f:a":{},"f:b":{".":{},"f:c":{}},"k:{\"port\":80}":{".":{},"f:x":{}},"k:{\"port\":443}":{},"v:9":{},"v:10":{},"v:\"a\"":{},"v:true":{},"i:2":{},"i:10":{}}"#;
     let read = FieldSet::from_json(text).unwrap();
     assert_eq!(read.to_json(), text);
@@ -50,7 +50,7 @@ fn numbers_are_written_as_go_writes_them() {
 }
 
 #[test]
-fn paths_read_as_clients_know_them() {
+fn paths_have_the_text_that_clients_expect() {
     let path = Path(vec![
         PathElement::field("spec"),
         element(r#"k:{"name":"a \"b\"","port":80}"#),
@@ -62,7 +62,7 @@ fn paths_read_as_clients_know_them() {
 }
 
 #[test]
-fn what_is_unknown_is_passed_over_and_what_is_broken_is_named() {
+fn unknown_elements_are_skipped_and_invalid_ones_named() {
     let read = set(&json!({"x:new": {"f:a": {}}, "f:a": null, "f:b": {"x:y": {}}}));
     assert_eq!(read.to_json(), r#"{"f:a":{},"f:b":{}}"#);
     assert!(set(&Value::Null).is_empty());

@@ -102,7 +102,7 @@ fn conflicts_name_manager_version_and_subresource() {
 }
 
 #[test]
-fn a_body_may_reset_the_entries_or_leave_them_out() {
+fn a_request_body_may_reset_the_entries_or_omit_them() {
     let schema = schema();
     let live = updated(&schema, None, object(json!({"text": "x"})), "a", 1);
     let body = |entries: Value| {
@@ -125,7 +125,7 @@ fn a_body_may_reset_the_entries_or_leave_them_out() {
 }
 
 #[test]
-fn what_was_untracked_before_the_first_apply_gets_an_owner() {
+fn fields_untracked_before_the_first_apply_get_an_owner() {
     let schema = schema();
     let mut live = object(json!({"text": "x", "count": 1}));
     live["metadata"]["uid"] = "u".into();
@@ -138,7 +138,7 @@ fn what_was_untracked_before_the_first_apply_gets_an_owner() {
 }
 
 #[test]
-fn the_oldest_updaters_are_folded_together() {
+fn the_oldest_update_managers_are_merged() {
     let schema = schema();
     let mut live = updated(&schema, None, object(json!({"granular": {"k0": "v"}})), "m0", 0);
     for number in 1..=UPDATE_MANAGERS_MAX {

@@ -37,8 +37,9 @@ fn some(
     prop::option::of(value.prop_map(move |value| (field.to_owned(), value))).boxed()
 }
 
-/// Objects that fit the test schema, without an item twice. Nothing in them is empty: what is
-/// pruned to nothing becomes null, which is not the empty list or map that an applier may state.
+/// Objects that fit the test schema, without duplicate items. No part of them is empty: a part from
+/// which everything is pruned becomes null, which differs from the empty list or map that an
+/// applier may state.
 fn object() -> impl Strategy<Value = Value> {
     let item = ("[a-d]", prop::option::of("[12]"), prop::option::of(texts()));
     let items = prop::collection::vec(item, 1..4).prop_map(|items| {
@@ -88,7 +89,7 @@ proptest! {
     }
 
     #[test]
-    fn any_text_is_read_or_refused(text in "\\PC{0,40}") {
+    fn any_text_is_decoded_or_refused(text in "\\PC{0,40}") {
         let _ = PathElement::decode(&text);
         let _ = FieldSet::from_json(&text);
     }
@@ -122,22 +123,22 @@ proptest! {
     }
 
     #[test]
-    fn merging_twice_is_merging_once(live in object(), wish in object()) {
+    fn merging_twice_is_merging_once(live in object(), config in object()) {
         let schema = schema();
-        let (live, wish) = (typed(&live, &schema), typed(&wish, &schema));
-        let once = live.merge(&wish).unwrap();
-        prop_assert!(once.compare(&once.merge(&wish).unwrap()).unwrap().is_same());
+        let (live, config) = (typed(&live, &schema), typed(&config, &schema));
+        let once = live.merge(&config).unwrap();
+        prop_assert!(once.compare(&once.merge(&config).unwrap()).unwrap().is_same());
     }
 
     #[test]
-    fn a_forced_wish_is_owned_and_applying_it_again_changes_nothing(
-        first in object(), stated in object(), wish in object(),
+    fn a_forced_configuration_is_owned_and_applying_it_again_changes_nothing(
+        first in object(), stated in object(), config in object(),
     ) {
         let schema = schema();
         let updater = Updater { versions: &Single };
         let empty = typed(&json!({"kind": "K"}), &schema);
         let (first, stated) = (typed(&first, &schema), typed(&stated, &schema));
-        let wish = typed(&wish, &schema);
+        let config = typed(&config, &schema);
         let managers = updater.update(&empty, &stated, "v1", Managers::new(), "other").unwrap();
         let apply = |live: &Typed<'_>, config: &Typed<'_>, managers: Managers| {
             let live = typed(&live.value, &schema);
@@ -148,11 +149,11 @@ proptest! {
         };
         let (_, live, managers) = apply(&stated, &first, managers);
         let live = typed(&live, &schema);
-        let (_, live, managers) = apply(&live, &wish, managers);
+        let (_, live, managers) = apply(&live, &config, managers);
         let owned = managers.get("me").map(|own| own.set.clone()).unwrap_or_default();
-        prop_assert_eq!(&owned, &wish.field_set());
+        prop_assert_eq!(&owned, &config.field_set());
         let live = typed(&live, &schema);
-        let (changed, again, after) = apply(&live, &wish, managers.clone());
+        let (changed, again, after) = apply(&live, &config, managers.clone());
         prop_assert!(!changed, "{:?} became {:?}", live.value, again);
         prop_assert_eq!(managers, after);
     }

@@ -60,14 +60,11 @@ fn models_that_say_nothing_known_are_refused() {
     assert!(matches!(error, OpenApiError::MissingModel(name) if name == "A"));
     let models = json!({"A": {"type": "array", "x-kubernetes-list-type": "bag"}});
     let error = Schema::from_openapi(models.as_object().unwrap(), "A").unwrap_err();
-    assert_eq!(
-        error.to_string(),
-        "x-kubernetes-list-type of \"A\" is not one that is known: \"bag\""
-    );
+    assert_eq!(error.to_string(), "x-kubernetes-list-type of \"A\" has an unknown value: \"bag\"");
 }
 
 #[test]
-fn the_compiled_form_has_structs_and_required_fields_before_they_are_set() {
+fn built_in_kinds_have_structs_and_required_fields_before_they_are_set() {
     let schema = from_model(json!({"type": "object", "properties": {
         "spec": {
             "type": "object", "default": {}, "required": ["list", "name"],
@@ -98,12 +95,12 @@ fn what_became_atomic_is_owned_as_a_whole() {
         "f:gone": {"f:z": {}},
     }));
     let whole = reconcile(&atomic, &parts).unwrap();
-    let wanted = json!({
+    let expected = json!({
         "f:map": {}, "f:list": {}, "f:free": {"f:x": {"f:y": {}}}, "f:gone": {"f:z": {}},
     });
-    assert_eq!(whole, set(&wanted));
+    assert_eq!(whole, set(&expected));
     assert_eq!(reconcile(&atomic, &whole), None);
-    // From atomic to granular nothing is to be done: the member stays.
+    // A type that changes from atomic to granular needs no change: the member stays.
     let granular = from_model(json!({"type": "object", "properties": {
         "map": {"type": "object", "additionalProperties": {"type": "string"}},
     }}));
@@ -111,11 +108,11 @@ fn what_became_atomic_is_owned_as_a_whole() {
 }
 
 #[test]
-fn a_value_without_a_schema_is_taken_by_its_form() {
+fn a_value_without_a_schema_has_the_types_of_its_json() {
     let schema = Schema::deduced();
     assert_eq!(schema.root(), TypeId::DEDUCED);
     let value = json!({"a": {"b": [1], "c": {}}, "d": null});
     let typed = crate::Typed::unchecked(std::borrow::Cow::Borrowed(&value), &schema);
-    let wanted = json!({"f:a": {".": {}, "f:b": {}, "f:c": {}}, "f:d": {}});
-    assert_eq!(typed.field_set(), set(&wanted));
+    let expected = json!({"f:a": {".": {}, "f:b": {}, "f:c": {}}, "f:d": {}});
+    assert_eq!(typed.field_set(), set(&expected));
 }

@@ -1,4 +1,4 @@
-//! Checking, owning, comparing and merging values.
+//! Validation, ownership, comparison and merging of values.
 
 use std::borrow::Cow;
 
@@ -18,10 +18,10 @@ fn owned(value: &Value) -> Value {
     Typed::unchecked(Cow::Borrowed(value), &schema).field_set().to_value()
 }
 
-fn merged(live: &Value, wish: &Value) -> Value {
+fn merged(live: &Value, config: &Value) -> Value {
     let schema = schema();
     let typed = |value| Typed::unchecked(Cow::Borrowed(value), &schema);
-    typed(live).merge(&typed(wish)).unwrap().value.into_owned()
+    typed(live).merge(&typed(config)).unwrap().value.into_owned()
 }
 
 fn compared(old: &Value, new: &Value) -> Comparison {
@@ -31,7 +31,7 @@ fn compared(old: &Value, new: &Value) -> Comparison {
 }
 
 #[test]
-fn what_does_not_fit_is_told_as_the_api_server_tells_it() {
+fn invalid_values_have_the_messages_of_kube_apiserver() {
     for (value, text) in [
         (json!({"foo": 1}), ".foo: field not declared in schema"),
         (json!({"count": "x"}), ".count: expected numeric (int or float), got string"),
@@ -81,14 +81,14 @@ fn leaves_items_and_entries_of_maps_are_owned_and_named_fields_are_not() {
         "list": [{"name": "n"}], "set": ["a", "b"], "numbers": [10, 9],
         "items": [{"name": "n", "value": "v"}], "ports": [{"port": 80}], "free": {"a": {"b": [1]}},
     });
-    let wanted = json!({
+    let expected = json!({
         "f:text": {}, "f:granular": {"f:a": {}}, "f:whole": {}, "f:pair": {"f:a": {}},
         "f:list": {}, "f:set": {"v:\"a\"": {}, "v:\"b\"": {}}, "f:numbers": {"v:10": {}, "v:9": {}},
         "f:items": {"k:{\"name\":\"n\"}": {".": {}, "f:name": {}, "f:value": {}}},
         "f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}},
         "f:free": {"f:a": {".": {}, "f:b": {}}},
     });
-    assert_eq!(owned(&value), wanted);
+    assert_eq!(owned(&value), expected);
     assert_eq!(
         owned(&json!({"granular": {}, "pair": null})),
         json!({"f:granular": {}, "f:pair": {}})
@@ -100,7 +100,7 @@ fn leaves_items_and_entries_of_maps_are_owned_and_named_fields_are_not() {
 }
 
 #[test]
-fn a_comparison_tells_added_changed_and_removed_apart() {
+fn a_comparison_separates_added_changed_and_removed_fields() {
     let old =
         json!({"text": "x", "granular": {"a": "1", "b": "1"}, "set": ["a"], "whole": {"a": "1"}});
     let new = json!({"granular": {"a": "2", "c": "1"}, "set": ["b"], "whole": {"b": 1}, "pair": {"a": "1"}});
@@ -126,7 +126,7 @@ fn order_alone_is_no_change_where_items_have_identities() {
 }
 
 #[test]
-fn items_that_become_double_are_one_lump() {
+fn duplicate_items_are_compared_as_one_value() {
     let single = json!({"items": [{"name": "a", "value": "1"}]});
     let double = json!({"items": [{"name": "a", "value": "1"}, {"name": "a", "value": "2"}]});
     let item = "k:{\"name\":\"a\"}";
@@ -140,19 +140,19 @@ fn items_that_become_double_are_one_lump() {
 }
 
 #[test]
-fn merging_lays_the_wish_over_the_live_value() {
+fn merging_sets_the_values_of_the_configuration() {
     let live =
         json!({"text": "x", "granular": {"a": "1"}, "whole": {"a": "1"}, "list": [{"name": "l"}]});
-    let wish = json!({"granular": {"b": "2"}, "whole": {"b": 2}, "list": []});
-    let wanted = json!({
+    let config = json!({"granular": {"b": "2"}, "whole": {"b": 2}, "list": []});
+    let expected = json!({
         "text": "x", "granular": {"a": "1", "b": "2"}, "whole": {"b": 2}, "list": [],
     });
-    assert_eq!(merged(&live, &wish), wanted);
+    assert_eq!(merged(&live, &config), expected);
 }
 
 #[test]
-fn merged_lists_keep_the_order_of_the_wish_and_the_place_of_the_rest() {
-    for (live, wish, wanted) in [
+fn merged_lists_have_the_order_of_the_configuration_and_retain_other_items() {
+    for (live, config, expected) in [
         (vec!["a", "b"], vec!["c"], vec!["a", "b", "c"]),
         (vec!["a", "b", "c"], vec!["c", "a"], vec!["b", "c", "a"]),
         (vec!["a", "x", "b"], vec!["a", "b"], vec!["a", "x", "b"]),
@@ -161,15 +161,15 @@ fn merged_lists_keep_the_order_of_the_wish_and_the_place_of_the_rest() {
         (vec![], vec!["b"], vec!["b"]),
     ] {
         assert_eq!(
-            merged(&json!({"set": live}), &json!({"set": wish})),
-            json!({"set": wanted}),
-            "{live:?} {wish:?}"
+            merged(&json!({"set": live}), &json!({"set": config})),
+            json!({"set": expected}),
+            "{live:?} {config:?}"
         );
     }
 }
 
 #[test]
-fn parts_with_one_owner_are_found_wherever_they_are() {
+fn atomic_parts_are_found_at_every_depth() {
     let schema = schema();
     let of = |value| Typed::unchecked(Cow::Owned(value), &schema).atomics();
     let granular = json!({"text": "a", "granular": {"a": "b"}, "set": ["x"], "pair": {"a": "b"},

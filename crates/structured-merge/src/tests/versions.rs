@@ -1,4 +1,4 @@
-//! Owners in several versions, between which a field has another name.
+//! Managers in several versions, between which a field is renamed.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 use super::{from_model, set};
 use crate::{ConvertError, Managers, Schema, Typed, UpdateError, Updater, Versions};
 
-/// Version `v1` has `count`, version `v2` has `replicas`; objects with a count of 9 are not converted.
+/// Version `v1` has `count`, version `v2` has `replicas`; objects with a count of 9 cannot be
+/// converted.
 struct Renamed {
     v1: Schema,
     v2: Schema,
@@ -68,7 +69,7 @@ fn applied(
 }
 
 #[test]
-fn fields_are_shared_and_disputed_by_what_they_are_called_in_each_version() {
+fn fields_are_shared_and_conflict_under_their_name_in_each_version() {
     let versions = Renamed::new();
     let config = json!({"apiVersion": "v2", "replicas": 2, "text": "a"});
     let (live, managers) =
@@ -79,7 +80,8 @@ fn fields_are_shared_and_disputed_by_what_they_are_called_in_each_version() {
     let shared = json!({"apiVersion": "v1", "count": 2});
     let (object, managers) = applied(versions, &live, shared, &managers, "b").unwrap();
     assert_eq!((object, managers.len()), (None, 2));
-    // The first one goes over to the other version: what it leaves out goes, but for what is shared.
+    // The first manager changes to the other version. Fields that it leaves out are removed, except
+    // the shared one.
     let config = json!({"apiVersion": "v1"});
     let (object, managers) = applied(versions, &live, config, &managers, "a").unwrap();
     assert_eq!(object, Some(json!({"apiVersion": "v1", "count": 2})));
@@ -87,7 +89,7 @@ fn fields_are_shared_and_disputed_by_what_they_are_called_in_each_version() {
 }
 
 #[test]
-fn owners_in_versions_that_are_gone_go_too() {
+fn managers_in_removed_versions_are_dropped() {
     let versions = Renamed::new();
     let config = json!({"apiVersion": "v1", "text": "a"});
     let live = json!({"apiVersion": "v1"});
@@ -100,7 +102,7 @@ fn owners_in_versions_that_are_gone_go_too() {
 }
 
 #[test]
-fn what_is_not_converted_is_told_with_what_it_was_needed_for() {
+fn a_failed_conversion_names_its_purpose() {
     let versions = Renamed::new();
     let config = json!({"apiVersion": "v2", "replicas": 2});
     let (live, managers) =

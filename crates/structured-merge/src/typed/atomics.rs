@@ -1,17 +1,18 @@
-//! Which parts of a value are owned as a whole.
+//! The parts of a value that are owned as a whole.
 
 use serde_json::Value;
 
 use crate::element::PathElement;
 use crate::schema::{ListKind, Schema, TypeId};
 
+/// The paths of all atomic parts of `value`, parents before children.
 pub fn atomics(schema: &Schema, value: &Value) -> Vec<String> {
     let mut found = Vec::new();
     find(schema, schema.root(), value, &mut String::new(), &mut found);
     found
 }
 
-/// Like the original, fields that a map does not name are not looked into.
+/// Like upstream, skips fields that a map does not name.
 fn find(schema: &Schema, of: TypeId, value: &Value, path: &mut String, found: &mut Vec<String>) {
     let atom = schema.atom(of);
     let length = path.len();

@@ -1,16 +1,16 @@
-//! What differs between two values of one type.
+//! The differences between two values of one type.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::Value;
 
-use super::{Problems, Shape, Walk, item_element, scalar_problem, shape};
+use super::{TypeShape, ValidationErrors, Walk, item_element, scalar_error, shape};
 use crate::element::PathElement;
-use crate::schema::{List, ListKind, Map, Schema, TypeId};
+use crate::schema::{ListKind, ListSchema, MapSchema, Schema, TypeId};
 use crate::set::FieldSet;
 use crate::value;
 
-/// The difference between an old and a new value.
+/// The paths that differ between an old and a new value.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Comparison {
     pub added: FieldSet,
@@ -19,11 +19,12 @@ pub struct Comparison {
 }
 
 impl Comparison {
+    /// Whether the values do not differ.
     pub fn is_same(&self) -> bool {
         self.added.is_empty() && self.modified.is_empty() && self.removed.is_empty()
     }
 
-    /// Without what is at or below the paths of `ignored`.
+    /// Removes the paths that are at or below a path of `ignored`.
     #[must_use]
     pub fn excluding(self, ignored: Option<&FieldSet>) -> Self {
         let Some(ignored) = ignored else { return self };
@@ -35,7 +36,11 @@ impl Comparison {
     }
 }
 
-pub fn compare(schema: &Schema, old: &Value, new: &Value) -> Result<Comparison, Problems> {
+/// The differences from `old` to `new`.
+///
+/// # Errors
+/// A scalar fits its type on neither side, or an item of an associative list has no identity.
+pub fn compare(schema: &Schema, old: &Value, new: &Value) -> Result<Comparison, ValidationErrors> {
     let mut walk = Compare { schema, walk: Walk::default(), found: Comparison::default() };
     walk.value(schema.root(), Some(old), Some(new));
     walk.walk.into_result()?;
@@ -53,21 +58,21 @@ impl<'s> Compare<'s> {
         let atom = self.schema.atom(of);
         let (old_shape, new_shape) = (shape(atom, old), shape(atom, new));
         let leaf = match (old, new) {
-            (_, None) => self.shaped(old_shape, old, new),
-            (None, _) => self.shaped(new_shape, old, new),
-            _ if old_shape == new_shape => self.shaped(new_shape, old, new),
+            (_, None) => self.compare_shape(old_shape, old, new),
+            (None, _) => self.compare_shape(new_shape, old, new),
+            _ if old_shape == new_shape => self.compare_shape(new_shape, old, new),
             _ => {
-                self.shaped(old_shape, old, new);
-                self.shaped(new_shape, old, new)
+                self.compare_shape(old_shape, old, new);
+                self.compare_shape(new_shape, old, new)
             }
         };
         if !leaf && (old.is_none() || new.is_none()) {
-            self.whole(old, new);
+            self.record_whole(old, new);
         }
     }
 
-    /// Notes the present path as one thing.
-    fn whole(&mut self, old: Option<&Value>, new: Option<&Value>) {
+    /// Records a difference of the whole value at the current path.
+    fn record_whole(&mut self, old: Option<&Value>, new: Option<&Value>) {
         let path = &self.walk.path;
         match (old, new) {
             (None, _) => self.found.added.insert(path),
@@ -77,19 +82,24 @@ impl<'s> Compare<'s> {
         }
     }
 
-    /// Whether the value was compared as a whole.
-    fn shaped(&mut self, shape: Shape<'s>, old: Option<&Value>, new: Option<&Value>) -> bool {
+    /// Returns whether the value was compared as a whole.
+    fn compare_shape(
+        &mut self,
+        shape: TypeShape<'s>,
+        old: Option<&Value>,
+        new: Option<&Value>,
+    ) -> bool {
         let leaf = match shape {
-            Shape::Scalar(scalar) => {
-                let problem = |value: Option<&Value>| scalar_problem(scalar, value?);
+            TypeShape::Scalar(scalar) => {
+                let problem = |value: Option<&Value>| scalar_error(scalar, value?);
                 if let (Some(old), Some(new)) = (problem(old), problem(new)) {
-                    self.walk.problem(format!("lhs: {old}"));
-                    self.walk.problem(format!("rhs: {new}"));
+                    self.walk.push_error(format!("lhs: {old}"));
+                    self.walk.push_error(format!("rhs: {new}"));
                     return false;
                 }
                 true
             }
-            Shape::Map(map) => {
+            TypeShape::Map(map) => {
                 let (old, new) = (entries(old), entries(new));
                 let leaf = map.atomic || is_empty(old) && is_empty(new);
                 if !leaf {
@@ -97,7 +107,7 @@ impl<'s> Compare<'s> {
                 }
                 leaf
             }
-            Shape::List(list) => {
+            TypeShape::List(list) => {
                 let (old, new) = (items(old), items(new));
                 let leaf = list.kind == ListKind::Atomic || old.is_empty() && new.is_empty();
                 if !leaf {
@@ -105,18 +115,18 @@ impl<'s> Compare<'s> {
                 }
                 leaf
             }
-            Shape::Nothing => {
-                self.walk.problem("schema error: invalid atom: inlined");
+            TypeShape::Nothing => {
+                self.walk.push_error("schema error: invalid atom: inlined");
                 return false;
             }
         };
         if leaf {
-            self.whole(old, new);
+            self.record_whole(old, new);
         }
         leaf
     }
 
-    fn fields(&mut self, map: &Map, old: Option<&Entries>, new: Option<&Entries>) {
+    fn fields(&mut self, map: &MapSchema, old: Option<&Entries>, new: Option<&Entries>) {
         let names: BTreeSet<&String> =
             old.into_iter().chain(new).flat_map(serde_json::Map::keys).collect();
         for name in names {
@@ -129,8 +139,8 @@ impl<'s> Compare<'s> {
         }
     }
 
-    /// Items by identity. What stands more than once on a side is compared as one lump.
-    fn items(&mut self, list: &List, old: &[Value], new: &[Value]) {
+    /// Compares items by identity. Duplicates on one side are compared as one value.
+    fn items(&mut self, list: &ListSchema, old: &[Value], new: &[Value]) {
         let (old, new) = (self.by_element(list, old), self.by_element(list, new));
         let elements: BTreeSet<&PathElement> = old.keys().chain(new.keys()).collect();
         for element in elements {
@@ -167,30 +177,34 @@ impl<'s> Compare<'s> {
 
     fn by_element<'v>(
         &mut self,
-        list: &List,
+        list: &ListSchema,
         items: &'v [Value],
     ) -> BTreeMap<PathElement, Vec<&'v Value>> {
         let mut out: BTreeMap<PathElement, Vec<&Value>> = BTreeMap::new();
         for (at, item) in items.iter().enumerate() {
             match item_element(self.schema, list, item) {
                 Ok(element) => out.entry(element).or_default().push(item),
-                Err(problem) => self.walk.problem(format!("element {at}: {problem}")),
+                Err(problem) => self.walk.push_error(format!("element {at}: {problem}")),
             }
         }
         out
     }
 }
 
+/// The entries of a JSON object.
 pub type Entries = serde_json::Map<String, Value>;
 
+/// The entries of a value; `None` when it is absent or no object.
 pub fn entries(value: Option<&Value>) -> Option<&Entries> {
     value.and_then(Value::as_object)
 }
 
+/// The items of a value; empty when it is absent or no list.
 pub fn items(value: Option<&Value>) -> &[Value] {
     value.and_then(Value::as_array).map_or(&[], Vec::as_slice)
 }
 
+/// Whether there are no entries, or no object.
 pub fn is_empty(entries: Option<&Entries>) -> bool {
     entries.is_none_or(serde_json::Map::is_empty)
 }

@@ -1,14 +1,15 @@
-//! From a value to the paths that it states.
+//! The paths that a value states.
 
 use std::collections::BTreeMap;
 
 use serde_json::Value;
 
-use super::{Shape, item_element, shape};
+use super::{TypeShape, item_element, shape};
 use crate::element::PathElement;
-use crate::schema::{List, ListKind, Map, Schema, TypeId};
+use crate::schema::{ListKind, ListSchema, MapSchema, Schema, TypeId};
 use crate::set::FieldSet;
 
+/// The paths that a manager owns when it states `value`.
 pub fn field_set(schema: &Schema, value: &Value) -> FieldSet {
     let mut walk = Collection { schema, path: Vec::new(), set: FieldSet::new() };
     walk.value(schema.root(), value);
@@ -28,20 +29,20 @@ impl Collection<'_> {
 
     fn value(&mut self, of: TypeId, value: &Value) {
         match (shape(self.schema.atom(of), Some(value)), value) {
-            (Shape::Scalar(_), _) => self.insert_here(),
-            (Shape::Map(map), _) if map.atomic => self.insert_here(),
-            (Shape::List(list), _) if list.kind == ListKind::Atomic => self.insert_here(),
-            (Shape::Map(map), Value::Object(fields)) => {
+            (TypeShape::Scalar(_), _) => self.insert_here(),
+            (TypeShape::Map(map), _) if map.atomic => self.insert_here(),
+            (TypeShape::List(list), _) if list.kind == ListKind::Atomic => self.insert_here(),
+            (TypeShape::Map(map), Value::Object(fields)) => {
                 for (name, value) in fields {
                     self.field(map, name, value);
                 }
             }
-            (Shape::List(list), Value::Array(items)) => self.items(list, items),
+            (TypeShape::List(list), Value::Array(items)) => self.items(list, items),
             _ => {}
         }
     }
 
-    fn field(&mut self, map: &Map, name: &str, value: &Value) {
+    fn field(&mut self, map: &MapSchema, name: &str, value: &Value) {
         self.path.push(PathElement::field(name));
         if let Some(of) = map.field_type(name) {
             self.value(of, value);
@@ -53,8 +54,8 @@ impl Collection<'_> {
         self.path.pop();
     }
 
-    /// An item that stands twice is owned as one, by its identity alone.
-    fn items(&mut self, list: &List, items: &[Value]) {
+    /// Duplicate items are owned as one, by their identity alone.
+    fn items(&mut self, list: &ListSchema, items: &[Value]) {
         let mut counts: BTreeMap<PathElement, usize> = BTreeMap::new();
         let elements: Vec<Option<PathElement>> =
             items.iter().map(|item| item_element(self.schema, list, item).ok()).collect();

@@ -1,16 +1,16 @@
-//! Bringing a set that was made under an older schema to the present one: what has become atomic
-//! is owned as a whole by whoever owned a part of it.
+//! Brings a set that was made under an older schema to the current one: a value that has become
+//! atomic is owned as a whole by the managers that owned parts of it.
 //!
-//! The other way round, a member that has become granular stays a member; the parts get owners as
-//! they are written.
+//! Conversely, a member that has become granular stays a member; its parts get owners when they are
+//! written.
 
 use crate::element::PathElement;
-use crate::schema::{ListKind, Map, Scalar, Schema, TypeId};
+use crate::schema::{ListKind, MapSchema, Scalar, Schema, TypeId};
 use crate::set::FieldSet;
 
-use super::Shape;
+use super::TypeShape;
 
-/// The set under the present schema; `None` when nothing changes.
+/// The set under the current schema; `None` when nothing changes.
 pub fn reconcile(schema: &Schema, set: &FieldSet) -> Option<FieldSet> {
     let mut walk = Reconcile { schema, path: Vec::new(), atomic: FieldSet::new() };
     walk.value(schema.root(), Some(set), false);
@@ -23,7 +23,7 @@ pub fn reconcile(schema: &Schema, set: &FieldSet) -> Option<FieldSet> {
 struct Reconcile<'s> {
     schema: &'s Schema,
     path: Vec<PathElement>,
-    /// Paths that are one thing now and had parts in the set.
+    /// Paths that are atomic now and had parts in the set.
     atomic: FieldSet,
 }
 
@@ -31,28 +31,28 @@ impl Reconcile<'_> {
     /// `whole`: the set owns the value at this path without any of its parts.
     fn value(&mut self, of: TypeId, set: Option<&FieldSet>, whole: bool) {
         match super::shape(self.schema.atom(of), None) {
-            Shape::Scalar(_) | Shape::Nothing => {}
-            Shape::Map(map) if self.is_deduced(map) => {}
-            Shape::Map(map) if map.atomic => {
+            TypeShape::Scalar(_) | TypeShape::Nothing => {}
+            TypeShape::Map(map) if self.is_deduced(map) => {}
+            TypeShape::Map(map) if map.atomic => {
                 if !whole && set.is_some() {
                     self.atomic.insert(&self.path);
                 }
             }
-            Shape::Map(map) => self.below(set, |element| match element {
+            TypeShape::Map(map) => self.below(set, |element| match element {
                 PathElement::Field(name) => map.field_type(name),
                 _ => map.others,
             }),
-            Shape::List(list) if list.kind == ListKind::Atomic => {
+            TypeShape::List(list) if list.kind == ListKind::Atomic => {
                 if !whole {
                     self.atomic.insert(&self.path);
                 }
             }
-            Shape::List(list) => self.below(set, |_| Some(list.items)),
+            TypeShape::List(list) => self.below(set, |_| Some(list.items)),
         }
     }
 
-    /// A map of anything, named nowhere: there is no schema that could have changed.
-    fn is_deduced(&self, map: &Map) -> bool {
+    /// Whether a map allows anything and names no field: it has no schema that could have changed.
+    fn is_deduced(&self, map: &MapSchema) -> bool {
         map.fields.is_empty()
             && map.others.is_some_and(|of| {
                 let scalar = self.schema.atom(of).scalar;

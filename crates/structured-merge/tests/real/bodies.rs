@@ -1,10 +1,10 @@
-//! The kinds written to, and random bodies of them.
+//! The kinds to write, and random bodies of them.
 
 use serde_json::{Map, Value, json};
 
 use super::random::Random;
 
-pub struct Kind {
+pub struct TestKind {
     pub api_version: &'static str,
     pub kind: &'static str,
     pub collection: &'static str,
@@ -14,8 +14,8 @@ pub struct Kind {
 
 const NAME: &str = "one";
 
-pub fn kinds() -> Vec<Kind> {
-    let built_in = |api_version, kind, collection, status| Kind {
+pub fn kinds() -> Vec<TestKind> {
+    let built_in = |api_version, kind, collection, status| TestKind {
         api_version,
         kind,
         collection,
@@ -26,7 +26,7 @@ pub fn kinds() -> Vec<Kind> {
         built_in("v1", "ConfigMap", "/api/v1/namespaces/default/configmaps", false),
         built_in("v1", "Service", "/api/v1/namespaces/default/services", true),
         built_in("apps/v1", "Deployment", "/apis/apps/v1/namespaces/default/deployments", true),
-        Kind {
+        TestKind {
             api_version: "drover.invalid/v1",
             kind: "Widget",
             collection: "/apis/drover.invalid/v1/namespaces/default/widgets",
@@ -100,16 +100,16 @@ pub fn widget_definition() -> Value {
     })
 }
 
-/// Type and name alone.
-pub fn typed(kind: &Kind) -> Value {
+/// An object with its type and name only.
+pub fn typed(kind: &TestKind) -> Value {
     json!({
         "apiVersion": kind.api_version, "kind": kind.kind,
         "metadata": {"name": NAME, "namespace": "default"},
     })
 }
 
-/// A body that states some of the object; `complete`: enough to create it.
-pub fn whole(kind: &Kind, random: &mut Random, complete: bool) -> Value {
+/// A body that states part of the object. With `complete` it is enough to create the object.
+pub fn whole(kind: &TestKind, random: &mut Random, complete: bool) -> Value {
     let mut body = typed(kind);
     for (field, suffix) in [("labels", "l"), ("annotations", "an")] {
         if random.percent(60) {
@@ -134,7 +134,7 @@ pub fn whole(kind: &Kind, random: &mut Random, complete: bool) -> Value {
 }
 
 /// A merge patch.
-pub fn part(kind: &Kind, random: &mut Random) -> Value {
+pub fn part(kind: &TestKind, random: &mut Random) -> Value {
     let mut body = whole(kind, random, true);
     for member in ["apiVersion", "kind"] {
         body.as_object_mut().unwrap().remove(member);
@@ -152,7 +152,7 @@ pub fn part(kind: &Kind, random: &mut Random) -> Value {
     body
 }
 
-pub fn status(kind: &Kind, random: &mut Random) -> Value {
+pub fn status(kind: &TestKind, random: &mut Random) -> Value {
     let conditions = |random: &mut Random| {
         let types = random.some(&["Ready", "Available", "Progressing"]);
         let each = |name: &&str| json!({"type": name, "status": random.pick(&["True", "False"])});
@@ -165,8 +165,8 @@ pub fn status(kind: &Kind, random: &mut Random) -> Value {
     }
 }
 
-/// Makes a body that does not fit its schema.
-pub fn spoil(kind: &Kind, body: &mut Value, random: &mut Random) {
+/// Makes a body invalid against its schema.
+pub fn spoil(kind: &TestKind, body: &mut Value, random: &mut Random) {
     match (kind.kind, random.below(3)) {
         ("ConfigMap", _) => body["other"] = json!(1),
         ("Widget", 0) => body["spec"]["count"] = json!("many"),
@@ -178,8 +178,8 @@ pub fn spoil(kind: &Kind, body: &mut Value, random: &mut Random) {
     }
 }
 
-/// Addresses and families are given out after ownership was worked out.
-pub fn unallocate(kind: &Kind, body: &mut Value) {
+/// Removes addresses and families: the server allocates them after ownership is computed.
+pub fn unallocate(kind: &TestKind, body: &mut Value) {
     if kind.kind == "Service" {
         let spec = body["spec"].as_object_mut().unwrap();
         for field in ALLOCATED {
@@ -188,7 +188,7 @@ pub fn unallocate(kind: &Kind, body: &mut Value) {
     }
 }
 
-pub fn keep_allocated(kind: &Kind, live: &Value, body: &mut Value) {
+pub fn keep_allocated(kind: &TestKind, live: &Value, body: &mut Value) {
     if kind.kind == "Service" {
         for field in ALLOCATED {
             body["spec"][field] = live["spec"][field].clone();

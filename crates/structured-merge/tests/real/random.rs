@@ -19,7 +19,7 @@ impl Random {
         usize::try_from(self.next() % end as u64).unwrap()
     }
 
-    /// True in `of` cases of a hundred.
+    /// True in `of` percent of the calls.
     pub fn percent(&mut self, of: usize) -> bool {
         self.below(100) < of
     }

@@ -1,4 +1,4 @@
-//! The real server: raw requests, and the schemas it publishes.
+//! The real server: raw requests, and the schemas that it publishes.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use structured_merge::Schema;
 use testbed::{Program, RealCluster};
 
-use super::bodies::Kind;
+use super::bodies::TestKind;
 use super::wait;
 
 /// A definition is served some 0.1 s after it is created, and published some 0.5 s later.
@@ -23,7 +23,7 @@ pub struct Server {
     _cluster: RealCluster,
 }
 
-pub struct Answer {
+pub struct ServerResponse {
     pub code: u16,
     pub text: String,
     pub body: Value,
@@ -36,7 +36,7 @@ impl Server {
         })
         .await
         .unwrap();
-        // Its controllers would write to our objects too.
+        // Its controllers would write to the test's objects too.
         cluster.crash(Program::KubeControllerManager);
         let kubeconfig = Kubeconfig::from_yaml(cluster.kubeconfig()).unwrap();
         let options = KubeConfigOptions::default();
@@ -44,7 +44,13 @@ impl Server {
         Self { client: Client::try_from(config).unwrap(), _cluster: cluster }
     }
 
-    pub async fn send(&self, method: Method, path: &str, media: &str, body: &Value) -> Answer {
+    pub async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        media: &str,
+        body: &Value,
+    ) -> ServerResponse {
         let body = if method == Method::GET { Vec::new() } else { body.to_string().into() };
         let request = Request::builder()
             .method(method)
@@ -58,21 +64,21 @@ impl Server {
         let bytes = response.into_body().collect().await.unwrap().to_bytes();
         let text = String::from_utf8(bytes.to_vec()).unwrap();
         let body = serde_json::from_str(&text).unwrap_or_else(|_| text.clone().into());
-        Answer { code, text, body }
+        ServerResponse { code, text, body }
     }
 
-    async fn get(&self, path: &str) -> Answer {
+    async fn get(&self, path: &str) -> ServerResponse {
         self.send(Method::GET, path, "application/json", &Value::Null).await
     }
 
     pub async fn define(&self, definition: Value) {
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        let answer = self.send(Method::POST, path, "application/json", &definition).await;
-        assert_eq!(answer.code, 201, "{}", answer.text);
+        let response = self.send(Method::POST, path, "application/json", &definition).await;
+        assert_eq!(response.code, 201, "{}", response.text);
     }
 
-    /// The schema of a kind as the server publishes it, waited for.
-    pub async fn schema(&self, kind: &Kind) -> Schema {
+    /// The schema of a kind as the server publishes it. Waits until it is published.
+    pub async fn schema(&self, kind: &TestKind) -> Schema {
         let (group, version) = api_meta::object::group_version(kind.api_version);
         let path = match group {
             "" => format!("/openapi/v3/api/{version}"),

@@ -1,4 +1,4 @@
-//! Random writes to one object, each compared with what this crate makes of it.
+//! Random writes to one object, each compared with this crate's result.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,9 +10,9 @@ use structured_merge::{
     ApplyError, ConvertError, FieldSet, ManagedFields, Path, Schema, Typed, Versions, Write,
 };
 
-use super::bodies::{self, Kind};
+use super::bodies::{self, TestKind};
 use super::random::Random;
-use super::server::{Answer, Server};
+use super::server::{Server, ServerResponse};
 
 const MANAGERS: [&str; 5] = ["alpha", "beta", "gamma", "kubectl", "x<y> & \"z\""];
 const JSON: &str = "application/json";
@@ -20,16 +20,16 @@ const MERGE: &str = "application/merge-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 
 pub struct Stream<'k> {
-    pub kind: &'k Kind,
+    pub kind: &'k TestKind,
     schema: Schema,
     random: Random,
-    /// As the server last answered it.
+    /// The object in the server's last response.
     pub live: Option<Value>,
     pub taken: usize,
     outcomes: BTreeMap<String, usize>,
 }
 
-/// One version, and what the endpoint at hand resets.
+/// A kind with one version, and the fields that the current endpoint resets.
 struct OneVersion {
     reset: FieldSet,
 }
@@ -45,12 +45,12 @@ impl Versions for OneVersion {
             _ => Err(ConvertError::MissingVersion(api_version.to_owned())),
         }
     }
-    fn ignored(&self, _api_version: &str) -> Option<&FieldSet> {
+    fn ignored_fields(&self, _api_version: &str) -> Option<&FieldSet> {
         Some(&self.reset)
     }
 }
 
-/// Of each entry the exact text of its set.
+/// The exact text of each entry's set.
 #[derive(Deserialize)]
 struct Answered {
     metadata: AnsweredMetadata,
@@ -68,7 +68,7 @@ struct AnsweredEntry {
 }
 
 impl<'k> Stream<'k> {
-    pub fn new(kind: &'k Kind, schema: Schema, random: Random) -> Self {
+    pub fn new(kind: &'k TestKind, schema: Schema, random: Random) -> Self {
         Self { kind, schema, random, live: None, taken: 0, outcomes: BTreeMap::new() }
     }
 
@@ -110,38 +110,38 @@ impl<'k> Stream<'k> {
         OneVersion { reset: reset.iter().map(|names| Path::fields(names.to_vec())).collect() }
     }
 
-    fn count(&mut self, what: &str, answer: &Answer) {
-        *self.outcomes.entry(format!("{what} {}", answer.code)).or_default() += 1;
-        if answer.code < 300 {
+    fn count(&mut self, what: &str, response: &ServerResponse) {
+        *self.outcomes.entry(format!("{what} {}", response.code)).or_default() += 1;
+        if response.code < 300 {
             self.taken += 1;
-            self.live = Some(answer.body.clone());
+            self.live = Some(response.body.clone());
         }
     }
 
     async fn create(&mut self, server: &Server, manager: &str, context: &str) {
         let body = bodies::whole(self.kind, &mut self.random, true);
         let path = format!("{}?fieldManager={}", self.kind.collection, escaped(manager));
-        let answer = server.send(Method::POST, &path, JSON, &body).await;
-        if answer.code < 300 {
-            let mut new = answer.body.clone();
+        let response = server.send(Method::POST, &path, JSON, &body).await;
+        if response.code < 300 {
+            let mut new = response.body.clone();
             new["metadata"].as_object_mut().unwrap().remove("managedFields");
             bodies::unallocate(self.kind, &mut new);
-            self.compare_update(None, &new, manager, "", &answer, context);
+            self.compare_update(None, &new, manager, "", &response, context);
         }
-        self.count("create", &answer);
+        self.count("create", &response);
     }
 
     async fn replace(&mut self, server: &Server, manager: &str, context: &str) {
         let live = self.live.clone().unwrap();
-        let wanted = bodies::whole(self.kind, &mut self.random, true);
+        let desired = bodies::whole(self.kind, &mut self.random, true);
         let mut body = live.clone();
-        for (member, value) in wanted.as_object().unwrap() {
+        for (member, value) in desired.as_object().unwrap() {
             if member != "metadata" {
                 body[member] = value.clone();
             }
         }
         for member in ["labels", "annotations"] {
-            body["metadata"][member] = wanted["metadata"][member].clone();
+            body["metadata"][member] = desired["metadata"][member].clone();
         }
         bodies::keep_allocated(self.kind, &live, &mut body);
         let metadata = body["metadata"].as_object_mut().unwrap();
@@ -152,17 +152,17 @@ impl<'k> Stream<'k> {
             _ => {}
         }
         let path = self.path(&live, "", manager);
-        let answer = server.send(Method::PUT, &path, JSON, &body).await;
-        if answer.code < 300 {
-            let mut new = answer.body.clone();
+        let response = server.send(Method::PUT, &path, JSON, &body).await;
+        if response.code < 300 {
+            let mut new = response.body.clone();
             let metadata = new["metadata"].as_object_mut().unwrap();
             metadata.remove("managedFields");
             if let Some(given) = body["metadata"].get("managedFields") {
                 metadata.insert("managedFields".to_owned(), given.clone());
             }
-            self.compare_update(Some(&live), &new, manager, "", &answer, context);
+            self.compare_update(Some(&live), &new, manager, "", &response, context);
         }
-        self.count("replace", &answer);
+        self.count("replace", &response);
     }
 
     async fn patch(&mut self, server: &Server, manager: &str, subresource: &str, context: &str) {
@@ -173,13 +173,13 @@ impl<'k> Stream<'k> {
             json!({"status": bodies::status(self.kind, &mut self.random)})
         };
         let path = self.path(&live, subresource, manager);
-        let answer = server.send(Method::PATCH, &path, MERGE, &body).await;
-        if answer.code < 300 {
-            let mut new = answer.body.clone();
+        let response = server.send(Method::PATCH, &path, MERGE, &body).await;
+        if response.code < 300 {
+            let mut new = response.body.clone();
             new["metadata"]["managedFields"] = live["metadata"]["managedFields"].clone();
-            self.compare_update(Some(&live), &new, manager, subresource, &answer, context);
+            self.compare_update(Some(&live), &new, manager, subresource, &response, context);
         }
-        self.count(&format!("patch {subresource}"), &answer);
+        self.count(&format!("patch {subresource}"), &response);
     }
 
     async fn apply(&mut self, server: &Server, manager: &str, subresource: &str, context: &str) {
@@ -196,41 +196,41 @@ impl<'k> Stream<'k> {
         }
         let force = self.random.percent(40);
         let path = format!("{}&force={force}", self.path(&config, subresource, manager));
-        let answer = server.send(Method::PATCH, &path, APPLY, &config).await;
+        let response = server.send(Method::PATCH, &path, APPLY, &config).await;
         let versions = self.versions(subresource);
-        let write = self.write(&versions, live.as_ref(), manager, subresource, &answer);
-        let ours = write.apply(live.as_ref(), &config, force);
+        let write = self.write(&versions, live.as_ref(), manager, subresource, &response);
+        let computed = write.apply(live.as_ref(), &config, force);
         let context = format!("{context}, applying {config} to {live:?}");
-        match (answer.code, ours) {
+        match (response.code, computed) {
             (200 | 201, Ok(applied)) => {
                 let entries = applied.object["metadata"].get("managedFields");
-                self.compare_entries(live.as_ref(), entries, &answer, &context);
-                self.compare_objects(&applied.object, &answer.body, &context);
+                self.compare_entries(live.as_ref(), entries, &response, &context);
+                self.compare_objects(&applied.object, &response.body, &context);
             }
             (409, Err(error @ ApplyError::Conflicts(_))) => {
-                let causes = answer.body["details"]["causes"].as_array().unwrap().clone();
-                let mut theirs: Vec<_> = causes
+                let causes = response.body["details"]["causes"].as_array().unwrap().clone();
+                let mut reported: Vec<_> = causes
                     .iter()
                     .map(|cause| {
                         let text = |name: &str| cause[name].as_str().unwrap().to_owned();
                         (text("message"), text("field"))
                     })
                     .collect();
-                let mut ours = error.causes();
-                // Managers come in no order from the server, paths in one.
-                theirs.sort_by(|left, right| left.0.cmp(&right.0));
-                ours.sort_by(|left, right| left.0.cmp(&right.0));
-                assert_eq!(ours, theirs, "{context}");
-                assert_eq!(error.to_string(), answer.body["message"], "{context}");
+                let mut computed = error.causes();
+                // The server returns managers in no order, but paths in one.
+                reported.sort_by(|left, right| left.0.cmp(&right.0));
+                computed.sort_by(|left, right| left.0.cmp(&right.0));
+                assert_eq!(computed, reported, "{context}");
+                assert_eq!(error.to_string(), response.body["message"], "{context}");
             }
             (500, Err(error @ ApplyError::Config { .. })) => {
-                assert_eq!(error.to_string(), answer.body["message"], "{context}");
+                assert_eq!(error.to_string(), response.body["message"], "{context}");
             }
-            // Refused by the kind's own rules, which are not ours.
+            // Refused by the kind's own validation, which this crate does not have.
             (422, Ok(_)) => {}
-            (code, ours) => panic!("{context}: {code} {} {ours:?}", answer.text),
+            (code, computed) => panic!("{context}: {code} {} {computed:?}", response.text),
         }
-        self.count(&format!("apply {subresource}"), &answer);
+        self.count(&format!("apply {subresource}"), &response);
     }
 
     fn path(&self, object: &Value, subresource: &str, manager: &str) -> String {
@@ -239,21 +239,21 @@ impl<'k> Stream<'k> {
         format!("{collection}/{name}{slash}{subresource}?fieldManager={}", escaped(manager))
     }
 
-    /// A write at the time the server says it was.
+    /// A write at the time that the server reports.
     fn write<'a>(
         &'a self,
         versions: &'a OneVersion,
         live: Option<&Value>,
         manager: &'a str,
         subresource: &'a str,
-        answer: &Answer,
+        response: &ServerResponse,
     ) -> Write<'a, OneVersion> {
         let times = |object: &Value| {
             let entries = object["metadata"]["managedFields"].as_array().cloned();
             let times = entries.into_iter().flatten();
             times.filter_map(|entry| entry["time"].as_str().map(str::to_owned)).max()
         };
-        let time = times(&answer.body).or_else(|| live.and_then(times));
+        let time = times(&response.body).or_else(|| live.and_then(times));
         let now = time.map_or_else(jiff::Timestamp::now, |time| time.parse().unwrap());
         Write {
             versions,
@@ -272,60 +272,61 @@ impl<'k> Stream<'k> {
         new: &Value,
         manager: &str,
         subresource: &str,
-        answer: &Answer,
+        response: &ServerResponse,
         context: &str,
     ) {
         let versions = self.versions(subresource);
-        let write = self.write(&versions, live, manager, subresource, answer);
+        let write = self.write(&versions, live, manager, subresource, response);
         let context = format!("{context}, from {live:?} to {new}");
         let entries = write.update(live, new).unwrap_or_else(|error| panic!("{context}: {error}"));
-        self.compare_entries(live, entries.as_ref(), answer, &context);
+        self.compare_entries(live, entries.as_ref(), response, &context);
     }
 
     fn compare_entries(
         &self,
         live: Option<&Value>,
-        ours: Option<&Value>,
-        answer: &Answer,
+        computed: Option<&Value>,
+        response: &ServerResponse,
         context: &str,
     ) {
-        let theirs = answer.body["metadata"].get("managedFields");
+        let reported = response.body["metadata"].get("managedFields");
         let pretty = |entries: Option<&Value>| format!("{:#}", entries.unwrap_or(&Value::Null));
-        // What decodes to the stored object is not written, and then its times stay.
+        // A write that does not change the decoded object is not stored, and its times stay.
         let version = |object: &Value| object["metadata"]["resourceVersion"].clone();
-        let written = live.is_none_or(|live| version(live) != version(&answer.body));
+        let written = live.is_none_or(|live| version(live) != version(&response.body));
         assert!(
-            ours == theirs || !written && timeless(ours) == timeless(theirs),
+            computed == reported || !written && timeless(computed) == timeless(reported),
             "{context}\nours: {}\ntheirs: {}",
-            pretty(ours),
-            pretty(theirs)
+            pretty(computed),
+            pretty(reported)
         );
-        // Objects of custom resources pass through a tree, which sorts keys by their text.
-        let raw: Answered = serde_json::from_str(&answer.text).unwrap();
+        // Custom resources pass through a tree, which sorts keys by their text.
+        let raw: Answered = serde_json::from_str(&response.text).unwrap();
         if self.kind.compiled {
             for entry in raw.metadata.managed_fields {
                 let text = entry.fields_v1.get();
-                // Bodies escape these within JSON; the set itself does not.
+                // Response bodies escape these characters within JSON; the set itself does not.
                 let text =
                     text.replace("\\u003c", "<").replace("\\u003e", ">").replace("\\u0026", "&");
                 assert_eq!(FieldSet::from_json(&text).unwrap().to_json(), text, "{context}");
             }
         }
-        if let Some(theirs) = theirs {
-            let again = ManagedFields::decode(theirs).unwrap().encode();
-            assert_eq!(again.as_ref(), Some(theirs), "{context}");
+        if let Some(reported) = reported {
+            let again = ManagedFields::decode(reported).unwrap().encode();
+            assert_eq!(again.as_ref(), Some(reported), "{context}");
         }
     }
 
-    /// The server's object has what ours has; beyond it, only defaults and its own metadata.
-    fn compare_objects(&self, ours: &Value, theirs: &Value, context: &str) {
+    /// The server's object has every field of this crate's result. Beyond these it has only
+    /// defaults and its own metadata.
+    fn compare_objects(&self, computed: &Value, reported: &Value, context: &str) {
         let state = |object: &Value| {
             let mut object = object.clone();
             let metadata = object["metadata"].as_object_mut().unwrap();
             for own in ["generation", "resourceVersion", "managedFields"] {
                 metadata.remove(own);
             }
-            // Of every kind the metadata are of a compiled type.
+            // The metadata of every kind have a compiled type.
             metadata.retain(|_, value| !is_unset(value));
             if self.kind.compiled {
                 self.schema.fill_zeros(&mut object);
@@ -333,9 +334,9 @@ impl<'k> Stream<'k> {
             let compiled = self.kind.compiled;
             without(object, &|value| value.is_null() || compiled && is_unset(value))
         };
-        let (ours, theirs) = (state(ours), state(theirs));
+        let (computed, reported) = (state(computed), state(reported));
         let typed = |value| Typed::unchecked(std::borrow::Cow::Owned(value), &self.schema);
-        let compared = typed(ours).compare(&typed(theirs)).unwrap();
+        let compared = typed(computed).compare(&typed(reported)).unwrap();
         let differing = compared.removed.union(&compared.modified);
         let paths: Vec<String> = differing.paths().iter().map(ToString::to_string).collect();
         assert!(paths.is_empty(), "{context}: the server has others at {paths:?}");
@@ -361,7 +362,7 @@ fn is_unset(value: &Value) -> bool {
     }
 }
 
-/// Without members that mean nothing: null, and in the compiled form what is empty.
+/// Removes members without meaning: null, and for compiled kinds empty values.
 fn without(value: Value, nothing: &impl Fn(&Value) -> bool) -> Value {
     match value {
         Value::Object(map) => {
@@ -383,7 +384,7 @@ fn escaped(text: &str) -> String {
     text.bytes().map(|byte| format!("%{byte:02X}")).collect()
 }
 
-/// What entries cost, as JSON.
+/// The cost of entries, as JSON.
 pub fn cost(streams: &[Stream<'_>]) -> String {
     let line = |stream: &Stream<'_>| {
         let Some(live) = &stream.live else { return format!("{}: gone", stream.kind.kind) };

@@ -1,4 +1,4 @@
-//! Pauses between looks at the server, and between writes whose times must differ.
+//! Pauses between requests to the server, and between writes whose times must differ.
 
 use std::time::Duration;
 

@@ -1,13 +1,14 @@
-//! A marked value in every credential field of every kind, and every output scanned as everybody. The fields
-//! come from a list that a test compares with the tables: a new one is in the search, and one that is no longer
-//! marked is found. A value in a field that is no credential shows that the search sees what there is.
+//! Puts a canary into every credential field of every kind, and scans every output as every user.
+//! The fields come from a list that a test compares with the tables: a new one is in the search,
+//! and one that is no longer marked is found. A canary in a field that is no credential proves that
+//! the search works.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
 use api_management::credentials::PREFIX;
-use api_management::table::{Mark, Table};
+use api_management::table::{Mark, TypeTable};
 use api_management::{GROUP, keys, types};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
@@ -18,13 +19,13 @@ use rest_view::{Key, KubeResource};
 use serde_json::{Value, json};
 use test_kit::eventually;
 
-use super::places::{CLUSTER_A, PEOPLE, Person, Places};
+use super::setup::{CLUSTER_A, Setup, TestUser, USERS};
 use super::socket::Socket;
 
 const QUIET: Duration = Duration::from_millis(400);
 const WATCH: &str = "?watch=true&resourceVersion=0&timeoutSeconds=1";
 const LAST: &str = "ui-brand";
-/// What definitions drop: only what a cluster came from long ago has it.
+/// A field that definitions prune: only clusters from old versions have it.
 const NOT_STORED: [&str; 3] = [
     "Cluster.spec.amazonElasticContainerServiceConfig{}",
     "Cluster.spec.azureKubernetesServiceConfig{}",
@@ -32,7 +33,7 @@ const NOT_STORED: [&str; 3] = [
 ];
 
 const FIELDS: &str = include_str!("../../../api-management/src/credentials/fields.txt");
-/// In a field that whoever may read a notifier reads.
+/// In a field that every reader of a notifier can read.
 const PLANTED: &str = "planted-where-everybody-reads";
 
 /// The listed fields of each kind.
@@ -56,7 +57,7 @@ fn listed() -> BTreeMap<&'static str, Vec<(String, Mark)>> {
     fields
 }
 
-/// One value and where it was put.
+/// One canary and its path.
 struct Canary {
     field: String,
     mark: Mark,
@@ -65,7 +66,7 @@ struct Canary {
 
 /// One object with all its canaries.
 struct Marked {
-    table: Table,
+    table: TypeTable,
     resource: KubeResource,
     key: Key,
     canaries: Vec<Canary>,
@@ -101,7 +102,7 @@ fn put(object: &mut Value, path: &str, value: Value) {
     }
 }
 
-/// The canaries in a text, also in what is base64 there, as the data of Secrets is.
+/// The canaries in a text, also in its base64 parts, such as the data of Secrets.
 fn canaries_in(text: &str) -> BTreeSet<String> {
     let plain = |text: &str| -> Vec<String> {
         let found = text.match_indices("canary-").filter_map(|(at, _)| {
@@ -112,7 +113,7 @@ fn canaries_in(text: &str) -> BTreeSet<String> {
     };
     let mut found: BTreeSet<String> = plain(text).into_iter().collect();
     for begin in ["canary-", "https://user:"] {
-        // The last letters depend on what follows.
+        // The last letters depend on the following bytes.
         let begin = BASE64_STANDARD.encode(&begin[..begin.len() / 3 * 3]);
         for (at, _) in text.match_indices(&begin) {
             let is_letter = |c: &u8| c.is_ascii_alphanumeric() || b"+/=".contains(c);
@@ -125,21 +126,21 @@ fn canaries_in(text: &str) -> BTreeSet<String> {
 }
 
 struct Search {
-    places: Arc<Places>,
+    setup: Arc<Setup>,
     marked: Vec<Marked>,
-    /// Who may update which object.
-    updates: BTreeSet<(Person, usize)>,
-    /// What everybody found: person and text of the canary.
-    found: BTreeSet<(Person, String)>,
-    /// Where a member of the cluster saw [`PLANTED`].
+    /// The users who may update each object.
+    updates: BTreeSet<(TestUser, usize)>,
+    /// All findings: user and text of the canary.
+    found: BTreeSet<(TestUser, String)>,
+    /// The outputs in which a member of the cluster found [`PLANTED`].
     planted: BTreeSet<String>,
 }
 
 impl Search {
     async fn start() -> Self {
-        let places = Arc::new(Places::start(|view, _| view).await);
+        let setup = Arc::new(Setup::start(|view, _| view).await);
         let (updates, found, planted) = Default::default();
-        let mut search = Self { places, marked: Vec::new(), updates, found, planted };
+        let mut search = Self { setup, marked: Vec::new(), updates, found, planted };
         for (kind, fields) in listed() {
             let made = search.make(kind, fields).await;
             search.marked.push(made);
@@ -148,10 +149,10 @@ impl Search {
         search
     }
 
-    /// Notes who may update what.
+    /// Records the users who may update each object.
     async fn find_updates(&mut self) {
         for index in 0..self.marked.len() {
-            for who in PEOPLE.into_iter().filter(|who| *who != Person::Anonymous) {
+            for who in USERS.into_iter().filter(|who| *who != TestUser::Anonymous) {
                 if self.may_update(who, &self.marked[index]).await {
                     self.updates.insert((who, index));
                 }
@@ -159,35 +160,41 @@ impl Search {
         }
     }
 
-    async fn request(&self, who: Person, method: &str, path: &str, body: &Value) -> (u16, String) {
+    async fn request(
+        &self,
+        who: TestUser,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> (u16, String) {
         self.send(who, method, path, "application/json", body).await
     }
 
-    /// What the Kubernetes API answers.
+    /// Scans the responses of the Kubernetes API.
     async fn send(
         &self,
-        who: Person,
+        who: TestUser,
         method: &str,
         path: &str,
         accept: &str,
         body: &Value,
     ) -> (u16, String) {
-        let (_, client) = self.places.caller(who);
+        let (_, client) = self.setup.caller(who);
         let is_patch = method == "PATCH";
         let kind = if is_patch { "application/merge-patch+json" } else { "application/json" };
         let request = Request::builder().method(method).uri(path);
         let request = request.header("content-type", kind).header("accept", accept);
         let body = if body.is_null() { String::new() } else { body.to_string() };
-        let answer = client.send(request.body(body.into_bytes().into()).unwrap()).await.unwrap();
-        let status = answer.status().as_u16();
-        let bytes = answer.into_body().collect().await.unwrap().to_bytes();
+        let response = client.send(request.body(body.into_bytes().into()).unwrap()).await.unwrap();
+        let status = response.status().as_u16();
+        let bytes = response.into_body().collect().await.unwrap().to_bytes();
         (status, String::from_utf8_lossy(&bytes).into_owned())
     }
 
     async fn make(&self, kind: &str, fields: Vec<(String, Mark)>) -> Marked {
         let table = types::tables_of_kind(kind).remove(0);
         let resource = feature_kit::table::resource_of(&table).unwrap();
-        let (_, project) = self.places.a.project.split_once(':').unwrap();
+        let (_, project) = self.setup.a.project.split_once(':').unwrap();
         let namespace = match (table.namespace, table.parent) {
             (Some(namespace), _) => namespace,
             (None, Some("projectId")) => project,
@@ -214,24 +221,24 @@ impl Search {
         let made = Marked { table, resource, key, canaries };
         let path = made.resource.object_path(&made.key);
         let done = if kind == "Cluster" {
-            self.request(Person::Admin, "PATCH", &path, &object).await
+            self.request(TestUser::Admin, "PATCH", &path, &object).await
         } else {
             object["apiVersion"] = made.resource.api_version().into();
             object["kind"] = kind.into();
             object["metadata"] = json!({ "name": name });
             let collection = made.resource.collection_path(namespace);
-            self.request(Person::Admin, "POST", &collection, &object).await
+            self.request(TestUser::Admin, "POST", &collection, &object).await
         };
         assert!([200, 201].contains(&done.0), "{kind}: {}", done.1);
         if status["status"].is_object() {
             let path = format!("{path}/status");
-            let (code, answer) = self.request(Person::Admin, "PATCH", &path, &status).await;
-            assert!(code == 200, "{path}: {answer}");
+            let (code, response) = self.request(TestUser::Admin, "PATCH", &path, &status).await;
+            assert!(code == 200, "{path}: {response}");
         }
         made
     }
 
-    async fn may_update(&self, who: Person, marked: &Marked) -> bool {
+    async fn may_update(&self, who: TestUser, marked: &Marked) -> bool {
         let review = json!({
             "apiVersion": "authorization.k8s.io/v1", "kind": "SelfSubjectAccessReview",
             "spec": {"resourceAttributes": {
@@ -240,16 +247,17 @@ impl Search {
             }},
         });
         let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-        let (_, answer) = self.request(who, "POST", path, &review).await;
-        serde_json::from_str::<Value>(&answer).unwrap()["status"]["allowed"] == true
+        let (_, response) = self.request(who, "POST", path, &review).await;
+        serde_json::from_str::<Value>(&response).unwrap()["status"]["allowed"] == true
     }
 
-    /// Looks for canaries. `in_view`: who may update an object finds those of it that are no password.
-    fn scan(&mut self, who: Person, what: &str, text: &str, in_view: bool) {
+    /// Searches for canaries. `in_view`: users who may update an object find its canaries that are
+    /// no password.
+    fn scan(&mut self, who: TestUser, what: &str, text: &str, in_view: bool) {
         assert!(!text.contains(PREFIX) || !in_view, "{who:?} {what} shows a reference: {text}");
-        let is_store = who == Person::Admin && what.contains("secrets");
+        let is_store = who == TestUser::Admin && what.contains("secrets");
         let seen = canaries_in(text);
-        if who == Person::Member && text.contains(PLANTED) {
+        if who == TestUser::Member && text.contains(PLANTED) {
             self.planted.insert(what.to_owned());
         }
         for (index, marked) in self.marked.iter().enumerate() {
@@ -282,17 +290,17 @@ impl Search {
         paths.extend(others.map(str::to_owned));
         paths.push(format!("/api/v1/namespaces/{}/secrets", keys::CREDENTIALS_NS));
         paths.push(format!("/api/v1/namespaces/{CLUSTER_A}/secrets"));
-        let (_, project) = self.places.a.project.split_once(':').unwrap();
+        let (_, project) = self.setup.a.project.split_once(':').unwrap();
         paths.push(format!("/api/v1/namespaces/{project}/secrets"));
         paths.extend(["/openapi/v2".to_owned(), format!("/openapi/v3/apis/{GROUP}/v3")]);
-        for who in PEOPLE {
+        for who in USERS {
             let requests =
                 paths.iter().flat_map(|path| [(path, table), (path, "application/json")]);
             let requests = requests.map(|(path, accept)| {
                 let search = &*self;
                 async move { (path, search.send(who, "GET", path, accept, &Value::Null).await.1) }
             });
-            // Each watch takes its time.
+            // Each watch takes a while.
             for (path, text) in join_all(requests).await {
                 self.scan(who, path, &text, false);
             }
@@ -308,28 +316,29 @@ impl Search {
                 paths.push(list);
             }
         }
-        for who in PEOPLE {
+        for who in USERS {
             for path in &paths {
-                let (_, text) = self.places.text(who, "GET", path, &Value::Null).await;
+                let (_, text) = self.setup.text(who, "GET", path, &Value::Null).await;
                 self.scan(who, path, &text, true);
             }
         }
     }
 
     async fn scan_feed(&mut self) {
-        let all: Vec<Person> = PEOPLE.into_iter().filter(|who| *who != Person::Anonymous).collect();
+        let all: Vec<TestUser> =
+            USERS.into_iter().filter(|who| *who != TestUser::Anonymous).collect();
         let mut sockets = Vec::new();
         for who in &all {
-            sockets.push(Socket::open(&self.places, *who, "/v3/subscribe").await.unwrap());
+            sockets.push(Socket::open(&self.setup, *who, "/v3/subscribe").await.unwrap());
         }
         for marked in &self.marked {
             let change = json!({"metadata": {"labels": {"changed": "yes"}}});
             let path = marked.resource.object_path(&marked.key);
-            let (code, answer) = self.request(Person::Admin, "PATCH", &path, &change).await;
-            assert_eq!(code, 200, "{answer}");
+            let (code, response) = self.request(TestUser::Admin, "PATCH", &path, &change).await;
+            assert_eq!(code, 200, "{response}");
         }
         let setting = json!({ "value": "last" });
-        self.places.must(200, "PUT", &format!("/v3/settings/{LAST}"), &setting).await;
+        self.setup.must(200, "PUT", &format!("/v3/settings/{LAST}"), &setting).await;
         for (who, socket) in all.into_iter().zip(&mut sockets) {
             let last =
                 |frame: &Value| frame["data"]["id"] == LAST && frame["data"]["value"] == "last";
@@ -339,10 +348,10 @@ impl Search {
         }
     }
 
-    /// Sends, as the person, a wrong write of each object: refusals say nothing either.
+    /// Sends, as the user, an invalid write of each object: refusals reveal nothing either.
     async fn scan_refusals(&mut self) {
         let wrong = json!({"spec": 7, "metadata": {"labels": 7}});
-        for who in PEOPLE {
+        for who in USERS {
             for index in 0..self.marked.len() {
                 let path = self.marked[index].resource.object_path(&self.marked[index].key);
                 let (code, text) = self.request(who, "PATCH", &path, &wrong).await;
@@ -353,13 +362,13 @@ impl Search {
                     self.marked[index].table.plural.to_lowercase(),
                     self.marked[index].id()
                 );
-                let (_, text) = self.places.text(who, "PUT", &view, &json!({"labels": 7})).await;
+                let (_, text) = self.setup.text(who, "PUT", &view, &json!({"labels": 7})).await;
                 self.scan(who, &view, &text, true);
             }
         }
     }
 
-    /// That the search sees anything at all.
+    /// Checks that the search finds anything at all.
     fn check_found(&self) {
         let mut by_kind: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
         let mut missing = Vec::new();
@@ -367,14 +376,14 @@ impl Search {
             for canary in &marked.canaries {
                 // An administrator lists the Secrets.
                 let text = canary.text.clone();
-                // A controller says what is there.
+                // A controller reports the contents.
                 let is_copy = canary.field.starts_with("status.appliedSpec");
-                if !is_copy && !self.found.contains(&(Person::Admin, text.clone())) {
+                if !is_copy && !self.found.contains(&(TestUser::Admin, text.clone())) {
                     missing.push(format!("{}.{}", marked.resource.kind, canary.field));
                 }
                 let counts = by_kind.entry(&marked.resource.kind).or_default();
                 counts[0] += 1;
-                counts[1] += usize::from(self.found.contains(&(Person::Owner, text)));
+                counts[1] += usize::from(self.found.contains(&(TestUser::Owner, text)));
             }
         }
         for (kind, [all, of_owner]) in &by_kind {
@@ -390,7 +399,7 @@ impl Search {
         for output in [&object, &collection, &watch, &view, "/v3/notifiers", "feed"] {
             assert!(self.planted.contains(output), "{output} was not searched: {:?}", self.planted);
         }
-        let others = [Person::Member, Person::Standard, Person::Nobody, Person::Anonymous];
+        let others = [TestUser::Member, TestUser::Standard, TestUser::Nobody, TestUser::Anonymous];
         let found = self.found.iter().filter(|(who, _)| others.contains(who)).collect::<Vec<_>>();
         assert!(found.is_empty(), "{found:?}");
     }
@@ -401,7 +410,7 @@ async fn a_value_in_every_credential_field_is_found_only_where_its_owner_may_see
     let mut search = Search::start().await;
     let path = format!("/v3/clusters/{CLUSTER_A}");
     eventually("the cluster's applied specification", async || {
-        let (_, cluster) = search.places.get(Person::Admin, &path).await;
+        let (_, cluster) = search.setup.get(TestUser::Admin, &path).await;
         let applied = &cluster["appliedSpec"]["agentEnvVars"];
         if applied.is_array() { Ok(()) } else { Err(cluster) }
     })
@@ -410,7 +419,7 @@ async fn a_value_in_every_credential_field_is_found_only_where_its_owner_may_see
     search.scan_view().await;
     search.scan_feed().await;
     search.scan_refusals().await;
-    let metrics = search.places.world.api.registry.metrics_text();
-    search.scan(Person::Anonymous, "metrics", &metrics, false);
+    let metrics = search.setup.world.api.registry.metrics_text();
+    search.scan(TestUser::Anonymous, "metrics", &metrics, false);
     search.check_found();
 }

@@ -25,7 +25,7 @@ async fn refused(api: &KubeApi, path: &str) -> u16 {
 #[tokio::test(flavor = "multi_thread")]
 async fn credentials_that_an_earlier_release_stored_are_read_from_no_object_and_no_history() {
     let api = KubeApi::start(Profile::Management).await;
-    // No admission yet: what an earlier version stored.
+    // Without admission, like an earlier version stored it.
     server::definitions::install(&api.admin(), &api_management::crds()).await.unwrap();
     let namespace = json!({"metadata": {"name": "c-old"}});
     call(&api, "POST", "/api/v1/namespaces", &namespace).await;
@@ -80,7 +80,7 @@ async fn credentials_that_an_earlier_release_stored_are_read_from_no_object_and_
         let watch = format!("{kind}?watch=true&resourceVersion={before}&timeoutSeconds=1");
         assert_eq!(refused(&api, &watch).await, 410);
     }
-    // Once more changes nothing.
+    // A second migration changes nothing.
     server::credentials::migrate(&api.registry, &api.admin()).await.unwrap();
     for (name, version) in ["a", "b"].iter().zip(versions) {
         let object = call(&api, "GET", &format!("{notifiers}/{name}"), &Value::Null).await;

@@ -1,6 +1,7 @@
-//! Draining a node below `/v3/nodes`: what goes, what stands in the way, who may, and how it ends.
+//! Draining a node below `/v3/nodes`: evicted pods, obstacles, rights, and how a drain ends.
 //!
-//! The cluster has no kubelet: pods that are evicted with a grace period stay until the test ends them.
+//! The cluster has no kubelet: pods that are evicted with a grace period remain until the test
+//! deletes them.
 
 use k8s_openapi::api::core::v1::{Node, Pod};
 use k8s_openapi::api::policy::v1::PodDisruptionBudget;
@@ -11,44 +12,44 @@ use serde_json::{Value, json};
 use test_kit::eventually;
 use tokio_util::sync::CancellationToken;
 
-use super::people::{CLUSTER, MEMBER, OWNER, People, READER};
+use super::users::{CLUSTER, MEMBER, OWNER, READER, Users};
 
-struct Place {
-    people: People,
+struct DrainWorld {
+    users: Users,
     path: String,
 }
 
-impl Place {
-    /// A cluster with one node, known here, and these pods on it.
+impl DrainWorld {
+    /// A cluster with one node, which the management plane knows, and these pods on it.
     async fn start(pods: &[Value]) -> Self {
-        let people = People::start().await;
-        let nodes: Api<Node> = Api::all(people.downstream.admin());
+        let users = Users::start().await;
+        let nodes: Api<Node> = Api::all(users.downstream.admin());
         let node = serde_json::from_value(json!({"metadata": {"name": "n1"}})).unwrap();
         nodes.create(&PostParams::default(), &node).await.unwrap();
         let ready = json!({"status": {"conditions": [{"type": "Ready", "status": "True"}]}});
         nodes.patch_status("n1", &PatchParams::default(), &Patch::Merge(&ready)).await.unwrap();
         let list = format!("/v3/nodes?clusterId={CLUSTER}");
         let id = eventually("the node known here", async || {
-            let (_, list) = people.get(OWNER, &list).await;
+            let (_, list) = users.get(OWNER, &list).await;
             let node = &list["data"][0];
             let is_shown = node["state"] == "active";
             is_shown.then(|| node["id"].clone()).ok_or_else(|| list.to_string())
         })
         .await;
-        let place = Self { people, path: format!("/v3/nodes/{}", id.as_str().unwrap()) };
+        let world = Self { users, path: format!("/v3/nodes/{}", id.as_str().unwrap()) };
         for pod in pods {
-            place.pod(pod.clone()).await;
+            world.pod(pod.clone()).await;
         }
-        place
+        world
     }
 
     async fn send(&self, method: &str, path: &str, body: &Value) -> Value {
         let request = http::Request::builder().method(method).uri(path);
         let request = request.header("content-type", "application/json");
         let request = request.body(body.to_string().into_bytes()).unwrap();
-        self.people.downstream.admin().request(request).await.unwrap()
+        self.users.downstream.admin().request(request).await.unwrap()
     }
-    /// What owns pods. It makes none: no controller of it runs.
+    /// An owner of pods. It creates none: its controller does not run.
     async fn owner(&self, kind: &str) -> Value {
         let path = format!("/apis/apps/v1/namespaces/default/{}s", kind.to_lowercase());
         let body = json!({"apiVersion": "apps/v1", "kind": kind, "metadata": {"generateName": "of-"},
@@ -61,7 +62,7 @@ impl Place {
     }
 
     fn pods(&self) -> Api<Pod> {
-        Api::namespaced(self.people.downstream.admin(), "default")
+        Api::namespaced(self.users.downstream.admin(), "default")
     }
     async fn pod(&self, mut pod: Value) {
         if let Some(kind) = pod["owner"].as_str() {
@@ -76,7 +77,7 @@ impl Place {
         let parameters = PatchParams::default();
         self.pods().patch_status(&name, &parameters, &Patch::Merge(&status)).await.unwrap();
     }
-    /// Names of those that are there, and whether each is ending.
+    /// Names of existing pods, and whether each is terminating.
     async fn there(&self) -> Vec<(String, bool)> {
         let pods = self.pods().list(&ListParams::default()).await.unwrap();
         let ending = |pod: &Pod| pod.metadata.deletion_timestamp.is_some();
@@ -84,12 +85,12 @@ impl Place {
     }
     async fn budget(&self, allowed: i32) {
         let budgets: Api<PodDisruptionBudget> =
-            Api::namespaced(self.people.downstream.admin(), "default");
+            Api::namespaced(self.users.downstream.admin(), "default");
         let budget = json!({"metadata": {"name": "web"},
             "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "web"}}}});
         let budget = serde_json::from_value(budget).unwrap();
         budgets.create(&PostParams::default(), &budget).await.unwrap();
-        // In the place of its controller, which does not run.
+        // Instead of its controller, which does not run.
         let status = json!({"status": {"observedGeneration": 1, "disruptionsAllowed": allowed,
             "currentHealthy": 2, "desiredHealthy": 2, "expectedPods": 2}});
         let parameters = PatchParams::default();
@@ -98,13 +99,13 @@ impl Place {
 
     async fn act(&self, code: u16, who: &str, action: &str, body: Value) -> Value {
         let path = format!("{}?action={action}", self.path);
-        self.people.must_as(who, code, "POST", &path, &body).await
+        self.users.must_as(who, code, "POST", &path, &body).await
     }
     async fn drain(&self, code: u16, body: Value) -> Value {
         self.act(code, OWNER, "drain", body).await
     }
     async fn shown(&self) -> Value {
-        self.people.must(200, "GET", &self.path, &Value::Null).await
+        self.users.must(200, "GET", &self.path, &Value::Null).await
     }
     async fn until(&self, state: &str, text: &str) -> Value {
         eventually(&format!("{state}: {text}"), async || {
@@ -117,13 +118,13 @@ impl Place {
         .await
     }
     async fn is_cordoned(&self) -> bool {
-        let nodes: Api<Node> = Api::all(self.people.downstream.admin());
+        let nodes: Api<Node> = Api::all(self.users.downstream.admin());
         let node = nodes.get("n1").await.unwrap();
         node.spec.unwrap_or_default().unschedulable == Some(true)
     }
 }
 
-/// `owner`: the kind of what runs it, in a field of the test's own.
+/// `owner`: the kind of its controller, in a field of the test's own.
 fn pod(name: &str, owner: Option<&str>) -> Value {
     json!({
         "metadata": {"name": name, "labels": {"app": name.split('-').next()}},
@@ -144,28 +145,29 @@ fn actions(shown: &Value) -> Vec<&String> {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_node_is_drained_and_takes_pods_again() {
-    let place =
-        Place::start(&[pod("web-1", Some("ReplicaSet")), pod("web-2", Some("ReplicaSet"))]).await;
-    assert_eq!(actions(&place.shown().await), ["cordon", "drain"]);
-    place.drain(200, json!({"gracePeriod": 0})).await;
-    let shown = place.until("drained", "Pods evicted: 2.").await;
+    let world =
+        DrainWorld::start(&[pod("web-1", Some("ReplicaSet")), pod("web-2", Some("ReplicaSet"))])
+            .await;
+    assert_eq!(actions(&world.shown().await), ["cordon", "drain"]);
+    world.drain(200, json!({"gracePeriod": 0})).await;
+    let shown = world.until("drained", "Pods evicted: 2.").await;
     assert_eq!(drained(&shown)["status"], "True");
     assert_eq!(shown["transitioning"], "no");
     assert_eq!(actions(&shown), ["drain", "uncordon"]);
-    assert_eq!(place.there().await, []);
-    assert!(place.is_cordoned().await);
+    assert_eq!(world.there().await, []);
+    assert!(world.is_cordoned().await);
 
-    place.act(200, OWNER, "uncordon", json!({})).await;
-    let shown = place.until("active", "").await;
+    world.act(200, OWNER, "uncordon", json!({})).await;
+    let shown = world.until("active", "").await;
     assert_eq!(drained(&shown), Value::Null);
     assert_eq!(actions(&shown), ["cordon", "drain"]);
-    // What was drained once is not drained when it is cordoned the next time.
-    place.act(200, OWNER, "cordon", json!({})).await;
-    place.until("cordoned", "").await;
+    // A node that was drained once is not drained when it is cordoned again.
+    world.act(200, OWNER, "cordon", json!({})).await;
+    world.until("cordoned", "").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_stands_in_the_way_is_named_and_nothing_is_touched() {
+async fn obstacles_of_a_drain_are_named_and_nothing_is_evicted() {
     let mut with_data = pod("data", Some("ReplicaSet"));
     with_data["spec"]["volumes"] = json!([{"name": "v", "emptyDir": {}}]);
     let pods = [
@@ -174,125 +176,126 @@ async fn what_stands_in_the_way_is_named_and_nothing_is_touched() {
         pod("web-1", Some("ReplicaSet")),
         pod("log", Some("DaemonSet")),
     ];
-    let place = Place::start(&pods).await;
-    let refused = place.drain(422, json!({"gracePeriod": 0})).await;
+    let world = DrainWorld::start(&pods).await;
+    let refused = world.drain(422, json!({"gracePeriod": 0})).await;
     let text = refused["message"].as_str().unwrap();
     for part in ["default/alone would not be started again", "default/data would lose data"] {
         assert!(text.contains(part), "{text}");
     }
-    assert!(!place.is_cordoned().await);
-    assert!(place.there().await.iter().all(|(_, ending)| !ending));
+    assert!(!world.is_cordoned().await);
+    assert!(world.there().await.iter().all(|(_, ending)| !ending));
     for wrong in [json!({"timeout": 0}), json!({"timeout": 10801}), json!({"gracePeriod": "soon"})]
     {
-        place.drain(422, wrong).await;
+        world.drain(422, wrong).await;
     }
 
-    let refused = place.drain(422, json!({"ignoreDaemonSets": false, "force": true})).await;
+    let refused = world.drain(422, json!({"ignoreDaemonSets": false, "force": true})).await;
     assert!(refused["message"].as_str().unwrap().contains("default/log would be started again"));
-    place.drain(200, json!({"gracePeriod": 0, "force": true, "deleteLocalData": true})).await;
-    place.until("drained", "Pods evicted: 3.").await;
-    assert_eq!(place.there().await, [("log".to_owned(), false)]);
+    world.drain(200, json!({"gracePeriod": 0, "force": true, "deleteLocalData": true})).await;
+    world.until("drained", "Pods evicted: 3.").await;
+    assert_eq!(world.there().await, [("log".to_owned(), false)]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_disruption_budget_holds_a_drain_until_it_is_stopped_or_out_of_time() {
-    let place =
-        Place::start(&[pod("web-1", Some("ReplicaSet")), pod("web-2", Some("ReplicaSet"))]).await;
-    place.budget(1).await;
-    place.drain(200, json!({"gracePeriod": 0})).await;
-    let shown = place.until("draining", "1 of 2 pods have ended; left: default/web-").await;
+    let world =
+        DrainWorld::start(&[pod("web-1", Some("ReplicaSet")), pod("web-2", Some("ReplicaSet"))])
+            .await;
+    world.budget(1).await;
+    world.drain(200, json!({"gracePeriod": 0})).await;
+    let shown = world.until("draining", "1 of 2 pods have ended; left: default/web-").await;
     assert!(shown["transitioningMessage"].as_str().unwrap().contains("needs 2 healthy pods"));
     assert_eq!(shown["transitioning"], "yes");
     assert_eq!(actions(&shown), ["stopDrain"]);
-    // Not offered, so not there; two requests at once must not start two.
-    place.act(404, OWNER, "drain", json!({})).await;
+    // Two concurrent requests must not start two drains.
+    world.act(404, OWNER, "drain", json!({})).await;
 
-    place.act(200, OWNER, "stopDrain", json!({})).await;
-    let shown = place.shown().await;
+    world.act(200, OWNER, "stopDrain", json!({})).await;
+    let shown = world.shown().await;
     assert_eq!((&shown["state"], &shown["transitioning"]), (&json!("cordoned"), &json!("no")));
     assert_eq!(drained(&shown)["reason"], "Stopped");
-    assert_eq!(place.there().await.len(), 1);
+    assert_eq!(world.there().await.len(), 1);
 
-    place.drain(200, json!({"gracePeriod": 0, "timeout": 1})).await;
-    let shown = place.until("cordoned", "did not end in time: 0 of 1 pods").await;
+    world.drain(200, json!({"gracePeriod": 0, "timeout": 1})).await;
+    let shown = world.until("cordoned", "did not end in time: 0 of 1 pods").await;
     assert_eq!(shown["transitioning"], "error");
     assert_eq!(drained(&shown)["reason"], "TimedOut");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_pod_has_its_grace_period_and_the_drain_waits_for_it() {
-    let place = Place::start(&[pod("web-1", Some("ReplicaSet"))]).await;
-    place.drain(200, json!({"gracePeriod": 300})).await;
-    place.until("draining", "0 of 1 pods have ended; left: default/web-1 (ending)").await;
-    let ending = place.pods().get("web-1").await.unwrap().metadata;
+    let world = DrainWorld::start(&[pod("web-1", Some("ReplicaSet"))]).await;
+    world.drain(200, json!({"gracePeriod": 300})).await;
+    world.until("draining", "0 of 1 pods have ended; left: default/web-1 (ending)").await;
+    let ending = world.pods().get("web-1").await.unwrap().metadata;
     assert_eq!(ending.deletion_grace_period_seconds, Some(300));
-    place.pods().delete("web-1", &DeleteParams::default().grace_period(0)).await.unwrap();
-    place.until("drained", "Pods evicted: 1.").await;
+    world.pods().delete("web-1", &DeleteParams::default().grace_period(0)).await.unwrap();
+    world.until("drained", "Pods evicted: 1.").await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_drain_ends_with_the_login_the_role_or_the_cordon_that_it_rests_on() {
-    let place = Place::start(&[pod("web-1", Some("ReplicaSet"))]).await;
-    place.budget(0).await;
-    let path = format!("{}?action=drain", place.path);
+    let world = DrainWorld::start(&[pod("web-1", Some("ReplicaSet"))]).await;
+    world.budget(0).await;
+    let path = format!("{}?action=drain", world.path);
     let ended = CancellationToken::new();
     let caller = Caller { ended: ended.clone(), ..Caller::user(OWNER) };
-    let (status, answer) = place.people.ask_as(&caller, "POST", &path, &json!({})).await;
-    assert_eq!(status, 200, "{answer}");
-    place.until("draining", "left").await;
+    let (status, response) = world.users.request_as(&caller, "POST", &path, &json!({})).await;
+    assert_eq!(status, 200, "{response}");
+    world.until("draining", "left").await;
     ended.cancel();
-    let shown = place.until("cordoned", "login that started the drain has ended").await;
+    let shown = world.until("cordoned", "login that started the drain has ended").await;
     assert_eq!(drained(&shown)["reason"], "CredentialEnded");
 
-    // A role that is lost: the cluster refuses the next eviction.
-    place.people.bind("u-late", "cluster-owner").await;
-    place.act(200, "u-late", "drain", json!({})).await;
-    place.until("draining", "left").await;
-    place.people.unbind("u-late", "cluster-owner").await;
-    let shown = place.until("cordoned", "The cluster refused").await;
+    // A revoked role: the cluster refuses the next eviction.
+    world.users.bind("u-late", "cluster-owner").await;
+    world.act(200, "u-late", "drain", json!({})).await;
+    world.until("draining", "left").await;
+    world.users.unbind("u-late", "cluster-owner").await;
+    let shown = world.until("cordoned", "The cluster refused").await;
     assert_eq!(drained(&shown)["reason"], "Refused");
 
-    // Whoever uncordons the node wants pods on it.
-    place.drain(200, json!({})).await;
-    place.until("draining", "left").await;
-    let nodes: Api<Node> = Api::all(place.people.downstream.admin());
+    // Uncordoning the node allows pods on it again, so it ends the drain.
+    world.drain(200, json!({})).await;
+    world.until("draining", "left").await;
+    let nodes: Api<Node> = Api::all(world.users.downstream.admin());
     let patch = json!({"spec": {"unschedulable": null}});
     nodes.patch("n1", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
-    let shown = place.until("active", "").await;
+    let shown = world.until("active", "").await;
     assert_eq!(actions(&shown), ["cordon", "drain"]);
-    assert_eq!(place.there().await, [("web-1".to_owned(), false)]);
+    assert_eq!(world.there().await, [("web-1".to_owned(), false)]);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_cluster_that_is_away_is_named_and_the_drain_goes_on_when_it_is_back() {
-    let place = Place::start(&[pod("web-1", Some("ReplicaSet"))]).await;
-    place.drain(200, json!({})).await;
-    place.until("draining", "(ending)").await;
-    place.people.connect(false);
-    place.until("draining", "does not answer").await;
-    place.people.connect(true);
-    place.pods().delete("web-1", &DeleteParams::default().grace_period(0)).await.unwrap();
-    place.until("drained", "").await;
-    place.people.connect(false);
-    let refused = place.drain(503, json!({})).await;
+async fn an_unavailable_cluster_is_named_and_the_drain_continues_when_it_is_back() {
+    let world = DrainWorld::start(&[pod("web-1", Some("ReplicaSet"))]).await;
+    world.drain(200, json!({})).await;
+    world.until("draining", "(ending)").await;
+    world.users.connect(false);
+    world.until("draining", "does not answer").await;
+    world.users.connect(true);
+    world.pods().delete("web-1", &DeleteParams::default().grace_period(0)).await.unwrap();
+    world.until("drained", "").await;
+    world.users.connect(false);
+    let refused = world.drain(503, json!({})).await;
     assert_eq!(refused["code"], "ClusterUnavailable");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_may_not_change_nodes_or_evict_pods_drains_nothing() {
-    let place = Place::start(&[pod("web-1", Some("ReplicaSet"))]).await;
+async fn users_without_rights_on_nodes_or_evictions_drain_nothing() {
+    let world = DrainWorld::start(&[pod("web-1", Some("ReplicaSet"))]).await;
     let update = feature_kit::rbac::ours(&["nodes"], &["*"]);
     let nodes = feature_kit::rbac::rule("", &["nodes"], &["*"]);
     let pods = feature_kit::rbac::rule("", &["pods"], &["get", "list", "watch"]);
-    place.people.role("no-evictions", vec![update, nodes, pods]).await;
-    place.people.bind("u-half", "no-evictions").await;
+    world.users.role("no-evictions", vec![update, nodes, pods]).await;
+    world.users.bind("u-half", "no-evictions").await;
     for who in [MEMBER, READER, "u-half"] {
-        let refused = place.act(403, who, "drain", json!({"force": true})).await;
+        let refused = world.act(403, who, "drain", json!({"force": true})).await;
         assert_eq!(refused["code"], "Forbidden", "{who}: {refused}");
     }
-    assert!(!place.is_cordoned().await);
-    place.budget(0).await;
-    place.drain(200, json!({})).await;
-    place.act(403, READER, "stopDrain", json!({})).await;
-    place.until("draining", "left").await;
+    assert!(!world.is_cordoned().await);
+    world.budget(0).await;
+    world.drain(200, json!({})).await;
+    world.act(403, READER, "stopDrain", json!({})).await;
+    world.until("draining", "left").await;
 }

@@ -9,48 +9,48 @@ use std::process::{Command, Stdio};
 use serde_json::{Map, Value};
 use testbed::{Binaries, Program};
 
-use super::people::{CLUSTER, OWNER, People};
+use super::users::{CLUSTER, OWNER, Users};
 
-/// Set by `cargo xtask openapi`: the committed document is written anew.
+/// Variable of `cargo xtask openapi`, which makes the test write the committed document again.
 const RENEW: &str = "DROVER_RENEW_OPENAPI";
 const COMMITTED: &str = "docs/reference/openapi.yaml";
 const HEAD: &str = "# What /v3/openapi.yaml answers. Written by `cargo xtask openapi`.\n";
-/// Fields that an answer has in place of those that a type calls so too.
+/// Fields of every response that replace fields of the same name in a type.
 const OF_EVERY_RESOURCE: [&str; 5] = ["id", "type", "baseType", "links", "actions"];
-/// Versions and what begins the names of their types.
+/// Versions, and the prefix of their types' names.
 const VERSIONS: [(&str, &str); 3] =
     [("/v3", ""), ("/v3/cluster", "InCluster"), ("/v3/project", "InProject")];
 const ROOTS: [&str; 3] = ["/v3", "/v3/clusters/{cluster}", "/v3/projects/{project}"];
 
-async fn document(people: &People) -> Value {
-    people.must(200, "GET", "/v3/openapi.json", &Value::Null).await
+async fn document(users: &Users) -> Value {
+    users.must(200, "GET", "/v3/openapi.json", &Value::Null).await
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_path_of_the_openapi_document_is_served() {
-    let people = People::start().await;
-    let project = people.project("one").await;
-    let document = document(&people).await;
+    let users = Users::start().await;
+    let project = users.project("one").await;
+    let document = document(&users).await;
     let (mut lists, mut resources) = (0, 0);
     for (path, item) in document["paths"].as_object().unwrap() {
         let path = path.replace("{cluster}", CLUSTER).replace("{project}", &project);
         if !path.contains("{id}") {
             if item.get("get").is_some() {
-                let list = people.must(200, "GET", &path, &Value::Null).await;
+                let list = users.must(200, "GET", &path, &Value::Null).await;
                 assert_eq!(list["type"], "collection", "{path}");
                 lists += 1;
             }
             continue;
         }
-        // Nothing has this id, but methods are refused before it is looked up, and types as well.
+        // No object has this id, but methods and types are refused before the lookup.
         let path = path.replace("{id}", "none");
         for method in ["get", "put", "delete"] {
             let method_name = method.to_uppercase();
-            let (_, answer) = people.ask(OWNER, &method_name, &path, &Value::Null).await;
-            let is_refused = answer["code"] == "MethodNotAllow";
-            assert_eq!(is_refused, item.get(method).is_none(), "{method} {path}: {answer}");
-            let text = answer["message"].as_str().unwrap_or_default();
-            assert!(!text.starts_with("failed to find schema"), "{method} {path}: {answer}");
+            let (_, response) = users.request(OWNER, &method_name, &path, &Value::Null).await;
+            let is_refused = response["code"] == "MethodNotAllow";
+            assert_eq!(is_refused, item.get(method).is_none(), "{method} {path}: {response}");
+            let text = response["message"].as_str().unwrap_or_default();
+            assert!(!text.starts_with("failed to find schema"), "{method} {path}: {response}");
         }
         resources += 1;
     }
@@ -59,12 +59,12 @@ async fn every_path_of_the_openapi_document_is_served() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_openapi_document_holds_what_schemas_say_and_no_more() {
-    let people = People::start().await;
-    let document = document(&people).await;
+async fn the_openapi_document_has_the_content_of_the_schemas_and_no_more() {
+    let users = Users::start().await;
+    let document = document(&users).await;
     let (mut types, mut paths) = (BTreeSet::new(), BTreeSet::new());
     for ((version, prefix), root) in VERSIONS.into_iter().zip(ROOTS) {
-        let list = people.must(200, "GET", &format!("{version}/schemas"), &Value::Null).await;
+        let list = users.must(200, "GET", &format!("{version}/schemas"), &Value::Null).await;
         for schema in list["data"].as_array().unwrap() {
             let name = format!("{prefix}{}", capitalised(schema["id"].as_str().unwrap()));
             let known = properties(&document, &name);
@@ -106,7 +106,7 @@ fn capitalised(id: &str) -> String {
     format!("{}{}", id[..1].to_uppercase(), &id[1..])
 }
 
-/// Of a type with what all resources have, or of an embedded type.
+/// Whether a type has the fields of all resources, or is an embedded type.
 fn properties(document: &Value, name: &str) -> Map<String, Value> {
     let schemas = &document["components"]["schemas"];
     let own = &schemas[name];
@@ -157,10 +157,10 @@ fn check_filters(document: &Value, path: &str, filters: &Value) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_committed_openapi_document_is_the_one_served_and_can_be_parsed() {
-    let people = People::start().await;
-    let served = document(&people).await;
+    let users = Users::start().await;
+    let served = document(&users).await;
     assert!(encoded(&served) > 100_000);
-    let public = people.must(200, "GET", "/v3-public/openapi.json", &Value::Null).await;
+    let public = users.must(200, "GET", "/v3-public/openapi.json", &Value::Null).await;
     assert!(public["paths"].get("/v3-public/localProviders/{id}").is_some(), "{public}");
     encoded(&public);
     names_differ(&served);
@@ -178,12 +178,12 @@ async fn the_committed_openapi_document_is_the_one_served_and_can_be_parsed() {
     );
 }
 
-/// Length of what gnostic makes of it, which refuses what the version does not know.
+/// Length of gnostic's output for it. gnostic refuses everything that the version does not define.
 fn encoded(document: &Value) -> usize {
     let mut go = Command::new(Binaries::locate().path(Program::GoClient).unwrap());
     let mut go = go.arg("gnostic").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     let mut stdin = go.stdin.take().unwrap();
-    // It reads YAML, in which these characters would be something else.
+    // It parses YAML, in which these characters have another meaning.
     let mut text = String::new();
     for character in document.to_string().chars() {
         match u32::from(character) {
@@ -207,7 +207,7 @@ fn references_lead_somewhere(document: &Value, part: &Value) {
     inner.for_each(|inner| references_lead_somewhere(document, inner));
 }
 
-/// What generators make functions and arguments of.
+/// The parts that generators turn into functions and arguments.
 fn names_differ(document: &Value) {
     let mut seen = BTreeSet::new();
     let name = |parameter: &Value| {

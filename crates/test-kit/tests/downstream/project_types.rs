@@ -1,4 +1,4 @@
-//! What is in the namespaces of a project.
+//! Objects in the namespaces of a project.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -6,17 +6,17 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use super::people::{CLUSTER, GUEST, MEMBER, NOBODY, OWNER, People, READER};
+use super::users::{CLUSTER, GUEST, MEMBER, NOBODY, OWNER, READER, Users};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_project_has_what_is_in_its_namespaces_and_nothing_else() {
-    let people = People::start().await;
-    let (one, two) = (people.project("one").await, people.project("two").await);
+async fn a_project_shows_the_objects_in_its_namespaces_and_no_others() {
+    let users = Users::start().await;
+    let (one, two) = (users.project("one").await, users.project("two").await);
     for (namespace, project) in [("a1", &one), ("a2", &one), ("b1", &two)] {
-        people.namespace(namespace, project).await;
+        users.namespace(namespace, project).await;
         let path = format!("/v3/projects/{project}/configMaps");
         let body = json!({"name": "app.conf", "namespaceId": namespace, "data": {"k": "v"}});
-        let made = people.must(201, "POST", &path, &body).await;
+        let made = users.must(201, "POST", &path, &body).await;
         assert_eq!(made["id"], format!("{namespace}:app.conf"));
         assert_eq!(
             (&made["projectId"], &made["data"], &made["namespaceId"]),
@@ -24,39 +24,39 @@ async fn a_project_has_what_is_in_its_namespaces_and_nothing_else() {
         );
     }
     let at = |project: &str, rest: &str| format!("/v3/projects/{project}/configmaps{rest}");
-    let is = |ids: Vec<String>, wanted: &[&str]| {
+    let is = |ids: Vec<String>, expected: &[&str]| {
         let ids: Vec<_> = ids.into_iter().filter(|id| id.ends_with(":app.conf")).collect();
-        assert_eq!(ids, wanted);
+        assert_eq!(ids, expected);
     };
-    is(people.ids(OWNER, &at(&one, "")).await, &["a1:app.conf", "a2:app.conf"]);
-    is(people.ids(OWNER, &at(&one, "?namespaceId=a2")).await, &["a2:app.conf"]);
-    is(people.ids(OWNER, &at(&one, "?namespaceId=b1")).await, &[]);
-    is(people.ids(READER, &at(&two, "")).await, &["b1:app.conf"]);
-    // Beside the project: not there by id, and nothing can be put there.
+    is(users.ids(OWNER, &at(&one, "")).await, &["a1:app.conf", "a2:app.conf"]);
+    is(users.ids(OWNER, &at(&one, "?namespaceId=a2")).await, &["a2:app.conf"]);
+    is(users.ids(OWNER, &at(&one, "?namespaceId=b1")).await, &[]);
+    is(users.ids(READER, &at(&two, "")).await, &["b1:app.conf"]);
+    // Outside of the project: not found by id, and no object can be created there.
     let elsewhere = at(&one, "/b1:app.conf");
     for method in ["GET", "PUT", "DELETE"] {
-        people.must(404, method, &elsewhere, &json!({"data": {}})).await;
+        users.must(404, method, &elsewhere, &json!({"data": {}})).await;
     }
     for namespace in ["b1", "default", "none"] {
         let body = json!({"name": "x", "namespaceId": namespace, "projectId": two});
-        let answer = people.must(422, "POST", &at(&one, ""), &body).await;
+        let response = users.must(422, "POST", &at(&one, ""), &body).await;
         assert_eq!(
-            (&answer["code"], &answer["fieldName"]),
+            (&response["code"], &response["fieldName"]),
             (&json!("InvalidReference"), &json!("namespaceId"))
         );
     }
     let own = at(&one, "/a1:app.conf");
     let body = json!({"data": {"k": "w"}, "labels": {"x": "y"}});
-    let changed = people.must(200, "PUT", &own, &body).await;
+    let changed = users.must(200, "PUT", &own, &body).await;
     assert_eq!((&changed["data"], &changed["labels"]["x"]), (&body["data"], &json!("y")));
-    people.must_as(READER, 200, "GET", &own, &Value::Null).await;
-    people.must_as(READER, 403, "PUT", &own, &body).await;
+    users.must_as(READER, 200, "GET", &own, &Value::Null).await;
+    users.must_as(READER, 403, "PUT", &own, &body).await;
     for who in [MEMBER, NOBODY] {
-        people.must_as(who, 403, "GET", &at(&one, ""), &Value::Null).await;
-        people.must_as(who, 403, "GET", &own, &Value::Null).await;
+        users.must_as(who, 403, "GET", &at(&one, ""), &Value::Null).await;
+        users.must_as(who, 403, "GET", &own, &Value::Null).await;
     }
-    // What the view adds is not in the cluster.
-    let stored: Value = people
+    // Fields that the view adds are not in the cluster.
+    let stored: Value = users
         .downstream
         .admin()
         .request(
@@ -66,33 +66,33 @@ async fn a_project_has_what_is_in_its_namespaces_and_nothing_else() {
         .unwrap();
     assert_eq!((&stored["data"]["k"], stored.get("projectId")), (&json!("w"), None));
 
-    // A namespace takes what is in it along.
+    // A namespace takes its objects along.
     let action = format!("/v3/clusters/{CLUSTER}/namespaces/a2?action=move");
-    people.must(204, "POST", &action, &json!({"projectId": two})).await;
-    is(people.ids(OWNER, &at(&one, "")).await, &["a1:app.conf"]);
-    is(people.ids(OWNER, &at(&two, "")).await, &["a2:app.conf", "b1:app.conf"]);
-    people.must(404, "GET", &at(&one, "/a2:app.conf"), &Value::Null).await;
-    people.must(200, "GET", &at(&two, "/a2:app.conf"), &Value::Null).await;
-    people.must(204, "DELETE", &own, &Value::Null).await;
-    people.must(404, "GET", &own, &Value::Null).await;
+    users.must(204, "POST", &action, &json!({"projectId": two})).await;
+    is(users.ids(OWNER, &at(&one, "")).await, &["a1:app.conf"]);
+    is(users.ids(OWNER, &at(&two, "")).await, &["a2:app.conf", "b1:app.conf"]);
+    users.must(404, "GET", &at(&one, "/a2:app.conf"), &Value::Null).await;
+    users.must(200, "GET", &at(&two, "/a2:app.conf"), &Value::Null).await;
+    users.must(204, "DELETE", &own, &Value::Null).await;
+    users.must(404, "GET", &own, &Value::Null).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn who_may_see_some_namespaces_sees_what_is_in_those() {
-    let people = People::start().await;
-    let project = people.project("one").await;
+async fn readers_of_some_namespaces_see_the_contents_of_those() {
+    let users = Users::start().await;
+    let project = users.project("one").await;
     let path = format!("/v3/projects/{project}/configMaps");
-    // More than are read one by one.
+    // More than are read individually.
     for at in 0..20 {
         let namespace = format!("n{at:02}");
-        people.namespace(&namespace, &project).await;
-        people.must(201, "POST", &path, &json!({"name": "m", "namespaceId": namespace})).await;
+        users.namespace(&namespace, &project).await;
+        users.must(201, "POST", &path, &json!({"name": "m", "namespaceId": namespace})).await;
     }
     let mine = |ids: Vec<String>| ids.into_iter().filter(|id| id.ends_with(":m")).count();
-    assert_eq!(mine(people.ids(OWNER, &path).await), 20);
-    assert_eq!(people.ids(GUEST, &path).await, Vec::<String>::new());
+    assert_eq!(mine(users.ids(OWNER, &path).await), 20);
+    assert_eq!(users.ids(GUEST, &path).await, Vec::<String>::new());
     let names: Vec<String> = (0..18).map(|at| format!("n{at:02}")).collect();
-    let admin = people.downstream.admin();
+    let admin = users.downstream.admin();
     let subject = json!([{"kind": "User", "apiGroup": "rbac.authorization.k8s.io", "name": GUEST}]);
     let role = |kind: &str| json!({"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": "guest"});
     let make = async |kind: &str, namespace: Option<&str>, body: Value| {
@@ -121,17 +121,17 @@ async fn who_may_see_some_namespaces_sees_what_is_in_those() {
             .await;
     }
     let seen = test_kit::eventually("the guest's rights", async || {
-        let ids = people.ids(GUEST, &path).await;
+        let ids = users.ids(GUEST, &path).await;
         let ids: Vec<String> = ids.into_iter().filter(|id| id.ends_with(":m")).collect();
         if ids.is_empty() { Err(ids) } else { Ok(ids) }
     })
     .await;
     assert_eq!(seen, ["n01:m", "n17:m"]);
-    people.must_as(GUEST, 404, "GET", &format!("{path}/n19:m"), &Value::Null).await;
-    people.must_as(GUEST, 403, "GET", &format!("{path}/n02:m"), &Value::Null).await;
+    users.must_as(GUEST, 404, "GET", &format!("{path}/n19:m"), &Value::Null).await;
+    users.must_as(GUEST, 403, "GET", &format!("{path}/n02:m"), &Value::Null).await;
 }
 
-/// A certificate and its key, without the blanks at the ends that input loses.
+/// A certificate and its key, without the surrounding whitespace that input loses.
 pub fn certificate() -> (String, String) {
     let now = std::time::SystemTime::now();
     let authority = pki::CertificateAuthority::generate("authority", now).unwrap();
@@ -139,48 +139,48 @@ pub fn certificate() -> (String, String) {
     (issued.certificate_pem.trim().to_owned(), issued.key_pem.trim().to_owned())
 }
 
-/// Whether the answer has all that was sent, but for fields that are never shown.
-pub fn holds(answer: &Value, sent: &Value, secret: &[&str]) {
+/// Whether the response has all sent fields, except those that are never shown.
+pub fn holds(response: &Value, sent: &Value, secret: &[&str]) {
     for (field, value) in sent.as_object().unwrap() {
         if secret.contains(&field.as_str()) {
-            assert!(answer.get(field).is_none(), "{field}: {answer}");
+            assert!(response.get(field).is_none(), "{field}: {response}");
         } else {
-            assert!(includes(&answer[field], value), "{field}: {value} in {answer}");
+            assert!(includes(&response[field], value), "{field}: {value} in {response}");
         }
     }
 }
 
 /// Nested types come with their defaults.
-fn includes(answer: &Value, sent: &Value) -> bool {
-    match (answer, sent) {
-        (Value::Object(answer), Value::Object(sent)) => sent
+fn includes(response: &Value, sent: &Value) -> bool {
+    match (response, sent) {
+        (Value::Object(response), Value::Object(sent)) => sent
             .iter()
-            .all(|(key, value)| answer.get(key).is_some_and(|found| includes(found, value))),
-        (Value::Array(answer), Value::Array(sent)) => {
-            answer.len() == sent.len() && answer.iter().zip(sent).all(|(a, s)| includes(a, s))
+            .all(|(key, value)| response.get(key).is_some_and(|found| includes(found, value))),
+        (Value::Array(response), Value::Array(sent)) => {
+            response.len() == sent.len() && response.iter().zip(sent).all(|(a, s)| includes(a, s))
         }
-        _ => answer == sent,
+        _ => response == sent,
     }
 }
 
-async fn stored(people: &People, path: &str) -> Value {
+async fn stored(users: &Users, path: &str) -> Value {
     let request = http::Request::get(path).body(Vec::new()).unwrap();
-    people.downstream.admin().request(request).await.unwrap()
+    users.downstream.admin().request(request).await.unwrap()
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::too_many_lines, reason = "the steps of one story, in their order")]
-async fn services_ingresses_claims_and_autoscalers_go_in_and_come_out_the_same() {
-    let people = People::start().await;
-    let project = people.project("one").await;
-    people.namespace("apps", &project).await;
+async fn services_ingresses_claims_and_autoscalers_survive_a_round_trip() {
+    let users = Users::start().await;
+    let project = users.project("one").await;
+    users.namespace("apps", &project).await;
     let at = |plural: &str| format!("/v3/projects/{project}/{plural}");
     let make = async |plural: &str, mut body: Value| {
         body["namespaceId"] = "apps".into();
-        let made = people.must(201, "POST", &at(plural), &body).await;
+        let made = users.must(201, "POST", &at(plural), &body).await;
         holds(&made, &body, &[]);
         let own = at(&format!("{plural}/apps:{}", body["name"].as_str().unwrap()));
-        holds(&people.must(200, "GET", &own, &Value::Null).await, &body, &[]);
+        holds(&users.must(200, "GET", &own, &Value::Null).await, &body, &[]);
         made
     };
     make(
@@ -193,9 +193,9 @@ async fn services_ingresses_claims_and_autoscalers_go_in_and_come_out_the_same()
     .await;
     make("dnsRecords", json!({"name": "pods", "selector": {"app": "web"}})).await;
     make("dnsRecords", json!({"name": "outside", "hostname": "db.example.org"})).await;
-    let spec = stored(&people, "/api/v1/namespaces/apps/services/outside").await;
+    let spec = stored(&users, "/api/v1/namespaces/apps/services/outside").await;
     assert_eq!(spec["spec"]["type"], "ExternalName");
-    let spec = stored(&people, "/api/v1/namespaces/apps/services/pods").await;
+    let spec = stored(&users, "/api/v1/namespaces/apps/services/pods").await;
     assert_eq!(
         (&spec["spec"]["clusterIP"], &spec["spec"]["type"]),
         (&json!("None"), &json!("ClusterIP"))
@@ -208,11 +208,11 @@ async fn services_ingresses_claims_and_autoscalers_go_in_and_come_out_the_same()
     ] {
         let mut body = body;
         body["namespaceId"] = "apps".into();
-        let answer = people.must(422, "POST", &at("dnsrecords"), &body).await;
-        assert_eq!(answer["code"], code, "{answer}");
+        let response = users.must(422, "POST", &at("dnsrecords"), &body).await;
+        assert_eq!(response["code"], code, "{response}");
     }
     let changed = json!({"selector": {"app": "web"}});
-    people.must(422, "PUT", &at("dnsrecords/apps:outside"), &changed).await;
+    users.must(422, "PUT", &at("dnsrecords/apps:outside"), &changed).await;
 
     make(
         "persistentVolumeClaims",
@@ -222,7 +222,7 @@ async fn services_ingresses_claims_and_autoscalers_go_in_and_come_out_the_same()
         }),
     )
     .await;
-    let claims = people.must(200, "GET", &at("persistentvolumeclaims"), &Value::Null).await;
+    let claims = users.must(200, "GET", &at("persistentvolumeclaims"), &Value::Null).await;
     assert_eq!(claims["data"][0]["state"], "pending", "{claims}");
 
     let made = make("ingresses", json!({
@@ -236,7 +236,7 @@ async fn services_ingresses_claims_and_autoscalers_go_in_and_come_out_the_same()
     })).await;
     assert_eq!((&made["state"], &made["transitioning"]), (&json!("initializing"), &json!("yes")));
     let one = json!({"rules": [{"host": "x.example", "paths": [{"path": "/x", "serviceId": "apps:web", "targetPort": 80}]}]});
-    let changed = people.must(200, "PUT", &at("ingresses/apps:web.example"), &one).await;
+    let changed = users.must(200, "PUT", &at("ingresses/apps:web.example"), &one).await;
     assert_eq!(changed["rules"][0]["paths"][0]["pathType"], "ImplementationSpecific");
     assert_eq!(changed["tls"][0]["certificateId"], "apps:tls", "left alone: {changed}");
     for (rules, code) in [
@@ -246,10 +246,10 @@ async fn services_ingresses_claims_and_autoscalers_go_in_and_come_out_the_same()
             "InvalidOption",
         ),
     ] {
-        let answer = people
+        let response = users
             .must(422, "PUT", &at("ingresses/apps:web.example"), &json!({"rules": rules}))
             .await;
-        assert_eq!(answer["code"], code, "{answer}");
+        assert_eq!(response["code"], code, "{response}");
     }
 
     make("horizontalPodAutoscalers", json!({
@@ -264,9 +264,9 @@ async fn services_ingresses_claims_and_autoscalers_go_in_and_come_out_the_same()
         "behavior": {"scaleDown": {"stabilizationWindowSeconds": 60}},
     })).await;
     let wrong = json!({"name": "x", "namespaceId": "apps", "workloadId": "deployment:other:web", "maxReplicas": 2});
-    let answer = people.must(422, "POST", &at("horizontalpodautoscalers"), &wrong).await;
+    let response = users.must(422, "POST", &at("horizontalpodautoscalers"), &wrong).await;
     assert_eq!(
-        (&answer["code"], &answer["fieldName"]),
+        (&response["code"], &response["fieldName"]),
         (&json!("InvalidReference"), &json!("workloadId"))
     );
 }
@@ -274,9 +274,9 @@ async fn services_ingresses_claims_and_autoscalers_go_in_and_come_out_the_same()
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[expect(clippy::too_many_lines, reason = "the steps of one story, in their order")]
 async fn secrets_of_a_namespace_are_shown_by_their_kind_without_what_is_secret() {
-    let people = People::start().await;
-    let project = people.project("one").await;
-    people.namespace("apps", &project).await;
+    let users = Users::start().await;
+    let project = users.project("one").await;
+    users.namespace("apps", &project).await;
     let (certificate, key) = certificate();
     let at = |plural: &str| format!("/v3/projects/{project}/{plural}");
     let bodies = [
@@ -304,37 +304,37 @@ async fn secrets_of_a_namespace_are_shown_by_their_kind_without_what_is_secret()
     ];
     for (plural, mut body, secret) in bodies {
         body["namespaceId"] = "apps".into();
-        let made = people.must(201, "POST", &at(plural), &body).await;
+        let made = users.must(201, "POST", &at(plural), &body).await;
         holds(&made, &body, &secret);
         let id = made["id"].as_str().unwrap().to_owned();
         assert_eq!(made["baseType"], "namespacedSecret");
         let own = at(&format!("{plural}/{id}"));
-        holds(&people.must_as(READER, 200, "GET", &own, &Value::Null).await, &body, &secret);
-        let list = people.ids(OWNER, &at(plural)).await;
+        holds(&users.must_as(READER, 200, "GET", &own, &Value::Null).await, &body, &secret);
+        let list = users.ids(OWNER, &at(plural)).await;
         match plural {
             "namespacedSecrets" => assert!(list.len() >= 5, "{list:?}"),
             _ => assert_eq!(list, std::slice::from_ref(&id)),
         }
         if plural != "namespacedSecrets" {
-            // One of another kind is not there, whatever its name.
+            // An object of another kind is not found, whatever its name.
             let other = if plural == "namespacedSshAuths" {
                 "namespacedBasicAuths"
             } else {
                 "namespacedSshAuths"
             };
             for method in ["GET", "PUT", "DELETE"] {
-                people.must(404, method, &at(&format!("{other}/{id}")), &json!({})).await;
+                users.must(404, method, &at(&format!("{other}/{id}")), &json!({})).await;
             }
         }
     }
     let text = async |name: &str, key: &str| {
-        let secret = stored(&people, &format!("/api/v1/namespaces/apps/secrets/{name}")).await;
+        let secret = stored(&users, &format!("/api/v1/namespaces/apps/secrets/{name}")).await;
         let bytes = secret["data"][key].as_str().unwrap_or_else(|| panic!("{secret}"));
         String::from_utf8(STANDARD.decode(bytes).unwrap()).unwrap()
     };
     assert_eq!(text("basic", "password").await, "p w");
     assert_eq!(text("ssh", "ssh-privatekey").await, "KEY\n");
-    people
+    users
         .must(200, "PUT", &at("namespacedbasicauths/apps:basic"), &json!({"username": "bob"}))
         .await;
     assert_eq!(
@@ -344,15 +344,15 @@ async fn secrets_of_a_namespace_are_shown_by_their_kind_without_what_is_secret()
 
     let docker = at("namespaceddockercredentials/apps:docker");
     let with = |entry: Value| json!({"registries": {"r.example": entry}});
-    people.must(200, "PUT", &docker, &with(json!({"username": "ann", "password": "secret"}))).await;
-    people.must(200, "PUT", &docker, &with(json!({"username": "ann"}))).await;
+    users.must(200, "PUT", &docker, &with(json!({"username": "ann", "password": "secret"}))).await;
+    users.must(200, "PUT", &docker, &with(json!({"username": "ann"}))).await;
     let config: Value = serde_json::from_str(&text("docker", ".dockerconfigjson").await).unwrap();
     let entry = &config["auths"]["r.example"];
     assert_eq!(
         (&entry["password"], &entry["auth"]),
         (&json!("secret"), &json!("YW5uOnNlY3JldA=="))
     );
-    people.must(200, "PUT", &docker, &with(json!({"username": "bob"}))).await;
+    users.must(200, "PUT", &docker, &with(json!({"username": "bob"}))).await;
     let config: Value = serde_json::from_str(&text("docker", ".dockerconfigjson").await).unwrap();
     assert_eq!(
         config["auths"]["r.example"],
@@ -360,25 +360,25 @@ async fn secrets_of_a_namespace_are_shown_by_their_kind_without_what_is_secret()
         "no password of somebody else"
     );
 
-    let shown = people.must(200, "GET", &at("namespacedcertificates/apps:tls"), &Value::Null).await;
+    let shown = users.must(200, "GET", &at("namespacedcertificates/apps:tls"), &Value::Null).await;
     assert_eq!((&shown["version"], &shown["algorithm"]), (&json!("3"), &json!("ECDSA")), "{shown}");
     assert!(shown["subjectAlternativeNames"].to_string().contains("web.example"), "{shown}");
     assert!(shown["expiresAt"].as_str().unwrap().ends_with('Z'));
-    let kinds = people.must(200, "GET", &at("namespacedsecrets"), &Value::Null).await;
+    let kinds = users.must(200, "GET", &at("namespacedsecrets"), &Value::Null).await;
     let kinds: Vec<_> =
         kinds["data"].as_array().unwrap().iter().map(|s| s["kind"].clone()).collect();
     assert!(kinds.contains(&json!("sshAuth")) && kinds.contains(&json!("Opaque")), "{kinds:?}");
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_project_has_no_apps_and_none_can_be_made() {
-    let people = People::start().await;
-    let apps = format!("/v3/projects/{}/apps", people.project("one").await);
-    let list = people.must_as(OWNER, 200, "GET", &apps, &Value::Null).await;
+async fn a_project_has_no_apps_and_none_can_be_created() {
+    let users = Users::start().await;
+    let apps = format!("/v3/projects/{}/apps", users.project("one").await);
+    let list = users.must_as(OWNER, 200, "GET", &apps, &Value::Null).await;
     assert_eq!((&list["type"], &list["data"]), (&json!("collection"), &json!([])));
-    people.must_as(OWNER, 404, "GET", &format!("{apps}/p-1:demo"), &Value::Null).await;
+    users.must_as(OWNER, 404, "GET", &format!("{apps}/p-1:demo"), &Value::Null).await;
     let app = json!({"name": "demo", "externalId": "catalog://?catalog=a&template=b&version=1"});
-    people.must_as(OWNER, 405, "POST", &apps, &app).await;
-    people.must_as(NOBODY, 403, "GET", &apps, &Value::Null).await;
-    people.must_as(NOBODY, 403, "GET", &format!("{apps}/p-1:demo"), &Value::Null).await;
+    users.must_as(OWNER, 405, "POST", &apps, &app).await;
+    users.must_as(NOBODY, 403, "GET", &apps, &Value::Null).await;
+    users.must_as(NOBODY, 403, "GET", &format!("{apps}/p-1:demo"), &Value::Null).await;
 }

@@ -1,7 +1,8 @@
-//! Each schema against what the reference says, line by line.
+//! Compares each schema with the reference, line by line.
 //!
-//! `fixtures/management-types.txt` has the facts; what is served is written in the same form. Every
-//! difference is in [`super::known`] with its reason, and nothing is there that is no difference.
+//! `fixtures/management-types.txt` has the facts; the served schemas are written in the same
+//! format. Every difference is in [`super::known`] with its reason, and every entry there is a
+//! difference.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -48,7 +49,7 @@ pub fn served(schemas: &[Value]) -> Lines {
     lines
 }
 
-/// A type that none of the reference's lists has methods for is a nested one.
+/// A type without methods in the reference's lists is a nested one.
 fn head(schema: &Value) -> String {
     let methods = |key: &str| {
         let words = [
@@ -101,7 +102,7 @@ fn field_line(field: &Value) -> String {
     line
 }
 
-/// Whether a line served is what the reference says, as far as it says anything.
+/// Whether a served line agrees with the reference, where the reference has the fact.
 fn agrees(fact: &str, served: &str, nested: bool) -> bool {
     let (Some((kind, rest)), Some((served_kind, served_rest))) =
         (fact.split_once(' '), served.split_once(' '))
@@ -125,7 +126,8 @@ fn agrees(fact: &str, served: &str, nested: bool) -> bool {
         }
 }
 
-/// What differs without a reason, and which reasons are none, as text; and how many lines agree.
+/// The differences without a reason, and the reasons without a difference, as text; and the number
+/// of lines that agree.
 pub fn differences(facts: &Lines, served: &Lines, reasons: known::Reasons) -> (String, usize) {
     let keys: BTreeSet<&String> = facts.keys().chain(served.keys()).collect();
     let mut differences = BTreeMap::new();
@@ -136,7 +138,7 @@ pub fn differences(facts: &Lines, served: &Lines, reasons: known::Reasons) -> (S
         match (facts.get(key), served.get(key)) {
             (Some(fact), Some(line)) if key != id && agrees(fact, line, nested) => compared += 1,
             (Some(fact), Some(line)) if key == id && fact == line => compared += 1,
-            // All of a type that is not there is one difference.
+            // A missing type counts as one difference.
             (Some(_), None) if key != id && !served.contains_key(id) => {}
             (fact, line) => {
                 differences.insert(key.clone(), (fact.cloned(), line.cloned()));
@@ -154,7 +156,7 @@ pub fn differences(facts: &Lines, served: &Lines, reasons: known::Reasons) -> (S
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_schema_says_what_the_reference_says() {
+async fn every_schema_equals_the_reference() {
     let rest = Rest::start().await;
     let served = served(&rest.schemas("/v3").await);
     let (wrong, _) = differences(&facts(FACTS), &served, known::MANAGEMENT);
@@ -164,7 +166,7 @@ async fn every_schema_says_what_the_reference_says() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_schema_inside_clusters_and_projects_says_what_the_reference_says() {
+async fn every_schema_inside_clusters_and_projects_equals_the_reference() {
     let rest = Rest::start().await;
     let versions = [
         ("/v3/cluster", IN_CLUSTERS, known::IN_CLUSTERS, 280),
@@ -173,7 +175,7 @@ async fn every_schema_inside_clusters_and_projects_says_what_the_reference_says(
     for (version, text, reasons, lines_min) in versions {
         let facts = facts(text);
         let mut served = served(&rest.schemas(version).await);
-        // Workloads have facts of their own.
+        // Workloads have their own facts.
         served.retain(|key, _| facts.contains_key(key.split(['.', '?']).next().unwrap()));
         let (wrong, compared) = differences(&facts, &served, reasons);
         assert!(wrong.is_empty(), "{version}: {wrong}");

@@ -1,15 +1,15 @@
-//! Where served schemas differ from the reference, and why.
+//! Known differences between served schemas and the reference, with reasons.
 
 use std::collections::BTreeMap;
 
-/// Types without a collection: clients use `template` and `templateVersion`, and `ldapConfig` only occurs
-/// inside others. Whether their schemas are shown makes no difference.
+/// Types without a collection: clients use `template` and `templateVersion`, and `ldapConfig` only
+/// occurs inside others. Whether their schemas are shown makes no difference.
 pub const NOT_OFFERED: [&str; 3] = ["catalogTemplate", "catalogTemplateVersion", "ldapConfig"];
 
-/// Reasons, and what each is the reason of: keys, with `*` for any text.
+/// Reasons, and the keys that each explains, with `*` for any text.
 pub type Reasons = &'static [(&'static str, &'static [&'static str])];
 
-/// Of the types under `/v3`.
+/// For the types under `/v3`.
 pub const MANAGEMENT: Reasons = &[
     ("not offered", &NOT_OFFERED),
     ("owners are bookkeeping and not shown", &["*.ownerReferences"]),
@@ -218,16 +218,16 @@ pub const MANAGEMENT: Reasons = &[
 
 const OWNERS: (&str, &[&str]) = ("owners are bookkeeping and not shown", &["*.ownerReferences"]);
 
-/// Of the types inside clusters.
+/// For the types inside clusters.
 pub const IN_CLUSTERS: Reasons = &[
     OWNERS,
     ("names of APIServices hold dots: without, none could be made", &["apiService.name"]),
 ];
 
-/// Of the types inside projects, but for workloads.
+/// For the types inside projects, except workloads.
 pub const IN_PROJECTS: Reasons = &[OWNERS];
 
-/// The differences that no reason covers, and the patterns that cover no difference.
+/// The differences that no reason explains, and the patterns that explain no difference.
 pub fn explain<T>(
     reasons: Reasons,
     differences: &BTreeMap<String, T>,

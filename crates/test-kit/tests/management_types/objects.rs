@@ -1,17 +1,18 @@
-//! Objects of every type through `/v3`: made, shown, changed, listed, removed, and by whom.
+//! Objects of every type through `/v3`: created, shown, changed, listed and deleted, and by which
+//! users.
 
-use api_management::table::Table;
-use api_management::{kept, keys, types};
+use api_management::table::TypeTable;
+use api_management::{keys, types, unimplemented};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
 use serde_json::{Value, json};
 use test_kit::eventually;
 
-use super::rest::{Asker, Rest};
+use super::rest::{Requester, Rest};
 use super::samples::{PASSWORD, Samples, make_needed};
 
-/// Types that other tests make objects of, because making one does more than storing it.
+/// Types whose objects other tests create, because their creation does more than storing them.
 const MADE_ELSEWHERE: [&str; 3] = ["token", "user", "setting"];
 const CLUSTER: &str = "c-types";
 const PROJECT: &str = "p-types";
@@ -20,17 +21,17 @@ fn project() -> String {
     format!("{CLUSTER}:{PROJECT}")
 }
 
-fn creatable() -> impl Iterator<Item = Table> {
+fn creatable() -> impl Iterator<Item = TypeTable> {
     types::tables().filter(|table| {
         table.methods.contains(&"create")
             && table.methods.contains(&"get")
             && !MADE_ELSEWHERE.contains(&table.id)
-            // Nodes come from their cluster.
+            // Clusters create their nodes.
             && table.id != "node"
     })
 }
 
-/// With a cluster and the namespace of a project.
+/// A management plane with a cluster and the namespace of a project.
 async fn with_places() -> Rest {
     let rest = Rest::start().await;
     rest.world.create_cluster(CLUSTER).await;
@@ -47,7 +48,7 @@ async fn with_places() -> Rest {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn an_object_of_every_type_is_made_shown_changed_listed_and_removed() {
+async fn an_object_of_every_type_is_created_shown_changed_listed_and_deleted() {
     let rest = with_places().await;
     let (samples, mut count) = (Samples::of(CLUSTER, &project()), 0);
     for table in creatable() {
@@ -75,13 +76,14 @@ async fn an_object_of_every_type_is_made_shown_changed_listed_and_removed() {
                 shown[row.name]
             );
         }
-        if table.kept {
+        if table.is_unimplemented {
             let stored = stored(&rest, &table, id).await;
             let conditions = stored["status"]["conditions"].as_array().unwrap();
-            let said = conditions.iter().find(|c| c["type"] == kept::EFFECTIVE).unwrap();
+            let said = conditions.iter().find(|c| c["type"] == unimplemented::EFFECTIVE).unwrap();
             assert_eq!(said["status"], "False", "{}: {stored}", table.id);
             let conditions = shown["conditions"].as_array().into_iter().flatten();
-            let mut said = conditions.filter(|condition| condition["type"] == kept::EFFECTIVE);
+            let mut said =
+                conditions.filter(|condition| condition["type"] == unimplemented::EFFECTIVE);
             assert!(said.any(|it| it["status"] == "False"), "{}: {shown}", table.id);
         }
         if table.methods.contains(&"list") {
@@ -92,18 +94,18 @@ async fn an_object_of_every_type_is_made_shown_changed_listed_and_removed() {
         let labels = json!({"labels": {"changed": "yes"}});
         let changed = rest.must(200, "PUT", &own, &labels).await;
         assert_eq!(changed["labels"]["changed"], "yes", "{}", table.id);
-        // As typed clients do, who hold all of it.
+        // Like typed clients, which send the whole object.
         let whole = rest.must(200, "PUT", &format!("{own}?_replace=true"), &changed).await;
         assert_eq!(whole["labels"]["changed"], "yes", "{}", table.id);
-        let (status, answer) = rest.ask(Asker::Admin, "DELETE", &own, &Value::Null).await;
-        assert!([200, 204].contains(&status), "{}: {answer}", table.id);
+        let (status, response) = rest.request(Requester::Admin, "DELETE", &own, &Value::Null).await;
+        assert!([200, 204].contains(&status), "{}: {response}", table.id);
         count += 1;
     }
     println!("{count} types");
     assert!(count > 50, "{count}");
 }
 
-async fn stored(rest: &Rest, table: &Table, id: &str) -> Value {
+async fn stored(rest: &Rest, table: &TypeTable, id: &str) -> Value {
     let resource = feature_kit::table::resource_of(table).unwrap();
     let (namespace, name) = id.split_once(':').unwrap_or((table.namespace.unwrap_or(""), id));
     let key = rest_view::Key { namespace: namespace.to_owned(), name: name.to_owned() };
@@ -112,7 +114,7 @@ async fn stored(rest: &Rest, table: &Table, id: &str) -> Value {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_cluster_with_a_configuration_keeps_all_of_it_and_says_that_it_is_not_made() {
+async fn a_cluster_with_a_configuration_stores_all_of_it_and_reports_that_it_is_not_provisioned() {
     let rest = Rest::start().await;
     let config = json!({
         "kubernetesVersion": "v1.24.4-rancher1-1",
@@ -125,7 +127,7 @@ async fn a_cluster_with_a_configuration_keeps_all_of_it_and_says_that_it_is_not_
     let made = rest.must(201, "POST", "/v3/clusters", &body).await;
     let path = format!("/v3/clusters/{}", made["id"].as_str().unwrap());
     eventually("the controllers have written their part", async || {
-        let (_, shown) = rest.get(Asker::Admin, &path).await;
+        let (_, shown) = rest.get(Requester::Admin, &path).await;
         let state = shown["state"].as_str().unwrap_or_default();
         let said = shown["transitioningMessage"].as_str().unwrap_or_default();
         let waits = state == "provisioning" && said.contains("only imports");
@@ -137,13 +139,18 @@ async fn a_cluster_with_a_configuration_keeps_all_of_it_and_says_that_it_is_not_
     assert_holds(&shown["rancherKubernetesEngineConfig"], &config, "config");
     let defaults = &shown["rancherKubernetesEngineConfig"]["network"];
     assert_eq!(defaults["plugin"], "calico");
-    let (status, answer) = rest
-        .ask(Asker::Admin, "PUT", &path, &json!({"rancherKubernetesEngineConfig": {"nodes": 1}}))
+    let (status, response) = rest
+        .request(
+            Requester::Admin,
+            "PUT",
+            &path,
+            &json!({"rancherKubernetesEngineConfig": {"nodes": 1}}),
+        )
         .await;
-    assert_eq!((status, &answer["fieldName"]), (422, &json!("nodes")), "{answer}");
+    assert_eq!((status, &response["fieldName"]), (422, &json!("nodes")), "{response}");
 }
 
-/// `shown` has all that `sent` has.
+/// Checks that `shown` has everything that `sent` has.
 fn assert_holds(shown: &Value, sent: &Value, at: &str) {
     match sent {
         Value::Object(map) => map.iter().for_each(|(key, value)| {
@@ -157,17 +164,17 @@ fn assert_holds(shown: &Value, sent: &Value, at: &str) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_no_role_reads_what_is_for_everybody_and_writes_nothing_but_preferences() {
+async fn a_user_without_roles_reads_public_objects_and_writes_only_preferences() {
     let rest = with_places().await;
-    let (samples, user) = (Samples::of(CLUSTER, &project()), Asker::User("u-bob"));
+    let (samples, user) = (Samples::of(CLUSTER, &project()), Requester::User("u-bob"));
     let (mut readable, mut closed) = (Vec::new(), Vec::new());
     for table in creatable() {
         let path = format!("/v3/{}", table.plural.to_lowercase());
         if table.id == "preference" {
             continue;
         }
-        let (status, answer) = rest.ask(user, "POST", &path, &samples.body(&table)).await;
-        assert_eq!(status, 403, "{}: {answer}", table.id);
+        let (status, response) = rest.request(user, "POST", &path, &samples.body(&table)).await;
+        assert_eq!(status, 403, "{}: {response}", table.id);
         let made = rest.must(201, "POST", &path, &samples.body(&table)).await;
         let own = format!("{path}/{}", made["id"].as_str().unwrap());
         let (got, _) = rest.get(user, &own).await;
@@ -181,11 +188,11 @@ async fn who_has_no_role_reads_what_is_for_everybody_and_writes_nothing_but_pref
         } else {
             closed.push(table.id)
         }
-        let (status, _) = rest.ask(user, "PUT", &own, &json!({"labels": {"a": "b"}})).await;
+        let (status, _) = rest.request(user, "PUT", &own, &json!({"labels": {"a": "b"}})).await;
         assert_eq!(status, 403, "{}", table.id);
-        let (status, _) = rest.ask(user, "DELETE", &own, &Value::Null).await;
+        let (status, _) = rest.request(user, "DELETE", &own, &Value::Null).await;
         assert_eq!(status, 403, "{}", table.id);
-        rest.ask(Asker::Admin, "DELETE", &own, &Value::Null).await;
+        rest.request(Requester::Admin, "DELETE", &own, &Value::Null).await;
     }
     insta::assert_snapshot!("readable", readable.join("\n"));
     assert!(
@@ -197,37 +204,37 @@ async fn who_has_no_role_reads_what_is_for_everybody_and_writes_nothing_but_pref
 #[tokio::test(flavor = "multi_thread")]
 async fn everybody_has_their_own_preferences() {
     let rest = Rest::start().await;
-    let (bob, eve) = (Asker::User("u-bob"), Asker::User("u-eve"));
+    let (bob, eve) = (Requester::User("u-bob"), Requester::User("u-eve"));
     let body = json!({"name": "theme", "value": "dark", "namespaceId": "u-eve"});
-    let (status, made) = rest.ask(bob, "POST", "/v3/preferences", &body).await;
+    let (status, made) = rest.request(bob, "POST", "/v3/preferences", &body).await;
     assert_eq!((status, &made["id"]), (201, &json!("theme")), "{made}");
     let (status, _) = rest.get(eve, "/v3/preferences/theme").await;
     assert_eq!(status, 404);
     let (_, list) = rest.get(eve, "/v3/preferences").await;
     assert_eq!(list["data"], json!([]));
     let (status, changed) =
-        rest.ask(bob, "PUT", "/v3/preferences/theme", &json!({"value": "light"})).await;
+        rest.request(bob, "PUT", "/v3/preferences/theme", &json!({"value": "light"})).await;
     assert_eq!((status, &changed["value"]), (200, &json!("light")), "{changed}");
     let (_, list) = rest.get(bob, "/v3/preferences").await;
     assert_eq!(list["data"][0]["value"], "light");
-    let (status, _) = rest.ask(bob, "DELETE", "/v3/preferences/theme", &Value::Null).await;
+    let (status, _) = rest.request(bob, "DELETE", "/v3/preferences/theme", &Value::Null).await;
     assert!([200, 204].contains(&status));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_has_the_namespace_of_a_users_name_does_not_get_their_preferences() {
+async fn the_owner_of_a_namespace_of_a_users_name_does_not_get_their_preferences() {
     let rest = Rest::start().await;
-    let bob = Asker::User("u-bob");
+    let bob = Requester::User("u-bob");
     let namespaces: Api<Namespace> = Api::all(rest.world.admin());
     let of_somebody = json!({"metadata": {"name": "u-bob"}});
     let of_somebody: Namespace = serde_json::from_value(of_somebody).unwrap();
     namespaces.create(&PostParams::default(), &of_somebody).await.unwrap();
     let theme = json!({"name": "theme", "value": "dark"});
-    let (status, answer) = rest.ask(bob, "POST", "/v3/preferences", &theme).await;
-    assert_eq!((status, &answer["code"]), (409, &json!("NameTaken")), "{answer}");
+    let (status, response) = rest.request(bob, "POST", "/v3/preferences", &theme).await;
+    assert_eq!((status, &response["code"]), (409, &json!("NameTaken")), "{response}");
     assert_eq!(rest.get(bob, "/v3/preferences").await.0, 409);
     namespaces.delete("u-bob", &DeleteParams::default()).await.unwrap();
-    // One that an earlier version made becomes the user's own.
+    // A preference from an earlier version becomes one of the user.
     let unowned = json!({"metadata": {"name": "u-bob", "annotations": {
         "management.cattle.io/system-namespace": "true"}}});
     let unowned: Namespace = serde_json::from_value(unowned).unwrap();
@@ -235,8 +242,8 @@ async fn who_has_the_namespace_of_a_users_name_does_not_get_their_preferences() 
         namespaces.create(&PostParams::default(), &unowned).await.map(drop)
     })
     .await;
-    let (status, answer) = rest.ask(bob, "POST", "/v3/preferences", &theme).await;
-    assert_eq!(status, 201, "{answer}");
+    let (status, response) = rest.request(bob, "POST", "/v3/preferences", &theme).await;
+    assert_eq!(status, 201, "{response}");
     let own = namespaces.get("u-bob").await.unwrap();
     assert_eq!(own.metadata.owner_references.unwrap()[0].kind, "User");
 }
@@ -258,16 +265,17 @@ async fn a_provider_can_be_described_but_not_enabled() {
     body["clientSecret"] = PASSWORD.into();
     let changed = rest.must(200, "PUT", &own, &body).await;
     assert!(!changed.to_string().contains(PASSWORD), "{changed}");
-    let (status, answer) = rest.ask(Asker::Admin, "PUT", &own, &json!({"enabled": true})).await;
-    assert_eq!(status, 422, "{answer}");
-    assert!(answer["message"].as_str().unwrap().contains("not available"), "{answer}");
-    let (status, _) = rest.get(Asker::Admin, "/v3/oktaConfigs/github").await;
+    let (status, response) =
+        rest.request(Requester::Admin, "PUT", &own, &json!({"enabled": true})).await;
+    assert_eq!(status, 422, "{response}");
+    assert!(response["message"].as_str().unwrap().contains("not available"), "{response}");
+    let (status, _) = rest.get(Requester::Admin, "/v3/oktaConfigs/github").await;
     assert_eq!(status, 404);
     let body = json!({"issuer": "https://id.example", "clientSecret": PASSWORD});
     let oidc = rest.must(200, "PUT", "/v3/oidcConfigs/oidc", &body).await;
     assert_eq!((&oidc["type"], &oidc["issuer"]), (&json!("oidcConfig"), &body["issuer"]), "{oidc}");
     let enabled = json!({"enabled": true});
-    let (status, _) = rest.ask(Asker::Admin, "PUT", "/v3/oidcConfigs/oidc", &enabled).await;
+    let (status, _) = rest.request(Requester::Admin, "PUT", "/v3/oidcConfigs/oidc", &enabled).await;
     assert_eq!(status, 422);
 }
 
@@ -275,20 +283,26 @@ async fn a_provider_can_be_described_but_not_enabled() {
 async fn a_refused_credential_of_a_provider_is_refused_once_though_several_types_have_the_field() {
     let rest = Rest::start().await;
     let own = "/v3/oktaConfigs/okta";
-    let (taken, answer) = rest.ask(Asker::Admin, "PUT", own, &json!({"spKey": PASSWORD})).await;
-    assert_eq!(taken, 200, "{answer}");
+    let (taken, response) =
+        rest.request(Requester::Admin, "PUT", own, &json!({"spKey": PASSWORD})).await;
+    assert_eq!(taken, 200, "{response}");
     let foreign = json!({"spKey": "drover-credential://p-other"});
-    let (status, answer) = rest.ask(Asker::Admin, "PUT", own, &foreign).await;
-    assert_eq!(status, 422, "{answer}");
-    let text = answer["message"].as_str().unwrap();
+    let (status, response) = rest.request(Requester::Admin, "PUT", own, &foreign).await;
+    assert_eq!(status, 422, "{response}");
+    let text = response["message"].as_str().unwrap();
     assert_eq!(text.matches("send the credential itself").count(), 1, "{text}");
-    let (status, answer) = rest.ask(Asker::Admin, "PUT", own, &json!({"enabled": true})).await;
-    assert_eq!(status, 422, "{answer}");
-    assert_eq!(answer["message"].as_str().unwrap().matches("not available").count(), 1, "{answer}");
+    let (status, response) =
+        rest.request(Requester::Admin, "PUT", own, &json!({"enabled": true})).await;
+    assert_eq!(status, 422, "{response}");
+    assert_eq!(
+        response["message"].as_str().unwrap().matches("not available").count(),
+        1,
+        "{response}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_is_secret_in_a_cloud_credential_is_stored_and_never_shown() {
+async fn secrets_in_a_cloud_credential_are_stored_and_never_shown() {
     let rest = Rest::start().await;
     let config = json!({"accessKey": "AK", "secretKey": "SK", "defaultRegion": "r"});
     let body = json!({"name": "backups", "s3credentialConfig": config});

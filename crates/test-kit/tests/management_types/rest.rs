@@ -1,4 +1,4 @@
-//! `/v3` of a whole management plane, asked as somebody.
+//! `/v3` of a whole management plane, with requests of different users.
 
 use api_management::User;
 use bytes::Bytes;
@@ -11,7 +11,7 @@ use rest_view::{Caller, RestView};
 use serde_json::Value;
 use test_kit::World;
 
-/// Those who are there from the start.
+/// Users that exist from the start.
 const USERS: [&str; 3] = ["u-admin", "u-bob", "u-eve"];
 
 pub struct Rest {
@@ -19,11 +19,11 @@ pub struct Rest {
     view: RestView,
 }
 
-/// Who asks.
+/// The user of a request.
 #[derive(Clone, Copy)]
-pub enum Asker {
+pub enum Requester {
     Admin,
-    /// Somebody who logged in and has no role anywhere.
+    /// A logged-in user without any role.
     User(&'static str),
 }
 
@@ -40,36 +40,42 @@ impl Rest {
         Self { world, view }
     }
 
-    fn asker(&self, asker: Asker) -> (Caller, Client) {
-        match asker {
-            Asker::Admin => (Caller::user("u-admin"), self.world.admin()),
-            Asker::User(name) => {
+    fn requester(&self, requester: Requester) -> (Caller, Client) {
+        match requester {
+            Requester::Admin => (Caller::user("u-admin"), self.world.admin()),
+            Requester::User(name) => {
                 let groups = ["system:authenticated", GROUP_PEOPLE].map(str::to_owned);
                 (Caller::user(name), self.world.api.client_as(name, &groups))
             }
         }
     }
 
-    pub async fn ask(&self, who: Asker, method: &str, path: &str, body: &Value) -> (u16, Value) {
-        let (caller, client) = self.asker(who);
+    pub async fn request(
+        &self,
+        who: Requester,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> (u16, Value) {
+        let (caller, client) = self.requester(who);
         let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
         let request = Request::builder().method(method).uri(path).header("host", "drover.example");
-        let answer = self.view.handle(request.body(body).unwrap(), &caller, &client).await;
-        let (parts, body) = answer.into_parts();
+        let response = self.view.handle(request.body(body).unwrap(), &caller, &client).await;
+        let (parts, body) = response.into_parts();
         (parts.status.as_u16(), serde_json::from_slice(&body).unwrap_or_default())
     }
-    pub async fn get(&self, who: Asker, path: &str) -> (u16, Value) {
-        self.ask(who, "GET", path, &Value::Null).await
+    pub async fn get(&self, who: Requester, path: &str) -> (u16, Value) {
+        self.request(who, "GET", path, &Value::Null).await
     }
-    /// As an administrator; the answer must have this code.
+    /// A request as administrator; the response must have this code.
     pub async fn must(&self, code: u16, method: &str, path: &str, body: &Value) -> Value {
-        let (status, answer) = self.ask(Asker::Admin, method, path, body).await;
-        assert_eq!(status, code, "{method} {path} {body}: {answer}");
-        answer
+        let (status, response) = self.request(Requester::Admin, method, path, body).await;
+        assert_eq!(status, code, "{method} {path} {body}: {response}");
+        response
     }
-    /// Of the types of a version.
+    /// The schemas of a version.
     pub async fn schemas(&self, version: &str) -> Vec<Value> {
-        let (status, body) = self.get(Asker::Admin, &format!("{version}/schemas")).await;
+        let (status, body) = self.get(Requester::Admin, &format!("{version}/schemas")).await;
         assert_eq!(status, 200);
         body["data"].as_array().unwrap().clone()
     }

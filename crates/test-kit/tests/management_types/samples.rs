@@ -1,15 +1,15 @@
-//! Bodies for a POST of every type, made up from the tables.
+//! Bodies for a POST of every type, generated from the tables.
 
 use std::collections::BTreeMap;
 
 use api_management::keys::{GLOBAL_DATA_NS, NODE_TEMPLATES_NS};
-use api_management::table::{Row, Table};
+use api_management::table::{Row, TypeTable};
 use api_management::types;
 use kube::Client;
 use serde_json::{Map, Value, json};
 
 pub const PASSWORD: &str = "a password";
-/// Fields whose value must fit other objects or the environment.
+/// Fields whose value depends on other objects or the environment.
 const MEANS_MORE: [(&str, &str); 12] = [
     ("cluster", "agentImageOverride"),
     ("cluster", "desiredAgentImage"),
@@ -25,10 +25,10 @@ const MEANS_MORE: [(&str, &str); 12] = [
     ("roleTemplate", "rules"),
 ];
 
-/// Name of objects that others must refer to.
+/// Name of objects that others must reference.
 const NEEDED: &str = "x-1";
 
-/// Makes the objects without which some bodies are refused.
+/// Creates the objects without which some bodies are refused.
 pub async fn make_needed(client: &Client) {
     for (namespace, plural, kind) in [
         (NODE_TEMPLATES_NS, "nodetemplates", "NodeTemplate"),
@@ -45,7 +45,7 @@ pub async fn make_needed(client: &Client) {
     }
 }
 
-/// Makes up bodies.
+/// Generates bodies.
 pub struct Samples {
     structs: BTreeMap<&'static str, Vec<Row>>,
     cluster: String,
@@ -64,7 +64,7 @@ impl Samples {
         }
     }
 
-    /// Something that the field can hold.
+    /// A valid value of the field.
     fn of_field(&self, row: &Row) -> Value {
         match (row.kind, row.min) {
             ("int", Some(min)) => (min + 1).into(),
@@ -110,8 +110,8 @@ impl Samples {
         }
     }
 
-    /// A body with every field that may be sent, but for those that mean something elsewhere.
-    pub fn body(&self, table: &Table) -> Value {
+    /// A body with every writable field, except those that have effects on other objects.
+    pub fn body(&self, table: &TypeTable) -> Value {
         let mut body = json!({});
         for row in table.fields.iter().filter(|row| row.access.create) {
             let sample = self.of_field(row);

@@ -1,4 +1,4 @@
-//! The types of workloads against what the reference says, line by line.
+//! Compares the types of workloads with the reference, line by line.
 
 use super::facts::{differences, facts, served};
 use super::known::Reasons;
@@ -54,7 +54,7 @@ const REASONS: Reasons = &[
 ];
 
 #[tokio::test(flavor = "multi_thread")]
-async fn every_schema_of_workloads_says_what_the_reference_says() {
+async fn every_schema_of_workloads_equals_the_reference() {
     let rest = Rest::start().await;
     let facts = facts(FACTS);
     let mut served = served(&rest.schemas("/v3/project").await);

@@ -1,4 +1,4 @@
-//! Lists of one type as one person asks for them: totals, pages, markers, orders and filters.
+//! Lists of one type for one user: totals, pages, markers, orders and filters.
 
 use std::collections::BTreeSet;
 use std::sync::Mutex;
@@ -6,21 +6,21 @@ use std::sync::Mutex;
 use serde_json::{Value, json};
 
 use super::objects::Type;
-use super::places::{Person, Places};
+use super::setup::{Setup, TestUser};
 
 /// Fields that lists are filtered by, where a type has them.
 const FILTERED: [&str; 8] =
     ["name", "uuid", "creatorId", "description", "clusterId", "projectId", "created", "url"];
 
-/// What a person sees of a type, and what is hidden from them.
+/// The objects of a type that are visible to a user, and the hidden ones.
 pub struct Seen<'a> {
-    places: &'a Places,
-    who: Person,
+    setup: &'a Setup,
+    who: TestUser,
     kind: &'a Type,
     shown: Vec<Value>,
     hidden: Vec<Value>,
     /// Queries of the lists so far.
-    asked: Mutex<Vec<String>>,
+    queries: Mutex<Vec<String>>,
 }
 
 fn ids<'a>(items: impl IntoIterator<Item = &'a Value>) -> BTreeSet<String> {
@@ -35,7 +35,7 @@ fn encode(text: &str) -> String {
     text.bytes().map(byte).collect()
 }
 
-/// What there is to be learned from a page, but for the words of the question.
+/// The information in a page, without the parts that repeat the request.
 fn gist(page: &Value) -> Value {
     let ids: Vec<&Value> = page["data"].as_array().unwrap().iter().map(|i| &i["id"]).collect();
     let links: Vec<&String> = page["pagination"].as_object().unwrap().keys().collect();
@@ -43,31 +43,31 @@ fn gist(page: &Value) -> Value {
 }
 
 impl<'a> Seen<'a> {
-    /// `hidden`: as those see it who may.
+    /// `hidden`: as shown to users with the right to read them.
     pub fn new(
-        places: &'a Places,
-        who: Person,
+        setup: &'a Setup,
+        who: TestUser,
         kind: &'a Type,
         shown: Vec<Value>,
         hidden: Vec<Value>,
     ) -> Self {
-        Self { places, who, kind, shown, hidden, asked: Mutex::default() }
+        Self { setup, who, kind, shown, hidden, queries: Mutex::default() }
     }
 
-    /// The queries of all lists since the last time.
-    pub fn take_asked(&mut self) -> Vec<String> {
-        std::mem::take(self.asked.get_mut().unwrap())
+    /// The queries of all lists since the last call.
+    pub fn take_queries(&mut self) -> Vec<String> {
+        std::mem::take(self.queries.get_mut().unwrap())
     }
 
     async fn list(&self, query: &str) -> Value {
         let path = format!("{}?{query}", self.kind.path());
-        self.asked.lock().unwrap().push(query.to_owned());
-        let (status, body) = self.places.get(self.who, &path).await;
+        self.queries.lock().unwrap().push(query.to_owned());
+        let (status, body) = self.setup.get(self.who, &path).await;
         assert_eq!(status, 200, "{:?} {path}: {body}", self.who);
         body
     }
 
-    /// Nothing that any list says differs from what it said if there were nothing hidden.
+    /// Every list is the same as it would be without the hidden objects.
     pub async fn check(&self) {
         self.check_pages().await;
         if self.hidden.is_empty() {
@@ -75,7 +75,7 @@ impl<'a> Seen<'a> {
         }
         let first = &self.hidden[0];
         self.check_filters(first).await;
-        // All of what follows looks for a place among others.
+        // All of the following compare positions, which needs several objects.
         if !self.shown.is_empty() {
             self.check_markers(&self.hidden[self.hidden.len() / 2]).await;
         }
@@ -98,7 +98,7 @@ impl<'a> Seen<'a> {
         assert_eq!(found, shown, "{:?} {}", self.who, self.kind.id);
     }
 
-    /// A page that begins at something hidden is one that begins at nothing.
+    /// A page with a hidden object as marker is the same as one with a missing object.
     async fn check_markers(&self, hidden: &Value) {
         let hidden = hidden["id"].as_str().unwrap();
         for order in ["", "order=desc", "sort=name", "sort=created&order=desc"] {
@@ -110,7 +110,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Asking for values of something hidden finds what is shown and has them.
+    /// Filters by values of a hidden object return only visible objects with these values.
     async fn check_filters(&self, hidden: &Value) {
         let filters = &self.kind.schema["collectionFilters"];
         for field in FILTERED {
@@ -120,14 +120,14 @@ impl<'a> Seen<'a> {
             }
             for modifier in filters[field]["modifiers"].as_array().into_iter().flatten() {
                 let modifier = modifier.as_str().unwrap();
-                // Where nothing is shown, the others find as little as one.
+                // Where nothing is visible, one filter is enough.
                 if self.shown.is_empty() && modifier != "eq" {
                     continue;
                 }
                 let query = format!("{field}_{modifier}={}", encode(&value));
                 let page = self.list(&query).await;
-                let wanted = matches!(modifier, "eq" | "in");
-                let fits = |item: &&Value| (self.text(item, field) == value) == wanted;
+                let expected = matches!(modifier, "eq" | "in");
+                let fits = |item: &&Value| (self.text(item, field) == value) == expected;
                 let expected = ids(self.shown.iter().filter(fits));
                 let about = format!("{:?} {} {query}", self.who, self.kind.id);
                 assert_eq!(ids(page["data"].as_array().unwrap()), expected, "{about}");
@@ -136,7 +136,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// As filters compare it.
+    /// The text that filters compare.
     fn text(&self, item: &Value, field: &str) -> String {
         let default = &self.kind.schema["resourceFields"][field]["default"];
         match if item[field].is_null() { default } else { &item[field] } {

@@ -1,28 +1,29 @@
-//! Objects of every type that `/v3` has a schema of, in both clusters where they belong to clusters.
+//! Objects of every type that `/v3` has a schema of, in both clusters where they belong to
+//! clusters.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use api_management::table::Table;
+use api_management::table::TypeTable;
 use api_management::types;
 use http::Request;
 use serde_json::{Value, json};
 
-use super::places::{OTHER, Person, Place, Places};
 use super::samples::Samples;
+use super::setup::{OTHER, Setup, TestCluster, TestUser};
 
-/// Which cluster an object belongs to, if any.
+/// The cluster that an object belongs to, if any.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Side {
     A,
     B,
 }
 
-/// What a schema offers.
+/// The methods of a schema.
 pub struct Type {
     pub id: String,
     pub plural: String,
     pub schema: Value,
-    table: Table,
+    table: TypeTable,
 }
 
 impl Type {
@@ -43,32 +44,32 @@ impl Type {
         };
         self.schema[methods].as_array().unwrap().iter().any(|known| known == method)
     }
-    /// Where there can be objects.
+    /// The clusters that can have objects of the type.
     pub fn sides(&self) -> &'static [Side] {
         let anywhere = self.table.namespaced && self.table.namespace.is_none();
         let in_clusters = self.table.parent.is_some() || anywhere || self.id == "cluster";
-        // Everybody has preferences of their own.
+        // Every user has their own preferences.
         if in_clusters && self.id != "preference" { &[Side::A, Side::B] } else { &[Side::A] }
     }
 }
 
-/// Makes objects, each of another name.
+/// Creates objects with unique names.
 pub struct Objects<'a> {
-    pub places: &'a Places,
+    pub setup: &'a Setup,
     samples: [Samples; 2],
     made: AtomicU64,
 }
 
 impl<'a> Objects<'a> {
-    pub fn new(places: &'a Places) -> Self {
-        let samples = |place: &Place| Samples::of(place.cluster, &place.project);
-        let samples = [samples(&places.a), samples(&places.b)];
-        Self { places, samples, made: AtomicU64::new(0) }
+    pub fn new(setup: &'a Setup) -> Self {
+        let samples = |cluster: &TestCluster| Samples::of(cluster.cluster, &cluster.project);
+        let samples = [samples(&setup.a), samples(&setup.b)];
+        Self { setup, samples, made: AtomicU64::new(0) }
     }
 
     /// The types that have a method for objects.
     pub async fn types(&self) -> Vec<Type> {
-        let (status, body) = self.places.get(Person::Admin, "/v3/schemas").await;
+        let (status, body) = self.setup.get(TestUser::Admin, "/v3/schemas").await;
         assert_eq!(status, 200);
         let types = body["data"].as_array().unwrap().iter().filter_map(|schema| {
             let text = |key: &str| schema[key].as_str().unwrap().to_owned();
@@ -83,7 +84,7 @@ impl<'a> Objects<'a> {
         types.collect()
     }
 
-    /// What a POST takes.
+    /// The body of a POST.
     pub fn body(&self, kind: &Type, side: Side) -> Value {
         let name = self.name(kind);
         match kind.id.as_str() {
@@ -104,34 +105,34 @@ impl<'a> Objects<'a> {
         format!("{}-{}", kind.id.to_lowercase(), self.made.fetch_add(1, Ordering::Relaxed))
     }
 
-    /// Makes one as an administrator, with this label, and gives its id.
+    /// Creates one as administrator, with this label, and returns its id.
     pub async fn make(&self, kind: &Type, side: Side, label: &str) -> String {
         let id = match kind.id.as_str() {
             "principal" => format!("local://{OTHER}"),
             _ if kind.offers('c') => {
                 let mut body = self.body(kind, side);
                 body["labels"] = json!({"probe": label});
-                let made = self.places.must(201, "POST", &kind.path(), &body).await;
+                let made = self.setup.must(201, "POST", &kind.path(), &body).await;
                 made["id"].as_str().unwrap().to_owned()
             }
             _ if kind.table.base.is_some() => self.provider(kind).await,
             _ => self.store(kind, side, label).await,
         };
         if kind.id == "cluster" && side == Side::A {
-            self.places.bind(&id).await;
+            self.setup.bind(&id).await;
         }
         id
     }
 
-    /// Of a type of which no request makes objects.
+    /// An object of a type that no request can create.
     async fn store(&self, kind: &Type, side: Side, label: &str) -> String {
-        let place = if side == Side::A { &self.places.a } else { &self.places.b };
+        let cluster = if side == Side::A { &self.setup.a } else { &self.setup.b };
         let resource = feature_kit::table::resource_of(&kind.table).unwrap();
         let namespace = match (kind.table.namespace, kind.table.parent) {
             _ if !resource.namespaced => "",
             (Some(one), _) => one,
-            (None, Some("projectId")) => place.project.split_once(':').unwrap().1,
-            (None, _) => place.cluster,
+            (None, Some("projectId")) => cluster.project.split_once(':').unwrap().1,
+            (None, _) => cluster.cluster,
         };
         let name = self.name(kind);
         let mut object = json!({
@@ -139,7 +140,7 @@ impl<'a> Objects<'a> {
             "metadata": {"name": name, "namespace": namespace, "labels": {"probe": label}},
         });
         match kind.id.as_str() {
-            // Shows the labels of the machine in place of its own.
+            // Shows the labels of the machine instead of its own.
             "node" => object["status"] = json!({"nodeName": label}),
             "authConfig" => {
                 object["type"] = "githubConfig".into();
@@ -150,13 +151,13 @@ impl<'a> Objects<'a> {
         let request = Request::post(resource.collection_path(namespace));
         let request = request.header("content-type", "application/json");
         let request = request.body(object.to_string().into_bytes()).unwrap();
-        let _: Value = self.places.world.admin().request(request).await.unwrap();
+        let _: Value = self.setup.world.admin().request(request).await.unwrap();
         if namespace.is_empty() { name } else { format!("{namespace}:{name}") }
     }
 
-    /// The provider of identities of a type that is one.
+    /// The identity provider of a type that is one.
     async fn provider(&self, kind: &Type) -> String {
-        let (_, list) = self.places.get(Person::Admin, "/v3/authConfigs").await;
+        let (_, list) = self.setup.get(TestUser::Admin, "/v3/authConfigs").await;
         let found = list["data"].as_array().unwrap().iter().find(|item| item["type"] == kind.id);
         let found = found.unwrap_or_else(|| panic!("nothing makes a {}", kind.id));
         found["id"].as_str().unwrap().to_owned()

@@ -1,8 +1,8 @@
-//! What a GET by id refuses is nowhere else: not in lists and what is said about them, not in errors,
-//! not on the change feed, not inside of what may be seen.
+//! An object that a GET by id refuses appears nowhere: not in lists and their metadata, not in
+//! errors, not on the change feed, not inside of visible objects.
 //!
-//! Every object carries a mark of its own; no answer to a person may hold the mark of an object that
-//! the person cannot get.
+//! Every object has a unique mark. No response to a user may contain the mark of an object that the
+//! user cannot get.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,23 +19,23 @@ use test_kit::eventually;
 
 use super::lists::Seen;
 use super::objects::{Objects, Type};
-use super::places::{CLUSTER_A, CLUSTER_B, PEOPLE, Person, Places};
 use super::samples::make_needed;
+use super::setup::{CLUSTER_A, CLUSTER_B, Setup, TestUser, USERS};
 use super::socket::Socket;
 
 /// No cluster has this name.
 const NO_CLUSTER: &str = "c-nnnnn";
 /// No object has this name.
 const NO_NAME: &str = "none-of-that-name";
-/// Within this, a frame that must not come would have come.
+/// Time within which a forbidden frame would have arrived.
 const QUIET: Duration = Duration::from_millis(400);
-/// Waits for the last step of the change feed.
+/// Longest wait for the last step of the change feed.
 const LAST: &str = "ui-brand";
-/// Who is asked about; the administrator's lists say what there is.
-const LOGGED_IN: [Person; 5] =
-    [Person::Nobody, Person::Standard, Person::Member, Person::Owner, Person::Admin];
+/// The users whose responses are checked; the administrator's lists show all objects.
+const LOGGED_IN: [TestUser; 5] =
+    [TestUser::Nobody, TestUser::Standard, TestUser::Member, TestUser::Owner, TestUser::Admin];
 
-/// An object made here.
+/// An object that this test creates.
 struct Marked {
     kind: usize,
     id: String,
@@ -46,14 +46,14 @@ struct Marked {
 type Name = (String, String);
 
 struct Secrecy {
-    places: Arc<Places>,
+    setup: Arc<Setup>,
     types: Vec<Type>,
     marked: Vec<Marked>,
-    /// What each person can get.
-    gets: BTreeMap<Person, BTreeSet<Name>>,
+    /// The objects that each user can get.
+    gets: BTreeMap<TestUser, BTreeSet<Name>>,
 }
 
-/// Types whose objects have no mark, because they are not made here or hold no labels.
+/// Types whose objects have no mark, because this test does not create them or they have no labels.
 fn has_mark(kind: &Type) -> bool {
     kind.offers('c') && !["token", "preference"].contains(&kind.id.as_str()) || kind.id == "node"
 }
@@ -68,9 +68,9 @@ fn marks_in(text: &str) -> BTreeSet<String> {
 
 impl Secrecy {
     async fn start() -> Self {
-        let places = Arc::new(Places::start(|view, _| view).await);
-        make_needed(&places.world.admin()).await;
-        let objects = Objects::new(&places);
+        let setup = Arc::new(Setup::start(|view, _| view).await);
+        make_needed(&setup.world.admin()).await;
+        let objects = Objects::new(&setup);
         let types = objects.types().await;
         let mut marked = Vec::new();
         for (index, kind) in types.iter().enumerate().filter(|(_, kind)| has_mark(kind)) {
@@ -80,34 +80,34 @@ impl Secrecy {
                 marked.push(Marked { kind: index, id, mark });
             }
         }
-        for person in LOGGED_IN {
+        for user in LOGGED_IN {
             for plural in ["tokens", "preferences"] {
-                let body = json!({"name": format!("of-{}", person.id()), "value": "x"});
+                let body = json!({"name": format!("of-{}", user.id()), "value": "x"});
                 let (status, answer) =
-                    places.ask(person, "POST", &format!("/v3/{plural}"), &body).await;
+                    setup.request(user, "POST", &format!("/v3/{plural}"), &body).await;
                 assert_eq!(status, 201, "{answer}");
             }
         }
-        Self { places, types, marked, gets: BTreeMap::new() }
+        Self { setup, types, marked, gets: BTreeMap::new() }
     }
 
     fn listed_types(&self) -> impl Iterator<Item = &Type> {
         self.types.iter().filter(|kind| kind.offers('l') && kind.offers('g'))
     }
 
-    async fn list(&self, who: Person, kind: &Type) -> Vec<Value> {
-        let (status, text) = self.places.text(who, "GET", &kind.path(), &Value::Null).await;
+    async fn list(&self, who: TestUser, kind: &Type) -> Vec<Value> {
+        let (status, text) = self.setup.text(who, "GET", &kind.path(), &Value::Null).await;
         assert_eq!(status, 200, "{who:?} {}: {text}", kind.id);
         let body: Value = serde_json::from_str(&text).unwrap();
         body["data"].as_array().unwrap().clone()
     }
 
-    /// Each object by id, of those that anybody is shown: got by whom it is listed for, and by nobody
-    /// else, with the same fields.
+    /// Gets each object by id that any user is shown: users in whose lists it is get it, with the
+    /// same fields, and no others do.
     async fn check_gets(&mut self) {
-        let mut gets: BTreeMap<Person, BTreeSet<Name>> = BTreeMap::new();
+        let mut gets: BTreeMap<TestUser, BTreeSet<Name>> = BTreeMap::new();
         for (index, kind) in self.types.iter().enumerate() {
-            let mut listed: BTreeMap<Person, BTreeMap<String, Value>> = BTreeMap::new();
+            let mut listed: BTreeMap<TestUser, BTreeMap<String, Value>> = BTreeMap::new();
             for who in LOGGED_IN.into_iter().filter(|_| kind.offers('l')) {
                 let items = self.list(who, kind).await.into_iter();
                 let by_id = items.map(|item| (item["id"].as_str().unwrap().to_owned(), item));
@@ -117,7 +117,7 @@ impl Secrecy {
             let mut all: BTreeSet<&String> = made.map(|marked| &marked.id).collect();
             all.extend(listed.values().flat_map(BTreeMap::keys));
             for id in all {
-                for who in PEOPLE {
+                for who in USERS {
                     let item = listed.get(&who).and_then(|items| items.get(id));
                     if self.is_shown(kind, who, id, item).await {
                         gets.entry(who).or_default().insert((kind.id.clone(), id.clone()));
@@ -128,12 +128,13 @@ impl Secrecy {
         self.gets = gets;
     }
 
-    /// Whether the person sees the object by id, which is as in the list; `item`: there.
-    async fn is_shown(&self, kind: &Type, who: Person, id: &str, item: Option<&Value>) -> bool {
+    /// Whether the user gets the object by id, with the content of the list; `item`: the list's
+    /// item.
+    async fn is_shown(&self, kind: &Type, who: TestUser, id: &str, item: Option<&Value>) -> bool {
         if !kind.offers('g') {
             return item.is_some();
         }
-        let (status, shown) = self.places.get(who, &kind.path_of(id)).await;
+        let (status, shown) = self.setup.get(who, &kind.path_of(id)).await;
         let about = format!("{who:?} {} {id}: {status} {shown}", kind.id);
         if kind.offers('l') && !is_open(kind, who) {
             assert_eq!(status == 200, item.is_some(), "{about}");
@@ -147,13 +148,13 @@ impl Secrecy {
         status == 200
     }
 
-    fn may_get(&self, who: Person, kind: &str, id: &str) -> bool {
+    fn may_get(&self, who: TestUser, kind: &str, id: &str) -> bool {
         let name = (kind.to_owned(), id.to_owned());
         self.gets.get(&who).is_some_and(|names| names.contains(&name))
     }
 
-    /// Nothing in the text is of an object that the person cannot get.
-    fn check_marks(&self, who: Person, about: &str, text: &str) {
+    /// Checks that the text contains no mark of an object that the user cannot get.
+    fn check_marks(&self, who: TestUser, about: &str, text: &str) {
         for mark in marks_in(text) {
             let marked = self.marked.iter().find(|marked| marked.mark == mark).unwrap();
             let kind = &self.types[marked.kind].id;
@@ -164,13 +165,13 @@ impl Secrecy {
 
     async fn check_lists(&self) {
         for kind in self.listed_types() {
-            let there = self.list(Person::Admin, kind).await;
+            let there = self.list(TestUser::Admin, kind).await;
             let mut seen_by_member = BTreeSet::new();
-            for who in [Person::Standard, Person::Member, Person::Owner] {
+            for who in [TestUser::Standard, TestUser::Member, TestUser::Owner] {
                 let shown = self.list(who, kind).await;
                 let ids: BTreeSet<String> =
                     shown.iter().map(|item| item["id"].to_string()).collect();
-                let is_known = who == Person::Owner && ids == seen_by_member;
+                let is_known = who == TestUser::Owner && ids == seen_by_member;
                 seen_by_member = ids;
                 if is_known {
                     continue;
@@ -178,21 +179,28 @@ impl Secrecy {
                 let hidden =
                     |item: &&Value| !self.may_get(who, &kind.id, item["id"].as_str().unwrap());
                 let hidden: Vec<Value> = there.iter().filter(hidden).cloned().collect();
-                // Who is called how, everybody may ask.
+                // Every user may look up names of users.
                 if kind.id == "principal" {
                     continue;
                 }
                 for item in &shown {
                     self.check_marks(who, &kind.id, &item.to_string());
                 }
-                Seen::new(&self.places, who, kind, shown, hidden).check().await;
+                Seen::new(&self.setup, who, kind, shown, hidden).check().await;
             }
         }
     }
 
-    /// The answer with the names of the question taken out.
-    async fn told(&self, who: Person, method: &str, path: &str, body: &Value, id: &str) -> Value {
-        let (status, text) = self.places.text(who, method, path, body).await;
+    /// The response, without the names from the request.
+    async fn response_without_names(
+        &self,
+        who: TestUser,
+        method: &str,
+        path: &str,
+        body: &Value,
+        id: &str,
+    ) -> Value {
+        let (status, text) = self.setup.text(who, method, path, body).await;
         self.check_marks(who, path, &text);
         let (namespace, name) = id.split_once(':').unwrap_or(("", id));
         let mut text = text.replace(&encoded(id), "ID").replace(id, "ID").replace(name, "NAME");
@@ -202,37 +210,41 @@ impl Secrecy {
         json!([status, text])
     }
 
-    /// What is hidden and what is not there are told apart by no answer.
+    /// No response distinguishes a hidden object from a missing one.
     async fn check_errors(&self) {
         for (kind, id) in self.gets.values().flatten().collect::<BTreeSet<&Name>>() {
             let kind = self.types.iter().find(|known| known.id == *kind).unwrap();
             let absent = absent_like(id);
-            for who in [Person::Anonymous, Person::Standard, Person::Member, Person::Owner] {
+            for who in [TestUser::Anonymous, TestUser::Standard, TestUser::Member, TestUser::Owner]
+            {
                 let is_self = kind.id == "user" && id == who.id();
                 if self.may_get(who, &kind.id, id) || is_open(kind, who) || is_self {
                     continue;
                 }
                 for (method, rest, body) in questions(kind) {
                     let path = |id: &str| format!("{}{rest}", kind.path_of(id));
-                    let hidden = self.told(who, method, &path(id), &body, id).await;
+                    let hidden =
+                        self.response_without_names(who, method, &path(id), &body, id).await;
                     assert!(hidden[0].as_u64() >= Some(400), "{who:?} {method} {id}");
                     for absent in &absent {
-                        let told = self.told(who, method, &path(absent), &body, absent).await;
-                        assert_eq!(hidden, told, "{who:?} {method} {}", path(id));
+                        let missing = self
+                            .response_without_names(who, method, &path(absent), &body, absent)
+                            .await;
+                        assert_eq!(hidden, missing, "{who:?} {method} {}", path(id));
                     }
                 }
             }
         }
     }
 
-    /// What is below a hidden cluster or project is as far away as what is below none.
+    /// Requests below a hidden cluster or project get the same responses as below a missing one.
     async fn check_below(&self) {
-        let places = [
-            ("clusters", self.places.b.cluster, NO_CLUSTER),
-            ("projects", self.places.b.project.as_str(), "c-nnnnn:p-nnnnn"),
+        let setup = [
+            ("clusters", self.setup.b.cluster, NO_CLUSTER),
+            ("projects", self.setup.b.project.as_str(), "c-nnnnn:p-nnnnn"),
         ];
-        for who in [Person::Anonymous, Person::Standard, Person::Member, Person::Owner] {
-            for (parent, hidden, absent) in places {
+        for who in [TestUser::Anonymous, TestUser::Standard, TestUser::Member, TestUser::Owner] {
+            for (parent, hidden, absent) in setup {
                 let below =
                     ["", "/schemas", "/namespaces", "/configmaps", "/nothing", "/subscribe"];
                 let plurals = self.listed_types().map(|kind| format!("/{}", kind.plural));
@@ -240,70 +252,76 @@ impl Secrecy {
                 for rest in below {
                     let path = |id: &str| format!("/v3/{parent}/{id}{rest}");
                     let null = Value::Null;
-                    let there = self.told(who, "GET", &path(hidden), &null, hidden).await;
-                    let nowhere = self.told(who, "GET", &path(absent), &null, absent).await;
+                    let there =
+                        self.response_without_names(who, "GET", &path(hidden), &null, hidden).await;
+                    let nowhere =
+                        self.response_without_names(who, "GET", &path(absent), &null, absent).await;
                     assert_eq!(there, nowhere, "{who:?} {}", path(hidden));
                 }
             }
         }
     }
 
-    /// A hidden cluster or project takes new objects as little as one that is not there.
+    /// Creating objects in a hidden cluster or project is refused like in a missing one.
     async fn check_creates(&self) {
-        let objects = Objects::new(&self.places);
-        let (project, nowhere) = (&self.places.b.project, format!("{NO_CLUSTER}:p-nnnnn"));
+        let objects = Objects::new(&self.setup);
+        let (project, nowhere) = (&self.setup.b.project, format!("{NO_CLUSTER}:p-nnnnn"));
         let (_, namespace) = project.split_once(':').unwrap();
-        for who in [Person::Standard, Person::Member, Person::Owner] {
+        for who in [TestUser::Standard, TestUser::Member, TestUser::Owner] {
             for kind in self.types.iter().filter(|kind| kind.offers('c')) {
                 let mut body = match kind.sides() {
                     [_, side] => objects.body(kind, *side),
-                    // Good for one cluster.
+                    // Valid for one cluster.
                     _ if kind.id == "token" => json!({"clusterId": CLUSTER_B}),
                     _ => continue,
                 };
-                let told = async |body: &Value| {
-                    let told = self.told(who, "POST", &kind.path(), body, CLUSTER_B).await;
-                    told.to_string().replace(namespace, "PROJECT").replace("p-nnnnn", "PROJECT")
+                let refusal = async |body: &Value| {
+                    let response = self
+                        .response_without_names(who, "POST", &kind.path(), body, CLUSTER_B)
+                        .await;
+                    response.to_string().replace(namespace, "PROJECT").replace("p-nnnnn", "PROJECT")
                 };
-                let hidden = told(&body).await;
+                let hidden = refusal(&body).await;
                 assert!(hidden.starts_with("[403") || kind.id == "cluster", "{hidden}");
                 let text = body.to_string().replace(project, &nowhere);
                 body = serde_json::from_str(&text.replace(CLUSTER_B, NO_CLUSTER)).unwrap();
-                let absent = told(&body).await.replace(NO_CLUSTER, "ID");
+                let absent = refusal(&body).await.replace(NO_CLUSTER, "ID");
                 assert_eq!(hidden, absent, "{who:?} {} {body}", kind.id);
             }
         }
     }
 
-    /// A name that is taken by something hidden is refused as any other.
+    /// A name that a hidden object has is refused like any other.
     async fn check_names(&self) {
-        let objects = Objects::new(&self.places);
+        let objects = Objects::new(&self.setup);
         for marked in &self.marked {
             let kind = &self.types[marked.kind];
             let (_, name) = marked.id.split_once(':').unwrap_or(("", &marked.id));
-            for who in [Person::Standard, Person::Member] {
+            for who in [TestUser::Standard, TestUser::Member] {
                 if !kind.offers('c') || self.may_get(who, &kind.id, &marked.id) {
                     continue;
                 }
                 let side = *kind.sides().last().unwrap();
                 let mut body = objects.body(kind, side);
                 body["name"] = name.into();
-                let taken = self.told(who, "POST", &kind.path(), &body, name).await;
+                let taken =
+                    self.response_without_names(who, "POST", &kind.path(), &body, name).await;
                 body["name"] = NO_NAME.into();
-                let free = self.told(who, "POST", &kind.path(), &body, NO_NAME).await;
+                let free =
+                    self.response_without_names(who, "POST", &kind.path(), &body, NO_NAME).await;
                 assert_eq!(taken, free, "{who:?} {body}");
             }
         }
     }
 }
 
-/// Principals are known by id to everybody who logged in, and some settings to everybody at all.
-fn is_open(kind: &Type, who: Person) -> bool {
-    kind.id == "principal" || kind.id == "setting" && who == Person::Anonymous
+/// Principals are visible by id to every logged-in user, and some settings to everyone.
+fn is_open(kind: &Type, who: TestUser) -> bool {
+    kind.id == "principal" || kind.id == "setting" && who == TestUser::Anonymous
 }
 
-/// Ids of nothing, of the form of this one: what cannot be an id of the type is refused before
-/// anything is asked.
+/// Ids of missing objects, in the format of this one: an invalid id of the type is refused before
+/// any lookup.
 fn absent_like(id: &str) -> Vec<String> {
     let (namespace, name) = id.split_once(':').unwrap_or(("", id));
     let name = format!("{}{NO_NAME}", name.split_inclusive('-').next().unwrap_or_default());
@@ -337,17 +355,17 @@ fn questions(kind: &Type) -> Vec<(&'static str, String, Value)> {
 /// The change feed.
 impl Secrecy {
     async fn check_feed(&self) {
-        let refused = Socket::open(&self.places, Person::Anonymous, "/v3/subscribe").await;
+        let refused = Socket::open(&self.setup, TestUser::Anonymous, "/v3/subscribe").await;
         assert_eq!(refused.err(), Some(401));
         let below = format!("/v3/clusters/{CLUSTER_B}/subscribe");
-        for who in [Person::Standard, Person::Member, Person::Owner] {
-            let refused = Socket::open(&self.places, who, &below).await.err();
+        for who in [TestUser::Standard, TestUser::Member, TestUser::Owner] {
+            let refused = Socket::open(&self.setup, who, &below).await.err();
             let none = below.replace(CLUSTER_B, NO_CLUSTER);
-            assert_eq!(refused, Socket::open(&self.places, who, &none).await.err());
+            assert_eq!(refused, Socket::open(&self.setup, who, &none).await.err());
             assert!(refused.is_some());
         }
-        let people = [Person::Standard, Person::Member, Person::Owner, Person::Admin];
-        let opened = people.map(|who| Socket::open(&self.places, who, "/v3/subscribe"));
+        let people = [TestUser::Standard, TestUser::Member, TestUser::Owner, TestUser::Admin];
+        let opened = people.map(|who| Socket::open(&self.setup, who, "/v3/subscribe"));
         let mut sockets: Vec<Socket> =
             join_all(opened).await.into_iter().map(Result::unwrap).collect();
         self.frames(&mut sockets, &people, "first").await;
@@ -356,11 +374,11 @@ impl Secrecy {
             let kind = &self.types[marked.kind];
             if kind.offers('u') {
                 let change = match kind.id.as_str() {
-                    // Its labels are those of a machine that is not there.
+                    // Its labels are those of a missing machine.
                     "node" => json!({"description": "changed"}),
                     _ => json!({"labels": {"probe": marked.mark, "changed": "yes"}}),
                 };
-                self.places.must(200, "PUT", &kind.path_of(&marked.id), &change).await;
+                self.setup.must(200, "PUT", &kind.path_of(&marked.id), &change).await;
             }
         }
         let changes = self.frames(&mut sockets, &people, "second").await;
@@ -368,11 +386,11 @@ impl Secrecy {
 
         for marked in &self.marked {
             let kind = &self.types[marked.kind];
-            // Clusters take their time.
+            // Deleting clusters takes longer.
             if kind.offers('d') && kind.id != "cluster" {
                 let path = kind.path_of(&marked.id);
                 let (status, answer) =
-                    self.places.ask(Person::Admin, "DELETE", &path, &Value::Null).await;
+                    self.setup.request(TestUser::Admin, "DELETE", &path, &Value::Null).await;
                 assert!([200, 204].contains(&status), "{path}: {answer}");
             }
         }
@@ -380,52 +398,52 @@ impl Secrecy {
         self.check_followed(&people, &removals, "resource.remove", 'd');
     }
 
-    /// What each socket sends until all that was done before has been sent.
+    /// The frames of each socket, until all earlier changes have been sent.
     async fn frames(
         &self,
         sockets: &mut [Socket],
-        people: &[Person],
+        people: &[TestUser],
         step: &str,
-    ) -> BTreeMap<Person, Vec<Value>> {
+    ) -> BTreeMap<TestUser, Vec<Value>> {
         let path = format!("/v3/settings/{LAST}");
-        self.places.must(200, "PUT", &path, &json!({"value": step})).await;
+        self.setup.must(200, "PUT", &path, &json!({"value": step})).await;
         let last = |frame: &Value| frame["data"]["id"] == LAST && frame["data"]["value"] == step;
         let frames = join_all(sockets.iter_mut().map(|socket| socket.frames(last, QUIET))).await;
-        let frames: BTreeMap<Person, Vec<Value>> = people.iter().copied().zip(frames).collect();
+        let frames: BTreeMap<TestUser, Vec<Value>> = people.iter().copied().zip(frames).collect();
         for (&who, frames) in &frames {
             for frame in frames {
                 let (kind, id) = name_of(frame);
                 self.check_marks(who, "the change feed", &frame.to_string());
                 let made = self.marked.iter().any(|m| m.id == id && self.types[m.kind].id == kind);
-                let about = format!("{who:?} is told of {kind} {id}: {frame}");
+                let about = format!("{who:?} gets an event of {kind} {id}: {frame}");
                 assert!(!made || self.may_get(who, &kind, &id), "{about}");
-                let (status, _) = self.places.get(who, &path_of(&self.types, &kind, &id)).await;
+                let (status, _) = self.setup.get(who, &path_of(&self.types, &kind, &id)).await;
                 assert!(made || status == 200 || frame["name"] == "resource.remove", "{about}");
             }
         }
         frames
     }
 
-    /// Whoever may get an object is told what happened to it, if the administrator is.
+    /// A user who may get an object receives each of its events that the administrator receives.
     fn check_followed(
         &self,
-        people: &[Person],
-        frames: &BTreeMap<Person, Vec<Value>>,
+        people: &[TestUser],
+        frames: &BTreeMap<TestUser, Vec<Value>>,
         word: &str,
         verb: char,
     ) {
-        let told = |who: Person| -> BTreeSet<Name> {
+        let events = |who: TestUser| -> BTreeSet<Name> {
             frames[&who].iter().filter(|frame| frame["name"] == word).map(name_of).collect()
         };
-        let all = told(Person::Admin);
+        let all = events(TestUser::Admin);
         assert!(all.len() > 40, "{word} of {} objects", all.len());
         for &who in people {
-            let told = told(who);
+            let received = events(who);
             for marked in &self.marked {
                 let kind = &self.types[marked.kind];
                 let name = (kind.id.clone(), marked.id.clone());
                 if kind.offers(verb) && all.contains(&name) && self.may_get(who, &name.0, &name.1) {
-                    assert!(told.contains(&name), "{who:?} is not told of {word} of {name:?}");
+                    assert!(received.contains(&name), "{who:?} gets no {word} event of {name:?}");
                 }
             }
         }
@@ -445,17 +463,17 @@ fn path_of(types: &[Type], kind: &str, id: &str) -> String {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn nothing_tells_of_what_a_get_refuses() {
+async fn no_response_reveals_what_a_get_refuses() {
     let mut secrecy = Secrecy::start().await;
     secrecy.check_gets().await;
     let seen = |who| {
         let is_seen = |m: &&Marked| secrecy.may_get(who, &secrecy.types[m.kind].id, &m.id);
         secrecy.marked.iter().filter(is_seen).count()
     };
-    // Else there would be nothing to find.
-    let (member, all) = (seen(Person::Member), secrecy.marked.len());
+    // Otherwise there would be nothing to find.
+    let (member, all) = (seen(TestUser::Member), secrecy.marked.len());
     assert!(member > 20 && all - member > 50, "{member} of {all}");
-    assert_eq!(seen(Person::Admin), all);
+    assert_eq!(seen(TestUser::Admin), all);
     secrecy.check_lists().await;
     secrecy.check_errors().await;
     secrecy.check_below().await;
@@ -464,9 +482,9 @@ async fn nothing_tells_of_what_a_get_refuses() {
     secrecy.check_feed().await;
 }
 
-/// Alert groups of both clusters by turns, so that each page has some of both.
-async fn make_many(places: &Places) {
-    let admin = places.world.admin();
+/// Alert groups of both clusters alternately, so that each page has some of both.
+async fn make_many(setup: &Setup) {
+    let admin = setup.world.admin();
     let made = (0..INDEXED_FROM + 100).map(|number| {
         let admin = admin.clone();
         async move {
@@ -489,40 +507,40 @@ async fn make_many(places: &Places) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn lists_from_an_index_tell_no_more_than_a_get() {
+async fn lists_from_an_index_reveal_no_more_than_a_get() {
     let index = std::sync::OnceLock::new();
-    let places = Places::start(|view, world| {
+    let setup = Setup::start(|view, world| {
         let made = Index::new(Caches(world.api.registry.clone()));
         view.with_lists(index.get_or_init(|| made).clone())
     })
     .await;
     let index = index.get().unwrap();
-    make_many(&places).await;
-    let types = Objects::new(&places).types().await;
+    make_many(&setup).await;
+    let types = Objects::new(&setup).types().await;
     let kind = types.iter().find(|kind| kind.id == "clusterAlertGroup").unwrap();
     let all = async |who| {
-        let (_, list) = places.get(who, &format!("{}?limit=-1", kind.path())).await;
+        let (_, list) = setup.get(who, &format!("{}?limit=-1", kind.path())).await;
         list["data"].as_array().unwrap().clone()
     };
-    let there = all(Person::Admin).await;
+    let there = all(TestUser::Admin).await;
     assert!(there.len() >= INDEXED_FROM, "{}", there.len());
-    for (who, visible) in [(Person::Standard, 0), (Person::Member, there.len() / 2)] {
+    for (who, visible) in [(TestUser::Standard, 0), (TestUser::Member, there.len() / 2)] {
         let shown = all(who).await;
         assert_eq!(shown.len(), visible, "{who:?}");
         assert!(shown.iter().all(|item| item["clusterId"] == CLUSTER_A));
         let hidden = there.iter().filter(|item| item["clusterId"] == CLUSTER_B).cloned().collect();
-        let mut seen = Seen::new(&places, who, kind, shown, hidden);
+        let mut seen = Seen::new(&setup, who, kind, shown, hidden);
         eventually("each page from the index", async || {
             let before = index.pages();
             seen.check().await;
-            let (asked, came) = (seen.take_asked(), index.pages() - before);
-            // An index is made for lists that read many objects: those of an administrator, of all
-            // but a few.
-            for query in &asked {
+            let (queries, came) = (seen.take_queries(), index.pages() - before);
+            // An index is built for lists that read many objects: those of an administrator, which
+            // read all but a few.
+            for query in &queries {
                 let query = query.replace("_eq=", "_ne=");
-                places.get(Person::Admin, &format!("{}?{query}", kind.path())).await;
+                setup.get(TestUser::Admin, &format!("{}?{query}", kind.path())).await;
             }
-            if asked.len() as u64 == came { Ok(()) } else { Err((who, asked, came)) }
+            if queries.len() as u64 == came { Ok(()) } else { Err((who, queries, came)) }
         })
         .await;
     }

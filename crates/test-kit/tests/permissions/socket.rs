@@ -16,9 +16,9 @@ use tokio::io::DuplexStream;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::{self, Message};
 
-use super::places::{Person, Places};
+use super::setup::{Setup, TestUser};
 
-/// Room for all that comes while nobody reads.
+/// Buffer for all frames that arrive while the test does not read, in bytes.
 const BUFFER_BYTES: usize = 16 * 1024 * 1024;
 
 pub struct Socket(WebSocketStream<DuplexStream>);
@@ -26,15 +26,15 @@ pub struct Socket(WebSocketStream<DuplexStream>);
 impl Socket {
     /// # Errors
     /// The status of a refusal.
-    pub async fn open(places: &Arc<Places>, who: Person, path: &str) -> Result<Self, u16> {
+    pub async fn open(setup: &Arc<Setup>, who: TestUser, path: &str) -> Result<Self, u16> {
         let (near, far) = tokio::io::duplex(BUFFER_BYTES);
-        let subscriber = Arc::new(Mutex::new(Some(subscriber(places, who))));
-        let places = places.clone();
+        let subscriber = Arc::new(Mutex::new(Some(subscriber(setup, who))));
+        let setup = setup.clone();
         let service = service_fn(move |request: Request<Incoming>| {
-            let (places, subscriber) = (places.clone(), subscriber.lock().unwrap().take());
+            let (setup, subscriber) = (setup.clone(), subscriber.lock().unwrap().take());
             async move {
                 let request = request.map(|_| ());
-                let answer = places.view.subscribe(request, subscriber.unwrap()).await;
+                let answer = setup.view.subscribe(request, subscriber.unwrap()).await;
                 Ok::<_, std::convert::Infallible>(answer.map(Full::new))
             }
         });
@@ -69,8 +69,8 @@ impl Socket {
     }
 }
 
-fn subscriber(places: &Arc<Places>, who: Person) -> Subscriber {
-    let (caller, client) = places.caller(who);
-    let api = places.world.api.clone();
+fn subscriber(setup: &Arc<Setup>, who: TestUser) -> Subscriber {
+    let (caller, client) = setup.caller(who);
+    let api = setup.world.api.clone();
     Subscriber { caller, client, rights: Box::new(move || api.server.authorizer().generation()) }
 }

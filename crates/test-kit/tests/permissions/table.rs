@@ -1,4 +1,5 @@
-//! For every type, what each person can do, from requests for all of it: as the committed table says.
+//! The operations of each user on every type, determined by requests, compared with the committed
+//! table.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -7,26 +8,27 @@ use std::path::Path;
 use serde_json::{Value, json};
 
 use super::objects::{Objects, Side, Type};
-use super::places::{PEOPLE, Person, Places};
 use super::samples::make_needed;
+use super::setup::{Setup, TestUser, USERS};
 
 const FILE: &str = "../../docs/reference/permissions.md";
-/// The line of [`FILE`] after which all is written by this test.
+/// The line of [`FILE`] after which this test writes everything.
 const HEAD: &str = "<!-- From here on written by the test: see above. -->\n";
-/// Set to have the table written anew.
+/// Variable that makes the test write the table again.
 const WRITE_ENV: &str = "DROVER_WRITE_PERMISSIONS";
 const VERBS: [char; 5] = ['l', 'g', 'c', 'u', 'd'];
 
-/// What one person can do with objects of one type.
+/// The operations of one user on objects of one type.
 #[derive(Default)]
 struct Rights {
     by_side: BTreeMap<Side, BTreeSet<char>>,
-    /// With what they made themselves.
+    /// On objects that the user created.
     own: BTreeSet<char>,
 }
 
 impl Rights {
-    /// `lgc` for objects everywhere, `A: lgc` for those of cluster A, `own: gd` for one's own.
+    /// `lgc` for objects everywhere, `A: lgc` for those of cluster A, `own: gd` for those of the
+    /// user.
     fn cell(&self) -> String {
         let of = |side| self.by_side.get(&side);
         let a = of(Side::A).cloned().unwrap_or_default();
@@ -51,7 +53,7 @@ impl Rights {
 
 struct Probe<'a> {
     objects: &'a Objects<'a>,
-    person: Person,
+    user: TestUser,
     types: &'a [Type],
     kind: &'a Type,
 }
@@ -64,19 +66,19 @@ impl Probe<'_> {
             'u' => "PUT",
             _ => "DELETE",
         };
-        let (status, answer) = self.objects.places.ask(self.person, method, path, body).await;
-        let asked = format!("{:?} {method} {path} {body}: {status} {answer}", self.person);
+        let (status, response) = self.objects.setup.request(self.user, method, path, body).await;
+        let exchange = format!("{:?} {method} {path} {body}: {status} {response}", self.user);
         let is_allowed = match status {
             200 | 201 | 204 => true,
             401 | 403 | 404 => false,
             405 => {
-                assert!(!self.kind.offers(verb), "its schema offers it: {asked}");
+                assert!(!self.kind.offers(verb), "its schema offers it: {exchange}");
                 false
             }
-            _ => panic!("neither done nor refused: {asked}"),
+            _ => panic!("neither done nor refused: {exchange}"),
         };
-        assert!(!is_allowed || self.kind.offers(verb), "its schema does not offer it: {asked}");
-        (is_allowed, answer)
+        assert!(!is_allowed || self.kind.offers(verb), "its schema does not offer it: {exchange}");
+        (is_allowed, response)
     }
 
     async fn lists(&self, id: &str) -> bool {
@@ -84,7 +86,7 @@ impl Probe<'_> {
         list["data"].as_array().is_some_and(|data| data.iter().any(|item| item["id"] == id))
     }
 
-    /// What can be done with the object, but for its removal.
+    /// The operations on the object, except its removal.
     async fn with(&self, id: &str) -> BTreeSet<char> {
         let mut rights = BTreeSet::new();
         if self.lists(id).await {
@@ -103,18 +105,20 @@ impl Probe<'_> {
         }
         if may_get && self.kind.offers('u') {
             let offered = shown["links"].get("update").is_some();
-            assert_eq!(offered, may_update, "{:?}: {shown}", self.person);
+            assert_eq!(offered, may_update, "{:?}: {shown}", self.user);
         }
         rights
     }
 
-    /// Links and actions of an object are those of its schema, and lead somewhere.
+    /// Checks that links and actions of an object are those of its schema, and that their targets
+    /// exist.
     async fn check_links(&self, shown: &Value) {
         let (kind, links) = (self.kind, shown["links"].as_object().unwrap());
-        let is_self = kind.id == "user" && shown["id"] == self.person.id();
+        let is_self = kind.id == "user" && shown["id"] == self.user.id();
         for (link, verb) in [("update", 'u'), ("remove", 'd')] {
-            // Who may not does not see it, nobody removes themselves, and providers stay.
-            let admin_lacks = self.person == Person::Admin
+            // Users without the right do not see it, no user can delete themselves, and providers
+            // cannot be deleted.
+            let admin_lacks = self.user == TestUser::Admin
                 && kind.offers(verb)
                 && !(verb == 'd' && (is_self || kind.id == "authConfig"));
             let has = links.contains_key(link);
@@ -125,17 +129,17 @@ impl Probe<'_> {
             let known = &kind.schema["resourceActions"][action];
             assert!(known.is_object(), "{action} of {}", kind.id);
         }
-        if ![Person::Admin, Person::Member].contains(&self.person) {
+        if ![TestUser::Admin, TestUser::Member].contains(&self.user) {
             return;
         }
         for url in links.values() {
             let path = url.as_str().unwrap().split_once("drover.example").unwrap().1;
             let last = path.split('?').next().unwrap().rsplit('/').next().unwrap();
             let is_type = self.types.iter().any(|known| known.plural.eq_ignore_ascii_case(last));
-            // What is inside the cluster, it would have to tell.
+            // Contents of the cluster would come from the cluster itself.
             if is_type || path.ends_with(shown["id"].as_str().unwrap()) {
-                let (status, answer) = self.objects.places.get(self.person, path).await;
-                assert_eq!(status, 200, "{:?} {path}: {answer}", self.person);
+                let (status, response) = self.objects.setup.get(self.user, path).await;
+                assert_eq!(status, 200, "{:?} {path}: {response}", self.user);
             }
         }
     }
@@ -149,10 +153,10 @@ impl Probe<'_> {
         for &side in self.kind.sides() {
             let mut found = self.with(&there[&side]).await;
             let body = self.objects.body(self.kind, side);
-            let (made, answer) = self.try_to('c', &self.kind.path(), &body).await;
+            let (made, response) = self.try_to('c', &self.kind.path(), &body).await;
             if made {
                 found.insert('c');
-                let own = answer["id"].as_str().unwrap();
+                let own = response["id"].as_str().unwrap();
                 rights.own.extend(self.with(own).await);
                 if self.kind.offers('d') && self.removes(own).await {
                     rights.own.insert('d');
@@ -165,9 +169,9 @@ impl Probe<'_> {
             rights.by_side.insert(side, found);
         }
         let own = match self.kind.id.as_str() {
-            _ if self.person == Person::Anonymous => None,
-            "user" => Some(self.person.id().to_owned()),
-            "principal" => Some(format!("local://{}", self.person.id())),
+            _ if self.user == TestUser::Anonymous => None,
+            "user" => Some(self.user.id().to_owned()),
+            "principal" => Some(format!("local://{}", self.user.id())),
             _ => None,
         };
         if let Some(own) = own {
@@ -188,8 +192,8 @@ async fn table(objects: &Objects<'_>) -> String {
             there.insert(side, objects.make(kind, side, "first").await);
         }
         let mut cells = Vec::new();
-        for person in PEOPLE {
-            let rights = Probe { objects, person, types, kind }.rights(&mut there).await;
+        for user in USERS {
+            let rights = Probe { objects, user, types, kind }.rights(&mut there).await;
             cells.insert(0, rights.cell());
         }
         let offered: String = VERBS.into_iter().filter(|verb| kind.offers(*verb)).collect();
@@ -198,24 +202,24 @@ async fn table(objects: &Objects<'_>) -> String {
     text
 }
 
-/// Schemas say what there is, to everybody the same: what one may do is said when one does it.
-async fn check_schemas(places: &Places) {
-    let (_, schemas) = places.get(Person::Admin, "/v3/schemas").await;
-    for person in PEOPLE {
-        let (status, shown) = places.get(person, "/v3/schemas").await;
-        match person {
-            Person::Anonymous => assert_eq!(status, 401),
-            _ => assert!(shown == schemas, "{person:?} is shown other schemas"),
+/// Schemas are the same for every user: they describe types, not rights.
+async fn check_schemas(setup: &Setup) {
+    let (_, schemas) = setup.get(TestUser::Admin, "/v3/schemas").await;
+    for user in USERS {
+        let (status, shown) = setup.get(user, "/v3/schemas").await;
+        match user {
+            TestUser::Anonymous => assert_eq!(status, 401),
+            _ => assert!(shown == schemas, "{user:?} gets other schemas"),
         }
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn who_may_do_what_stands_in_the_reference() {
-    let places = Places::start(|view, _| view).await;
-    make_needed(&places.world.admin()).await;
-    let objects = Objects::new(&places);
-    check_schemas(&places).await;
+async fn the_committed_permissions_table_is_correct() {
+    let setup = Setup::start(|view, _| view).await;
+    make_needed(&setup.world.admin()).await;
+    let objects = Objects::new(&setup);
+    check_schemas(&setup).await;
     let text = table(&objects).await;
     let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(FILE);
     let page = std::fs::read_to_string(&path).unwrap();

@@ -1,11 +1,11 @@
-//! What another object uses stays.
+//! Objects that another object uses cannot be deleted.
 
 use serde_json::{Value, json};
 
 use super::{PASSWORD, Rest};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_credential_that_a_template_uses_stays() {
+async fn a_credential_that_a_template_uses_cannot_be_deleted() {
     let rest = Rest::start().await;
     let admin = rest.admin().await;
     let body = json!({"name": "s3", "s3credentialConfig": {"accessKey": "a", "secretKey": "b"}});
@@ -25,7 +25,7 @@ async fn a_credential_that_a_template_uses_stays() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_credential_stays_also_for_who_does_not_see_what_uses_it() {
+async fn a_used_credential_cannot_be_deleted_even_by_users_who_cannot_see_the_template() {
     let rest = Rest::start().await;
     let admin = rest.admin().await;
     let body = json!({"name": "s3", "s3credentialConfig": {"accessKey": "a", "secretKey": "b"}});
@@ -35,7 +35,7 @@ async fn a_credential_stays_also_for_who_does_not_see_what_uses_it() {
     assert_eq!(template.status, 201, "{}", template.body);
     let template = template.text("id");
     let path = format!("/v3/cloudCredentials/{credential}");
-    // Ann may see and remove it, Ben only see, Cat only remove; none of them sees the template.
+    // Ann may see and remove it, Ben only see, Cat only remove; none of them may read the template.
     let people = [("ann", &["get", "list", "delete"][..]), ("ben", &["get"]), ("cat", &["delete"])];
     for (name, verbs) in people {
         let id = rest.user(&admin, name).await;

@@ -1,5 +1,6 @@
-//! Namespaces of the connected cluster: moved between projects through the product, changed behind its back, deleted
-//! and created anew. Everybody may write namespaces there, so that nothing but the product decides.
+//! Namespaces of the connected cluster: moved between projects through the product, changed
+//! directly in the cluster, deleted and created again. Every user may write namespaces there, so
+//! that only the product decides.
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use api_management::{NamespaceAssignment, keys};
 use apiserver::UserInfo;
 use feature_kit::access::GROUP_PEOPLE;
-use feature_kit::{RoleResolver, Membership};
+use feature_kit::{Membership, RoleResolver};
 use http::Request;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, Patch, PatchParams, PostParams};
@@ -16,25 +17,25 @@ use kube::{Api, Client, ResourceExt as _};
 use rand::RngExt as _;
 use rand::seq::IteratorRandom as _;
 use serde_json::json;
-use test_kit::{KubeApi, Profile, eventually, proxied, reached};
+use test_kit::{KubeApi, Profile, eventually, poll, proxied};
 
 use super::plane::{CLUSTERS, CONNECTED, Plane};
 use super::planted::Bug;
 use super::reference::{Actor, Reference};
-use super::steps::{Change, Run};
+use super::steps::{Run, StepChange};
 
 const NAMESPACES: [&str; 3] = ["shop", "blog", "tools"];
 const MASTERS: &str = "system:masters";
 const MOVED_TIME_MAX: Duration = Duration::from_secs(20);
 const LOOK_INTERVAL: Duration = Duration::from_millis(4);
 
-/// A namespace's project, as its annotation says it.
+/// A namespace's project according to its annotation.
 #[derive(Clone, Debug)]
 enum Says {
     Nothing,
-    /// Of the connected cluster.
+    /// A project of the connected cluster.
     Own(String),
-    /// Of another cluster, or nothing that can be read.
+    /// A project of another cluster, or an invalid value.
     Foreign(String),
 }
 
@@ -47,7 +48,7 @@ impl Says {
         }
     }
 
-    /// What says nothing about a project of this cluster puts a namespace into none.
+    /// An annotation that names no project of this cluster puts the namespace into no project.
     fn project(&self) -> Option<&str> {
         match self {
             Self::Own(project) => Some(project),
@@ -57,15 +58,15 @@ impl Says {
 }
 
 impl Plane {
-    /// The namespaces as the cluster's own administrators reach them.
+    /// The namespaces through the cluster's own API, as its administrator.
     fn namespaces(&self) -> Api<Namespace> {
         let downstream = self.downstream.as_ref().expect("the cluster is connected");
         Api::all(downstream.admin())
     }
 
-    /// The cluster as the actor reaches it through the product.
+    /// The cluster through the product, as the actor.
     fn client_there(&self, actor: Actor) -> Client {
-        let person = match actor {
+        let identity = match actor {
             Actor::User(user) if self.bug != Some(Bug::AnyProjectOfNamespace) => {
                 let of = Membership { user, groups: &Self::outside(user) };
                 let mut groups = self.world.graph.cluster_groups(CONNECTED, of);
@@ -78,18 +79,19 @@ impl Plane {
         let features = self.world.features.clone();
         let service = move |request: Request<kube::client::Body>| {
             let (features, downstream) = (features.clone(), downstream.clone());
-            let person = person.clone();
+            let identity = identity.clone();
             async move {
                 let server = &downstream.server;
-                let answer = proxied::send(&features, CONNECTED, server, &person, request).await;
-                Ok::<_, Infallible>(answer)
+                let response =
+                    proxied::send(&features, CONNECTED, server, &identity, request).await;
+                Ok::<_, Infallible>(response)
             }
         };
         Client::new(tower::service_fn(service), "default")
     }
 
-    /// Which namespace is in another project than the reference says, by what the product recorded and by what the
-    /// namespace says.
+    /// The first namespace whose project differs from the reference, by the product's record or by
+    /// the namespace's annotation.
     pub async fn namespaces_differ(&self, reference: &Reference) -> Option<String> {
         if !reference.clusters.contains(CONNECTED) {
             return None;
@@ -104,7 +106,7 @@ impl Plane {
             records.into_iter().map(|record| (record.name_any(), record)).collect();
         for namespace in there {
             let name = namespace.name_any();
-            let Some(wanted) = reference.namespaces.get(name.as_str()) else { continue };
+            let Some(expected) = reference.namespaces.get(name.as_str()) else { continue };
             let record = records.get(&name);
             let uid = namespace.metadata.uid.as_deref().unwrap_or_default();
             let held = record.and_then(|record| record.assigned_to(uid));
@@ -112,17 +114,17 @@ impl Plane {
                 reference.projects.contains(&(CONNECTED.to_owned(), project.to_owned()))
             };
             let held = held.map(|held| held.project.clone()).filter(|project| is_there(project));
-            if held != *wanted {
-                return Some(format!("namespace {name} is in project {held:?}, not {wanted:?}"));
+            if held != *expected {
+                return Some(format!("namespace {name} is in project {held:?}, not {expected:?}"));
             }
             let says = namespace.annotations().get(keys::PROJECT_ID).map(String::as_str);
             let own = says.and_then(|says| says.strip_prefix(CONNECTED)?.strip_prefix(':'));
-            if own != wanted.as_deref() {
-                return Some(format!("namespace {name} says {says:?}, not {wanted:?}"));
+            if own != expected.as_deref() {
+                return Some(format!("namespace {name} says {says:?}, not {expected:?}"));
             }
             let label = namespace.labels().get(keys::PROJECT_ID).map(String::as_str);
-            if wanted.is_some() && label != wanted.as_deref() {
-                return Some(format!("namespace {name} is labelled {label:?}, not {wanted:?}"));
+            if expected.is_some() && label != expected.as_deref() {
+                return Some(format!("namespace {name} is labelled {label:?}, not {expected:?}"));
             }
         }
         None
@@ -130,7 +132,7 @@ impl Plane {
 }
 
 impl Run {
-    /// Gives the cluster its agent, and namespaces that everybody may write.
+    /// Connects the cluster's agent, and creates namespaces that every user may write.
     pub async fn connect(&mut self) {
         let downstream = KubeApi::start(Profile::Cluster).await;
         let group = "rbac.authorization.k8s.io";
@@ -177,7 +179,7 @@ impl Run {
         self.reference.namespaces.insert(name, None);
     }
 
-    pub async fn write_namespace(&mut self) -> Result<Option<Change>, String> {
+    pub async fn write_namespace(&mut self) -> Result<Option<StepChange>, String> {
         if !self.reference.clusters.contains(CONNECTED) {
             return Ok(None);
         }
@@ -204,17 +206,17 @@ impl Run {
         }
     }
 
-    /// By somebody, through the product.
-    async fn move_namespace(&mut self) -> Result<Option<Change>, String> {
+    /// A write of an actor, through the product.
+    async fn move_namespace(&mut self) -> Result<Option<StepChange>, String> {
         let (actor, name, says) = (self.actor(), self.one(&NAMESPACES), self.says());
-        let wanted = self.reference.may_move(actor, CONNECTED, name, says.project());
-        self.log.push(format!("{actor:?} moves namespace {name} to {says:?}: {wanted}"));
+        let is_allowed = self.reference.may_move(actor, CONNECTED, name, says.project());
+        self.log.push(format!("{actor:?} moves namespace {name} to {says:?}: {is_allowed}"));
         let patch = json!({"metadata": {"annotations": {keys::PROJECT_ID: says.annotation()}}});
         let (plane, patch) = (&self.plane, Patch::Merge(patch));
-        let moved = reached(LOOK_INTERVAL, MOVED_TIME_MAX, async || {
+        let moved = poll(LOOK_INTERVAL, MOVED_TIME_MAX, async || {
             let namespaces: Api<Namespace> = Api::all(plane.client_there(actor));
             match namespaces.patch(name, &PatchParams::default(), &patch).await {
-                Err(kube::Error::Api(status)) if !wanted && status.code == 403 => Ok(false),
+                Err(kube::Error::Api(status)) if !is_allowed && status.code == 403 => Ok(false),
                 Ok(_) => Ok(true),
                 Err(error) => Err(error),
             }
@@ -224,21 +226,21 @@ impl Run {
             Err(error) => {
                 Err(format!("{actor:?} may move namespace {name} to {says:?}, and got {error}"))
             }
-            Ok(true) if !wanted => Err(format!(
+            Ok(true) if !is_allowed => Err(format!(
                 "{actor:?} may not put namespace {name} into project {says:?}, and did"
             )),
             Ok(false) => Ok(None),
             Ok(true) => {
                 let project = says.project().map(str::to_owned);
                 self.reference.namespaces.insert(name, project);
-                // Waits until the product says the same.
-                Ok(Some(Change { actor, roles: true }))
+                // Waits until the product agrees.
+                Ok(Some(StepChange { actor, roles: true }))
             }
         }
     }
 
-    /// In the cluster itself: it changes nothing.
-    async fn change_namespace_behind(&mut self) -> Result<Option<Change>, String> {
+    /// A write in the cluster itself: it does not change the project.
+    async fn change_namespace_behind(&mut self) -> Result<Option<StepChange>, String> {
         let (name, says) = (self.one(&NAMESPACES), self.says());
         let key = self.one(&["annotations", "labels"]);
         let text = match key {
@@ -249,17 +251,17 @@ impl Run {
         let patch = Patch::Merge(json!({"metadata": {key: {keys::PROJECT_ID: text}}}));
         let changed = self.plane.namespaces().patch(name, &PatchParams::default(), &patch).await;
         changed.map_err(|error| format!("namespace {name} cannot be changed: {error}"))?;
-        Ok(Some(Change { actor: Actor::Root, roles: true }))
+        Ok(Some(StepChange { actor: Actor::Root, roles: true }))
     }
 
-    /// One of the same name is another namespace.
-    async fn recreate_namespace(&mut self) -> Result<Option<Change>, String> {
+    /// A new namespace of the same name is another namespace.
+    async fn recreate_namespace(&mut self) -> Result<Option<StepChange>, String> {
         let name = self.one(&NAMESPACES);
         self.log.push(format!("namespace {name} is deleted and created anew"));
         let namespaces = self.plane.namespaces();
         let deleted = namespaces.delete(name, &DeleteParams::default()).await;
         deleted.map_err(|error| format!("namespace {name} cannot be deleted: {error}"))?;
         self.create_namespace(name).await;
-        Ok(Some(Change { actor: Actor::Root, roles: true }))
+        Ok(Some(StepChange { actor: Actor::Root, roles: true }))
     }
 }

@@ -1,4 +1,4 @@
-//! The product: a whole management plane, its answers to writes, and what it allows.
+//! The product: a whole management plane, its responses to writes, and the requests that it allows.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -7,50 +7,50 @@ use std::time::Duration;
 use apiserver::UserInfo;
 use apiserver::attributes::{Attributes, Decision};
 use feature_kit::access::GROUP_PEOPLE;
-use feature_kit::{RoleResolver, Clients, Membership};
+use feature_kit::{Clients, Membership, RoleResolver};
 use kube::Client;
 use serde_json::{Value, json};
-use test_kit::{KubeApi, Profile, World, reached};
+use test_kit::{KubeApi, Profile, World, poll};
 
 use super::planted::{Bug, Planted};
-use super::reference::{Actor, Ask, OWNER, Reference, Resource};
+use super::reference::{Actor, OWNER, Reference, RequestAttributes, Resource};
 
-/// Longest wait for the product to come to what the reference says.
+/// Longest wait until the product agrees with the reference.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(20);
 const LOOK_INTERVAL: Duration = Duration::from_millis(4);
 
 pub const USERS: [&str; 5] = ["u-a", "u-b", "u-c", "u-d", "u-e"];
-/// Writes role templates and global roles, by RBAC of the management API.
+/// A user who may write role templates and global roles, by RBAC of the management API.
 pub const ROLE_MANAGER: &str = "u-d";
-/// Is in [`OUTSIDE_GROUP`].
+/// A user in [`OUTSIDE_GROUP`].
 pub const OUTSIDER: &str = "u-e";
 pub const OUTSIDE_GROUP: &str = "github_team://1";
-/// Names whose joining with those of roles by a dash is ambiguous.
+/// Cluster names that are ambiguous when they are joined with role names by a dash.
 pub const CLUSTERS: [&str; 3] = ["c-alpha", "prod2", "prod2-eu"];
-/// The one of them that has an agent.
+/// The only cluster that has an agent.
 pub const CONNECTED: &str = "c-alpha";
-/// Bindings have these names, again and again.
+/// The names of all bindings.
 pub const SLOTS: [&str; 5] = ["b0", "b1", "b2", "b3", "b4"];
 
 pub struct Plane {
     pub world: World,
-    /// What the product manages as [`CONNECTED`].
+    /// The cluster that the product manages as [`CONNECTED`].
     pub downstream: Option<Arc<KubeApi>>,
     pub bug: Option<Bug>,
 }
 
-/// What is looked at for each user and cluster.
-fn asks(cluster: &str) -> Vec<Ask<'_>> {
-    let ask = |verb, resource, name| Ask { verb, resource, cluster, name };
+/// The requests that are compared for each user and cluster.
+fn compared_requests(cluster: &str) -> Vec<RequestAttributes<'_>> {
+    let request = |verb, resource, name| RequestAttributes { verb, resource, cluster, name };
     vec![
-        ask("get", Resource::Cluster, cluster),
-        ask("patch", Resource::Cluster, cluster),
-        ask("delete", Resource::Cluster, cluster),
-        ask("create", Resource::Binding, ""),
-        ask("patch", Resource::Binding, "b1"),
-        ask("delete", Resource::Binding, "b2"),
-        ask("list", Resource::Node, ""),
-        ask("create", Resource::Project, ""),
+        request("get", Resource::Cluster, cluster),
+        request("patch", Resource::Cluster, cluster),
+        request("delete", Resource::Cluster, cluster),
+        request("create", Resource::Binding, ""),
+        request("patch", Resource::Binding, "b1"),
+        request("delete", Resource::Binding, "b2"),
+        request("list", Resource::Node, ""),
+        request("create", Resource::Project, ""),
     ]
 }
 
@@ -93,7 +93,7 @@ impl Plane {
         if user == OUTSIDER { vec![OUTSIDE_GROUP.to_owned()] } else { Vec::new() }
     }
 
-    /// The groups that the product gives a user.
+    /// The groups of a user in the product.
     pub fn groups(&self, user: &str) -> Vec<String> {
         let groups = Self::outside(user);
         self.world.graph.management_groups(Membership { user, groups: &groups })
@@ -112,7 +112,7 @@ impl Plane {
         }
     }
 
-    /// One request, of a body that is a merge patch or an object.
+    /// One request, whose body is a merge patch or an object.
     pub async fn write(
         &self,
         actor: Actor,
@@ -129,8 +129,14 @@ impl Plane {
     }
 
     /// Whether RBAC of the management API allows the request.
-    fn allows(&self, user: &str, groups: &[String], ask: &Ask<'_>, namespace: &str) -> bool {
-        let (group, resource) = match ask.resource {
+    fn allows(
+        &self,
+        user: &str,
+        groups: &[String],
+        request: &RequestAttributes<'_>,
+        namespace: &str,
+    ) -> bool {
+        let (group, resource) = match request.resource {
             Resource::Cluster => (api_management::GROUP, "clusters"),
             Resource::Binding => (api_management::GROUP, "clusterroletemplatebindings"),
             Resource::Node => (api_management::GROUP, "nodes"),
@@ -140,49 +146,55 @@ impl Plane {
         let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
         let attributes = Attributes {
             user: UserInfo::new(user, &groups),
-            verb: ask.verb.to_owned(),
+            verb: request.verb.to_owned(),
             is_resource: true,
             group: group.to_owned(),
             version: "*".to_owned(),
             resource: resource.to_owned(),
             namespace: namespace.to_owned(),
-            name: ask.name.to_owned(),
+            name: request.name.to_owned(),
             ..Attributes::default()
         };
         let decision = self.world.api.authorizer.authorize(&attributes);
         matches!(decision, Decision::Allow { .. })
     }
 
-    /// All that the product allows, as lines, and what the reference says of each.
+    /// The decisions of the product, as lines, each with the decision of the reference.
     fn compare(&self, reference: &Reference) -> BTreeMap<String, (bool, bool)> {
         let mut lines = BTreeMap::new();
         for user in USERS {
             let groups = self.identity(user);
             for cluster in &reference.clusters {
-                for ask in asks(cluster) {
-                    let namespace = if ask.resource == Resource::Cluster { "" } else { cluster };
-                    let allowed = self.allows(user, &groups, &ask, namespace);
-                    let wanted = reference.may(Actor::User(user), &ask);
-                    lines.insert(format!("{user} {ask:?}"), (allowed, wanted));
+                for request in compared_requests(cluster) {
+                    let namespace =
+                        if request.resource == Resource::Cluster { "" } else { cluster };
+                    let allowed = self.allows(user, &groups, &request, namespace);
+                    let expected = reference.may(Actor::User(user), &request);
+                    lines.insert(format!("{user} {request:?}"), (allowed, expected));
                 }
             }
             for (cluster, project) in &reference.projects {
-                let ask = Ask { verb: "get", resource: Resource::Secret, cluster, name: "s" };
-                let allowed = self.allows(user, &groups, &ask, project);
-                let wanted = reference.may(Actor::User(user), &ask);
-                lines.insert(format!("{user} secret of {project}"), (allowed, wanted));
+                let request = RequestAttributes {
+                    verb: "get",
+                    resource: Resource::Secret,
+                    cluster,
+                    name: "s",
+                };
+                let allowed = self.allows(user, &groups, &request, project);
+                let expected = reference.may(Actor::User(user), &request);
+                lines.insert(format!("{user} secret of {project}"), (allowed, expected));
             }
         }
         lines
     }
 
-    /// The first thing in which the product differs from the reference.
+    /// The first difference between product and reference.
     async fn difference(&self, reference: &Reference, whole: bool) -> Option<String> {
         for user in USERS {
-            let (found, wanted) = (self.groups(user), reference.groups(user));
+            let (found, expected) = (self.groups(user), reference.groups(user));
             let found = found.into_iter().collect();
-            if wanted != found {
-                return Some(format!("{user} is in {found:?}, and should be in {wanted:?}"));
+            if expected != found {
+                return Some(format!("{user} is in {found:?}, and should be in {expected:?}"));
             }
         }
         for (name, template) in &reference.templates {
@@ -203,27 +215,28 @@ impl Plane {
             return Some(difference);
         }
         let lines = self.compare(reference).into_iter();
-        let mut wrong = lines.filter(|(_, (allowed, wanted))| allowed != wanted);
+        let mut wrong = lines.filter(|(_, (allowed, expected))| allowed != expected);
         wrong.next().map(|(line, (allowed, _))| format!("{line}: allowed is {allowed}"))
     }
 
     /// Waits until the product allows what the reference allows; of `whole`, RBAC as well.
     ///
     /// # Errors
-    /// In what it still differs after a while.
+    /// The difference that remains after the longest wait.
     pub async fn settle(&self, reference: &Reference, whole: bool) -> Result<(), String> {
-        reached(LOOK_INTERVAL, SETTLE_TIME_MAX, async || {
+        poll(LOOK_INTERVAL, SETTLE_TIME_MAX, async || {
             self.difference(reference, whole).await.map_or(Ok(()), Err)
         })
         .await
     }
 
-    /// What users have, by cluster: to see who gains what.
+    /// The rights of users by cluster, to detect gains.
     pub fn snapshot(&self) -> BTreeMap<&'static str, Vec<String>> {
         USERS.into_iter().map(|user| (user, self.groups(user))).collect()
     }
 
-    /// Rights that somebody has now and had not before, and that the actor could neither use nor give.
+    /// Rights that a user has now and did not have before, and that the actor could neither use nor
+    /// grant.
     pub fn gained(
         before: &BTreeMap<&'static str, Vec<String>>,
         after: &BTreeMap<&'static str, Vec<String>>,

@@ -1,4 +1,5 @@
-//! Admission with one mistake: each was found by an attack once, and the search must find it again.
+//! Admission with one planted bug: each was found by an attack once, and the search must find it
+//! again.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,19 +14,19 @@ use server::admission::FeatureRules;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bug {
-    /// An update of a binding that leaves its role alone is not looked at.
+    /// An update of a binding that does not change its role is not checked.
     BindingEdited,
-    /// A manager of roles changes what they give.
+    /// A manager of roles can change the rights that roles grant.
     RoleEdited,
-    /// The names in a rule are ignored where the rule makes an owner of a cluster.
+    /// The names in a rule are ignored in the check whether it makes an owner of a cluster.
     NamesIgnored,
     /// A project may have any name.
     AnyProjectName,
-    /// Whether a login name is free nobody asks.
+    /// The uniqueness of a login name is not checked.
     LoginNamesTwice,
-    /// Two clusters and roles have one role of the management API.
+    /// Two pairs of cluster and role share one role of the management API.
     SharedRole,
-    /// Whose project a namespace comes into is not looked at.
+    /// The project that a namespace is moved into is not checked.
     AnyProjectOfNamespace,
 }
 
@@ -42,7 +43,7 @@ impl Bug {
 }
 
 impl Bug {
-    /// Words of what the search says when it finds this bug and not something else.
+    /// Words of the search's message when it finds exactly this bug.
     pub fn words(self) -> &'static str {
         match self {
             Self::BindingEdited => "/clusterroletemplatebindings/",
@@ -56,16 +57,16 @@ impl Bug {
     }
 }
 
-/// What the label and annotation of a role of members say.
+/// The values of the label and annotation of a role of members.
 const MEMBERSHIP: &str = "drover.io/membership";
 const ROLE: &str = "authz.cluster.cattle.io/clusterrole-owner";
 
 pub struct Planted {
     inner: FeatureRules,
     bug: Bug,
-    /// Role templates with a rule that allows everything about some names.
+    /// Role templates with a rule that allows all verbs on some names.
     narrow: Mutex<BTreeSet<String>>,
-    /// Rules by the name that cluster and role have when a dash joins them: the first to have it wins.
+    /// TemplateRules by the name of cluster and role, joined by a dash: the first one wins.
     joined: Mutex<BTreeMap<String, (String, Value)>>,
 }
 

@@ -1,21 +1,22 @@
-//! Who may do what, written down once more from what the documentation promises. Shares no code with the product.
+//! A second implementation of the rights, from the documentation. It shares no code with the
+//! product.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 pub const OWNER: &str = "cluster-owner";
 pub const MEMBER: &str = "cluster-member";
 
-/// What the rules of a role template say.
+/// The rules of a role template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Rules {
+pub enum TemplateRules {
     Nothing,
     Everything,
-    /// As the built-in role of members.
+    /// The built-in role of members.
     Member,
-    /// Everything about bindings.
+    /// All verbs on bindings.
     ManageBindings,
     ReadNodes,
-    /// Everything about objects of this name.
+    /// All verbs on objects of this name.
     Named(&'static str),
 }
 
@@ -26,13 +27,13 @@ pub enum Resource {
     Binding,
     Node,
     Project,
-    /// In the namespace of a project.
+    /// A Secret in the namespace of a project.
     Secret,
 }
 
-/// A request about something in a cluster. The name is empty where a request has none.
+/// A request about an object in a cluster. The name is empty where a request has none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Ask<'a> {
+pub struct RequestAttributes<'a> {
     pub verb: &'a str,
     pub resource: Resource,
     pub cluster: &'a str,
@@ -41,34 +42,34 @@ pub struct Ask<'a> {
 
 const READ: [&str; 3] = ["get", "list", "watch"];
 
-impl Rules {
+impl TemplateRules {
     /// Whether the rules themselves allow the request.
-    fn allow(self, ask: &Ask<'_>) -> bool {
-        let reads = READ.contains(&ask.verb);
+    fn allow(self, request: &RequestAttributes<'_>) -> bool {
+        let reads = READ.contains(&request.verb);
         match self {
             Self::Nothing => false,
             Self::Everything => true,
-            Self::Member => match ask.resource {
+            Self::Member => match request.resource {
                 Resource::Binding | Resource::Node => reads,
-                Resource::Project => ask.verb == "create",
+                Resource::Project => request.verb == "create",
                 Resource::Cluster | Resource::Secret => false,
             },
-            Self::ManageBindings => ask.resource == Resource::Binding,
-            Self::ReadNodes => ask.resource == Resource::Node && reads,
-            Self::Named(name) => ask.name == name,
+            Self::ManageBindings => request.resource == Resource::Binding,
+            Self::ReadNodes => request.resource == Resource::Node && reads,
+            Self::Named(name) => request.name == name,
         }
     }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
-    pub rules: Rules,
+    pub rules: TemplateRules,
     pub inherits: BTreeSet<String>,
     pub locked: bool,
     pub builtin: bool,
 }
 
-/// Whom a binding names, by the field that names them.
+/// The subject of a binding, and the field that names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subject {
     pub field: &'static str,
@@ -81,15 +82,15 @@ pub struct Binding {
     pub subject: Subject,
 }
 
-/// Who asks.
+/// The user of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Actor {
-    /// The server's own administrator, who is no user.
+    /// The server's own administrator, which is no user object.
     Root,
     User(&'static str),
 }
 
-/// All that decides.
+/// The whole state that rights depend on.
 #[derive(Clone, Debug, Default)]
 pub struct Reference {
     pub templates: BTreeMap<String, Template>,
@@ -110,7 +111,7 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// The role and all it inherits.
+    /// The role and all inherited roles.
     pub fn closure(&self, role: &str) -> BTreeSet<String> {
         let mut found = BTreeSet::from([role.to_owned()]);
         loop {
@@ -148,20 +149,21 @@ impl Reference {
         }
     }
 
-    pub fn may(&self, actor: Actor, ask: &Ask<'_>) -> bool {
+    pub fn may(&self, actor: Actor, request: &RequestAttributes<'_>) -> bool {
         if self.is_admin(actor) {
             return true;
         }
         let Actor::User(user) = actor else { return false };
-        let roles = self.roles(user, ask.cluster);
-        // Whoever has a role in a cluster sees the cluster.
-        let sees =
-            ask.resource == Resource::Cluster && READ.contains(&ask.verb) && !roles.is_empty();
+        let roles = self.roles(user, request.cluster);
+        // Every user with a role in a cluster can read the cluster.
+        let sees = request.resource == Resource::Cluster
+            && READ.contains(&request.verb)
+            && !roles.is_empty();
         let known = roles.iter().filter_map(|role| self.templates.get(role));
-        sees || known.into_iter().any(|template| template.rules.allow(ask))
+        sees || known.into_iter().any(|template| template.rules.allow(request))
     }
 
-    /// Who owns the cluster, or has the role there, may give it.
+    /// Whether the user may grant the role: the user owns the cluster, or has the role there.
     pub fn may_give(&self, actor: Actor, cluster: &str, role: &str) -> bool {
         let Actor::User(user) = actor else { return true };
         let roles = self.roles(user, cluster);
@@ -170,22 +172,23 @@ impl Reference {
 
     /// Whether a binding may be created.
     pub fn may_bind(&self, actor: Actor, cluster: &str, name: &str, role: &str) -> bool {
-        let ask = Ask { verb: "create", resource: Resource::Binding, cluster, name: "" };
+        let request =
+            RequestAttributes { verb: "create", resource: Resource::Binding, cluster, name: "" };
         self.clusters.contains(cluster)
             && !self.bindings.contains_key(&(cluster.to_owned(), name.to_owned()))
             && self.templates.get(role).is_some_and(|template| !template.locked)
-            && self.may(actor, &ask)
+            && self.may(actor, &request)
             && self.may_give(actor, cluster, role)
     }
 
-    /// Whether a role template may come to be like this.
+    /// Whether a role template may be changed to this state.
     pub fn may_write_template(&self, actor: Actor, name: &str, new: &Template) -> bool {
         let inherits =
             |role: &String| self.templates.contains_key(role) && !self.closure(role).contains(name);
         self.is_admin(actor) && new.inherits.iter().all(inherits)
     }
 
-    /// Whether the actor may change what only describes a role template, or delete one that is not in use.
+    /// Whether the actor may change descriptive fields of a role template, or delete an unused one.
     pub fn manages_roles(&self, actor: Actor) -> bool {
         let manager = matches!(actor, Actor::User(user) if self.role_managers.contains(user));
         manager || self.is_admin(actor)
@@ -194,10 +197,13 @@ impl Reference {
     /// Whether the actor may put namespaces into a project of the cluster and take them out.
     fn may_manage(&self, actor: Actor, cluster: &str, project: &str) -> bool {
         let verb = "manage-namespaces";
-        self.may(actor, &Ask { verb, resource: Resource::Project, cluster, name: project })
+        self.may(
+            actor,
+            &RequestAttributes { verb, resource: Resource::Project, cluster, name: project },
+        )
     }
 
-    /// Whether the actor may move a namespace of the cluster, who may write the namespace itself.
+    /// Whether the actor, who may write the namespace itself, may move it to another project.
     pub fn may_move(&self, actor: Actor, cluster: &str, namespace: &str, to: Option<&str>) -> bool {
         let from = self.namespaces[namespace].as_deref();
         let is_there =
@@ -221,7 +227,7 @@ impl Reference {
             || self.templates.values().any(|template| template.inherits.contains(role))
     }
 
-    /// Names of the groups by which the product knows the rights of a user.
+    /// Names of the groups that carry a user's rights in the product.
     pub fn groups(&self, user: &str) -> BTreeSet<String> {
         let mut groups = BTreeSet::new();
         for cluster in &self.clusters {
@@ -244,7 +250,7 @@ impl Reference {
     }
 }
 
-/// Names that new clusters and projects may have.
+/// Whether a new cluster or project may have this name.
 pub fn may_be_named(resource: Resource, name: &str) -> bool {
     let taken = ["p-", "u-", "user-", "cattle-", "drover-", "kube-"];
     match resource {

@@ -1,8 +1,8 @@
-//! Gives a certificate a subject with several organisations and signs it anew.
+//! Replaces the subject of a certificate by one with several organisations, and signs it again.
 //!
 //! `rcgen` keeps one value per kind of name; Kubernetes reads one group from each organisation. So
-//! the finished certificate is taken apart at its top level (DER, X.680 and RFC 5280 section 4.1),
-//! the subject is exchanged and the outcome is signed again with the same key and algorithm.
+//! this module parses the top level of the finished certificate (DER, X.680 and RFC 5280 section
+//! 4.1), replaces the subject, and signs the result with the same key and algorithm.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
@@ -18,7 +18,7 @@ const ORGANIZATION: [u8; 5] = [0x06, 0x03, 0x55, 0x04, 0x0a];
 /// Version, serial number, signature algorithm, issuer, validity, *subject*, …
 const SUBJECT_POSITION: usize = 5;
 
-/// The PEM of `certificate` with the subject exchanged, signed by `signer`.
+/// The PEM of `certificate` with the new subject, signed by `signer`.
 pub(super) fn with_groups(
     certificate: &[u8],
     user: &str,

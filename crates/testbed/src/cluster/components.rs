@@ -1,17 +1,22 @@
-//! The flags of each component. Everything listens on the one address of its place.
+//! The flags of each component. All components listen on the one address of their location.
 
 use std::ffi::OsString;
 
 use super::files::Files;
-use super::{Place, Ports};
+use super::{NetworkLocation, Ports};
 use crate::process::flag;
 
 /// Addresses of Services. The first is the API server's.
 pub(crate) const SERVICE_RANGE: &str = "10.96.0.0/16";
 
-pub(super) fn etcd(files: &Files, ports: Ports, place: &Place, durable: bool) -> Vec<OsString> {
-    let client = format!("http://{}:{}", place.address, ports.etcd_client);
-    let peer = format!("http://{}:{}", place.address, ports.etcd_peer);
+pub(super) fn etcd(
+    files: &Files,
+    ports: Ports,
+    location: &NetworkLocation,
+    durable: bool,
+) -> Vec<OsString> {
+    let client = format!("http://{}:{}", location.address, ports.etcd_client);
+    let peer = format!("http://{}:{}", location.address, ports.etcd_peer);
     let mut flags = vec![
         flag("name", "testbed"),
         flag("data-dir", files.path("etcd")),
@@ -21,7 +26,7 @@ pub(super) fn etcd(files: &Files, ports: Ports, place: &Place, durable: bool) ->
         flag("initial-advertise-peer-urls", &peer),
         flag("initial-cluster", format!("testbed={peer}")),
         flag("log-level", "warn"),
-        // A member without peers elects itself when this time is over.
+        // A member without peers elects itself after this time.
         flag("heartbeat-interval", "10"),
         flag("election-timeout", "100"),
     ];
@@ -31,10 +36,10 @@ pub(super) fn etcd(files: &Files, ports: Ports, place: &Place, durable: bool) ->
     flags
 }
 
-pub(super) fn api_server(files: &Files, ports: Ports, place: &Place) -> Vec<OsString> {
-    let address = place.address.to_string();
+pub(super) fn api_server(files: &Files, ports: Ports, location: &NetworkLocation) -> Vec<OsString> {
+    let address = location.address.to_string();
     // The endpoints of Service `kubernetes` must not be loopback addresses.
-    let reconciler = if place.address.is_loopback() { "none" } else { "lease" };
+    let reconciler = if location.address.is_loopback() { "none" } else { "lease" };
     vec![
         flag("etcd-servers", format!("http://{address}:{}", ports.etcd_client)),
         flag("bind-address", &address),
@@ -54,7 +59,7 @@ pub(super) fn api_server(files: &Files, ports: Ports, place: &Place) -> Vec<OsSt
         flag("kubelet-client-certificate", files.path("pki/kubelet-client.pem")),
         flag("kubelet-client-key", files.path("pki/kubelet-client.key")),
         flag("kubelet-certificate-authority", files.path("pki/ca.pem")),
-        // Nobody resolves the names of nodes.
+        // No DNS server resolves the names of nodes.
         flag("kubelet-preferred-address-types", "InternalIP"),
         flag("requestheader-client-ca-file", files.path("pki/front-proxy-ca.pem")),
         flag("requestheader-allowed-names", "front-proxy-client"),
@@ -66,16 +71,21 @@ pub(super) fn api_server(files: &Files, ports: Ports, place: &Place) -> Vec<OsSt
     ]
 }
 
-pub(super) fn controller_manager(files: &Files, ports: Ports, place: &Place) -> Vec<OsString> {
+pub(super) fn controller_manager(
+    files: &Files,
+    ports: Ports,
+    location: &NetworkLocation,
+) -> Vec<OsString> {
     vec![
         flag("kubeconfig", files.path("controller-manager.kubeconfig")),
-        flag("bind-address", place.address.to_string()),
+        flag("bind-address", location.address.to_string()),
         flag("secure-port", ports.controller_manager.to_string()),
         flag("tls-cert-file", files.path("pki/controller-manager.pem")),
         flag("tls-private-key-file", files.path("pki/controller-manager.key")),
         flag("leader-elect", "false"),
         flag("use-service-account-credentials", "true"),
-        // The start asks for an identity per controller, which takes five seconds at the default.
+        // The start requests an identity per controller, which takes five seconds at the default
+        // rate.
         flag("kube-api-qps", "200"),
         flag("kube-api-burst", "400"),
         flag("service-account-private-key-file", files.path("pki/tokens.key")),
@@ -85,10 +95,10 @@ pub(super) fn controller_manager(files: &Files, ports: Ports, place: &Place) -> 
     ]
 }
 
-pub(super) fn scheduler(files: &Files, ports: Ports, place: &Place) -> Vec<OsString> {
+pub(super) fn scheduler(files: &Files, ports: Ports, location: &NetworkLocation) -> Vec<OsString> {
     vec![
         flag("kubeconfig", files.path("scheduler.kubeconfig")),
-        flag("bind-address", place.address.to_string()),
+        flag("bind-address", location.address.to_string()),
         flag("secure-port", ports.scheduler.to_string()),
         flag("tls-cert-file", files.path("pki/scheduler.pem")),
         flag("tls-private-key-file", files.path("pki/scheduler.key")),

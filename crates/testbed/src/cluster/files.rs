@@ -22,7 +22,7 @@ const API_SERVER_NAMES: [&str; 7] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
-/// A cluster's folder and the authority whose key it holds.
+/// A cluster's folder, and the authority whose key is in it.
 pub(crate) struct Files {
     folder: PathBuf,
     // Removes the folder when dropped.
@@ -38,7 +38,7 @@ impl std::fmt::Debug for Files {
 }
 
 impl Files {
-    /// Makes every file that the components need before they start.
+    /// Creates every file that the components need before they start.
     pub(super) fn create(
         folder: Option<&Path>,
         address: Ipv4Addr,
@@ -116,7 +116,7 @@ impl Files {
         Ok(())
     }
 
-    /// Writes a file that only the owner may read.
+    /// Writes a file that only its owner can read.
     pub(crate) fn write_secret(&self, name: &str, text: &str) -> Result<PathBuf, Error> {
         let path = self.path(name);
         fs::OpenOptions::new()

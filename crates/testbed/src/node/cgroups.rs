@@ -1,6 +1,6 @@
 //! The control groups of a node: one folder in each hierarchy, cgroup v1 and v2 alike.
 //!
-//! All processes of a node are in them, which is how they are found when all else is lost.
+//! All processes of a node are in them, so they can be found even when nothing else is known.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,21 +11,22 @@ use nix::unistd::Pid;
 
 use crate::{Error, poll_until};
 
-/// A killed process leaves its group when the kernel has taken it apart.
+/// A killed process leaves its group when the kernel has cleaned it up.
 const EMPTY_TIMEOUT: Duration = Duration::from_secs(20);
 const EMPTY_INTERVAL: Duration = Duration::from_millis(10);
-/// For what is of the node and of no pod.
+/// The group of processes of the node itself, which belong to no pod.
 const SYSTEM: &str = "system";
 const MEMBERS_FILE: &str = "cgroup.procs";
-/// What the kubelet wants to give out, on v2.
+/// The controllers that the kubelet delegates to pods, on v2.
 const CONTROLLERS: [&str; 5] = ["cpu", "cpuset", "io", "memory", "pids"];
 
-/// Makes the groups and gives the file that processes of the node itself join by writing `0`.
+/// Creates the groups. Returns the file that processes of the node itself join by writing `0`.
 pub(super) fn create(name: &str) -> Result<PathBuf, Error> {
     let hierarchies = hierarchies()?;
     for hierarchy in &hierarchies {
         if hierarchies.len() == 1 {
-            // Refused for what the parent does not have; the kubelet says what it misses.
+            // Fails for controllers that the parent does not have; the kubelet reports missing
+            // ones.
             for controller in CONTROLLERS {
                 let _ =
                     fs::write(hierarchy.join("cgroup.subtree_control"), format!("+{controller}"));
@@ -33,7 +34,7 @@ pub(super) fn create(name: &str) -> Result<PathBuf, Error> {
         }
         let group = hierarchy.join(name);
         fs::create_dir_all(&group).map_err(Error::file("create", &group))?;
-        // Version 1 hands these down to nobody by itself.
+        // Version 1 does not inherit these.
         for file in ["cpuset.cpus", "cpuset.mems"] {
             if let Ok(value) = fs::read(hierarchy.join(file)) {
                 fs::write(group.join(file), value)
@@ -41,7 +42,7 @@ pub(super) fn create(name: &str) -> Result<PathBuf, Error> {
             }
         }
     }
-    // One hierarchy is enough for what belongs together; memory is what people measure.
+    // One hierarchy is enough to group processes; measurements use memory.
     let accounts = |hierarchy: &&PathBuf| hierarchy.join("memory.stat").exists();
     let hierarchy = hierarchies.iter().find(accounts).or(hierarchies.first());
     let Some(hierarchy) = hierarchy else {
@@ -53,7 +54,7 @@ pub(super) fn create(name: &str) -> Result<PathBuf, Error> {
     Ok(system.join(MEMBERS_FILE))
 }
 
-/// Kills what is left in the groups and removes them. Groups that are not there are no error.
+/// Kills the remaining processes in the groups and removes the groups. Missing groups are no error.
 pub(super) fn remove(name: &str) -> Result<(), Error> {
     for hierarchy in hierarchies()? {
         let group = hierarchy.join(name);
@@ -76,22 +77,22 @@ fn remove_tree(group: &Path) -> std::io::Result<()> {
     }
     for member in fs::read_to_string(group.join(MEMBERS_FILE))?.lines() {
         if let Ok(process) = member.parse() {
-            // It may end by itself in between.
+            // It may end by itself meanwhile.
             let _ = kill(Pid::from_raw(process), Signal::SIGKILL);
         }
     }
     fs::remove_dir(group)
 }
 
-/// Where each hierarchy is mounted: one with cgroup v2, a dozen with v1.
+/// The mount point of each hierarchy: one with cgroup v2, a dozen with v1.
 fn hierarchies() -> Result<Vec<PathBuf>, Error> {
     const MOUNTS: &str = "/proc/self/mounts";
     let mounts = fs::read_to_string(MOUNTS).map_err(Error::file("read", MOUNTS))?;
     let mut found = Vec::new();
     for line in mounts.lines() {
         let fields: Vec<&str> = line.split(' ').collect();
-        if let [_, place, "cgroup" | "cgroup2", ..] = fields[..] {
-            found.push(PathBuf::from(place));
+        if let [_, location, "cgroup" | "cgroup2", ..] = fields[..] {
+            found.push(PathBuf::from(location));
         }
     }
     found.sort();

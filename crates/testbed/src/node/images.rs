@@ -8,17 +8,17 @@ use super::{READY_INTERVAL, READY_TIMEOUT, RealNode, settings};
 use crate::command::run;
 use crate::{Error, Program, image, poll_until};
 
-/// containerd keeps apart what is the kubelet's.
+/// The containerd namespace of the kubelet.
 const IMAGES_NAMESPACE: &str = "k8s.io";
-/// What containerd writes on an image once pods can use it.
+/// Label that containerd sets on an image once pods can use it.
 const USABLE: &str = "io.cri-containerd.image=managed";
 
 impl RealNode {
-    /// Gives the node the image in `archive`, an OCI or Docker archive, so that pods with
-    /// `imagePullPolicy: Never` can use it. Returns the names it now has.
+    /// Imports the image in `archive`, an OCI or Docker archive, so that pods with
+    /// `imagePullPolicy: Never` can use it. Returns the names of the image.
     ///
     /// # Errors
-    /// [`Error::File`], or [`Error::Command`] with what containerd says.
+    /// [`Error::File`], or [`Error::Command`] with the message of containerd.
     pub fn import(&self, archive: &Path) -> Result<Vec<String>, Error> {
         let file = File::open(archive).map_err(Error::file("read", archive))?;
         let said = run(self.on_node(&self.ctr(&["images", "import", "-"])?)?.stdin(file))?;
@@ -26,7 +26,7 @@ impl RealNode {
         let unpacked = said.lines().filter_map(|line| line.strip_prefix("unpacking "));
         let names: Vec<String> =
             unpacked.filter_map(|line| Some(line.split_once(" (")?.0.to_owned())).collect();
-        // containerd imports first and lets the kubelet know a moment later.
+        // containerd imports first and makes the image visible to the kubelet a moment later.
         poll_until(READY_TIMEOUT, READY_INTERVAL, || {
             let listed = run(&mut self.on_node(&self.ctr(&["images", "list"])?)?)?;
             let is_usable = |name: &String| {
@@ -42,11 +42,11 @@ impl RealNode {
         Ok(names)
     }
 
-    /// Takes an image away, by one of the names that [`RealNode::import`] gave. Containers that run
-    /// go on.
+    /// Removes an image, by one of the names that [`RealNode::import`] returned. Running containers
+    /// continue.
     ///
     /// # Errors
-    /// [`Error::Command`] with what containerd says.
+    /// [`Error::Command`] with the message of containerd.
     pub fn remove_image(&self, name: &str) -> Result<(), Error> {
         run(&mut self.on_node(&self.ctr(&["images", "remove", "--sync", name])?)?).map(drop)
     }

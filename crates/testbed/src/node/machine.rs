@@ -1,7 +1,7 @@
 //! The node as a machine: namespaces for its mounts and processes, and the programs in them.
 //!
 //! The first process holds the namespaces (`machine.sh`). When it ends, the kernel ends all others
-//! and takes the mounts apart, as when a machine loses its power.
+//! and removes the mounts, like a power failure of a machine.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,12 +12,12 @@ use super::network::{Start, enter};
 use crate::{Error, Process, RecordedProcess, poll_until};
 
 const MACHINE: &str = include_str!("machine.sh");
-/// Written by the script when all is mounted.
+/// The file that the script writes when everything is mounted.
 const UP_FILE: &str = "up";
 const UP_TIMEOUT: Duration = Duration::from_secs(20);
 const UP_INTERVAL: Duration = Duration::from_millis(5);
 
-/// What a machine is made of; the same at each start.
+/// The configuration of a machine; the same at each start.
 #[derive(Clone, Debug)]
 pub(super) struct Parts {
     /// For disk and logs.
@@ -25,12 +25,12 @@ pub(super) struct Parts {
     pub(super) network: PathBuf,
     /// The first program.
     pub(super) pause: PathBuf,
-    /// Where its processes are to be counted.
+    /// The control group file that its processes join.
     pub(super) members: PathBuf,
     pub(super) start: Start,
 }
 
-/// A machine that is on.
+/// A machine that is powered on.
 #[derive(Debug)]
 pub(super) struct Machine {
     parts: Parts,
@@ -72,7 +72,7 @@ impl Machine {
         Ok(())
     }
 
-    /// `program` in all namespaces of the node, with the environment that it has here.
+    /// A command for `program` in all namespaces of the node, with its environment on this machine.
     pub(super) fn command(&self, program: &Command) -> Command {
         let holder = self.holder.id();
         let mut command = Command::new("nsenter");
@@ -80,7 +80,7 @@ impl Machine {
             .arg(enter("net", holder, "net"))
             .arg(enter("mount", holder, "mnt"))
             .arg(enter("pid", holder, "pid_for_children"))
-            // The program is a child of nsenter, whose end it must not outlive.
+            // The program is a child of nsenter, and must not outlive it.
             .args(["--", "setpriv", "--pdeathsig", "KILL", "--"])
             .args(["sh", "-c", "echo 0 > \"$0\" && exec \"$@\""])
             .arg(&self.parts.members)
@@ -90,12 +90,12 @@ impl Machine {
         command
     }
 
-    /// Whether the program `name` still runs, and if not, how it ended.
+    /// Checks that the program `name` still runs; the error is how it ended.
     pub(super) fn check(&mut self, name: &str) -> Result<(), Error> {
         let Some(process) = self.programs.iter_mut().find(|one| one.name() == name) else {
             return Ok(());
         };
-        match process.ended() {
+        match process.exit_status() {
             None => Ok(()),
             Some(status) => Err(Error::Exited {
                 component: name.to_owned(),
@@ -116,11 +116,11 @@ impl Machine {
         holder.into_iter().chain(self.first.clone()).collect()
     }
 
-    /// Cuts the power.
+    /// Cuts the power: kills all processes.
     pub(super) fn end(&mut self) {
         self.holder.end();
         if let Some(first) = &self.first {
-            // When it is gone, so are all others.
+            // When it has ended, all others have too.
             let _ = first.end();
         }
         self.programs.iter_mut().for_each(Process::end);

@@ -1,7 +1,8 @@
 //! The network of one node: a namespace with the node and its control plane in it, joined to this
 //! machine by a pair of virtual interfaces.
 //!
-//! Nothing is routed beyond this machine. Everything goes with the process that holds the namespace.
+//! Nothing is routed beyond this machine. The kernel removes everything when the process that holds
+//! the namespace ends.
 
 use std::ffi::OsString;
 use std::fs;
@@ -10,8 +11,8 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use super::registry::{self, Entry, Registry};
-use crate::cluster::{Place, SERVICE_RANGE};
+use super::registry::{self, NodeEntry, Registry};
+use crate::cluster::{NetworkLocation, SERVICE_RANGE};
 use crate::command::run;
 use crate::{Binaries, Error, Process, Program, RecordedProcess, poll_until};
 
@@ -25,8 +26,8 @@ pub(super) struct Network {
 }
 
 impl Network {
-    /// Takes a number and makes its network. Before that, what killed nodes have left is removed.
-    /// [`Network::end`] must follow.
+    /// Takes a number and creates its network. Before that, leftovers of killed nodes are removed.
+    /// The caller must call [`Network::end`].
     pub(super) fn create(
         binaries: &Binaries,
         folder: &Path,
@@ -40,10 +41,10 @@ impl Network {
         let mut holder = start("network", &command, &folder.join("network.log"))?;
         let Some(record) = holder.record() else {
             return Err(Error::NodeNeeds {
-                needed: format!("a network namespace; `unshare` says: {}", holder.log_tail()),
+                needed: format!("a network namespace; `unshare` reported: {}", holder.log_tail()),
             });
         };
-        let entry = Entry { holder: record, folder: folder.to_owned(), is_temporary };
+        let entry = NodeEntry { holder: record, folder: folder.to_owned(), is_temporary };
         registry.enter(number, &entry).inspect_err(|_| holder.end())?;
         let mut network = Self { number, holder };
         // A detached process outlives a failed start too, unless it is ended here.
@@ -73,7 +74,7 @@ impl Network {
             // Without a route the kernel refuses before kube-proxy's rules see the packet.
             &["route", "add", SERVICE_RANGE, "via", &here],
         ] {
-            run(self.place().command(ip).args(arguments))?;
+            run(self.location().command(ip).args(arguments))?;
         }
         Ok(())
     }
@@ -83,20 +84,20 @@ impl Network {
         let theirs = self.namespace();
         let holder = &mut self.holder;
         poll_until(NAMESPACE_TIMEOUT, NAMESPACE_INTERVAL, || {
-            if holder.ended().is_none() && fs::read_link(&theirs).ok() != ours {
+            if holder.exit_status().is_none() && fs::read_link(&theirs).ok() != ours {
                 return Ok(());
             }
             Err(holder.log_tail())
         })
         .map_err(|said| Error::NodeNeeds {
-            needed: format!("a network namespace; `unshare --net` says: {said}"),
+            needed: format!("a network namespace; `unshare --net` reported: {said}"),
         })
     }
 
-    /// Ends the namespace and gives the number back. All other processes have ended before.
+    /// Ends the namespace and releases the number. All other processes must have ended before.
     pub(super) fn end(&mut self) {
         self.holder.end();
-        // What stays is removed by the next node; a drop has nobody to tell.
+        // The next node removes what remains; a drop cannot return an error.
         let _ = registry::leave(self.number);
     }
 
@@ -108,16 +109,16 @@ impl Network {
         PathBuf::from(format!("/proc/{}/ns/net", self.holder.id()))
     }
 
-    pub(super) fn place(&self) -> Place {
-        Place { address: self.address(), network: Some(self.namespace()) }
+    pub(super) fn location(&self) -> NetworkLocation {
+        NetworkLocation { address: self.address(), network: Some(self.namespace()) }
     }
 
-    /// Name of the interface here and of the control group.
+    /// Name of the interface on this machine and of the control group.
     pub(super) fn name(&self) -> String {
         registry::name(self.number)
     }
 
-    /// This machine, as the node and its pods see it.
+    /// Address of this machine for the node and its pods.
     pub(super) fn host_address(&self) -> Ipv4Addr {
         Ipv4Addr::new(10, 213, self.number, 1)
     }

@@ -1,6 +1,7 @@
-//! Which nodes this machine has: a file each, so that what a killed test leaves can be found.
+//! The nodes on this machine: one file for each, so that leftovers of a killed test can be found.
 //!
-//! A node has a number. Its addresses, its interface here and its control groups are named by it.
+//! A node has a number, which determines its addresses, its interface on this machine, and its
+//! control groups.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -11,28 +12,28 @@ use serde::{Deserialize, Serialize};
 use super::cgroups;
 use crate::{Error, RecordedProcess};
 
-/// Nodes at once on one machine, by the third byte of their addresses.
+/// Most nodes on one machine, by the third byte of their addresses.
 const NODES_MAX: u8 = 254;
-/// Cleared when the machine starts, as the nodes are.
+/// Folder that is cleared when the machine starts, like the nodes.
 const FOLDER: &str = "/run/drover-testbed";
 
-/// A node as others see it. It is gone when its holder is.
+/// The registered data of a node. The node has ended when its holder has.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Entry {
+pub(super) struct NodeEntry {
     /// The process that holds its network.
     pub(super) holder: RecordedProcess,
     pub(super) folder: PathBuf,
-    /// Nobody else removes the folder.
+    /// The folder is temporary, so the next node must remove it.
     pub(super) is_temporary: bool,
 }
 
-/// The registry while nobody else changes it.
+/// The locked registry.
 pub(super) struct Registry {
     _lock: File,
 }
 
 impl Registry {
-    /// Waits until it is free, and removes what nodes without a holder have left.
+    /// Waits for the lock, and removes leftovers of nodes whose holder has ended.
     pub(super) fn open() -> Result<Self, Error> {
         fs::create_dir_all(FOLDER).map_err(Error::file("create", FOLDER))?;
         let path = Path::new(FOLDER).join("lock");
@@ -50,7 +51,7 @@ impl Registry {
         })
     }
 
-    pub(super) fn enter(&self, number: u8, entry: &Entry) -> Result<(), Error> {
+    pub(super) fn enter(&self, number: u8, entry: &NodeEntry) -> Result<(), Error> {
         let path = path(number);
         fs::write(&path, serde_json::json!(entry).to_string()).map_err(Error::file("write", path))
     }
@@ -58,8 +59,9 @@ impl Registry {
     fn sweep(&self) -> Result<(), Error> {
         for number in 1..=NODES_MAX {
             let Ok(text) = fs::read(path(number)) else { continue };
-            // What cannot be read was cut off when it was written, before there was more to remove.
-            let entry: Option<Entry> = serde_json::from_slice(&text).ok();
+            // An unreadable file was truncated while it was written; there is nothing else to
+            // remove then.
+            let entry: Option<NodeEntry> = serde_json::from_slice(&text).ok();
             if entry.as_ref().is_some_and(|entry| entry.holder.is_running()) {
                 continue;
             }
@@ -77,17 +79,17 @@ impl Registry {
     }
 }
 
-/// Removes interface and control groups of a node whose processes are ended, and gives its number
-/// back.
+/// Removes interface and control groups of a node whose processes have ended, and releases its
+/// number.
 pub(super) fn leave(number: u8) -> Result<(), Error> {
-    // The kernel removes it too, but takes its time.
+    // The kernel removes it too, but later.
     let _ = Command::new("ip").args(["link", "delete", &name(number)]).output();
     cgroups::remove(&name(number))?;
     let path = path(number);
     fs::remove_file(&path).map_err(Error::file("remove", path))
 }
 
-/// Name of a node's interface here and of its control groups.
+/// Name of a node's interface on this machine and of its control groups.
 pub(super) fn name(number: u8) -> String {
     format!("drover-n{number}")
 }

@@ -1,6 +1,6 @@
-//! The settings of what runs on a node, as files.
+//! The configuration files of the programs on a node.
 //!
-//! They hold on cgroup v1 and v2, without systemd, and without the right to lower OOM scores
+//! They work on cgroup v1 and v2, without systemd, and without the right to lower OOM scores
 //! (CAP_SYS_RESOURCE), which containers of tests do not have.
 
 use std::path::Path;
@@ -11,9 +11,9 @@ use super::network::Network;
 use crate::image::PAUSE_IMAGE;
 use crate::{Binaries, Error, Program};
 
-/// Where containerd listens, inside the node's own `/run`.
+/// The socket of containerd, inside the node's own `/run`.
 pub(super) const CONTAINERD_SOCKET: &str = "/run/containerd/containerd.sock";
-/// Where kube-proxy says that it has set up all Services.
+/// The port on which kube-proxy reports that it has set up all Services.
 pub(super) const PROXY_HEALTH_PORT: u16 = 10256;
 
 pub(super) fn containerd(binaries: &Binaries, plugins: &Path) -> Result<String, Error> {
@@ -35,7 +35,7 @@ disabled_plugins = [
 address = "{CONTAINERD_SOCKET}"
 [{cri}]
 sandbox_image = "{PAUSE_IMAGE}"
-# Nobody may lower an OOM score here, and runc fails when it is told to.
+# No process may lower an OOM score here, and runc fails when it is configured to.
 restrict_oom_score_adj = true
 [{cri}.cni]
 bin_dir = {network_programs:?}
@@ -99,7 +99,7 @@ pub(super) fn kubelet(cgroup: &str, pki: &Path, nothing: &Path) -> String {
             "nodefs.inodesFree": "0%",
         },
         "imageGCHighThresholdPercent": 100,
-        // A node that comes back should be seen soon.
+        // A node that is powered on again should be detected soon.
         "nodeStatusUpdateFrequency": "2s",
     })
     .to_string()
@@ -114,7 +114,7 @@ pub(super) fn proxy(network: &Network, node: &str, kubeconfig: &Path) -> String 
         "clusterCIDR": network.pod_range(),
         "hostnameOverride": node,
         "healthzBindAddress": format!("{}:{PROXY_HEALTH_PORT}", network.address()),
-        // Limits of connection tracking belong to the machine.
+        // Limits of connection tracking are settings of the whole machine.
         "conntrack": {"maxPerCore": 0, "tcpCloseWaitTimeout": "0s", "tcpEstablishedTimeout": "0s"},
     })
     .to_string()

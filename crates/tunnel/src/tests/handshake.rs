@@ -1,4 +1,4 @@
-//! Who gets in and who does not.
+//! Which agents are admitted and which are refused.
 
 use std::time::{Duration, SystemTime};
 
@@ -33,7 +33,7 @@ async fn an_agent_registers_once_and_then_needs_no_token() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_same_agent_may_show_its_token_again_but_no_other_agent() {
+async fn the_same_agent_may_present_its_token_again_but_no_other_agent() {
     let world = World::new();
     let (agent, _running) = world.join("c-1").await;
     assert!(world.open(&agent).await.is_ok());
@@ -63,7 +63,7 @@ async fn unknown_and_expired_tokens_are_refused_with_their_own_reason() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn of_two_agents_with_one_token_at_once_only_one_gets_in() {
+async fn of_two_agents_with_one_token_at_once_only_one_is_admitted() {
     let world = World::new();
     world.registrar.add_token("t", "c-1", 60 * SECOND);
     let (one, two) = (Agent::new("c-1").with_token("t"), Agent::new("c-1").with_token("t"));
@@ -94,15 +94,15 @@ async fn an_agent_does_not_sign_for_another_server_than_the_pinned_one() {
     world.acceptor.set_ca_checksum("another");
     let agent = Agent::new("c-1").with_token("t");
     let error = world.open(&agent).await.err().unwrap();
-    let ConnectError::Handshake(HandshakeError::OtherServer { told, pinned }) = error else {
+    let ConnectError::Handshake(HandshakeError::OtherServer { announced, pinned }) = error else {
         panic!("{error:?}");
     };
-    assert_eq!((told.as_str(), pinned.as_str()), ("another", CA));
+    assert_eq!((announced.as_str(), pinned.as_str()), ("another", CA));
     assert_eq!(world.registrar.key_count(), 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_recorded_proof_does_not_answer_another_challenge() {
+async fn a_recorded_proof_does_not_pass_another_challenge() {
     let agent = Agent::new("c-1").with_token("t");
     let hello = agent.hello();
     let key = admission::ExpectedKey::Registered(agent.key.public_key());
@@ -198,13 +198,13 @@ fn the_rule_of_registration_holds_in_every_case() {
         (&with_token, None, Some(&expired), Err(RefusalReason::TokenExpired)),
         (&with_token, None, Some(&used), Err(RefusalReason::TokenUsed)),
     ];
-    for (index, (hello, key, token, wanted)) in cases.into_iter().enumerate() {
+    for (index, (hello, key, token, expected)) in cases.into_iter().enumerate() {
         let decided = decide(hello, key, token, now);
         let decided = decided.as_ref().map(|admission| match admission.key {
             ExpectedKey::Registered(_) => "registered",
             ExpectedKey::First(_) => "first",
         });
-        assert_eq!(decided.map_err(|refusal| refusal.reason), wanted, "case {index}");
+        assert_eq!(decided.map_err(|refusal| refusal.reason), expected, "case {index}");
     }
 }
 
@@ -219,17 +219,20 @@ async fn an_announced_giant_message_is_refused_before_it_is_read() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn what_is_no_agent_gets_a_status_and_no_upgrade() {
+async fn a_request_that_is_not_an_agents_gets_a_status_and_no_upgrade() {
     let world = World::new();
     let (mut io, _server) = world.pipe();
     io.write_all(b"GET /v3/connect HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
         .await
         .unwrap();
-    let mut answer = String::new();
-    io.read_to_string(&mut answer).await.unwrap();
-    assert!(answer.starts_with("HTTP/1.1 400 "), "{answer}");
-    assert!(answer.contains("\"kind\":\"Status\"") && answer.contains("\"code\":400"), "{answer}");
-    assert!(answer.contains("this path is for cluster agents"), "{answer}");
+    let mut response = String::new();
+    io.read_to_string(&mut response).await.unwrap();
+    assert!(response.starts_with("HTTP/1.1 400 "), "{response}");
+    assert!(
+        response.contains("\"kind\":\"Status\"") && response.contains("\"code\":400"),
+        "{response}"
+    );
+    assert!(response.contains("this path is for cluster agents"), "{response}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -246,10 +249,10 @@ async fn an_agent_that_stops_in_the_handshake_is_dropped_in_time() {
         agent.key.id()
     );
     io.write_all(request.as_bytes()).await.unwrap();
-    let mut answer = Vec::new();
+    let mut response = Vec::new();
     let started = tokio::time::Instant::now();
-    io.read_to_end(&mut answer).await.unwrap();
-    assert!(answer.starts_with(b"HTTP/1.1 101 "));
+    io.read_to_end(&mut response).await.unwrap();
+    assert!(response.starts_with(b"HTTP/1.1 101 "));
     assert!(started.elapsed() <= limits::HANDSHAKE_TIME_MAX + SECOND);
     server.await.unwrap();
 }

@@ -25,7 +25,7 @@ use crate::*;
 pub const CA: &str = "6b86b273ff34fce19d6b804eff5a3f5747ada4eaa22f1d49c01e52ddb7875b4b";
 pub const SECOND: Duration = Duration::from_secs(1);
 
-/// Tokens and keys in memory, judged by the rule that features use.
+/// Tokens and keys in memory, with the rule that features use.
 #[derive(Default)]
 pub struct MemoryRegistrar(Mutex<Records>);
 
@@ -60,7 +60,7 @@ impl MemoryRegistrar {
         self.0.lock().keys.len()
     }
 
-    fn judge(records: &Records, hello: &Hello) -> Result<Admission, Refusal> {
+    fn evaluate(records: &Records, hello: &Hello) -> Result<Admission, Refusal> {
         let token = hello.token.as_ref().and_then(|token| records.tokens.get(token.reveal()));
         decide(hello, records.keys.get(&hello.key), token, SystemTime::now())
     }
@@ -68,7 +68,7 @@ impl MemoryRegistrar {
 
 impl Registrar for MemoryRegistrar {
     fn admit<'a>(&'a self, hello: &'a Hello) -> BoxFuture<'a, Result<Admission, Refusal>> {
-        Box::pin(async move { Self::judge(&self.0.lock(), hello) })
+        Box::pin(async move { Self::evaluate(&self.0.lock(), hello) })
     }
 
     fn enrol<'a>(
@@ -78,7 +78,7 @@ impl Registrar for MemoryRegistrar {
     ) -> BoxFuture<'a, Result<(), Refusal>> {
         Box::pin(async move {
             let mut records = self.0.lock();
-            Self::judge(&records, hello)?;
+            Self::evaluate(&records, hello)?;
             let token = hello.token.as_ref().unwrap().reveal().to_owned();
             records.tokens.get_mut(&token).unwrap().used_by = Some(hello.key.clone());
             let public_key = admission.key.public_key().clone();
@@ -88,24 +88,24 @@ impl Registrar for MemoryRegistrar {
         })
     }
 
-    fn connected(&self, session: &SessionInfo) {
+    fn on_connect(&self, session: &SessionInfo) {
         self.0.lock().events.push(format!("{} connected", session.cluster));
     }
 
-    fn disconnected(&self, session: &SessionInfo, cause: &str) {
+    fn on_disconnect(&self, session: &SessionInfo, cause: &str) {
         self.0.lock().events.push(format!("{} disconnected: {cause}", session.cluster));
     }
 
-    fn reported(&self, session: &SessionInfo, credential: ApiCredential) {
+    fn on_credential(&self, session: &SessionInfo, credential: ApiCredential) {
         self.0.lock().reports.push((session.cluster.clone(), credential));
     }
 
-    fn troubled(&self, session: &SessionInfo, trouble: &str) {
+    fn on_credential_problem(&self, session: &SessionInfo, trouble: &str) {
         self.0.lock().events.push(format!("{} troubled: {trouble}", session.cluster));
     }
 }
 
-/// A pipe whose end can be made to vanish without a word: reads hang, writes go nowhere.
+/// A pipe whose end can vanish without closing: reads hang, writes are lost.
 pub struct Severable {
     /// Present until dropped.
     inner: Option<DuplexStream>,
@@ -120,7 +120,7 @@ impl Severable {
 
 impl Drop for Severable {
     fn drop(&mut self) {
-        // A cut cable tells the other end nothing, so the pipe may not close.
+        // A cut cable sends nothing to the other end, so the pipe must not close.
         if self.is_severed.load(Ordering::SeqCst) {
             std::mem::forget(self.inner.take());
         }
@@ -159,9 +159,9 @@ impl AsyncWrite for Severable {
     }
 }
 
-/// Addresses that do something: `echo:1` answers what it gets, `flood:1` sends without end,
-/// `sink:1` reads to the end and then answers the count, `refused:1` cannot be reached, `hole:1`
-/// never answers.
+/// Addresses with a behaviour: `echo:1` sends back what it gets, `flood:1` sends without end,
+/// `sink:1` reads to the end and then sends the count, `refused:1` cannot be reached, `hole:1`
+/// never responds.
 pub struct Playground {
     pub cluster: &'static str,
 }
@@ -340,7 +340,7 @@ impl World {
 /// Sends `text` and reads as much back.
 pub async fn echo(stream: &mut Stream, text: &[u8]) -> Vec<u8> {
     stream.write_all(text).await.unwrap();
-    let mut answer = vec![0; text.len()];
-    stream.read_exact(&mut answer).await.unwrap();
-    answer
+    let mut reply = vec![0; text.len()];
+    stream.read_exact(&mut reply).await.unwrap();
+    reply
 }

@@ -1,4 +1,4 @@
-//! Sessions come, are replaced, and go.
+//! Sessions begin, are replaced, and end.
 
 use tokio::io::AsyncReadExt;
 use tokio::time::Instant;
@@ -45,7 +45,7 @@ async fn a_quiet_session_stays_up_for_a_day() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_new_session_takes_over_and_cuts_no_stream() {
+async fn a_new_session_replaces_the_old_one_and_cuts_no_stream() {
     let world = World::new();
     let (agent, mut old) = world.join("c-1").await;
     let mut stream = world.dial("c-1", "echo:1").await.unwrap();
@@ -98,7 +98,7 @@ async fn an_agent_that_says_goodbye_finishes_its_streams() {
     assert_eq!(echo(&mut stream, b"the last word").await, b"the last word");
     drop(stream);
     assert!((&mut running.task).await.unwrap().is_ok());
-    until("the session to be gone", || world.sessions.health("c-1").is_empty()).await;
+    until("the session to end", || world.sessions.health("c-1").is_empty()).await;
 }
 
 #[tokio::test(start_paused = true)]

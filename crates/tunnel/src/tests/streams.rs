@@ -1,4 +1,4 @@
-//! Streams: flow control, limits, and what an agent lets through.
+//! Streams: flow control, limits, and the addresses that an agent allows.
 
 use bytes::Bytes;
 use futures::{SinkExt, StreamExt};
@@ -20,13 +20,13 @@ async fn a_stream_carries_bytes_and_its_end_in_both_directions() {
     let mut stream = world.dial("c-1", "sink:1").await.unwrap();
     stream.write_all(&[7; 300_000]).await.unwrap();
     stream.shutdown().await.unwrap();
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer).await.unwrap();
-    assert_eq!(answer, "300000", "the answer came after the half-close");
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).await.unwrap();
+    assert_eq!(reply, "300000", "the reply came after the half-close");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_reader_that_stands_still_does_not_block_the_others() {
+async fn a_reader_that_does_not_read_does_not_block_the_others() {
     let world = World::new();
     let (_agent, _running) = world.join("c-1").await;
     let mut stalled = Vec::new();
@@ -38,17 +38,17 @@ async fn a_reader_that_stands_still_does_not_block_the_others() {
         let block = [5; 40_000];
         assert_eq!(echo(&mut fast, &block).await, block);
     }
-    // And the stalled ones are alive, each with its own data waiting.
+    // The stalled ones are alive, each with its own data waiting.
     let mut byte = [0; 100_000];
     stalled[0].read_exact(&mut byte).await.unwrap();
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stream_that_was_read_empty_goes_on_when_many_others_shrink_its_window() {
+async fn a_stream_that_was_read_empty_continues_when_many_others_shrink_its_window() {
     let world = World::new();
     let (_agent, _running) = world.join("c-1").await;
     let mut stream = world.dial("c-1", "echo:1").await.unwrap();
-    // Less than makes either end give the window back, more than the small window will be.
+    // Less than makes either end release the window, more than the small window will be.
     let block = [3; 170_000];
     assert_eq!(echo(&mut stream, &block[..100_000]).await, block[..100_000]);
     assert_eq!(echo(&mut stream, &block[..70_000]).await, block[..70_000]);
@@ -68,7 +68,7 @@ async fn a_writer_to_a_full_stream_waits_instead_of_buffering() {
     let (_agent, _running) = world.join("c-1").await;
     let mut stream = world.dial("c-1", "echo:1").await.unwrap();
     let stalls = traffic::stalls();
-    // Nobody reads the echo, so at some point nothing more is taken.
+    // Nothing reads the echo, so at some point nothing more is accepted.
     let mut taken = 0;
     let block = [0; 64 * 1024];
     while let Ok(written) = tokio::time::timeout(SECOND, stream.write(&block)).await {
@@ -81,7 +81,7 @@ async fn a_writer_to_a_full_stream_waits_instead_of_buffering() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_thousand_streams_work_at_once_and_one_too_many_is_told_so() {
+async fn a_thousand_streams_work_at_once_and_one_more_is_refused() {
     let world = World::new();
     let (_agent, _running) = world.join("c-1").await;
     let mut streams = Vec::new();
@@ -98,7 +98,7 @@ async fn a_thousand_streams_work_at_once_and_one_too_many_is_told_so() {
     until("the slots to be free", || world.sessions.health("c-1")[0].open_streams == 1).await;
     let mut again = world.dial("c-1", "echo:1").await;
     while again.is_err() {
-        // The agent hears of the dropped ones a moment later.
+        // The agent learns of the dropped ones a moment later.
         assert_eq!(again.err(), Some(DialError::Saturated));
         again = world.dial("c-1", "echo:1").await;
     }
@@ -119,7 +119,7 @@ async fn agent_is_idle(world: &World) {
 }
 
 #[tokio::test(start_paused = true)]
-async fn only_allowed_addresses_are_dialled_and_failures_are_told() {
+async fn only_allowed_addresses_are_dialled_and_failures_are_reported() {
     let world = World::new();
     let (_agent, _running) = world.join("c-1").await;
     let denied = world.dial("c-1", "169.254.169.254:80").await.err().unwrap();
@@ -135,7 +135,7 @@ async fn only_allowed_addresses_are_dialled_and_failures_are_told() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_address_that_never_answers_ends_at_the_callers_deadline_and_frees_its_slot() {
+async fn an_address_that_never_responds_ends_at_the_callers_deadline_and_frees_its_slot() {
     let world = World::new();
     let (_agent, _running) = world.join("c-1").await;
     let address = "hole:1".parse().unwrap();
@@ -169,14 +169,14 @@ async fn a_cluster_is_reached_through_its_own_agent_only() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_agents_api_answers_what_it_knows() {
+async fn the_agents_api_serves_health_and_version() {
     let world = World::new();
     let (_agent, _running) = world.join("c-1").await;
     let body = world.sessions.get("c-1", agent_api::PATH_VERSION, SECOND).await.unwrap();
-    let version: agent_api::Version = serde_json::from_slice(&body).unwrap();
+    let version: agent_api::AgentVersion = serde_json::from_slice(&body).unwrap();
     assert_eq!((version.agent_version.as_str(), version.protocol), ("test", 1));
     let unknown = world.sessions.get("c-1", "/v1/nothing", SECOND).await;
-    assert_eq!(unknown.err(), Some(DialError::AgentAnswer(http::StatusCode::NOT_FOUND)));
+    assert_eq!(unknown.err(), Some(DialError::AgentStatus(http::StatusCode::NOT_FOUND)));
 }
 
 #[tokio::test(start_paused = true)]
@@ -198,13 +198,13 @@ async fn a_rotated_credential_reaches_the_server_without_a_reconnect() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_agent_without_a_credential_says_why() {
+async fn an_agent_without_a_credential_reports_why() {
     let world = World::new();
     let (agent, _running) = world.join("c-1").await;
     let trouble = "no token is mounted".to_owned();
     agent.credential.send_replace(Some(CredentialReport::Trouble { trouble }));
-    let told = "c-1 troubled: no token is mounted".to_owned();
-    until("the report", || world.registrar.events().contains(&told)).await;
+    let report = "c-1 troubled: no token is mounted".to_owned();
+    until("the report", || world.registrar.events().contains(&report)).await;
     assert_eq!(world.registrar.reports(), []);
 }
 
@@ -224,7 +224,7 @@ async fn a_giant_message_or_a_text_message_ends_the_wire() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn pings_of_a_load_balancer_are_answered_and_no_data() {
+async fn pings_of_a_load_balancer_get_a_pong_and_are_no_data() {
     let (near, far) = tokio::io::duplex(1 << 20);
     let mut wire = Wire::server(near);
     let mut peer = WebSocketStream::from_raw_socket(far, Role::Client, None).await;
@@ -233,6 +233,6 @@ async fn pings_of_a_load_balancer_are_answered_and_no_data() {
     peer.send(Message::Binary(Bytes::from_static(b"x"))).await.unwrap();
     assert_eq!(wire.read_u8().await.unwrap(), b'x');
     wire.flush().await.unwrap();
-    let answer = peer.next().await.unwrap().unwrap();
-    assert_eq!(answer, Message::Pong(Bytes::from_static(b"lb")));
+    let reply = peer.next().await.unwrap().unwrap();
+    assert_eq!(reply, Message::Pong(Bytes::from_static(b"lb")));
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use super::harness::SECOND;
 
-/// Polls a predicate over state. Gives other tasks a turn between; on a paused clock this costs no
+/// Polls a predicate over state. Lets other tasks run in between; on a paused clock this takes no
 /// time.
 pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     for _ in 0..20_000 {
@@ -21,7 +21,7 @@ pub async fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     waiting.await.unwrap_or_else(|_| panic!("waited in vain for {what}"));
 }
 
-/// Lets a paused clock run on, with everything that is due meanwhile. Costs no time.
+/// Lets a paused clock run on, with everything that is due meanwhile. Takes no time.
 pub async fn pass(time: Duration) {
     tokio::time::sleep(time).await;
 }

@@ -1,8 +1,8 @@
-//! Heads of WebSocket frames, and the mask of their payload (RFC 6455, section 5).
+//! Headers of WebSocket frames, and the mask of their payload (RFC 6455, section 5).
 
 use bytes::{BufMut, BytesMut};
 
-/// Payload of a control frame.
+/// Largest payload of a control frame.
 pub(super) const CONTROL_MAX_BYTES: usize = 125;
 
 const FINAL: u8 = 0x80;
@@ -10,7 +10,7 @@ const RESERVED: u8 = 0x70;
 const OPCODE: u8 = 0x0f;
 const MASKED: u8 = 0x80;
 const LENGTH: u8 = 0x7f;
-/// In place of a length: two or eight bytes of it follow.
+/// Instead of a length: two bytes of length follow, or eight.
 const LENGTH_16: u8 = 126;
 const LENGTH_64: u8 = 127;
 const MASK_BYTES: usize = 4;
@@ -21,7 +21,7 @@ pub(super) enum FrameError {
     #[error("the peer sent a message that is not binary")]
     Kind(u8),
     #[error(
-        "the peer sent a WebSocket frame with reserved bits, of an extension that nobody agreed on"
+        "the peer sent a WebSocket frame with reserved bits, of an extension that was not negotiated"
     )]
     Reserved,
     #[error("the peer sent a WebSocket frame of {0} bytes, which is too long")]
@@ -37,7 +37,7 @@ pub(super) enum FrameError {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Kind {
+pub(super) enum FrameKind {
     Continuation,
     Binary,
     Close,
@@ -45,7 +45,7 @@ pub(super) enum Kind {
     Pong,
 }
 
-impl Kind {
+impl FrameKind {
     const ALL: [(Self, u8); 5] = [
         (Self::Continuation, 0),
         (Self::Binary, 2),
@@ -65,10 +65,10 @@ impl Kind {
     }
 }
 
-/// All of a frame but its payload.
+/// The header of a frame: everything but its payload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Head {
-    pub(super) kind: Kind,
+pub(super) struct FrameHead {
+    pub(super) kind: FrameKind,
     /// The last frame of its message.
     pub(super) is_final: bool,
     /// Bytes of payload.
@@ -76,11 +76,11 @@ pub(super) struct Head {
     pub(super) mask: Option<Mask>,
 }
 
-impl Head {
+impl FrameHead {
     pub(super) const LENGTH_MIN: usize = 2;
     pub(super) const LENGTH_MAX: usize = 14;
 
-    /// Bytes of a head that begins with these two.
+    /// Size of a header that begins with these two bytes.
     pub(super) fn length(begin: &[u8]) -> usize {
         let length = match begin[1] & LENGTH {
             LENGTH_16 => 2,
@@ -91,12 +91,12 @@ impl Head {
         Self::LENGTH_MIN + length + mask
     }
 
-    /// `bytes`: a whole head.
+    /// `bytes` is a whole header.
     pub(super) fn parse(bytes: &[u8]) -> Result<Self, FrameError> {
         if bytes[0] & RESERVED != 0 {
             return Err(FrameError::Reserved);
         }
-        let kind = Kind::of(bytes[0] & OPCODE)?;
+        let kind = FrameKind::of(bytes[0] & OPCODE)?;
         let (begin, rest) = bytes.split_at(Self::LENGTH_MIN);
         let is_masked = begin[1] & MASKED != 0;
         let (length, mask) = rest.split_at(rest.len() - if is_masked { MASK_BYTES } else { 0 });
@@ -149,7 +149,7 @@ impl Head {
     }
 }
 
-/// What a payload is exclusive-ored with: these bytes again and again.
+/// The mask of a payload: these bytes, repeated, are XORed with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Mask {
     key: [u8; MASK_BYTES],
@@ -176,7 +176,7 @@ impl Mask {
         for (byte, key) in rest.iter_mut().zip(self.key.iter().cycle()) {
             *byte ^= key;
         }
-        // The next byte is not always the first of the key.
+        // The next call may begin in the middle of the key.
         self.key.rotate_left(payload.len() % MASK_BYTES);
     }
 }

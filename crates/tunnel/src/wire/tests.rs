@@ -1,4 +1,4 @@
-//! Our framing against the library's, and frames that no peer may send.
+//! The framing against the library's, and frames that no peer may send.
 
 use std::time::Duration;
 
@@ -19,7 +19,7 @@ fn filling(length: usize) -> Vec<u8> {
     (0..length).map(|number| (number % 251) as u8).collect()
 }
 
-/// Both sides of ours, one of them written by `sizes`.
+/// Both sides of [`Wire`], one of which writes by `sizes`.
 async fn carried(sizes: &[usize], pipe_bytes: usize, from_client: bool) -> bool {
     let (near, far) = duplex(pipe_bytes);
     let (client, server) = (Wire::client(near), Wire::server(far));
@@ -49,7 +49,7 @@ proptest! {
         from_client: bool,
     ) {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
-        // A pipe of a few bytes would take for ever with these sizes.
+        // A pipe of a few bytes would take too long with these sizes.
         let pipe_bytes = pipe_bytes.max(64);
         prop_assert!(runtime.block_on(carried(&sizes, pipe_bytes, from_client)));
     }
@@ -62,14 +62,14 @@ proptest! {
             far.write_all(&garbage).await.unwrap();
             drop(far);
             let mut got = Vec::new();
-            // It comes to an end, with or without an error.
+            // It ends, with or without an error.
             let _ = Wire::server(near).read_to_end(&mut got).await;
             assert!(got.len() <= garbage.len());
         });
     }
 }
 
-/// Ours as a server, and a client of the library.
+/// A [`Wire`] as a server, and a client of the library.
 async fn with_peer(pipe_bytes: usize) -> (Wire<DuplexStream>, WebSocketStream<DuplexStream>) {
     let (near, far) = duplex(pipe_bytes);
     (Wire::server(near), WebSocketStream::from_raw_socket(far, Role::Client, None).await)
@@ -113,7 +113,7 @@ async fn a_server_of_the_library_is_understood_and_understands() {
 }
 
 #[tokio::test]
-async fn a_close_is_answered_and_is_the_end() {
+async fn a_close_gets_a_reply_and_is_the_end() {
     let (mut wire, mut peer) = with_peer(PIPE_BYTES).await;
     peer.close(None).await.unwrap();
     assert_eq!(wire.read(&mut [0; 8]).await.unwrap(), 0);

@@ -1,4 +1,4 @@
-/** The audit log: who did what, from where, and what came of it; of all clusters, or of one. */
+/** The audit log: who did what, from where, and with which result; of all clusters, or of one. */
 
 import { IconHistory, IconRefresh } from "@tabler/icons-react";
 import { useInfiniteQuery, useQuery } from "@tanstack/react-query";
@@ -16,9 +16,9 @@ import { type AuditKind, type AuditSearch, auditQueryString, KINDS } from "./sea
 
 const ALL_KINDS = Object.keys(KINDS) as AuditKind[];
 
-type Change = (search: AuditSearch) => void;
+type ChangeSearch = (search: AuditSearch) => void;
 
-/** Of everything: for administrators. */
+/** All events: for administrators. */
 export function AuditPage({ search }: { search: AuditSearch }) {
   const navigate = useNavigate();
   const { data: clusters = [] } = useQuery(clustersQuery);
@@ -39,7 +39,7 @@ export function AuditPage({ search }: { search: AuditSearch }) {
   );
 }
 
-/** Of one cluster: for its owners, too. */
+/** Events of one cluster: also for its owners. */
 export function ClusterAuditPage({ search }: { search: AuditSearch }) {
   const navigate = useNavigate();
   const cluster = useCluster();
@@ -61,9 +61,9 @@ interface EventsProps {
   clusterId?: string;
   /** Absent: all events are of one cluster. */
   nameOf?: (clusterId: string) => string;
-  /** Who may read these events, for those who may not. */
+  /** Who may read these events, for users who may not. */
   refusal: string;
-  onChange: Change;
+  onChange: ChangeSearch;
 }
 
 function Events({ search, clusterId, nameOf, refusal, onChange }: EventsProps) {
@@ -115,8 +115,8 @@ function Events({ search, clusterId, nameOf, refusal, onChange }: EventsProps) {
           actions={found.hasNextPage && older}
         >
           {found.hasNextPage
-            ? "The newest part of the log was searched; older events may have it."
-            : "Fewer filters find more. Old events are removed with their files."}
+            ? "The newest part of the log was searched; older events may match."
+            : "Try fewer filters. Old events are removed with their files."}
         </Blank>
       )}
     </>
@@ -127,7 +127,7 @@ interface FiltersProps {
   search: AuditSearch;
   /** That there are events of. */
   kinds: readonly AuditKind[];
-  onChange: Change;
+  onChange: ChangeSearch;
   onRefresh(): void;
 }
 
@@ -173,7 +173,7 @@ interface TextProps {
   onSubmit(value: string): void;
 }
 
-/** The log is searched for the whole text, so when it is complete: on Enter, and on leaving. */
+/** The filter is applied to the complete text: on Enter, and on leaving the field. */
 function Text({ name, value = "", onSubmit }: TextProps) {
   const submit = ({ currentTarget }: { currentTarget: HTMLInputElement }) => {
     const text = currentTarget.value.trim();
@@ -181,7 +181,7 @@ function Text({ name, value = "", onSubmit }: TextProps) {
   };
   return (
     <input
-      // Another address, another text.
+      // The text follows the address.
       key={value}
       className={styles.filter}
       aria-label={`Filter by ${name}`}

@@ -19,7 +19,7 @@ import {
   userWord,
 } from "./model.ts";
 
-/** How often it is looked whether the day is another one. */
+/** How often the current day is checked. */
 const TICK_MS = 60_000;
 
 interface EventTableProps {

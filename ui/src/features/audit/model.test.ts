@@ -14,7 +14,7 @@ function event(change: Partial<AuditEvent>): AuditEvent {
   return { id: "1-0", type: "auditEvent", event: "proxied", ...change };
 }
 
-test("an event says who did what from where, and what came of it", () => {
+test("an event shows who did what from where, and the result", () => {
   const proxied = event({
     verb: "list",
     requestURI: "/k8s/clusters/c-1/api/v1/pods?",

@@ -1,4 +1,4 @@
-/** Events of the audit log as people read them. Pure. */
+/** Events of the audit log as displayed text. Pure. */
 
 import type { AuditEvent } from "../../api/types.ts";
 import { count } from "../../lib/quantity.ts";
@@ -25,12 +25,12 @@ const WORDS: Record<string, string> = {
   "token-deleted": "Token deleted",
 };
 
-/** What happened; the server's word for a kind that this page does not know. */
+/** The kind of the event; for an unknown kind, the server's name. */
 export function eventWord({ event }: AuditEvent): string {
   return WORDS[event] ?? event;
 }
 
-/** The code of the response; a dash where there was none. */
+/** The code of the response; a dash if there was none. */
 export function resultWord({ responseStatus }: AuditEvent): string {
   return responseStatus?.code ? String(responseStatus.code) : "—";
 }
@@ -41,7 +41,7 @@ export function resultTone({ event, responseStatus }: AuditEvent): Tone {
   return code >= 400 || event === "suppressed" ? "warn" : "done";
 }
 
-/** The login name where it is known, else the id, else the name that was given at a login. */
+/** The login name if known, else the id, else the name given at a login. */
 export function userWord({ user, annotations }: AuditEvent): string {
   return (
     user?.extra?.username?.[0] || user?.username || annotations?.["drover.io/login-name"] || "—"
@@ -59,7 +59,7 @@ export function requestWord({ verb, requestURI }: AuditEvent): string {
   return [verb, requestURI?.replace(/\?$/, "")].filter(Boolean).join(" ") || "—";
 }
 
-/** Why it was refused, or what it stands for. */
+/** Why it was refused, or which events it summarises. */
 export function eventReason({ annotations = {} }: AuditEvent): string | undefined {
   const number = Number(annotations["drover.io/suppressed"]);
   if (number > 0) {

@@ -1,4 +1,4 @@
-/** The filters of the audit page, as its address has them. */
+/** The filters of the audit page in its address. */
 
 export const KINDS = {
   all: { text: "All", query: "" },
@@ -18,12 +18,12 @@ export interface AuditSearch {
   from?: string;
 }
 
-/** Takes what it understands of an address, and leaves the rest out. */
+/** Reads the known filters of an address, and ignores the rest. */
 export function readAuditSearch(raw: Record<string, unknown>): AuditSearch {
   const search: AuditSearch = {};
   const kind = Object.keys(KINDS).find((known) => known === raw.kind && known !== "all");
   if (kind) search.kind = kind as AuditKind;
-  // A name of digits comes as a number.
+  // A name of digits is parsed as a number.
   if (raw.user) search.user = String(raw.user);
   if (raw.from) search.from = String(raw.from);
   return search;

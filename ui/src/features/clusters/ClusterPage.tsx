@@ -1,4 +1,7 @@
-/** The frame of one cluster's pages: finds it, follows its nodes, and says so when it is not there. */
+/**
+ * The frame of one cluster's pages: finds the cluster, follows its nodes, and shows if it does not
+ * exist.
+ */
 
 import { IconDots, IconDownload, IconPin, IconPinnedOff, IconTrash } from "@tabler/icons-react";
 import { useMutation, useQuery } from "@tanstack/react-query";
@@ -16,7 +19,7 @@ import { Menu, MenuItem } from "../../ui/Menu.tsx";
 import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
 import { StatePill } from "../../ui/StateMark.tsx";
-import { tell } from "../../ui/Toasts.tsx";
+import { notify } from "../../ui/Toasts.tsx";
 import { ManagedNotice } from "./ManagedNotice.tsx";
 import { byRef, providerWord, stateWord, toneOf } from "./model.ts";
 import { togglePin, usePins } from "./pins.ts";
@@ -66,7 +69,7 @@ export function ClusterPage({ reference, children }: ClusterPageProps) {
   );
 }
 
-/** Nodes change often and are many: they are followed only where they show. */
+/** Nodes change often and are many: they are followed only on pages that show them. */
 function NodeFeed({ clusterId }: { clusterId: string }) {
   useLiveFeed(`/v3/clusters/${encodeURIComponent(clusterId)}/subscribe`, NODE_TYPES);
   return null;
@@ -88,13 +91,13 @@ function Gone({ reference }: { reference: string }) {
 }
 
 interface ClusterHeadProps {
-  /** What the page is of the cluster; absent on the overview. */
+  /** The title of the page; absent on the overview. */
   page?: string;
-  /** The page says what helps while the cluster is unavailable. */
+  /** Whether the page itself says what helps while the cluster is unavailable. */
   saysWhatHelps?: boolean;
 }
 
-/** Title, state, facts, actions, and what fails: alike on each page of a cluster. */
+/** Title, state, facts, actions, and problems: the same on each page of a cluster. */
 export function ClusterHead({ page, saysWhatHelps = false }: ClusterHeadProps) {
   const cluster = useCluster();
   const denial = useRemovalDenial(cluster);
@@ -162,9 +165,9 @@ function KubeconfigButton({ cluster }: { cluster: Cluster }) {
     mutationFn: () => kubeconfig(cluster.id),
     onSuccess: (text) => {
       download(`${cluster.name}.yaml`, text, "application/yaml");
-      tell("ok", `${cluster.name}.yaml has a token of yours inside: keep it to yourself`);
+      notify("ok", `${cluster.name}.yaml contains a token of yours: do not share it`);
     },
-    onError: (error) => tell("err", `No kubeconfig: ${sentence(error)}`),
+    onError: (error) => notify("err", `No kubeconfig: ${sentence(error)}`),
   });
   return (
     <Button onClick={() => make.mutate()}>

@@ -1,6 +1,7 @@
 /**
- * Clusters as rows. One that is not simply active has a second row with its reason and the next step. Of many rows
- * only those around the window are in the document; screen readers are told how many there are.
+ * Clusters as rows. One that is not simply active has a second row with its reason and the next
+ * step. Of many rows only those around the window are in the document; screen readers get the
+ * total.
  */
 
 import { IconChevronDown, IconChevronRight } from "@tabler/icons-react";
@@ -43,15 +44,15 @@ const AFTER_REASON: Record<Width, number> = { full: 4, tight: 4, narrow: 0 };
 
 interface ClusterTableProps extends Sorting {
   clusters: readonly Cluster[];
-  /** In groups: what needs a look, what waits, what is pinned, all others. */
+  /** In groups: needs attention, waiting, pinned, all others. */
   grouped: boolean;
-  /** Clusters that wait are shown however many they are. */
+  /** Waiting clusters are shown regardless of their number. */
   waitingShown: boolean;
   now: Date;
   onShowWaiting(shown: boolean): void;
 }
 
-/** Before a row has been drawn, in pixels. As the style sheet has it, in a wide window. */
+/** Estimated height before a row is drawn, in pixels, as in the style sheet for a wide window. */
 const HEIGHTS = { group: 28, cluster: 34, explained: 32, reason: 25 };
 
 function heightOf(row: TableRow): number {
@@ -74,7 +75,7 @@ export function ClusterTable(props: ClusterTableProps) {
       <table
         className={`${table.table} ${styles.table}`}
         data-narrow={narrow || undefined}
-        // The head is a row, too.
+        // The head counts as a row.
         aria-rowcount={rows.length + 1}
         onFocus={onFocus}
         onBlur={onBlur}
@@ -188,7 +189,7 @@ interface ClusterCellsProps {
   width: Width;
 }
 
-/** Most events change one cluster of many: the other rows stay as they are. */
+/** Most events change one cluster of many: the other rows are not rendered again. */
 const ClusterCells = memo(function ClusterCells({ cluster, now, width }: ClusterCellsProps) {
   const unreachable = isPast(cluster);
   const right = [table.right, (usePast() || unreachable) && table.past].filter(Boolean).join(" ");
@@ -274,7 +275,7 @@ function Labels({ cluster }: { cluster: Cluster }) {
   );
 }
 
-/** Absent is “—”, zero is grey. */
+/** An absent value is “—”, zero is grey. */
 function Figure({ value }: { value: number | null | undefined }) {
   const past = usePast();
   if (value == null) return <span className="third">—</span>;

@@ -5,7 +5,7 @@ import table from "../../ui/Table.module.css";
 import styles from "./ClusterTable.module.css";
 import type { SortKey } from "./model.ts";
 
-/** `full`: all columns. `tight`: not the two that say least. `narrow`: state, name, nodes. */
+/** `full`: all columns. `tight`: without the two least important. `narrow`: state, name, nodes. */
 export type Width = "full" | "tight" | "narrow";
 export const COLUMNS: Record<Width, number> = { full: 9, tight: 7, narrow: 3 };
 

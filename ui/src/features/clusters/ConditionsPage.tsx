@@ -1,4 +1,4 @@
-/** Every condition of a cluster: what it means, since when, and what helps when it does not hold. */
+/** Every condition of a cluster: its meaning, since when, and what helps if it is not true. */
 
 import { point } from "../../lib/time.ts";
 import { Card } from "../../ui/Card.tsx";
@@ -56,7 +56,7 @@ export function ConditionsPage() {
   );
 }
 
-/** A command at the end of the words of what helps. */
+/** A command at the end of the text on what helps. */
 const COMMAND = /\b(kubectl .+)$/;
 
 function Line({ condition, now }: { condition: Explained; now: Date }) {

@@ -1,4 +1,4 @@
-/** Draining a node: what may be lost by it, and how long it may take. */
+/** Draining a node: what may be lost, and how long it may take. */
 
 import { useMutation } from "@tanstack/react-query";
 import { sentence } from "../../api/errors.ts";
@@ -9,7 +9,7 @@ import { Check } from "../../ui/Check.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Notice } from "../../ui/Notice.tsx";
-import { tell } from "../../ui/Toasts.tsx";
+import { notify } from "../../ui/Toasts.tsx";
 import styles from "./DrainDialog.module.css";
 
 /** Longest time that the server gives a drain, in minutes. */
@@ -30,7 +30,7 @@ export function DrainDialog({ node, onClose }: DrainDialogProps) {
         timeout: Number(form.get("minutes")) * 60,
       }),
     onSuccess: () => {
-      tell("ok", `Draining ${node.name}`);
+      notify("ok", `Draining ${node.name}`);
       onClose();
     },
   });

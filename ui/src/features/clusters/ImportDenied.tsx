@@ -1,4 +1,4 @@
-/** The import dialog for a user who may not import: said before a name is typed. */
+/** The import dialog for a user who may not import: shown before a name is typed. */
 
 import { Button } from "../../ui/Button.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";

@@ -1,4 +1,6 @@
-/** Bringing a running cluster in: its name, the command to run, and what the agent does, live. */
+/**
+ * Importing a running cluster: its name, the command to run, and the live progress of the agent.
+ */
 
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -20,7 +22,7 @@ import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { useNow } from "../../ui/Time.tsx";
-import { tell } from "../../ui/Toasts.tsx";
+import { notify } from "../../ui/Toasts.tsx";
 import { checklist, summary } from "./checklist.ts";
 import styles from "./ImportDialog.module.css";
 import { ImportSteps } from "./ImportSteps.tsx";
@@ -30,7 +32,7 @@ import { ReachNotice } from "./ReachNotice.tsx";
 import { RemoveDialog } from "./RemoveDialog.tsx";
 import { useRemovalDenial } from "./rights.ts";
 
-/** Kubernetes versions that the agent is tested with begin here. */
+/** The oldest Kubernetes version that the agent is tested with. */
 const KUBERNETES_MIN = "1.28";
 
 interface ImportDialogProps {
@@ -87,7 +89,7 @@ function NameDialog({ clusters, onClose, onCreated }: NameDialogProps) {
         <>
           <Button onClick={onClose}>Cancel</Button>
           <Button kind="primary" type="submit" form="import-form">
-            {create.isPending ? "Making the command…" : "Get the command"}
+            {create.isPending ? "Creating the command…" : "Get the command"}
           </Button>
         </>
       }
@@ -105,7 +107,7 @@ function NameDialog({ clusters, onClose, onCreated }: NameDialogProps) {
             create.reset();
           }}
           onBlur={() => setLeft(name !== "")}
-          help="As people will call it, such as prod-eu-1. The cluster itself does not learn it."
+          help="The name for users, such as prod-eu-1. It is not stored in the cluster itself."
           error={
             shown ? (
               <>
@@ -132,7 +134,7 @@ function NameDialog({ clusters, onClose, onCreated }: NameDialogProps) {
 
 function nameRefusal(error: Error): string {
   if (error instanceof ApiError && error.isForbidden) {
-    return "You may not add clusters. An administrator can, or can give you the right to.";
+    return "You may not add clusters. An administrator can, or can grant you the right.";
   }
   return sentence(error);
 }
@@ -153,7 +155,7 @@ function FollowDialog({ cluster, onClose }: { cluster: Cluster; onClose(): void 
       wide
       title={`Import ${cluster.name}`}
       subtitle={`Any Kubernetes ${KUBERNETES_MIN} or newer. The cluster only needs to reach ${window.location.host}.`}
-      closeLabel={active || refused ? "Close" : "Close; the import goes on"}
+      closeLabel={active || refused ? "Close" : "Close; the import continues"}
       onClose={onClose}
       footer={
         <FollowFooter cluster={cluster} onClose={onClose} onCancel={() => setRemoving(true)} />
@@ -204,12 +206,12 @@ function FollowFooter({ cluster, onClose, onCancel }: FollowFooterProps) {
       </>
     );
   }
-  // It does not go on by itself, and the notice has what can be done.
+  // It does not continue by itself, and the notice shows what can be done.
   if (isAlreadyManaged(cluster)) return <Button onClick={onClose}>Close</Button>;
   return (
     <>
       <span className="grow small second">
-        You can close this. It goes on, and the list of clusters shows how far it is.
+        You can close this. The import continues, and the list of clusters shows its progress.
       </span>
       <Button kind="danger" deniedBecause={denial} onClick={onCancel}>
         Cancel import…
@@ -219,7 +221,7 @@ function FollowFooter({ cluster, onClose, onCancel }: FollowFooterProps) {
   );
 }
 
-/** The one that still lets somebody in: the newest. */
+/** The newest token. */
 function newest(tokens: readonly RegistrationToken[]): RegistrationToken | undefined {
   const ready = tokens.filter(({ command }) => command);
   return ready.sort((one, other) => (other.created ?? "").localeCompare(one.created ?? ""))[0];
@@ -237,9 +239,9 @@ function Command({ cluster, token, now, pending }: CommandProps) {
   const [chosen, setWay] = useState<Way>();
   const again = useMutation({
     mutationFn: () => createRegistrationToken(cluster.id),
-    onError: (error) => tell("err", `No new command: ${sentence(error)}`),
+    onError: (error) => notify("err", `No new command: ${sentence(error)}`),
   });
-  // kubectl fetches the manifest itself, and trusts only what its machine trusts.
+  // kubectl fetches the manifest itself, and trusts only the authorities of its machine.
   const way = chosen ?? (authority.data ? "curl" : "kubectl");
   const used = cluster.conditions?.some((c) => c.type === "Pending" && c.status === "True");
   return (
@@ -259,10 +261,10 @@ function Command({ cluster, token, now, pending }: CommandProps) {
       )}
       <p className={styles.note}>
         {used
-          ? "It has done its work: the agent has a key of its own now."
+          ? "It has been used: the agent has a key of its own now."
           : validity(cluster, token, now)}{" "}
         <button type="button" className="link" onClick={() => again.mutate()}>
-          Make a new one
+          Create a new one
         </button>
         {token?.manifestUrl && (
           <a
@@ -323,6 +325,6 @@ function validity(cluster: Cluster, token: RegistrationToken | undefined, now: D
   const expires = point(token?.expiresAt);
   if (!expires) return "";
   const left = expires.getTime() - now.getTime();
-  if (left <= 0) return `It ended at ${clock(expires)} and lets nobody in any more.`;
+  if (left <= 0) return `It expired at ${clock(expires)} and is not valid any more.`;
   return `For ${cluster.name} only, for one agent, for another ${length(left)}.`;
 }

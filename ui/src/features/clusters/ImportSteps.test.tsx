@@ -8,7 +8,7 @@ import { ImportSteps } from "./ImportSteps.tsx";
 
 afterEach(cleanup);
 
-test("what is wrong says why and what helps, and what helps can be copied", () => {
+test("a problem shows the reason and what helps, and the command can be copied", () => {
   const down = but(
     waiting(),
     condition("Pending", "True"),

@@ -1,18 +1,20 @@
-/** The checklist of an import: what is done, what is awaited, and for what is wrong why and what helps. */
+/**
+ * The checklist of an import: done and pending steps, and for a problem the reason and what helps.
+ */
 
 import { Code } from "../../ui/Code.tsx";
 import { Shape } from "../../ui/StateMark.tsx";
-import { LOOK_AT_AGENT, type Step } from "./checklist.ts";
+import { type ImportStep, INSPECT_AGENT } from "./checklist.ts";
 import styles from "./ImportSteps.module.css";
 
-const WORDS: Record<Step["state"], string> = {
+const WORDS: Record<ImportStep["state"], string> = {
   done: "done",
   now: "under way",
   wrong: "needs you",
   later: "to come",
 };
 
-export function ImportSteps({ steps }: { steps: readonly Step[] }) {
+export function ImportSteps({ steps }: { steps: readonly ImportStep[] }) {
   return (
     <ol className={styles.steps}>
       {steps.map((step) => (
@@ -36,12 +38,12 @@ export function ImportSteps({ steps }: { steps: readonly Step[] }) {
   );
 }
 
-/** A command at the end of the words of what helps. */
+/** A command at the end of the text on what helps. */
 const COMMAND = /\b((?:kubectl|drover) .+)$/;
 
-function Help({ step }: { step: Step }) {
+function Help({ step }: { step: ImportStep }) {
   const helps = step.helps ?? "";
-  const command = COMMAND.exec(helps)?.[1] ?? (helps.endsWith(":") ? LOOK_AT_AGENT : undefined);
+  const command = COMMAND.exec(helps)?.[1] ?? (helps.endsWith(":") ? INSPECT_AGENT : undefined);
   const words = helps.replace(COMMAND, "").trim();
   return (
     <div className={styles.help}>

@@ -1,4 +1,6 @@
-/** Home: every cluster with its live state; the ones that need a look first, each with its reason. */
+/**
+ * Home: every cluster with its live state; those that need attention first, each with its reason.
+ */
 
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
@@ -24,7 +26,7 @@ import { NoClusterImported, NoClusters, onlyLocal } from "./NoClusters.tsx";
 import { useImportDenial } from "./rights.ts";
 import type { ClusterSearch, SearchChange } from "./search.ts";
 
-/** How often relative times move on. */
+/** Interval of updates of relative times. */
 const TICK_MS = 10_000;
 
 export function ListPage({ search }: { search: ClusterSearch }) {
@@ -74,17 +76,22 @@ export function ListPage({ search }: { search: ClusterSearch }) {
   );
 }
 
-/** Changes what of the page's state is in its address. */
+/** Changes the part of the page's state that is in its address. */
 function useSearchChange(search: ClusterSearch): SearchChange {
   const navigate = useNavigate();
   return (next, replace = false) => {
     const merged = { ...search, ...next };
-    const kept = Object.entries(merged).filter(([, value]) => value !== undefined && value !== "");
-    void navigate({ ...paths.clusters(Object.fromEntries(kept)), replace });
+    const present = Object.entries(merged).filter(
+      ([, value]) => value !== undefined && value !== "",
+    );
+    void navigate({ ...paths.clusters(Object.fromEntries(present)), replace });
   };
 }
 
-/** That the list could not be read, unless the whole page says that the server does not answer. */
+/**
+ * The error that the list could not be read, unless the page already shows that the server does not
+ * respond.
+ */
 function ReadFailure() {
   const clusters = useQuery(clustersQuery);
   const offline = usePast();
@@ -148,7 +155,7 @@ interface ImportProps {
   onChange: SearchChange;
 }
 
-/** The dialog that the address asks for. */
+/** The dialog of the address. */
 function Import({ search, clusters, denial, onChange }: ImportProps) {
   const close = () => onChange({ import: undefined }, true);
   if (!search.import) return null;

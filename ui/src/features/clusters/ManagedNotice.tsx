@@ -1,4 +1,7 @@
-/** On an entry whose cluster another entry manages: which one, and the ways on with their commands. */
+/**
+ * On an entry whose cluster another entry manages: which one, and the solutions with their
+ * commands.
+ */
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -23,7 +26,7 @@ import { useRemovalDenial } from "./rights.ts";
 
 interface ManagedNoticeProps {
   cluster: Cluster;
-  /** Where a dialog is open already: has it give way to the one that removes the entry. */
+  /** If a dialog is open already: replaces it by the one that removes the entry. */
   onRemove?: () => void;
 }
 
@@ -69,15 +72,15 @@ function Refused({ cluster, onRemove }: ManagedNoticeProps) {
 
 const ASK_ADMINISTRATOR = "ask an administrator to give it a new agent.";
 
-/** What can be so, and what to do then. */
+/** The possible causes, and their solutions. */
 function Ways({ cluster, manager: { name } }: { cluster: Cluster; manager: Manager }) {
   const other = name ? <b>{name}</b> : "the other entry";
   const own = <b>{cluster.name}</b>;
   return (
     <>
       <p>
-        The agent that called in for {own} was refused: a cluster has one entry. Choose what is so;
-        FILE is a kubeconfig of the cluster.
+        The agent that connected for {own} was refused: a cluster has one entry. Choose what
+        applies; FILE is a kubeconfig of the cluster.
       </p>
       <ul className={styles.ways}>
         <li>

@@ -1,4 +1,4 @@
-/** The way on from a state: the link beside its reason. */
+/** The next step from a state: the link beside its reason. */
 
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";

@@ -1,4 +1,4 @@
-/** In the place of clusters: why there are none to show, and what helps. */
+/** Shown instead of clusters: why there are none, and what helps. */
 
 import { IconLock, IconPlus, IconServer2 } from "@tabler/icons-react";
 import type { Cluster } from "../../api/types.ts";
@@ -17,7 +17,7 @@ interface NoClustersProps {
   onImport(): void;
 }
 
-/** Nothing to show: because there is nothing, or because of a filter, and then of which. */
+/** The message on an empty list: no clusters, or which filter hides them. */
 export function NoClusters({ search, total, denial, onChange, onImport }: NoClustersProps) {
   if (total === 0 && denial) {
     return (
@@ -60,7 +60,7 @@ export function NoClusters({ search, total, denial, onChange, onImport }: NoClus
   );
 }
 
-/** Beside the management API itself, which is always there. */
+/** Apart from the management API itself, which always exists. */
 export function NoClusterImported({ onImport }: { onImport(): void }) {
   return (
     <Blank

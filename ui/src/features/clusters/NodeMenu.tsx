@@ -1,4 +1,7 @@
-/** What can be done with a node: cordon, uncordon, drain, delete. Who may not finds it locked, with the reason. */
+/**
+ * Actions on a node: cordon, uncordon, drain, delete. Without the right they are locked, with the
+ * reason.
+ */
 
 import {
   IconDots,
@@ -17,12 +20,12 @@ import { Dialog } from "../../ui/Dialog.tsx";
 import { Menu, MenuItem } from "../../ui/Menu.tsx";
 import { Notice } from "../../ui/Notice.tsx";
 import { Shape } from "../../ui/StateMark.tsx";
-import { tell } from "../../ui/Toasts.tsx";
+import { notify } from "../../ui/Toasts.tsx";
 import { isDraining } from "./nodes.ts";
 
 interface NodeMenuProps {
   node: Node;
-  /** For who may not change the cluster's nodes. */
+  /** Reason, if the user may not change the cluster's nodes. */
   denial: string | undefined;
   onDrain(node: Node): void;
   onDelete(node: Node): void;
@@ -75,8 +78,8 @@ function Cordon({ node, denied }: ChangeProps) {
   const cordoned = node.unschedulable === true;
   const cordon = useMutation({
     mutationFn: () => cordonNode(node, !cordoned),
-    onSuccess: () => tell("ok", `${cordoned ? "Uncordoned" : "Cordoned"} ${node.name}`),
-    onError: (error) => tell("err", `${node.name} was not changed. ${sentence(error)}`),
+    onSuccess: () => notify("ok", `${cordoned ? "Uncordoned" : "Cordoned"} ${node.name}`),
+    onError: (error) => notify("err", `${node.name} was not changed. ${sentence(error)}`),
   });
   const Icon = cordoned ? IconPlayerPlay : IconPlayerPause;
   return (
@@ -93,8 +96,8 @@ function Cordon({ node, denied }: ChangeProps) {
 function StopDrain({ node, denied }: ChangeProps) {
   const stop = useMutation({
     mutationFn: () => stopDrain(node),
-    onSuccess: () => tell("ok", `Stopped the drain of ${node.name}; it stays cordoned`),
-    onError: (error) => tell("err", `The drain goes on. ${sentence(error)}`),
+    onSuccess: () => notify("ok", `Stopped the drain of ${node.name}; it stays cordoned`),
+    onError: (error) => notify("err", `The drain goes on. ${sentence(error)}`),
   });
   return (
     <MenuItem
@@ -116,7 +119,7 @@ export function DeleteNodeDialog({ node, onClose }: DeleteNodeDialogProps) {
   const remove = useMutation({
     mutationFn: () => deleteNode(node),
     onSuccess: () => {
-      tell("rem", `Deleted ${node.name}`);
+      notify("rem", `Deleted ${node.name}`);
       onClose();
     },
   });

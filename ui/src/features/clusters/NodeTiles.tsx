@@ -1,4 +1,7 @@
-/** Nodes as a map of tiles; odd ones differ by shape. The text beside says the same. */
+/**
+ * Nodes as a map of tiles; nodes with problems differ by shape. The text beside it has the same
+ * content.
+ */
 
 import type { Node } from "../../api/types.ts";
 import { count } from "../../lib/quantity.ts";
@@ -7,7 +10,7 @@ import { usePast } from "../../ui/Past.tsx";
 import styles from "./NodeTiles.module.css";
 import { inOrder, NODE_TONE_WORDS, nodeTally, nodeTone } from "./nodes.ts";
 
-/** Beyond that the map says no more; the list has them all. */
+/** Maximum number of tiles; the list has all nodes. */
 const TILES_MAX = 512;
 
 export function NodeTiles({ nodes }: { nodes: Node[] | undefined }) {

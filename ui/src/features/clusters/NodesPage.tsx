@@ -1,6 +1,6 @@
 /**
- * A cluster's nodes as its agent tells them. Of many rows only those around the window are in the document; screen
- * readers are told how many there are.
+ * A cluster's nodes as its agent reports them. Of many rows only those around the window are in the
+ * document; screen readers get the total.
  */
 
 import { IconServer2 } from "@tabler/icons-react";
@@ -29,7 +29,7 @@ import { inOrder, nodeReason, nodeTone, nodeWord, roles } from "./nodes.ts";
 import { useNodeDenial } from "./rights.ts";
 import { useVisibleRows } from "./useVisibleRows.ts";
 
-/** How much the table shows: names and pods, what most windows have room for, all. */
+/** Columns of the table: names and pods, those that fit most windows, or all. */
 type Width = "narrow" | "usual" | "wide";
 const COLUMNS: Record<Width, number> = { narrow: 4, usual: 9, wide: 10 };
 
@@ -71,7 +71,7 @@ export function NodesPage() {
           actions={reason && <NextStepLink cluster={cluster} reason={reason} />}
         >
           {cluster.internal
-            ? "It keeps objects; it runs no pods."
+            ? "It stores objects; it runs no pods."
             : "They show as soon as the cluster's agent is connected."}
         </Blank>
       )}
@@ -95,7 +95,7 @@ function nodeRows(nodes: readonly Node[]): NodeTableRow[] {
   });
 }
 
-/** Before a row has been drawn, in pixels. As the style sheet has it. */
+/** Estimated height before a row is drawn, in pixels, as in the style sheet. */
 const HEIGHTS = { node: 34, explained: 32, reason: 25 };
 
 function heightOf({ kind, reason }: NodeTableRow): number {
@@ -117,7 +117,7 @@ function NodeTable({ cluster, nodes }: { cluster: Cluster; nodes: Node[] }) {
       <table
         className={`${table.table} ${styles.table}`}
         data-width={width}
-        // The head is a row, too.
+        // The head counts as a row.
         aria-rowcount={rows.length + 1}
         onFocus={onFocus}
         onBlur={onBlur}
@@ -211,7 +211,7 @@ interface NodeCellsProps {
   onDelete(node: Node): void;
 }
 
-/** Most events change one node of many: the other rows stay as they are. */
+/** Most events change one node of many: the other rows are not rendered again. */
 const NodeCells = memo(function NodeCells({
   node,
   width,

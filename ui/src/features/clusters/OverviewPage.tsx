@@ -1,4 +1,4 @@
-/** One cluster at a glance: what needs a look, room, nodes, health. */
+/** Overview of one cluster: what needs attention, capacity, nodes, health. */
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
@@ -32,7 +32,7 @@ import { inOrder, nodeProblems, nodeTone, nodeWord } from "./nodes.ts";
 import styles from "./OverviewPage.module.css";
 
 const TICK_MS = 5_000;
-/** Lines under “Needs a look”; the rest is on the page of conditions. */
+/** Lines under “Needs attention”; the rest is on the page of conditions. */
 const LOOKS_SHOWN = 5;
 /** Up to here nodes are lines with names; beyond, tiles of a map. */
 const LINES_MAX = 7;
@@ -69,7 +69,7 @@ function Rooms({ cluster }: { cluster: Cluster }) {
   );
 }
 
-/** What does not hold. What a notice above says already is left out. */
+/** Conditions that are not true, without those in a notice above. */
 function NeedsALook({ cluster, now }: { cluster: Cluster; now: Date }) {
   const nodes = useQuery(nodesQuery(cluster.id));
   const past = isPast(cluster);
@@ -78,10 +78,10 @@ function NeedsALook({ cluster, now }: { cluster: Cluster; now: Date }) {
   const bad = past ? [] : nodeProblems(nodes.data ?? []);
   if (!reason && bad.length === 0) return null;
   return (
-    <section className={styles.looks} aria-label="Needs a look">
+    <section className={styles.attention} aria-label="Needs attention">
       <ul>
         {reason && (
-          <li className={styles.look}>
+          <li className={styles.item}>
             <Shape tone={first?.tone ?? "wait"} />
             <span className="grow">
               <b>{first?.title ?? "State"}</b> <span className="second">{reason.text}</span>
@@ -91,7 +91,7 @@ function NeedsALook({ cluster, now }: { cluster: Cluster; now: Date }) {
           </li>
         )}
         {bad.slice(0, LOOKS_SHOWN).map(({ node, tone, text, since }) => (
-          <li key={node.id} className={styles.look}>
+          <li key={node.id} className={styles.item}>
             <Shape tone={tone} />
             <span className="grow">
               <b>{node.name}</b> <span className="second">{text}</span>
@@ -123,7 +123,7 @@ interface RoomProps {
   pods?: boolean;
 }
 
-/** How much of what nodes have is spoken for. */
+/** The requested share of the capacity of nodes. */
 function Room({ title, usage: { taken, whole, percent }, figure, pods }: RoomProps) {
   const past = usePast();
   const known = taken !== undefined && whole !== undefined;
@@ -205,7 +205,7 @@ function NodeLines({ nodes }: { nodes: readonly Node[] }) {
   );
 }
 
-/** What conditions say of the connection, and what the cluster says of its own parts. */
+/** The conditions of the connection, and the component statuses of the cluster. */
 function Health({ cluster, now }: { cluster: Cluster; now: Date }) {
   const shown = new Set(["Connected", "Ready", "Updated"]);
   const conditions = explainAll(cluster).filter(({ type }) => shown.has(type));
@@ -278,7 +278,7 @@ function Facts({ cluster, now }: { cluster: Cluster; now: Date }) {
       ) : heard ? (
         <Ago key="heard" at={heard} now={now} />
       ) : (
-        "never called in"
+        "never connected"
       ),
     ],
     ["Created", created ? <Ago key="created" at={created} now={now} /> : "—"],

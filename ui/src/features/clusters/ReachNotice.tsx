@@ -1,4 +1,4 @@
-/** Says before an import that agents on other machines would not get to this server. */
+/** Warns before an import that agents on other machines could not reach this server. */
 
 import { useQuery } from "@tanstack/react-query";
 import { settingQuery } from "../../api/queries.ts";

@@ -1,4 +1,6 @@
-/** Removing or detaching a cluster: what goes along, what stays, and its name typed before it happens. */
+/**
+ * Removing or detaching a cluster: what is removed, what stays, and the confirmation by its name.
+ */
 
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
@@ -13,16 +15,16 @@ import { Field } from "../../ui/Field.tsx";
 import { Notice } from "../../ui/Notice.tsx";
 import { Shape } from "../../ui/StateMark.tsx";
 import { Tag } from "../../ui/Tags.tsx";
-import { tell } from "../../ui/Toasts.tsx";
+import { notify } from "../../ui/Toasts.tsx";
 import { isTrue } from "./conditions.ts";
 import {
   DELETE_LEFTOVERS,
-  type Farewell,
-  farewells,
   isProduction,
   isSilent,
   LEFTOVERS,
   lastHeard,
+  type RemovalOption,
+  removalOptions,
   silence,
 } from "./model.ts";
 import styles from "./RemoveDialog.module.css";
@@ -36,25 +38,25 @@ interface RemoveDialogProps {
 
 export function RemoveDialog({ cluster, onClose, onRemoved }: RemoveDialogProps) {
   const [typed, setTyped] = useState("");
-  const ways = farewells(cluster);
+  const ways = removalOptions(cluster);
   const silent = isSilent(cluster);
-  // Of a cluster that does not respond nobody but the user says what to do, unless one way is left.
+  // If a cluster does not respond, the user chooses what to do, unless only one option is left.
   const usual = silent && ways.length > 1 ? undefined : ways[0];
-  const [chosen, setChosen] = useState<Farewell["way"]>();
-  const farewell = ways.find(({ way }) => way === chosen) ?? usual;
-  // Already on its way out: then it is about not waiting for the cluster any more.
+  const [chosen, setChosen] = useState<RemovalOption["way"]>();
+  const option = ways.find(({ way }) => way === chosen) ?? usual;
+  // It is being removed already: the remaining choice is not to wait for the cluster any more.
   const forced = cluster.state === "removing";
   const remove = useMutation({
-    mutationFn: (how: Farewell) => removeCluster(cluster, how),
+    mutationFn: (how: RemovalOption) => removeCluster(cluster, how),
     onSuccess: (_, { force, detach }) => {
       const doing = detach ? "Detaching" : "Removing";
-      tell("rem", `${doing} ${cluster.name}${force ? " without waiting for it" : ""}`);
+      notify("rem", `${doing} ${cluster.name}${force ? " without waiting for it" : ""}`);
       onClose();
       onRemoved?.();
     },
   });
   const matches = typed === cluster.name;
-  const blocked = farewell
+  const blocked = option
     ? matches
       ? undefined
       : `Type ${cluster.name} first.`
@@ -76,18 +78,18 @@ export function RemoveDialog({ cluster, onClose, onRemoved }: RemoveDialogProps)
             Keep
           </Button>
           <Button kind="danger" type="submit" form="remove-form" disabledBecause={blocked}>
-            {remove.isPending ? "Under way…" : (farewell?.word ?? "Remove")}
+            {remove.isPending ? "Under way…" : (option?.word ?? "Remove")}
           </Button>
         </>
       }
     >
       {silent && <Silence cluster={cluster} />}
       <p className="second">
-        The cluster itself keeps running. From Drover these go, and cannot be brought back without a
-        backup:
+        The cluster itself keeps running. These are removed from Drover, and cannot be restored
+        without a backup:
       </p>
       <Dependants cluster={cluster} />
-      {ways.length > 1 && <Ways ways={ways} chosen={farewell?.way} onChoose={setChosen} />}
+      {ways.length > 1 && <Ways ways={ways} chosen={option?.way} onChoose={setChosen} />}
       {remove.isError && (
         <Notice tone="err" title="It was not removed.">
           {remove.error instanceof ApiError && remove.error.isForbidden
@@ -100,7 +102,7 @@ export function RemoveDialog({ cluster, onClose, onRemoved }: RemoveDialogProps)
         className={styles.form}
         onSubmit={(event) => {
           event.preventDefault();
-          if (farewell && matches) remove.mutate(farewell);
+          if (option && matches) remove.mutate(option);
         }}
       >
         <Field
@@ -115,12 +117,13 @@ export function RemoveDialog({ cluster, onClose, onRemoved }: RemoveDialogProps)
   );
 }
 
-/** What is said first of a cluster that does not respond: why, and what stays in it. */
+/** The notice on a cluster that does not respond: why, and what stays in it. */
 function Silence({ cluster }: { cluster: Cluster }) {
   return (
     <div className={styles.silence}>
       <Notice tone="off" title={`${cluster.name} does not respond ${silence(cluster)}.`}>
-        What Drover put into it cannot be deleted there now. Without the cluster these stay in it:
+        Objects that Drover created in it cannot be deleted now. Without the cluster these stay in
+        it:
         <ul className={styles.list}>
           {LEFTOVERS.map((leftover) => (
             <li key={leftover}>{leftover}</li>
@@ -134,9 +137,9 @@ function Silence({ cluster }: { cluster: Cluster }) {
 }
 
 interface WaysProps {
-  ways: readonly Farewell[];
-  chosen: Farewell["way"] | undefined;
-  onChoose(way: Farewell["way"]): void;
+  ways: readonly RemovalOption[];
+  chosen: RemovalOption["way"] | undefined;
+  onChoose(way: RemovalOption["way"]): void;
 }
 
 function Ways({ ways, chosen, onChoose }: WaysProps) {
@@ -147,7 +150,7 @@ function Ways({ ways, chosen, onChoose }: WaysProps) {
         <label key={way} className={styles.way}>
           <input
             type="radio"
-            name="farewell"
+            name="option"
             checked={way === chosen}
             onChange={() => onChoose(way)}
           />
@@ -169,7 +172,7 @@ function Dependants({ cluster }: { cluster: Cluster }) {
     <ul className={styles.list}>
       <li>
         <b>{projects === undefined ? "Its projects" : some(projects, "project")}</b>
-        {roles !== undefined && `, with ${some(roles, "role")} of people on the cluster`}
+        {roles !== undefined && `, with ${some(roles, "role")}  of users on the cluster`}
       </li>
       {nodes > 0 && (
         <li>
@@ -195,7 +198,7 @@ function agentWords(cluster: Cluster): React.ReactNode {
   if (lastHeard(cluster) === undefined) {
     return (
       <>
-        <b>The import command</b>. No agent ever called in, so nothing is deleted in the cluster
+        <b>The import command</b>. No agent ever registered, so nothing is deleted in the cluster
       </>
     );
   }

@@ -1,4 +1,4 @@
-/** On each page of a cluster that cannot be reached: what fails, for how long, and the way on. */
+/** Shown on each page of an unavailable cluster: what fails, for how long, and the next step. */
 
 import type { Cluster } from "../../api/types.ts";
 import { exact, moment } from "../../lib/time.ts";
@@ -11,7 +11,7 @@ const TICK_MS = 1_000;
 
 interface UnavailableNoticeProps {
   cluster: Cluster;
-  /** The page itself says what helps. */
+  /** Whether the page itself says what helps. */
   withoutLink?: boolean;
 }
 

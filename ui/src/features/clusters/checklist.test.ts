@@ -11,7 +11,7 @@ const token: RegistrationToken = {
 const fresh = () => waiting({ created: "2026-11-21T08:59:30Z" });
 const states = (...of: Parameters<typeof checklist>) => checklist(...of).map(({ state }) => state);
 
-test("one step after the other comes true", () => {
+test("steps complete one after the other", () => {
   expect(states(fresh(), token, NOW)).toEqual(["done", "now", "later", "later", "later", "later"]);
   const registered = but(fresh(), condition("Pending", "True"));
   expect(states(registered, token, NOW).slice(0, 4)).toEqual(["done", "done", "now", "later"]);
@@ -22,7 +22,7 @@ test("one step after the other comes true", () => {
   expect(summary(steps)).toBe("All 6 done");
 });
 
-test("a command that has ended says so, and what helps", () => {
+test("an expired command is reported with what helps", () => {
   const ended = { ...token, expiresAt: "2026-11-21T08:58:00Z" };
   const step = checklist(fresh(), ended, NOW)[1];
   expect(step).toMatchObject({ state: "wrong", tone: "err" });
@@ -30,13 +30,13 @@ test("a command that has ended says so, and what helps", () => {
   expect(summary(checklist(fresh(), ended, NOW))).toBe("1 of 6 done, one needs you");
 });
 
-test("an agent that does not call in for long is worth a hint, not an alarm", () => {
+test("an agent that does not register for long gets a hint, not an error", () => {
   const step = checklist(waiting({ created: "2026-11-21T08:50:00Z" }), token, NOW)[1];
   expect(step).toMatchObject({ state: "wrong", tone: "wait" });
   expect(step?.why).toContain("does not reach this server");
 });
 
-test("an agent that is not let in shows the server's words and what helps", () => {
+test("a refused agent shows the server's message and what helps", () => {
   const said = "an agent was refused: the token has expired";
   const refused = condition("Connected", "Unknown", "AgentRefused", said);
   const step = checklist(but(fresh(), refused), token, NOW)[1];
@@ -52,7 +52,7 @@ test("an agent of a cluster that is managed already is refused, and the notice s
   expect(step?.detail).toContain("managed already");
 });
 
-test("an API that is not well names the cause and the way on", () => {
+test("an unhealthy API shows the cause and the next step", () => {
   const sick = but(
     cluster({ state: "waiting", transitioning: "yes" }),
     condition("Ready", "False", "Unhealthy", "cluster API is not healthy: no leader"),

@@ -1,4 +1,7 @@
-/** The steps from an import command to an active cluster, as the cluster's own conditions tell them. Pure. */
+/**
+ * The steps from an import command to an active cluster, derived from the cluster's conditions.
+ * Pure.
+ */
 
 import type { Cluster, RegistrationToken } from "../../api/types.ts";
 import { clock, length, point } from "../../lib/time.ts";
@@ -6,16 +9,16 @@ import type { Tone } from "../../ui/StateMark.tsx";
 import { conditionOf, explain, isTrue } from "./conditions.ts";
 import { isAlreadyManaged } from "./managed.ts";
 
-export interface Step {
+export interface ImportStep {
   key: string;
   title: string;
   state: "done" | "now" | "wrong" | "later";
   tone: Tone;
-  /** What is known of it. */
+  /** Details of its state. */
   detail: string;
-  /** At the right end: when. */
+  /** Time of its completion or failure. */
   time: string;
-  /** Only when it is wrong. */
+  /** Only if it failed. */
   why?: string;
   helps?: string;
 }
@@ -25,13 +28,15 @@ interface Fact {
   title: string;
   done: boolean;
   detail: string;
-  /** The condition that says why it is not done, and when it was. */
+  /** The condition with the reason why it is not done, and the time when it was. */
   condition?: string;
-  /** What to say while it is the current step. */
+  /** Text while it is the current step. */
   waiting: string;
 }
 
-/** How often the agent of a cluster that never called in is worth a hint, in milliseconds. */
+/**
+ * After this long without a connection, an agent that never connected gets a hint, in milliseconds.
+ */
 const PATIENCE_MS = 90_000;
 
 /** The steps, in order. The first that is not done is the current one. */
@@ -39,7 +44,7 @@ export function checklist(
   cluster: Cluster,
   token: RegistrationToken | undefined,
   now: Date,
-): Step[] {
+): ImportStep[] {
   const active = cluster.state === "active";
   let current = true;
   return facts(cluster, token).map((fact) => {
@@ -53,7 +58,7 @@ export function checklist(
     current = false;
     const trouble = troubleOf(fact, cluster, token, now);
     if (!trouble) {
-      // Blue is for what comes by itself; here somebody has to run the command.
+      // Blue is for steps that complete by themselves; here the user has to run the command.
       const tone = fact.key === "registered" ? "wait" : "run";
       return { ...base, state: "now", tone, detail: fact.waiting, time: "" };
     }
@@ -75,11 +80,11 @@ function facts(cluster: Cluster, token: RegistrationToken | undefined): Fact[] {
       done: projects,
       detail: "Every namespace has a project from the start.",
       condition: "SystemProjectCreated",
-      waiting: "Making them.",
+      waiting: "Creating them.",
     },
     {
       key: "registered",
-      title: "Agent called in",
+      title: "Agent registered",
       done: isTrue(cluster, "Pending"),
       detail: token?.usedAt ? "It proved a key of its own, which is now this cluster's." : "",
       condition: "Pending",
@@ -95,11 +100,11 @@ function facts(cluster: Cluster, token: RegistrationToken | undefined): Fact[] {
     },
     {
       key: "healthy",
-      title: "The cluster's API answers",
+      title: "The cluster's API responds",
       done: isTrue(cluster, "Ready"),
       detail: version ? `Kubernetes ${version}` : "",
       condition: "Ready",
-      waiting: "Asking it through the tunnel.",
+      waiting: "Querying it through the tunnel.",
     },
     {
       key: "nodes",
@@ -112,8 +117,8 @@ function facts(cluster: Cluster, token: RegistrationToken | undefined): Fact[] {
       key: "active",
       title: "Cluster is Active",
       done: false,
-      detail: "Everything that is wanted of it is true.",
-      waiting: cluster.transitioningMessage || "The last conditions are coming true.",
+      detail: "All its conditions are true.",
+      waiting: cluster.transitioningMessage || "Waiting for the last conditions.",
     },
   ];
 }
@@ -135,12 +140,15 @@ function troubleOf(
   const condition = fact.condition ? conditionOf(cluster, fact.condition) : undefined;
   if (!condition || condition.status === "True") return undefined;
   const words = explain(condition);
-  // Unknown is mostly just not yet.
+  // Unknown usually means not yet.
   if (condition.status === "Unknown" && words.tone !== "err") return undefined;
   return { tone: words.tone, detail: words.said, why: words.meaning, helps: words.next };
 }
 
-/** The agent has not called in: because nobody ran the command, or because it cannot. */
+/**
+ * The problem of an agent that has not connected: the command was not run, or the agent cannot
+ * connect.
+ */
 function notRegistered(
   cluster: Cluster,
   token: RegistrationToken | undefined,
@@ -155,10 +163,10 @@ function notRegistered(
       helps: "make a new one above and run that.",
     };
   }
-  // The server says why, when it knows.
+  // The server reports the reason if it knows it.
   const connected = conditionOf(cluster, "Connected");
   const words = connected && explain(connected);
-  // Then a notice says what helps.
+  // A notice explains what helps.
   if (isAlreadyManaged(cluster)) {
     return {
       tone: "err",
@@ -175,17 +183,17 @@ function notRegistered(
   if (age < PATIENCE_MS) return undefined;
   return {
     tone: "wait",
-    detail: `Nobody has called in for ${length(age)}.`,
+    detail: `No agent has registered for ${length(age)}.`,
     why: "the command was not run yet, or the agent does not start, or it does not reach this server.",
-    helps: "if it was run, look at the agent in the cluster:",
+    helps: "if it was run, check the agent in the cluster:",
   };
 }
 
-/** What to run when an agent does not call in. */
-export const LOOK_AT_AGENT = "kubectl -n cattle-system get pods,events";
+/** The command to run if an agent does not connect. */
+export const INSPECT_AGENT = "kubectl -n cattle-system get pods,events";
 
 /** `4 of 6 done, one needs you`. */
-export function summary(steps: readonly Step[]): string {
+export function summary(steps: readonly ImportStep[]): string {
   const done = steps.filter(({ state }) => state === "done").length;
   if (done === steps.length) return `All ${done} done`;
   const wrong = steps.some(({ state }) => state === "wrong");

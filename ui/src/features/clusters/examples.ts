@@ -1,4 +1,4 @@
-/** Clusters as the API answers them, for tests. */
+/** Clusters as the API returns them, for tests. */
 
 import type { Cluster, Condition } from "../../api/types.ts";
 
@@ -17,7 +17,7 @@ export function condition(type: string, status: string, reason = "", message = "
   return { type, status, reason, message, lastTransitionTime: "2026-11-21T08:39:00Z" };
 }
 
-/** An active one; `change` says how it differs. */
+/** An active cluster, with `change` applied. */
 export function cluster(change: Partial<Cluster> = {}): Cluster {
   return {
     id: "c-1",
@@ -35,11 +35,11 @@ export function cluster(change: Partial<Cluster> = {}): Cluster {
 /** The cluster with some of its conditions replaced. */
 export function but(base: Cluster, ...changed: Condition[]): Cluster {
   const types = new Set(changed.map(({ type }) => type));
-  const kept = (base.conditions ?? []).filter(({ type }) => !types.has(type));
-  return { ...base, conditions: [...kept, ...changed] };
+  const rest = (base.conditions ?? []).filter(({ type }) => !types.has(type));
+  return { ...base, conditions: [...rest, ...changed] };
 }
 
-/** One that nobody has run the command for. */
+/** A cluster whose import command was not run. */
 export function waiting(change: Partial<Cluster> = {}): Cluster {
   return cluster({
     state: "pending",
@@ -55,12 +55,12 @@ export function waiting(change: Partial<Cluster> = {}): Cluster {
   });
 }
 
-/** One whose agent went away. */
+/** A cluster whose agent disconnected. */
 export function lost(change: Partial<Cluster> = {}): Cluster {
-  const gone = "cluster agent is not connected";
+  const disconnected = "cluster agent is not connected";
   return but(
     cluster({ state: "unavailable", transitioning: "error", ...change }),
-    condition("Connected", "False", "Disconnected", gone),
-    condition("Ready", "False", "Disconnected", gone),
+    condition("Connected", "False", "Disconnected", disconnected),
+    condition("Ready", "False", "Disconnected", disconnected),
   );
 }

@@ -26,7 +26,7 @@ test("the other entry is named to those who may see it, and to nobody else", () 
   expect(named).toEqual({ words: "as edge", name: "edge" });
   const hidden = managerOf(check({ hiddenClusters: 1 }));
   expect(hidden).toEqual({ words: "by an entry that you may not see", name: undefined });
-  // The server has started anew, and the agent has not called in since.
+  // The server was restarted, and the agent has not connected since.
   expect(managerOf(check({}))).toEqual({ words: "by another entry", name: undefined });
 });
 

@@ -1,11 +1,14 @@
-/** A cluster that another entry manages already: how that is known, and the commands that lead on. Pure. */
+/**
+ * A cluster that another entry manages already: how that is detected, and the commands that solve
+ * it. Pure.
+ */
 
 import type { Cluster, ImportCheck } from "../../api/types.ts";
 
 /** Reason of the conditions of an entry whose cluster another entry manages. */
 export const ALREADY_MANAGED = "AlreadyManaged";
 
-/** Whether the cluster's agent was refused, since another entry manages the cluster. */
+/** Whether the cluster's agent was refused because another entry manages the cluster. */
 export function isAlreadyManaged(cluster: Cluster): boolean {
   if (cluster.state === "removing") return false;
   return (cluster.conditions ?? []).some(
@@ -13,14 +16,14 @@ export function isAlreadyManaged(cluster: Cluster): boolean {
   );
 }
 
-/** Brings the Deployment of the first agent back, which the manifest of the second entry replaced. */
+/** Restores the Deployment of the first agent, which the manifest of the second entry replaced. */
 export const RESTORE_AGENT =
   "kubectl -n cattle-system rollout undo deployment/cattle-cluster-agent";
 
 export interface Manager {
-  /** By which entry the cluster is managed, as the end of a sentence. */
+  /** The managing entry, as the end of a sentence. */
   words: string;
-  /** The name of the entry, for those who may see it. */
+  /** The name of the entry, if the user may see it. */
   name: string | undefined;
 }
 
@@ -38,7 +41,7 @@ export function adoptCommand(name: string): string {
   return `drover cluster import ${name} --kubeconfig FILE --adopt`;
 }
 
-/** Goes on with an entry whose cluster is a clone. */
+/** Resumes the import of an entry whose cluster is a clone. */
 export function asNewCommand(name: string): string {
   return `drover cluster import ${name} --kubeconfig FILE --resume --as-new`;
 }

@@ -4,7 +4,6 @@ import { explainAll } from "./conditions.ts";
 import { but, cluster, condition, lost, NOW, waiting } from "./examples.ts";
 import {
   failureOf,
-  farewells,
   isPast,
   isProduction,
   isSilent,
@@ -13,6 +12,7 @@ import {
   pastSince,
   problems,
   reasonOf,
+  removalOptions,
   silence,
   sorted,
   stateWord,
@@ -37,7 +37,7 @@ test("an active cluster needs no reason, every other state has one", () => {
   for (const one of states) expect(reasonOf(one, NOW)?.text, one.state).toMatch(/^[A-Z].*\.$/s);
 });
 
-test("the reason says what is so and leads on", () => {
+test("the reason explains the state and has a next step", () => {
   expect(reasonOf(waiting(), NOW)).toEqual({
     text: "Created 4 min ago; nobody has run the import command so far.",
     next: "import",
@@ -52,7 +52,7 @@ test("the reason says what is so and leads on", () => {
   expect(reasonOf(unwell, NOW)?.text).toBe("Cluster API is not healthy: etcd is slow.");
 });
 
-test("an agent that was refused is told before what merely waits for it", () => {
+test("a refused agent is reported before conditions that wait for it", () => {
   const said = "an agent was refused: another cluster's key";
   const refused = but(waiting(), condition("Connected", "Unknown", "AgentRefused", said));
   expect(toneOf(refused)).toBe("err");
@@ -62,7 +62,7 @@ test("an agent that was refused is told before what merely waits for it", () => 
   });
 });
 
-test("a removal that waits for an unreachable cluster offers to go on without it", () => {
+test("a removal that waits for an unreachable cluster offers to continue without it", () => {
   const stuck = but(
     cluster({ state: "removing" }),
     condition("Removed", "Unknown", "DownstreamUnreachable"),
@@ -73,34 +73,37 @@ test("a removal that waits for an unreachable cluster offers to go on without it
 });
 
 test("a cluster that does not respond is waited for, forced or detached, and nothing is chosen", () => {
-  const words = (one: Cluster) => farewells(one).map(({ word }) => word);
+  const words = (one: Cluster) => removalOptions(one).map(({ word }) => word);
   expect(words(cluster())).toEqual(["Remove", "Detach"]);
   expect(isSilent(cluster())).toBe(false);
   expect(words(lost())).toEqual(["Wait", "Force", "Detach"]);
   expect(isSilent(lost())).toBe(true);
   expect(silence(lost())).toMatch(/^since \d\d:39:00: cluster agent is not connected$/);
-  const forces = farewells(lost()).map(({ force, detach }) => [force, detach]);
+  const forces = removalOptions(lost()).map(({ force, detach }) => [force, detach]);
   expect(forces).toEqual([
     [false, false],
     [true, false],
     [true, true],
   ]);
-  // Nothing was put into a cluster that no agent joined.
+  // Nothing was created in a cluster without an agent so far.
   expect(words(waiting())).toEqual(["Remove", "Detach"]);
   expect(words({ ...lost(), state: "removing" })).toEqual(["Force"]);
 });
 
-test("an entry of a cluster that another entry manages looks broken and says what helps", () => {
+test("an entry of a cluster that another entry manages is an error and shows what helps", () => {
   const taken = but(
     waiting(),
     condition("Connected", "Unknown", "AlreadyManaged", "another entry manages this cluster"),
   );
   expect(toneOf(taken)).toBe("err");
-  const told = explainAll(taken).find(({ type }) => type === "Connected");
-  expect(told).toMatchObject({ title: "Managed already", next: "Choose one of the ways above." });
+  const explained = explainAll(taken).find(({ type }) => type === "Connected");
+  expect(explained).toMatchObject({
+    title: "Managed already",
+    next: "Choose one of the ways above.",
+  });
 });
 
-test("states look as they are meant, and failures of any state look broken", () => {
+test("each state has its tone, and failures in any state are errors", () => {
   expect(toneOf(cluster())).toBe("ok");
   expect(toneOf(waiting())).toBe("wait");
   expect(toneOf(lost())).toBe("off");
@@ -118,7 +121,7 @@ test("settings that nothing acts on are a warning that names them, not a failure
   expect(reasonOf(idle, NOW)?.text).toBe(said);
 });
 
-test("an agent that was not let in never was the cluster's, so that nothing waits for it", () => {
+test("a refused agent was never connected, so that nothing waits for it", () => {
   const taken = but(waiting(), condition("Connected", "Unknown", "AlreadyManaged"));
   expect(lastHeard(taken)).toBeUndefined();
   expect(isSilent(taken)).toBe(false);
@@ -133,20 +136,20 @@ test("what fails is named with how long it has failed, not the condition that sh
   expect(failureOf(unwell, NOW)).toBe("API not healthy for 21 min");
   expect(failureOf(waiting(), NOW)).toMatch(/^No agent so far/);
   expect(failureOf(cluster(), NOW)).toBeUndefined();
-  // No title of a condition that does not hold says that it does.
+  // No title of a failing condition reads like one of a true condition.
   for (const one of explainAll(lost()).filter(({ holds }) => !holds)) {
     expect(["Tunnel open", "API healthy"]).not.toContain(one.title);
   }
 });
 
-test("only what Drover knows by itself stays right while the agent is silent", () => {
+test("only conditions that Drover knows by itself stay valid while the agent is silent", () => {
   const observed = explainAll(but(lost(), condition("NoDiskPressure", "True")))
     .filter((one) => one.holds && one.observed)
     .map(({ type }) => type);
   expect(observed).toEqual(["AgentDeployed", "Waiting", "Updated", "NoDiskPressure"]);
 });
 
-test("figures are past only when the cluster cannot be asked", () => {
+test("figures are outdated only if the cluster cannot be queried", () => {
   expect(isPast(lost())).toBe(true);
   expect(pastSince(lost())).toEqual(new Date("2026-11-21T08:39:00Z"));
   expect(isPast(lost({ state: "removing" }))).toBe(true);
@@ -158,7 +161,7 @@ test("figures are past only when the cluster cannot be asked", () => {
   expect(lastHeard(lost())).toEqual(new Date("2026-11-21T08:39:00Z"));
 });
 
-test("what is worst comes first, and the same list twice is in the same order", () => {
+test("the worst comes first, and the order is stable", () => {
   const fleet = [
     cluster({ id: "1", name: "b-10" }),
     cluster({ id: "2", name: "b-9" }),
@@ -174,7 +177,7 @@ test("what is worst comes first, and the same list twice is in the same order", 
   ]);
 });
 
-test("the filter finds names, ids, versions and labels of people, by every word", () => {
+test("the filter finds names, ids, versions and labels of users, by every word", () => {
   const one = cluster({
     labels: { region: "eu-west-1", "cattle.io/creator": "norman" },
     version: { gitVersion: "v1.36.3" },
@@ -183,20 +186,20 @@ test("the filter finds names, ids, versions and labels of people, by every word"
   for (const text of ["norman", "north south"]) expect(matches(one, text)).toBe(false);
 });
 
-test("production is what people labelled so", () => {
+test("production clusters are those with such a label", () => {
   expect(isProduction(cluster({ labels: { environment: "production" } }))).toBe(true);
   expect(isProduction(cluster({ labels: { "acme.example/env": "prod" } }))).toBe(true);
   expect(isProduction(cluster({ labels: { team: "production" } }))).toBe(false);
   expect(isProduction(cluster())).toBe(false);
 });
 
-test("what no pod asks for is nothing, and what is not known yet is not nothing", () => {
+test("a resource without requests is 0, and an unknown one is undefined", () => {
   const known = cluster({ allocatable: { cpu: "8" }, requested: { pods: "3" } });
   expect(usage(known, "cpu")).toEqual({ taken: 0, whole: 8, percent: 0 });
   expect(usage(cluster(), "cpu").percent).toBeUndefined();
 });
 
-test("a condition that nobody has heard of is shown with the server's own words", () => {
+test("an unknown condition is shown with the server's message", () => {
   const odd = but(cluster(), condition("EtcdBackedUp", "False", "NoSpace", "the bucket is full"));
   expect(problems(odd)).toMatchObject([
     {
@@ -208,7 +211,7 @@ test("a condition that nobody has heard of is shown with the server's own words"
   ]);
 });
 
-test("every condition of a cluster has a meaning, and what does not hold says what helps", () => {
+test("every condition of a cluster has a meaning, and a failing one shows what helps", () => {
   for (const one of explainAll(waiting())) {
     expect(one.meaning, one.type).toMatch(/\.$/);
     if (!one.holds) expect(one.next, one.type).not.toBe("");

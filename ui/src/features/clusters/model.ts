@@ -1,4 +1,4 @@
-/** What the pages say about clusters. Pure: objects in, words and numbers out. */
+/** Text and numbers on clusters for the pages. Pure. */
 
 import type { Cluster } from "../../api/types.ts";
 import { parse, percent } from "../../lib/quantity.ts";
@@ -26,7 +26,9 @@ const SEVERITY: readonly Tone[] = ["off", "err", "warn", "wait", "run", "rem", "
 
 const tones = new WeakMap<Cluster, Tone>();
 
-/** How the state looks; the word stays the API's own. Computed once for each version of a cluster. */
+/**
+ * The tone of the state; its word is that of the API. Computed once for each version of a cluster.
+ */
 export function toneOf(cluster: Cluster): Tone {
   const known = tones.get(cluster) ?? computedTone(cluster);
   tones.set(cluster, known);
@@ -40,7 +42,7 @@ function computedTone(cluster: Cluster): Tone {
   return tone === "ok" && warnings(cluster).length > 0 ? "warn" : tone;
 }
 
-/** What is broken, not just not yet there. */
+/** Conditions that are broken, not just pending. */
 function obstacle(cluster: Cluster): Explained | undefined {
   return problems(cluster).find(({ tone }) => tone === "err");
 }
@@ -54,22 +56,22 @@ export function stateWord(cluster: Cluster): string {
   return `${word}, ${number} ${number === 1 ? "warning" : "warnings"}`;
 }
 
-/** What does not hold although the cluster is active. */
+/** Conditions that are not true although the cluster is active. */
 function warnings(cluster: Cluster): Explained[] {
   if (cluster.state !== "active") return [];
   return explainAll(cluster).filter(({ holds, type }) => !holds && !QUIET.has(type));
 }
 
-/** Conditions that are false while all is well. */
+/** Conditions that are false in a healthy cluster. */
 const QUIET = new Set(["Reconciling", "Removed"]);
 
-/** Where a person gets on from a state. */
+/** The next step from a state. */
 export type NextStep = "import" | "conditions" | "force-removal";
 
 export interface Reason {
   text: string;
   next: NextStep | undefined;
-  /** The words of the link. */
+  /** The text of the link. */
   label: string;
 }
 
@@ -109,16 +111,16 @@ function removalReason(cluster: Cluster): Reason {
     : { text, next: undefined, label: "" };
 }
 
-/** Everything that does not hold, in the order in which it has to come true. */
+/** All conditions that are not true, in the order in which they become true. */
 export function problems(cluster: Cluster): Explained[] {
   const quiet = (type: string) => QUIET.has(type) && cluster.state !== "removing";
   return explainAll(cluster).filter(({ holds, type }) => !holds && !quiet(type));
 }
 
-/** Whether all that is known of the cluster is from the past, because it cannot be reached now. */
+/** Whether all data on the cluster is outdated, because it is unavailable. */
 export function isPast(cluster: Cluster): boolean {
   const tone = toneOf(cluster);
-  // One that is removed without its agent is out of reach, too.
+  // A cluster that is removed without its agent is also unavailable.
   return tone === "off" || (tone === "rem" && lastHeard(cluster) instanceof Date);
 }
 
@@ -130,75 +132,81 @@ export function failureOf(cluster: Cluster, now: Date): string | undefined {
   return since ? `${first.title} for ${length(now.getTime() - since.getTime())}` : first.title;
 }
 
-/** Since when the cluster cannot be reached. */
+/** Since when the cluster is unavailable. */
 export function pastSince(cluster: Cluster): Date | undefined {
   if (!isPast(cluster)) return undefined;
   const heard = lastHeard(cluster);
   return heard instanceof Date ? heard : point(problems(cluster)[0]?.since);
 }
 
-/** When the agent was last there: `live`, the point it went, or nothing when it never was. */
+/**
+ * When the agent was last connected: `live`, the time of its disconnection, or nothing if it never
+ * was.
+ */
 export function lastHeard(cluster: Cluster): "live" | Date | undefined {
   if (isTrue(cluster, "Connected")) return "live";
   const connected = conditionOf(cluster, "Connected");
-  // An agent that was not let in was never the cluster's.
+  // A refused agent was never connected.
   const neverJoined = conditionOf(cluster, "Pending")?.status === "Unknown";
   if (neverJoined || connected?.reason === "AgentNotRegistered") return undefined;
   return point(connected?.lastTransitionTime);
 }
 
-/** A way to let a cluster go, in the words of `drover cluster rm` and `detach`. */
-export interface Farewell {
+/** A way to remove a cluster, with the terms of `drover cluster rm` and `detach`. */
+export interface RemovalOption {
   way: "remove" | "wait" | "force" | "detach";
-  /** The word of the button. */
+  /** The label of the button. */
   word: string;
   meaning: string;
   force: boolean;
   detach: boolean;
 }
 
-/** How the cluster can go. The first is the usual one where there is one: see `isSilent`. */
-export function farewells(cluster: Cluster): Farewell[] {
+/**
+ * The ways to remove a cluster. The first is the default, unless the cluster is silent: see
+ * `isSilent`.
+ */
+export function removalOptions(cluster: Cluster): RemovalOption[] {
   if (cluster.state === "removing") return [FORCE];
   return isSilent(cluster) ? [WAIT, FORCE, DETACH_NOW] : [REMOVE, DETACH];
 }
 
-/** Whether it joined and does not respond now: then somebody has to say what to do about it. */
+/** Whether it joined and does not respond now: then the user has to choose what to do. */
 export function isSilent(cluster: Cluster): boolean {
   return lastHeard(cluster) instanceof Date;
 }
 
-const REMOVE: Farewell = {
+const REMOVE: RemovalOption = {
   way: "remove",
   word: "Remove",
-  meaning: "Delete what Drover put into the cluster. What users made in it stays.",
+  meaning: "Delete the objects that Drover created in the cluster. Objects of users stay.",
   force: false,
   detach: false,
 };
-const WAIT: Farewell = {
+const WAIT: RemovalOption = {
   way: "wait",
   word: "Wait",
   meaning: "Wait up to 5 minutes for the cluster; after that Drover ends as with Force.",
   force: false,
   detach: false,
 };
-const FORCE: Farewell = {
+const FORCE: RemovalOption = {
   way: "force",
   word: "Force",
-  meaning: "End now; the report says what stays in the cluster.",
+  meaning: "End now; the report lists what stays in the cluster.",
   force: true,
   detach: false,
 };
-const DETACH: Farewell = {
+const DETACH: RemovalOption = {
   way: "detach",
   word: "Detach",
-  meaning: "As Remove, and a cluster that Drover made keeps its machines.",
+  meaning: "Like Remove, but a cluster that Drover created keeps its machines.",
   force: false,
   detach: true,
 };
-const DETACH_NOW: Farewell = {
+const DETACH_NOW: RemovalOption = {
   ...DETACH,
-  meaning: "As Force, and a cluster that Drover made keeps its machines.",
+  meaning: "Like Force, but a cluster that Drover created keeps its machines.",
   force: true,
 };
 
@@ -227,12 +235,12 @@ export interface Usage {
   percent: number | undefined;
 }
 
-/** How much of a resource is spoken for. `name`: `cpu`, `memory` or `pods`. */
+/** The requested share of a resource. `name`: `cpu`, `memory` or `pods`. */
 export function usage(
   holder: Pick<Cluster, "allocatable" | "requested">,
   name: "cpu" | "memory" | "pods",
 ): Usage {
-  // What no pod asks for is not listed among the sums.
+  // Resources that no pod requests are absent from the sums.
   const taken = parse(holder.requested?.[name]) ?? (holder.requested ? 0 : undefined);
   const whole = parse(holder.allocatable?.[name]);
   return { taken, whole, percent: percent(taken, whole) };
@@ -245,13 +253,13 @@ export function byRef(clusters: readonly Cluster[], reference: string): Cluster 
   );
 }
 
-/** Labels that people set, as `key: value`; those of the machinery are left out. */
+/** Labels of users, as `key: value`; those of Kubernetes and Drover are omitted. */
 export function ownLabels(cluster: Cluster): [string, string][] {
   const entries = Object.entries(cluster.labels ?? {});
   return entries.filter(([key]) => !/(^|\.)(cattle|drover|kubernetes|k8s)\.io\//.test(key));
 }
 
-/** Whether somebody labelled it as production, which is shown wherever it is acted on. */
+/** Whether it is labelled as production, which all dialogs with actions show. */
 export function isProduction(cluster: Cluster): boolean {
   return ownLabels(cluster).some(
     ([key, value]) => /^(.*\/)?(env|environment|stage)$/i.test(key) && /^prod/i.test(value),
@@ -261,10 +269,10 @@ export function isProduction(cluster: Cluster): boolean {
 export const SORT_KEYS = ["state", "name", "nodes", "cpu", "memory", "pods"] as const;
 export type SortKey = (typeof SORT_KEYS)[number];
 
-/** By far faster than comparing without one. */
+/** Much faster than comparing without a collator. */
 const NAMES = new Intl.Collator("en", { numeric: true });
 
-/** Clusters in order; ties go by name. */
+/** Sorted clusters; ties are sorted by name. */
 export function sorted(clusters: readonly Cluster[], key: SortKey, descending: boolean): Cluster[] {
   const value = (cluster: Cluster): number => {
     if (key === "state") return SEVERITY.indexOf(toneOf(cluster));
@@ -282,7 +290,7 @@ export function sorted(clusters: readonly Cluster[], key: SortKey, descending: b
   return keyed.map(({ cluster }) => cluster);
 }
 
-/** Whether every word of the text is in the name, the id, a label or the version. */
+/** Whether every word of the text occurs in the name, the id, a label or the version. */
 export function matches(cluster: Cluster, text: string): boolean {
   const labels = ownLabels(cluster).flat();
   const version = cluster.version?.gitVersion ?? "";
@@ -319,7 +327,7 @@ export const TONE_WORDS: Record<Tone, string> = {
   done: "Inactive",
 };
 
-/** What makes the cluster's Kubernetes, as a name. */
+/** The name of the cluster's Kubernetes distribution or provider. */
 export function providerWord(cluster: Cluster): string {
   if (cluster.internal) return "Drover";
   const known: Record<string, string> = {

@@ -14,7 +14,7 @@ const broken = node("c", [
 const silent = node("d", [{ type: "Ready", status: "Unknown" }]);
 const cordoned = node("e", [ready], { unschedulable: true });
 
-test("a node says in a word how it is, and why unless it is simply ready", () => {
+test("a node has a state, and a reason unless it is simply ready", () => {
   expect([healthy, pressed, broken, silent, cordoned].map(nodeWord)).toEqual([
     "Ready",
     "Ready, memory pressure",
@@ -35,7 +35,7 @@ test("a node says in a word how it is, and why unless it is simply ready", () =>
     expect(nodeReason(one)).toBeTruthy();
 });
 
-test("a drain is reported while it goes on and when it failed, of a cordoned node alone", () => {
+test("a drain is reported while it is in progress and if it failed, only of a cordoned node", () => {
   const drained = (status: string, reason: string, unschedulable = true) =>
     node("n", [ready, { type: "Drained", status, reason, message: "1 of 2" }], { unschedulable });
   const states = [
@@ -62,7 +62,7 @@ test("a drain is reported while it goes on and when it failed, of a cordoned nod
   expect(nodeProblems(states).map(({ text }) => text)).toEqual(["1 of 2"]);
 });
 
-test("only what is wrong needs a look, worst first", () => {
+test("only nodes with problems need attention, worst first", () => {
   const all = [healthy, pressed, broken, silent, cordoned];
   expect(nodeProblems(all).map(({ node: { name } }) => name)).toEqual(["d", "c", "b"]);
   expect(inOrder(all).map(({ name }) => name)).toEqual(["d", "c", "b", "e", "a"]);

@@ -1,9 +1,9 @@
-/** What the pages say about nodes. Pure. */
+/** Text on nodes for the pages. Pure. */
 
 import type { Condition, Node } from "../../api/types.ts";
 import type { Tone } from "../../ui/StateMark.tsx";
 
-/** Conditions of a node that are true when something is wrong. */
+/** Conditions of a node that are true if there is a problem. */
 const PRESSURES: Record<string, string> = {
   MemoryPressure: "short of memory, evicts pods",
   DiskPressure: "short of disk, evicts pods",
@@ -20,7 +20,10 @@ function pressures(node: Node): Condition[] {
   );
 }
 
-/** The drain that the node says something of: one of a node that takes pods is of the past. */
+/**
+ * The current drain of a node; none if the node is schedulable, because the drain is then in the
+ * past.
+ */
 function drain(node: Node): Condition | undefined {
   return node.unschedulable ? find(node, "Drained") : undefined;
 }
@@ -30,7 +33,7 @@ export function isDraining(node: Node): boolean {
   return drain(node)?.status === "Unknown";
 }
 
-/** A drain that ended before all pods had, and not because somebody stopped it. */
+/** A drain that failed: it ended before all pods were evicted, and was not stopped by a user. */
 function failedDrain(node: Node): Condition | undefined {
   const ended = drain(node);
   return ended?.status === "False" && ended.reason !== "Stopped" ? ended : undefined;
@@ -46,7 +49,10 @@ export function nodeTone(node: Node): Tone {
   return node.unschedulable ? "done" : "ok";
 }
 
-/** `Ready`, `Not ready`, `Ready, memory pressure`, `Cordoned`, `Draining`, `Drained`, `Drain failed`. */
+/**
+ * `Ready`, `Not ready`, `Ready, memory pressure`, `Cordoned`, `Draining`, `Drained`, `Drain
+ * failed`.
+ */
 export function nodeWord(node: Node): string {
   const ready = find(node, "Ready")?.status;
   if (node.state === "removing") return "Removing";
@@ -60,7 +66,7 @@ export function nodeWord(node: Node): string {
   return node.unschedulable ? "Cordoned" : "Ready";
 }
 
-/** Why it is not simply ready; nothing when it is. */
+/** Why it is not simply ready; nothing if it is. */
 export function nodeReason(node: Node): string | undefined {
   const ready = find(node, "Ready");
   if (!ready) return "The kubelet has not reported yet.";
@@ -74,7 +80,7 @@ export function nodeReason(node: Node): string | undefined {
   const unfinished = isDraining(node) ? drain(node) : failedDrain(node);
   if (unfinished) return unfinished.message;
   if (drain(node)?.status === "True") return "Takes no new pods: it was drained.";
-  return node.unschedulable ? "Takes no new pods: somebody cordoned it." : undefined;
+  return node.unschedulable ? "Accepts no new pods: it is cordoned." : undefined;
 }
 
 export interface NodeProblem {
@@ -84,7 +90,7 @@ export interface NodeProblem {
   since: string | undefined;
 }
 
-/** Nodes that need a look, worst first. */
+/** Nodes that need attention, worst first. */
 export function nodeProblems(nodes: readonly Node[]): NodeProblem[] {
   const order: Tone[] = ["off", "err", "warn"];
   const found = nodes.flatMap((node) => {

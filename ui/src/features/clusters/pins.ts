@@ -1,4 +1,4 @@
-/** Clusters that a person keeps at hand. Kept in the browser. */
+/** Pinned clusters, stored in the browser. */
 
 import { useSyncExternalStore } from "react";
 

@@ -1,10 +1,10 @@
-/** What the signed-in user may not do with clusters, in words, before it is tried. */
+/** Why the signed-in user may not do something with clusters, shown before they try. */
 
 import { useQuery } from "@tanstack/react-query";
 import { grantorsQuery, mayQuery } from "../../api/access.ts";
 import type { Cluster, Node } from "../../api/types.ts";
 
-/** Why the user may not import clusters; nothing when they may, or while it is not known. */
+/** Why the user may not import clusters; nothing if they may, or while it is not known. */
 export function useImportDenial(): string | undefined {
   const may = useQuery(mayQuery("create", "clusters"));
   const denied = may.data === false;
@@ -12,19 +12,21 @@ export function useImportDenial(): string | undefined {
   return denied ? importDenial(grantors.data ?? []) : undefined;
 }
 
-/** Why the user may not remove a cluster; nothing when they may, or while it is not known. */
+/** Why the user may not remove a cluster; nothing if they may, or while it is not known. */
 export function useRemovalDenial(cluster: Cluster): string | undefined {
   const may = useQuery({
     ...mayQuery("delete", "clusters", cluster.id),
     enabled: !cluster.internal,
   });
-  // The server leaves out the link of what may not be done.
+  // The server omits links of forbidden operations.
   const denied = may.data === false || (!!cluster.links && !cluster.links.remove);
   const grantors = useQuery({ ...grantorsQuery(cluster.id), enabled: denied && !cluster.internal });
   return denied ? removalDenial(cluster.name, grantors.data ?? []) : undefined;
 }
 
-/** Why the user may not change nodes of a cluster; nothing when they may change all that are shown. */
+/**
+ * Why the user may not change nodes of a cluster; nothing if they may change all that are shown.
+ */
 export function useNodeDenial(cluster: Cluster, nodes: readonly Node[]): string | undefined {
   const denied = nodes.some(({ links }) => !links?.update || !links.remove);
   const grantors = useQuery({ ...grantorsQuery(cluster.id), enabled: denied });

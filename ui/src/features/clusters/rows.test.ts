@@ -11,7 +11,7 @@ const keys = (...of: Parameters<typeof tableRows>) => tableRows(...of).map(({ ke
 test("many clusters that wait are one line, so that active ones are seen", () => {
   const fleet = [lost({ id: "l" }), ...manyWaiting(300), active];
   expect(keys(fleet, OPTIONS)).toEqual([
-    "group Needs a look",
+    "group Needs attention",
     "l",
     "l reason",
     "group Waiting",
@@ -31,13 +31,13 @@ test("a few clusters that wait are shown with their next step, without a fold", 
   expect(rows[0]).not.toHaveProperty("fold");
 });
 
-test("what is filtered or sorted by somebody is neither grouped nor folded", () => {
+test("a filtered or sorted list is neither grouped nor folded", () => {
   const rows = keys([...manyWaiting(5), active], { ...OPTIONS, grouped: false });
   expect(rows).toHaveLength(11);
   expect(rows.at(-1)).toBe("a");
 });
 
-test("pinned clusters stand before all others, and a fleet without any is All", () => {
+test("pinned clusters come before all others, and a fleet without any is All", () => {
   const fleet = [active, cluster({ id: "b", name: "b" })];
   expect(keys(fleet, { ...OPTIONS, pins: ["b"] })).toEqual([
     "group Pinned",

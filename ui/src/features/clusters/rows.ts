@@ -1,9 +1,15 @@
-/** The lines of the list of clusters, in order: heads of groups, clusters, and why one is not simply active. Pure. */
+/**
+ * The lines of the list of clusters, in order: heads of groups, clusters, and reasons of those that
+ * are not simply active. Pure.
+ */
 
 import type { Cluster } from "../../api/types.ts";
 import { type Reason, reasonOf, toneOf } from "./model.ts";
 
-/** So many clusters that wait are shown without being asked for; more would push the active ones out of sight. */
+/**
+ * Maximum number of waiting clusters that are shown by default; more would push active ones out of
+ * sight.
+ */
 export const WAITING_SHOWN_MAX = 3;
 
 export type TableRow = { key: string; group: string } & (
@@ -13,10 +19,10 @@ export type TableRow = { key: string; group: string } & (
 );
 
 interface TableRowsOptions {
-  /** In groups: what needs a look, what waits, what is pinned, all others. */
+  /** In groups: needs attention, waiting, pinned, all others. */
   grouped: boolean;
   pins: readonly string[];
-  /** Clusters that wait are shown however many they are. */
+  /** Waiting clusters are shown regardless of their number. */
   waitingShown: boolean;
   now: Date;
 }
@@ -48,14 +54,14 @@ function inGroups(clusters: readonly Cluster[], pins: readonly string[]) {
   const isPinned = ({ id }: Cluster) => pins.includes(id);
   const healthy = clusters.filter((cluster) => toneOf(cluster) === "ok");
   const waiting = clusters.filter((cluster) => toneOf(cluster) === "wait");
-  const looks = clusters.filter(
+  const attention = clusters.filter(
     (cluster) => toneOf(cluster) !== "ok" && toneOf(cluster) !== "wait",
   );
   const pinned = healthy.filter(isPinned);
   const others = healthy.filter((cluster) => !isPinned(cluster));
   const isAll = others.length === clusters.length;
   const groups: [string, Cluster[]][] = [
-    ["Needs a look", looks],
+    ["Needs attention", attention],
     [WAITING, waiting],
     ["Pinned", pinned],
     [isAll ? "All" : "All others", others],

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { readSearch } from "./search.ts";
 
-test("what an address says is taken where it makes sense, and left out where not", () => {
+test("valid parts of an address are read, and others ignored", () => {
   const search = { q: "eu", state: "wait", sort: "nodes", descending: true, waiting: true };
   expect(readSearch(search)).toEqual(search);
   expect(readSearch({ import: "c-1" })).toEqual({ import: "c-1" });

@@ -10,13 +10,13 @@ export interface ClusterSearch {
   state?: Tone;
   sort?: SortKey;
   descending?: boolean;
-  /** Clusters that wait are shown however many they are. */
+  /** Waiting clusters are shown regardless of their number. */
   waiting?: true;
   /** The import dialog: `new`, or the cluster that is being imported. */
   import?: string;
 }
 
-/** Changes part of it. `replace`: in the place of the present entry of the browser's history. */
+/** Changes part of it. `replace`: in place of the current entry of the browser's history. */
 export type SearchChange = (
   next: Partial<Record<keyof ClusterSearch, unknown>>,
   replace?: boolean,
@@ -24,7 +24,7 @@ export type SearchChange = (
 
 const TONES: readonly Tone[] = ["ok", "run", "wait", "warn", "err", "off", "rem", "done"];
 
-/** Takes what it understands of an address, and leaves the rest out. */
+/** Reads the known parts of an address, and ignores the rest. */
 export function readSearch(raw: Record<string, unknown>): ClusterSearch {
   const search: ClusterSearch = {};
   if (typeof raw.q === "string" && raw.q) search.q = raw.q;

@@ -1,6 +1,6 @@
 /**
- * Which rows of a long table are in the document: those in the window of the page, some around them, and the one
- * that has the focus, however far it is scrolled away.
+ * Which rows of a long table are in the document: those in the window of the page, some around
+ * them, and the one that has the focus, wherever it is.
  *
  * The page's `<main>` scrolls, not the table, so that heads of columns can stick to its top.
  */
@@ -30,12 +30,12 @@ interface VisibleRows<T> {
   frame: React.RefObject<HTMLDivElement | null>;
   /** For each row, which also has its index as `data-index`. */
   measure(row: HTMLTableRowElement | null): void;
-  /** For the table: remembers the row that has the focus. */
+  /** For the table: tracks the row that has the focus. */
   onFocus(event: React.FocusEvent): void;
   onBlur(): void;
 }
 
-/** `heightOf`: of a row that has not been drawn so far, in pixels. */
+/** `heightOf`: estimated height of a row that has not been drawn, in pixels. */
 export function useVisibleRows<T extends Row>(
   rows: readonly T[],
   heightOf: (row: T) => number,
@@ -44,13 +44,13 @@ export function useVisibleRows<T extends Row>(
   const [focused, setFocused] = useState<string>();
   const [above, setAbove] = useState(0);
   useLayoutEffect(() => {
-    // What stands above the table changes without notice: notices, filters that wrap.
+    // Content above the table changes its height without an event: notices, wrapping filters.
     const main = frame.current?.closest("main");
     if (!frame.current || !main) return;
     const distance = frame.current.getBoundingClientRect().top - main.getBoundingClientRect().top;
     setAbove(Math.round(distance + main.scrollTop));
   });
-  const kept = focused === undefined ? -1 : rows.findIndex(({ key }) => key === focused);
+  const focusedIndex = focused === undefined ? -1 : rows.findIndex(({ key }) => key === focused);
   const virtualizer = useVirtualizer({
     count: rows.length,
     getScrollElement: () => frame.current?.closest("main") ?? null,
@@ -59,7 +59,7 @@ export function useVisibleRows<T extends Row>(
       return row ? heightOf(row) : 0;
     },
     getItemKey: (index) => rows[index]?.key ?? index,
-    rangeExtractor: (range: Range) => withIndex(defaultRangeExtractor(range), kept),
+    rangeExtractor: (range: Range) => withIndex(defaultRangeExtractor(range), focusedIndex),
     overscan: BEYOND,
     scrollMargin: above,
   });

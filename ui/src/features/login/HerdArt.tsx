@@ -1,4 +1,4 @@
-/** The picture beside the login: a herd that walks together to one point. */
+/** The picture beside the login: a herd that walks to one point. */
 
 import styles from "./LoginPage.module.css";
 

@@ -13,9 +13,9 @@ import { HerdArt } from "./HerdArt.tsx";
 import styles from "./LoginPage.module.css";
 
 interface LoginPageProps {
-  /** Where one wanted to go, if one was sent here. */
+  /** The requested page, if the user was redirected here. */
   to?: string | undefined;
-  /** Why the login that one had has ended, if one had one. */
+  /** Why the previous login has ended, if there was one. */
   loginEnd?: string | undefined;
   version: string;
   onDone(): void;
@@ -112,7 +112,7 @@ export function LoginPage({ to, loginEnd, version, onDone }: LoginPageProps) {
               {signIn.isPending ? "Signing in…" : "Sign in"}
             </Button>
           </div>
-          <p className="small third">Forgot it? Any administrator can set a local password anew.</p>
+          <p className="small third">Forgot it? Any administrator can set a new local password.</p>
         </form>
         <p className={styles.version}>
           Drover {version}
@@ -128,17 +128,20 @@ export function LoginPage({ to, loginEnd, version, onDone }: LoginPageProps) {
   );
 }
 
-/** The server does not know the address in the browser as its own, as behind a proxy that it does not trust. */
+/**
+ * The server does not recognise the browser's address as its own, such as behind an untrusted
+ * proxy.
+ */
 const CROSS_SITE = "CrossSiteRequest";
 const CROSS_SITE_HELP =
-  "It takes logins from its own pages only. Open it by the address in its setting server-url, or name the proxy in front of it with --trusted-proxies.";
+  "It accepts logins from its own pages only. Open it by the address in its setting server-url, or name the proxy in front of it with --trusted-proxies.";
 
 function refusal(error: Error): { title: string; text: string } {
   if (error instanceof ApiError) {
     if (error.status === 401) {
       return {
         title: "Wrong user name or password.",
-        text: "Both count exactly as typed, blanks and capitals too.",
+        text: "Both must match exactly, including spaces and capital letters.",
       };
     }
     if (error.code === CROSS_SITE) {
@@ -146,15 +149,15 @@ function refusal(error: Error): { title: string; text: string } {
     }
     if (error.isForbidden) {
       return {
-        title: "This user is switched off.",
-        text: "An administrator can switch it on again.",
+        title: "This user is disabled.",
+        text: "An administrator can enable it again.",
       };
     }
     if (error.status === 429) {
       return { title: "Too many failed tries for this name.", text: capital(error.message) };
     }
     if (error.isUnreachable) {
-      return { title: "The server does not take logins now.", text: capital(sentence(error)) };
+      return { title: "The server does not accept logins now.", text: capital(sentence(error)) };
     }
   }
   return { title: "Signing in did not work.", text: capital(sentence(error)) };

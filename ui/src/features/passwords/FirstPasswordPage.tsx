@@ -1,4 +1,4 @@
-/** What a user sees, at every address, who has to set a new password before anything else. */
+/** The page, at every address, for a user who must set a new password first. */
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -33,7 +33,7 @@ export function FirstPasswordPage({ user }: { user: User }) {
       <main className={styles.main}>
         <h1>Set a new password</h1>
         <p className="second">
-          Whoever made user {user.username} asks for a password that only you know.
+          The creator of user {user.username} requires a password that only you know.
         </p>
         <PasswordForm
           username={user.username ?? ""}

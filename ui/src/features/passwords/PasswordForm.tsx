@@ -1,4 +1,4 @@
-/** Setting one's own password: what it ends is said before, and counted after. */
+/** Changing the user's own password: shows what it ends before, and the numbers after. */
 
 import { type UseMutationResult, useMutation, useQuery } from "@tanstack/react-query";
 import { useEffect, useRef, useState } from "react";
@@ -14,7 +14,7 @@ import styles from "./PasswordForm.module.css";
 interface PasswordFormProps {
   /** For password managers. */
   username: string;
-  /** The way on once the password is set. */
+  /** The next step once the password is set. */
   wayOn: React.ReactNode;
 }
 
@@ -33,9 +33,9 @@ interface Done {
   endTokens: boolean;
 }
 
-type Change = UseMutationResult<Done, Error, FormData>;
+type PasswordMutation = UseMutationResult<Done, Error, FormData>;
 
-function useChange(): Change {
+function useChange(): PasswordMutation {
   return useMutation({
     mutationFn: async (data: FormData) => {
       const endTokens = data.get("endTokens") === "on";
@@ -57,10 +57,10 @@ function Changed({ change, endTokens, wayOn }: Done & Pick<PasswordFormProps, "w
   );
 }
 
-function Form({ change, username }: { change: Change; username: string }) {
+function Form({ change, username }: { change: PasswordMutation; username: string }) {
   const form = useRef<HTMLFormElement>(null);
   const refused = change.error ? refusalOf(change.error) : undefined;
-  // At first, and where a refusal is about.
+  // The focus is first in the first field, and after a refusal in the refused one.
   const focused = refused?.field ?? "current";
   useEffect(() => {
     if (change.isPending) return;

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { ApiError } from "../../api/errors.ts";
 import { changeWords, refusalOf } from "./model.ts";
 
-test("a changed password says how many logins ended and how many tokens go on", () => {
+test("a changed password shows how many logins ended and how many tokens stay valid", () => {
   expect(changeWords({ endedTokens: 2, remainingTokens: 3 }, false)).toBe(
     "2 other logins of yours ended. 3 tokens of yours go on, for the API or in a kubeconfig.",
   );
@@ -14,7 +14,7 @@ test("a changed password says how many logins ended and how many tokens go on", 
   );
 });
 
-test("a refusal stands at the field that it is about", () => {
+test("a refusal is shown at its field", () => {
   const weak = new ApiError(422, "InvalidFormat", "new password must be longer", "newPassword");
   expect(refusalOf(weak)).toEqual({ field: "new", text: "New password must be longer." });
   const wrong = new ApiError(422, "InvalidBodyContent", "invalid current password");

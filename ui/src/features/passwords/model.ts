@@ -1,4 +1,4 @@
-/** What the pages say about a password and what a new one ends. Pure. */
+/** Text on passwords and on what a new one ends. Pure. */
 
 import { ApiError, sentence } from "../../api/errors.ts";
 import type { PasswordChange } from "../../api/types.ts";
@@ -18,12 +18,12 @@ export function changeWords(change: PasswordChange, endTokens: boolean): string 
 }
 
 export interface PasswordRefusal {
-  /** Which of the two fields it is about; none: neither. */
+  /** The field with the problem; none: neither. */
   field: "current" | "new" | undefined;
   text: string;
 }
 
-/** Why a password was not set, at the field that it is about. */
+/** Why a password was not set, with the field. */
 export function refusalOf(error: Error): PasswordRefusal {
   const text = capital(sentence(error));
   if (!(error instanceof ApiError)) return { field: undefined, text };

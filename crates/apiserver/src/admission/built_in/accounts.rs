@@ -1,5 +1,6 @@
-//! ServiceAccount: every pod runs as an account of its namespace, with its token, the authority and
-//! the namespace in a volume, and pulls images with the account's secrets.
+//! ServiceAccount: every pod runs as a service account of its namespace. The account's token, the
+//! CA certificate and the namespace are mounted in a volume, and images are pulled with the
+//! account's secrets.
 
 use std::time::Duration;
 
@@ -10,26 +11,29 @@ use serde_json::{Value, json};
 use super::find;
 use crate::fields::{Object, each, items, map, preset, text};
 use crate::registry::Registry;
-use crate::registry::admission::Request;
+use crate::registry::admission::AdmissionRequest;
 use crate::service_accounts::DEFAULT_ACCOUNT;
 
 const TOKEN_DIRECTORY: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
-/// How volumes with tokens begin.
+/// Prefix of the names of token volumes.
 const TOKEN_VOLUME: &str = "kube-api-access-";
-/// Seconds of a mounted token's life; kubelets renew at 80 %.
+/// Lifetime of a mounted token, in seconds; kubelets renew it at 80 %.
 const TOKEN_SECONDS: i64 = 3607;
-/// Pods that a kubelet makes of its own files. Nothing is added to them.
+/// The annotation of mirror pods, which a kubelet creates for its static pods. Nothing is added to
+/// them.
 const MIRROR: &str = "kubernetes.io/config.mirror";
-/// How long a pod waits for the account that every namespace is given.
+/// How long a pod create waits for the default account, which a controller creates in every
+/// namespace.
 const ACCOUNT_WAIT_MAX: Duration = Duration::from_millis(1500);
 
-/// Gives a new pod its account and what comes with it.
+/// Sets the account of a new pod, its token volume and its image pull secrets. Mirror pods are only
+/// validated.
 ///
 /// # Errors
-/// 403: there is no such account.
-pub(super) async fn mount(
+/// 403: the account does not exist, or a mirror pod refers to what it may not use.
+pub(super) async fn set_account(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     pod: &mut Value,
 ) -> Result<(), Status> {
     if !pod["metadata"]["annotations"][MIRROR].is_null() {
@@ -38,19 +42,20 @@ pub(super) async fn mount(
     let Some(spec) = pod.get_mut("spec").and_then(map) else { return Ok(()) };
     default_account(spec);
     let name = text(spec, "serviceAccountName").to_owned();
-    let Some(account) = account(registry, request.namespace, &name).await? else {
-        let place = format!("{}/{name}", request.namespace);
+    let Some(account) = find_account(registry, request.namespace, &name).await? else {
+        let path = format!("{}/{name}", request.namespace);
         let text =
-            format!("error looking up service account {place}: serviceaccount {name:?} not found");
+            format!("error looking up service account {path}: serviceaccount {name:?} not found");
         return Err(request.forbidden(Some(pod), &text));
     };
     let Some(spec) = pod.get_mut("spec").and_then(map) else { return Ok(()) };
-    give(spec, &account);
+    add_account(spec, &account);
     Ok(())
 }
 
-/// What a pod takes of its account.
-pub fn give(spec: &mut Object, account: &Value) {
+/// Adds to a pod spec what comes with its account: the token volume, unless automounting is off,
+/// and the image pull secrets, unless the spec has its own.
+pub fn add_account(spec: &mut Object, account: &Value) {
     const AUTOMOUNT: &str = "automountServiceAccountToken";
     let own = spec.get(AUTOMOUNT).and_then(Value::as_bool);
     if own.or_else(|| account[AUTOMOUNT].as_bool()).unwrap_or(true) {
@@ -63,6 +68,8 @@ pub fn give(spec: &mut Object, account: &Value) {
     }
 }
 
+/// Sets the account `default` in a pod spec that names none, under both `serviceAccountName` and
+/// the deprecated `serviceAccount`.
 pub fn default_account(spec: &mut Object) {
     if text(spec, "serviceAccountName").is_empty() {
         spec.insert("serviceAccountName".to_owned(), DEFAULT_ACCOUNT.into());
@@ -70,8 +77,8 @@ pub fn default_account(spec: &mut Object) {
     }
 }
 
-/// The account. That which every namespace is given is waited for.
-async fn account(
+/// Finds the account. The default account, which every namespace gets, is waited for.
+async fn find_account(
     registry: &Registry,
     namespace: &str,
     name: &str,
@@ -90,7 +97,7 @@ async fn account(
     tokio::time::timeout(ACCOUNT_WAIT_MAX, wait).await.unwrap_or(Ok(None))
 }
 
-fn check_mirror(request: &Request<'_>, pod: &Value) -> Result<(), Status> {
+fn check_mirror(request: &AdmissionRequest<'_>, pod: &Value) -> Result<(), Status> {
     let refused = |text: &str| Err(request.forbidden(Some(pod), text));
     let spec = &pod["spec"];
     if !spec["serviceAccountName"].as_str().unwrap_or_default().is_empty() {
@@ -120,7 +127,7 @@ fn names_secret(value: &Value) -> bool {
     }
 }
 
-/// Mounts the token into every container that has nothing else in its place.
+/// Mounts the token into every container that has no other mount at its path.
 fn mount_token(spec: &mut Object) {
     let mut volumes = spec.get("volumes").map(items).unwrap_or_default().iter();
     let given = volumes.find_map(|volume| {

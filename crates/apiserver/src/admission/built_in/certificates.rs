@@ -1,5 +1,5 @@
-//! CertificateApproval, CertificateSigning and CertificateSubjectRestriction: who may approve and sign
-//! requests for certificates, and that nobody asks for a master's.
+//! CertificateApproval, CertificateSigning and CertificateSubjectRestriction: who may approve and
+//! sign certificate signing requests, and that no request names the masters group.
 
 use api_meta::status::Status;
 use base64::Engine;
@@ -13,20 +13,21 @@ use crate::attributes::{Attributes, Decision, GROUP_MASTERS};
 use crate::built_in_plugins::Switchable;
 use crate::fields::str_of;
 use crate::registry::Registry;
-use crate::registry::admission::{Operation, Request};
+use crate::registry::admission::{AdmissionOperation, AdmissionRequest};
 
 const GROUP: &str = "certificates.k8s.io";
 const PLURAL: &str = "certificatesigningrequests";
-/// What it signs is believed by the API server: nobody gets a master's certificate of it.
+/// The API server trusts the certificates of this signer, so none may name the masters group.
 const CLIENT_SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 
-/// Refuses what its writer may not say of the signer.
+/// Refuses an approval or a signature by a user without the permission on the signer, and a create
+/// whose subject is in the masters group.
 ///
 /// # Errors
-/// 403.
+/// 403 with the reason.
 pub(super) fn check(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     object: &Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {
@@ -34,10 +35,10 @@ pub(super) fn check(
         return Ok(());
     }
     let refused = |text: &str| Err(request.forbidden(Some(object), text));
-    // The signer never changes; what was is what counts.
+    // The signer never changes; the stored one is authoritative.
     let signer = str_of(&old.unwrap_or(object)["spec"]["signerName"]);
     let verb = match (request.operation, request.subresource, old) {
-        (Operation::Create, "", _) if signer == CLIENT_SIGNER => {
+        (AdmissionOperation::Create, "", _) if signer == CLIENT_SIGNER => {
             if !registry.has(Switchable::CertificateSubjectRestriction) {
                 return Ok(());
             }
@@ -52,30 +53,37 @@ pub(super) fn check(
             }
             return Ok(());
         }
-        (Operation::Update, "approval", _) if registry.has(Switchable::CertificateApproval) => {
+        (AdmissionOperation::Update, "approval", _)
+            if registry.has(Switchable::CertificateApproval) =>
+        {
             "approve"
         }
-        (Operation::Update, "status", Some(old))
-            if registry.has(Switchable::CertificateSigning) && signs(object, old) =>
+        (AdmissionOperation::Update, "status", Some(old))
+            if registry.has(Switchable::CertificateSigning) && changes_signature(object, old) =>
         {
             "sign"
         }
         _ => return Ok(()),
     };
-    if may(registry, request, verb, signer) {
+    if can_use_signer(registry, request, verb, signer) {
         return Ok(());
     }
     refused(&format!("user not permitted to {verb} requests with signerName {signer:?}"))
 }
 
-fn signs(object: &Value, old: &Value) -> bool {
+fn changes_signature(object: &Value, old: &Value) -> bool {
     ["certificate", "conditions"]
         .iter()
         .any(|field| object["status"][*field] != old["status"][*field])
 }
 
-/// Whether the writer has the verb on a signer, by its name or by that of its domain with `*`.
-fn may(registry: &Registry, request: &Request<'_>, verb: &str, signer: &str) -> bool {
+/// Whether the user may use the verb on a signer, by its name or by its domain with `*`.
+fn can_use_signer(
+    registry: &Registry,
+    request: &AdmissionRequest<'_>,
+    verb: &str,
+    signer: &str,
+) -> bool {
     let Some(authorizer) = registry.authorizer() else { return false };
     let domain = signer.split('/').next().unwrap_or_default();
     [signer.to_owned(), format!("{domain}/*")].into_iter().any(|name| {
@@ -93,7 +101,7 @@ fn may(registry: &Registry, request: &Request<'_>, verb: &str, signer: &str) -> 
     })
 }
 
-/// The organizations that the subject of a request names.
+/// The organizations in the subject of a signing request.
 fn organizations(request: &Value) -> Result<Vec<String>, String> {
     let pem = STANDARD.decode(str_of(request)).map_err(|error| error.to_string())?;
     let (_, block) = parse_x509_pem(&pem).map_err(|error| error.to_string())?;

@@ -1,5 +1,5 @@
-//! TaintNodesByCondition: a new node takes no pods until a controller has seen that it is ready. And
-//! PodTopologyLabels: pods say in which zone and region their node is.
+//! TaintNodesByCondition: a new node is tainted until a controller has seen that it is ready. And
+//! PodTopologyLabels: pods carry the zone and region labels of their node.
 
 use api_meta::status::Status;
 use serde_json::{Map, Value, json};
@@ -11,7 +11,7 @@ use crate::registry::Registry;
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 const TOPOLOGY: [&str; 2] = ["topology.kubernetes.io/region", "topology.kubernetes.io/zone"];
 
-/// Marks a new node as not ready.
+/// Adds the not-ready taint to a new node.
 pub(super) fn taint(node: &mut Value) {
     let mut taints = items(&node["spec"]["taints"]).to_vec();
     let same = |taint: &Value| taint["key"] == NOT_READY && taint["effect"] == "NoSchedule";
@@ -21,7 +21,10 @@ pub(super) fn taint(node: &mut Value) {
     }
 }
 
-/// Labels a pod that is made for a node.
+/// Copies the topology labels of its node to a pod that is created with a node name.
+///
+/// # Errors
+/// The node cannot be read.
 pub(super) async fn label_pod(registry: &Registry, pod: &mut Value) -> Result<(), Status> {
     let node = str_of(&pod["spec"]["nodeName"]).to_owned();
     for (key, value) in topology_labels(registry, &node).await? {
@@ -30,7 +33,8 @@ pub(super) async fn label_pod(registry: &Registry, pod: &mut Value) -> Result<()
     Ok(())
 }
 
-/// The labels of a node that its pods get too. None when there is no such node.
+/// The labels of a node that its pods get too: region and zone. Empty when the node does not exist
+/// or `node` is empty.
 ///
 /// # Errors
 /// The node cannot be read.

@@ -1,6 +1,6 @@
-//! OwnerReferencesPermissionEnforcement, where it is turned on: whoever names an owner, with which
-//! the object goes, may delete the object; whoever lets it hold up the owner's end may finalize the
-//! owner.
+//! OwnerReferencesPermissionEnforcement, which is off by default. A user who sets an owner
+//! reference must be allowed to delete the object, because it is deleted with its owner. A user who
+//! sets `blockOwnerDeletion` must be allowed to set finalizers on the owner.
 
 use api_meta::status::Status;
 use serde_json::Value;
@@ -9,15 +9,15 @@ use crate::attributes::{Attributes, Decision};
 use crate::built_in_plugins::Switchable;
 use crate::fields::{items, str_of};
 use crate::registry::Registry;
-use crate::registry::admission::{Operation, Request};
+use crate::registry::admission::{AdmissionOperation, AdmissionRequest};
 
-/// Refuses owners that the writer may not name.
+/// Refuses owner references that the user may not set.
 ///
 /// # Errors
-/// 403.
+/// 403 with the missing permission.
 pub(super) fn check(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     object: &Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {
@@ -32,7 +32,7 @@ pub(super) fn check(
         return Ok(());
     }
     let refused = |text: &str| Err(request.forbidden(Some(object), text));
-    if request.operation != Operation::Create {
+    if request.operation != AdmissionOperation::Create {
         let delete = Attributes {
             verb: "delete".to_owned(),
             namespace: request.namespace.to_owned(),
@@ -41,7 +41,7 @@ pub(super) fn check(
             resource: resource.plural.clone(),
             subresource: request.subresource.to_owned(),
             name: request.name.to_owned(),
-            ..of_writer(request)
+            ..writer_attributes(request)
         };
         if let Some(why) = refusal(registry, &delete) {
             let text = format!("cannot set an ownerRef on a resource you can't delete: {why}");
@@ -54,11 +54,13 @@ pub(super) fn check(
         blocks(reference) && !before.any(blocks)
     };
     let mut blocking = new.iter().filter(blocked).peekable();
-    if blocking.peek().is_none() || refusal(registry, &finalize_anything(request)).is_none() {
+    if blocking.peek().is_none()
+        || refusal(registry, &finalize_anything_attributes(request)).is_none()
+    {
         return Ok(());
     }
     for reference in blocking {
-        let owners = match owners_of(registry, request, reference) {
+        let owners = match owner_attributes(registry, request, reference) {
             Ok(owners) => owners,
             Err(text) => return refused(&text),
         };
@@ -75,11 +77,12 @@ pub(super) fn check(
     Ok(())
 }
 
-fn of_writer(request: &Request<'_>) -> Attributes {
+fn writer_attributes(request: &AdmissionRequest<'_>) -> Attributes {
     Attributes { user: request.options.user.clone(), is_resource: true, ..Attributes::default() }
 }
 
-/// Why it is not allowed, with the place where Kubernetes tells of errors.
+/// Why the authorizer refuses, in the format of Kubernetes, which appends the error; `None` when it
+/// allows.
 fn refusal(registry: &Registry, attributes: &Attributes) -> Option<String> {
     let Some(authorizer) = registry.authorizer() else {
         return Some("no authorizer, <nil>".to_owned());
@@ -92,7 +95,7 @@ fn refusal(registry: &Registry, attributes: &Attributes) -> Option<String> {
     }
 }
 
-fn finalize_anything(request: &Request<'_>) -> Attributes {
+fn finalize_anything_attributes(request: &AdmissionRequest<'_>) -> Attributes {
     let any = || "*".to_owned();
     Attributes {
         verb: "update".to_owned(),
@@ -101,14 +104,15 @@ fn finalize_anything(request: &Request<'_>) -> Attributes {
         resource: any(),
         subresource: "finalizers".to_owned(),
         name: any(),
-        ..of_writer(request)
+        ..writer_attributes(request)
     }
 }
 
-/// What finalizing the owner asks for, for each resource that it may be one of.
-fn owners_of(
+/// The attributes of an update of the owner's finalizers, for each resource that the owner may
+/// belong to.
+fn owner_attributes(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     reference: &Value,
 ) -> Result<Vec<Attributes>, String> {
     let (api_version, kind) = (str_of(&reference["apiVersion"]), str_of(&reference["kind"]));
@@ -124,7 +128,7 @@ fn owners_of(
             resource: owner.plural.clone(),
             subresource: "finalizers".to_owned(),
             name: str_of(&reference["name"]).to_owned(),
-            ..of_writer(request)
+            ..writer_attributes(request)
         })
         .collect();
     if owners.is_empty() {

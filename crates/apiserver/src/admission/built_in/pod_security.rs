@@ -1,8 +1,9 @@
-//! PodSecurity: the labels of a namespace say which of the Pod Security Standards its pods must meet,
-//! which pods are told of in the audit log, and for which clients are warned.
+//! PodSecurity: the labels of a namespace say which Pod Security Standard its pods must meet, which
+//! violations are written to the audit log, and which are returned as warnings.
 //!
-//! [`Policy`] is what the labels say, [`baseline`] and [`restricted`] are the standards. Pods are held to
-//! the enforced standard; what makes pods of a template is only warned of and recorded.
+//! [`NamespacePolicy`] is what the labels say, [`baseline`] and [`restricted`] are the standards.
+//! The enforced standard applies to pods only. Objects with a pod template only cause warnings and
+//! audit annotations.
 
 mod baseline;
 mod checks;
@@ -13,24 +14,25 @@ mod restricted;
 use api_meta::status::Status;
 use serde_json::Value;
 
-use self::checks::{Checked, Verdict};
-use self::policy::{Level, PREFIX, Policy};
+use self::checks::{Checked, Violations};
+use self::policy::{NamespacePolicy, PREFIX, SecurityLevel};
 use crate::fields::items;
-use crate::registry::admission::{Operation, Request};
-use crate::registry::{Registry, Version};
+use crate::registry::admission::{AdmissionOperation, AdmissionRequest};
+use crate::registry::{ReadVersion, Registry};
 use crate::resource::Resource;
 
-/// Subresources of pods that do not change what they may do.
+/// Subresources that do not change what a pod may do.
 const IGNORED: [&str; 8] =
     ["attach", "binding", "eviction", "exec", "log", "portforward", "proxy", "status"];
 
-/// Refuses pods that do not meet the standard of their namespace, and warns of others.
+/// Refuses pods that violate the enforced standard of their namespace, and adds warnings and audit
+/// annotations for the other two standards.
 ///
 /// # Errors
-/// 403 with everything that violates it; 422 for labels of a namespace that name no standard.
+/// 403 with every violation; 422 for labels of a namespace that name no standard.
 pub(super) async fn check(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     object: &Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {
@@ -47,21 +49,22 @@ pub(super) async fn check(
     }
     let Some(pod) = template(request.resource, object) else { return Ok(()) };
     let Some(namespaces) = registry.find("", "namespaces") else { return Ok(()) };
-    let namespace = registry.get_at(&namespaces, "", request.namespace, Version::Any).await?;
+    let namespace = registry.get_at(&namespaces, "", request.namespace, ReadVersion::Any).await?;
     let labels = namespace.labels.iter().filter(|(key, _)| key.starts_with(PREFIX));
     let labels: Vec<(&str, &str)> = labels.map(|(key, value)| (&**key, &**value)).collect();
-    let (policy, faults) = Policy::read(&labels);
+    let (policy, faults) = NamespacePolicy::read(&labels);
     let annotate = |key: &str, text: String| {
         request.options.audit.annotate(&format!("{PREFIX}{key}"), text);
     };
-    let lax =
-        |levels: &[Level]| faults.is_empty() && levels.iter().all(|l| *l == Level::Privileged);
+    let lax = |levels: &[SecurityLevel]| {
+        faults.is_empty() && levels.iter().all(|l| *l == SecurityLevel::Privileged)
+    };
     if enforced {
         if lax(&[policy.enforce.level, policy.audit.level, policy.warn.level]) {
             annotate("enforce-policy", "privileged:latest".to_owned());
             return Ok(());
         }
-        let updated = old.filter(|_| request.operation == Operation::Update);
+        let updated = old.filter(|_| request.operation == AdmissionOperation::Update);
         if updated.is_some_and(|old| !changes_images(&object["spec"], &old["spec"])) {
             return Ok(());
         }
@@ -69,30 +72,31 @@ pub(super) async fn check(
         return Ok(());
     }
     if !faults.is_empty() {
-        annotate("error", format!("Failed to parse policy: {}", policy::told(&faults)));
+        annotate("error", format!("Failed to parse policy: {}", policy::describe_faults(&faults)));
     }
-    let audited = Verdict::of(policy.audit, &pod);
-    if !audited.allows() {
+    let audited = Violations::of(policy.audit, &pod);
+    if !audited.is_empty() {
         let text = format!("would violate PodSecurity \"{}\": {}", policy.audit, audited.detail());
         annotate("audit-violations", text);
     }
     if enforced {
         annotate("enforce-policy", policy.enforce.to_string());
-        let verdict = Verdict::of(policy.enforce, &pod);
-        if !verdict.allows() {
-            let text = format!("violates PodSecurity \"{}\": {}", policy.enforce, verdict.detail());
+        let violations = Violations::of(policy.enforce, &pod);
+        if !violations.is_empty() {
+            let text =
+                format!("violates PodSecurity \"{}\": {}", policy.enforce, violations.detail());
             return Err(request.forbidden(Some(object), &text));
         }
     }
-    let warned = Verdict::of(policy.warn, &pod);
-    if !warned.allows() {
+    let warned = Violations::of(policy.warn, &pod);
+    if !warned.is_empty() {
         let text = format!("would violate PodSecurity \"{}\": {}", policy.warn, warned.detail());
         request.options.warnings.add(vec![text]);
     }
     Ok(())
 }
 
-/// The pod that an object is or makes.
+/// The pod that an object is, or the template of the pods that it creates.
 fn template<'a>(resource: &Resource, object: &'a Value) -> Option<Checked<'a>> {
     let pod = match (resource.group.as_str(), resource.plural.as_str()) {
         ("", "pods") => object,
@@ -106,7 +110,7 @@ fn template<'a>(resource: &Resource, object: &'a Value) -> Option<Checked<'a>> {
     pod.is_object().then(|| Checked::of(pod))
 }
 
-/// Whether an update brings containers or images that were not there.
+/// Whether an update adds containers or changes images.
 fn changes_images(new: &Value, old: &Value) -> bool {
     let images = |spec: &Value, field: &str| -> Vec<Value> {
         items(&spec[field]).iter().map(|container| container["image"].clone()).collect()

@@ -1,4 +1,4 @@
-//! Priority: what a pod's PriorityClass says stands in the pod, and at most one class is the default.
+//! Priority: a pod gets the priority of its PriorityClass, and at most one class is the default.
 
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 use super::{all, find};
 use crate::fields::str_of;
 use crate::registry::Registry;
-use crate::registry::admission::{Operation, Request};
+use crate::registry::admission::{AdmissionOperation, AdmissionRequest};
 
 const KIND: (&str, &str) = ("scheduling.k8s.io", "priorityclasses");
 
-/// Puts the priority of its class into a new pod.
+/// Sets the priority of its class in a new pod.
 ///
 /// # Errors
-/// 403: there is no such class, or the pod states another priority.
-pub(super) async fn resolve(
+/// 403: the class does not exist, or the pod states another priority.
+pub(super) async fn set_from_class(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     pod: &mut Value,
 ) -> Result<(), Status> {
     let named = str_of(&pod["spec"]["priorityClassName"]);
@@ -30,14 +30,15 @@ pub(super) async fn resolve(
         };
         Some(class)
     };
-    set(pod, class.as_ref()).map_err(|text| request.forbidden(Some(pod), &text))
+    set_priority(pod, class.as_ref()).map_err(|text| request.forbidden(Some(pod), &text))
 }
 
-/// What a pod gets of `class`, or where there is none.
+/// Sets priority, preemption policy and class name of a pod from `class`. Without a class the
+/// priority is 0 and the policy `PreemptLowerPriority`.
 ///
 /// # Errors
-/// The pod says something else.
-pub fn set(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
+/// The pod states another priority or preemption policy; the text is that of Kubernetes.
+pub fn set_priority(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
     let none = json!({"value": 0, "preemptionPolicy": "PreemptLowerPriority"});
     let found = class.unwrap_or(&none);
     let spec = &mut pod["spec"];
@@ -67,8 +68,8 @@ pub fn set(pod: &mut Value, class: Option<&Value>) -> Result<(), String> {
     Ok(())
 }
 
-/// An update that does not state them leaves them as they are.
-pub(super) fn keep(pod: &mut Value, old: &Value) {
+/// Copies priority and preemption policy of the old pod when an update does not state them.
+pub(super) fn retain_unstated(pod: &mut Value, old: &Value) {
     for field in ["priority", "preemptionPolicy"] {
         let before = &old["spec"][field];
         if pod["spec"][field].is_null() && !before.is_null() && pod["spec"].is_object() {
@@ -77,19 +78,20 @@ pub(super) fn keep(pod: &mut Value, old: &Value) {
     }
 }
 
-/// Of several that came at the same time, the lowest.
+/// The default class; of several, which concurrent writes can create, the one with the lowest
+/// value.
 fn default_class(classes: Vec<Value>) -> Option<Value> {
     let defaults = classes.into_iter().filter(|class| class["globalDefault"] == true);
     defaults.min_by_key(|class| class["value"].as_i64())
 }
 
-/// Refuses a second default.
+/// Refuses a second default class.
 ///
 /// # Errors
-/// 403: there is a default already.
+/// 403: another class is already the default.
 pub(super) async fn check(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     class: &Value,
 ) -> Result<(), Status> {
     if class["globalDefault"] != true {
@@ -97,7 +99,7 @@ pub(super) async fn check(
     }
     registry.fresh().await?;
     let Some(default) = default_class(all(registry, KIND.0, KIND.1).await?) else { return Ok(()) };
-    if request.operation == Operation::Update && default.name() == class.name() {
+    if request.operation == AdmissionOperation::Update && default.name() == class.name() {
         return Ok(());
     }
     let name = default.name();

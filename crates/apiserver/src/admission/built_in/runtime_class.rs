@@ -1,4 +1,4 @@
-//! RuntimeClass: a pod takes the overhead of its class and goes where the class runs.
+//! RuntimeClass: a pod gets the overhead, the node selector and the tolerations of its class.
 
 use api_meta::status::Status;
 use serde_json::Value;
@@ -7,12 +7,15 @@ use super::{find, tolerations};
 use crate::fields::{items, str_of};
 use crate::quota::amounts;
 use crate::registry::Registry;
-use crate::registry::admission::Request;
+use crate::registry::admission::AdmissionRequest;
 
-/// The class that a pod names, if it names one.
+/// The class that a pod names; `None` when it names none.
+///
+/// # Errors
+/// 403: the class does not exist.
 async fn class_of(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     pod: &Value,
 ) -> Result<Option<Value>, Status> {
     let Some(name) = pod["spec"]["runtimeClassName"].as_str() else { return Ok(None) };
@@ -23,13 +26,13 @@ async fn class_of(
     })
 }
 
-/// Puts overhead, node selector and tolerations of its class into a new pod.
+/// Sets overhead, node selector and tolerations of its class in a new pod.
 ///
 /// # Errors
-/// 403: there is no such class, or the pod states something else.
+/// 403: the class does not exist, or the pod states another value.
 pub(super) async fn preset(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     pod: &mut Value,
 ) -> Result<(), Status> {
     let Some(class) = class_of(registry, request, pod).await? else { return Ok(()) };
@@ -64,19 +67,19 @@ pub(super) async fn preset(
     Ok(())
 }
 
-/// Refuses a pod with another overhead than that of its class.
+/// Refuses a pod whose overhead differs from that of its class.
 ///
 /// # Errors
-/// 403.
+/// 403 with the reason.
 pub(super) async fn check(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     pod: &Value,
 ) -> Result<(), Status> {
     let class = class_of(registry, request, pod).await?;
     let overhead = &pod["spec"]["overhead"];
     match class.as_ref().map(|class| &class["overhead"]).filter(|overhead| overhead.is_object()) {
-        Some(wanted) if amounts::of(&wanted["podFixed"]) != amounts::of(overhead) => {
+        Some(expected) if amounts::of(&expected["podFixed"]) != amounts::of(overhead) => {
             Err(mismatch(request, pod))
         }
         None if !overhead.is_null() => {
@@ -88,7 +91,7 @@ pub(super) async fn check(
     }
 }
 
-fn mismatch(request: &Request<'_>, pod: &Value) -> Status {
+fn mismatch(request: &AdmissionRequest<'_>, pod: &Value) -> Status {
     let text = "pod rejected: Pod's Overhead doesn't match RuntimeClass's defined Overhead";
     request.forbidden(Some(pod), text)
 }

@@ -1,14 +1,14 @@
-//! DefaultTolerationSeconds: pods stay for a while on a node that is not ready or not reachable. And
+//! DefaultTolerationSeconds: pods stay for a while on a node that is not ready or unreachable. And
 //! how tolerations are merged.
 
 use serde_json::{Value, json};
 
 use crate::fields::{items, str_of};
 
-/// Seconds that pods stay on a node that is not ready or not reachable.
+/// How long pods stay on a node that is not ready or unreachable, in seconds.
 const TOLERATION_SECONDS: i64 = 300;
 
-/// Adds the tolerations that a pod has not stated itself.
+/// Adds the tolerations of nodes that are not ready or unreachable, unless the pod has its own.
 pub fn preset(pod: &mut Value) {
     let mut tolerations = items(&pod["spec"]["tolerations"]).to_vec();
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
@@ -30,7 +30,8 @@ pub fn preset(pod: &mut Value) {
     }
 }
 
-/// Both lists without what another of them covers. Of equal ones the first stays.
+/// Merges both lists and drops each toleration that another one covers. Of equal ones the first is
+/// retained.
 pub(super) fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
     let all: Vec<&Value> = first.iter().chain(second).collect();
     let mut merged: Vec<Value> = Vec::new();
@@ -45,7 +46,7 @@ pub(super) fn merge(first: &[Value], second: &[Value]) -> Vec<Value> {
     merged
 }
 
-/// Whether whatever `narrow` tolerates, `wide` does.
+/// Whether `wide` tolerates everything that `narrow` tolerates.
 fn covers(wide: &Value, narrow: &Value) -> bool {
     if wide == narrow {
         return true;
@@ -94,11 +95,11 @@ mod tests {
             (vec![&equal], vec![&equal], vec![&equal]),
             (vec![&short, &equal], vec![&all], vec![&all]),
         ];
-        for (first, second, wanted) in cases {
+        for (first, second, expected) in cases {
             let owned = |list: &[&serde_json::Value]| -> Vec<serde_json::Value> {
                 list.iter().map(|one| (*one).clone()).collect()
             };
-            assert_eq!(merge(&owned(&first), &owned(&second)), owned(&wanted));
+            assert_eq!(merge(&owned(&first), &owned(&second)), owned(&expected));
         }
     }
 }

@@ -1,5 +1,5 @@
-//! StorageObjectInUseProtection: storage that is in use stays when it is deleted. And
-//! PersistentVolumeClaimResize: claims grow only where their class lets them.
+//! StorageObjectInUseProtection: a finalizer delays the deletion of storage that is in use. And
+//! PersistentVolumeClaimResize: claims grow only if their class allows it.
 
 use api_meta::object::ObjectExt;
 use api_meta::quantity::Quantity;
@@ -10,14 +10,16 @@ use super::classes::STORAGE_CLASS;
 use super::find;
 use crate::fields::{items, str_of};
 use crate::registry::Registry;
-use crate::registry::admission::Request;
+use crate::registry::admission::AdmissionRequest;
 
-/// The finalizers of what may be in use.
+/// The finalizer of PersistentVolumeClaims.
 pub(crate) const CLAIM: &str = "kubernetes.io/pvc-protection";
+/// The finalizer of PersistentVolumes.
 pub(crate) const VOLUME: &str = "kubernetes.io/pv-protection";
+/// The finalizer of VolumeAttributesClasses.
 pub(crate) const CLASS: &str = "kubernetes.io/vac-protection";
 
-/// Adds the finalizer, which a controller takes away again once nobody uses the object.
+/// Adds the finalizer, which a controller removes once nothing uses the object.
 pub(super) fn protect(object: &mut Value, finalizer: &str) {
     let mut finalizers = items(&object["metadata"]["finalizers"]).to_vec();
     if !finalizers.iter().any(|one| one == finalizer) {
@@ -26,13 +28,13 @@ pub(super) fn protect(object: &mut Value, finalizer: &str) {
     }
 }
 
-/// Refuses a claim that grows where it cannot.
+/// Refuses to grow a claim that is not bound or whose class does not allow it.
 ///
 /// # Errors
-/// 403.
+/// 403 with the reason.
 pub(super) async fn check_size(
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     claim: &Value,
     old: Option<&Value>,
 ) -> Result<(), Status> {

@@ -1,20 +1,20 @@
-//! Expressions about a write of a ConfigMap: verdicts, faults and what they may ask.
+//! Expressions about a write of a ConfigMap: results, errors and authorization checks.
 
 use serde_json::{Value, json};
 
 use super::*;
 use crate::kind::Kind;
 use crate::registry::WriteOptions;
-use crate::registry::admission::Operation;
+use crate::registry::admission::AdmissionOperation;
 
-/// What an expression about a write of a ConfigMap says, without an authorizer.
-fn judged(source: &str) -> Outcome<'static> {
+/// Evaluates an expression about a write of a ConfigMap, without an authorizer.
+fn evaluate(source: &str) -> EvaluationResult<'static> {
     let resource = Kind::new("", "configmaps", "configmap", "ConfigMap").into_resource();
     let options = WriteOptions::system();
-    let request = Request {
+    let request = AdmissionRequest {
         resource: &resource,
         subresource: "",
-        operation: Operation::Create,
+        operation: AdmissionOperation::Create,
         namespace: "n",
         name: "a",
         options: &options,
@@ -33,8 +33,8 @@ fn judged(source: &str) -> Outcome<'static> {
     let scope = Composition::default();
     let expression = scope.expression(source, &[Type::Bool], true);
     let composed = scope.over(facts);
-    let (outcomes, _) = evaluate_all(&composed, [Some(&expression)], u64::MAX).unwrap();
-    match outcomes.into_iter().next().flatten().unwrap() {
+    let (results, _) = evaluate_all(&composed, [Some(&expression)], u64::MAX).unwrap();
+    match results.into_iter().next().flatten().unwrap() {
         Ok(cel::Value::Bool(value)) => Ok(cel::Value::Bool(value)),
         Ok(other) => panic!("{other:?}"),
         Err(problem) => Err(problem),
@@ -42,15 +42,15 @@ fn judged(source: &str) -> Outcome<'static> {
 }
 
 #[test]
-fn without_an_authorizer_nobody_may_anything() {
-    let is_true = |source: &str| matches!(judged(source), Ok(cel::Value::Bool(true)));
+fn authorization_checks_fail_without_an_authorizer() {
+    let is_true = |source: &str| matches!(evaluate(source), Ok(cel::Value::Bool(true)));
     let check = "authorizer.group('').resource('pods').check('get')";
     assert!(is_true(&format!("!{check}.allowed() && {check}.errored()")));
     assert!(is_true("!authorizer.requestResource.check('create').allowed()"));
 }
 
 #[test]
-fn variables_do_not_stand_on_each_other_without_end() {
+fn chained_variables_have_a_depth_limit() {
     let mut scope = Composition::default();
     scope.add_variable("v0", "1").unwrap();
     let mut refused = None;

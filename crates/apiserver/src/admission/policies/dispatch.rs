@@ -1,4 +1,4 @@
-//! Which policies a write concerns, through which of their bindings, and with which parameters.
+//! Which policies a write matches, through which of their bindings, and with which parameters.
 
 use std::sync::Arc;
 
@@ -6,14 +6,14 @@ use api_meta::status::Status;
 use serde_json::{Value, json};
 
 use super::params;
-use super::policy::{Binding, Terms};
+use super::policy::{Binding, PolicyTerms};
 use crate::admission::rules::Objects;
 use crate::catalog::Catalog;
 use crate::registry::Registry;
-use crate::registry::admission::Request;
+use crate::registry::admission::AdmissionRequest;
 use crate::resource::Resource;
 
-/// What of a namespace's metadata expressions see.
+/// The metadata fields of a namespace that expressions can read.
 const NAMESPACE_METADATA: [&str; 12] = [
     "name",
     "generateName",
@@ -29,59 +29,59 @@ const NAMESPACE_METADATA: [&str; 12] = [
     "finalizers",
 ];
 
-/// One write on its way through the policies.
+/// One write that is matched against the policies.
 #[derive(Clone, Copy)]
 pub(super) struct Dispatch<'d> {
     pub(super) registry: &'d Registry,
     pub(super) catalog: &'d Catalog,
-    pub(super) request: &'d Request<'d>,
+    pub(super) request: &'d AdmissionRequest<'d>,
     pub(super) objects: Objects<'d>,
 }
 
-/// A binding through which a policy is about the write.
+/// A binding through which a policy matches the write.
 pub(super) struct Invocation<'p, 'd> {
     pub(super) binding: &'p Binding,
-    /// What the write is to be looked at as.
+    /// The resource that the rule matched, to which the objects are converted.
     pub(super) seen: &'d Resource,
-    /// The policy is asked once with each; null stands for none.
+    /// The policy is evaluated once with each parameter; null is no parameter.
     pub(super) params: Vec<Value>,
 }
 
-/// It cannot be found out what a policy or binding means for the write.
+/// A policy or binding that cannot be applied to the write.
 pub(super) struct Misconfigured<'p> {
     pub(super) binding: Option<&'p Binding>,
     pub(super) problem: String,
 }
 
 impl Misconfigured<'_> {
-    /// What refusals say.
-    pub(super) fn told(&self) -> String {
+    /// The message of refusals.
+    pub(super) fn message(&self) -> String {
         let what = if self.binding.is_none() { "policy" } else { "binding" };
         format!("failed to configure {what}: {}", self.problem)
     }
 }
 
 impl<'d> Dispatch<'d> {
-    /// How the policy concerns the write, in the order of its bindings.
+    /// Matches the policy against the write, in the order of its bindings.
     pub(super) async fn invocations<'p>(
         &self,
-        terms: &Terms,
+        terms: &PolicyTerms,
         bindings: &'p [Arc<Binding>],
     ) -> Vec<Result<Invocation<'p, 'd>, Misconfigured<'p>>> {
         let Self { registry, catalog, request, objects } = *self;
-        let policy_failed = |problem| vec![Err(Misconfigured { binding: None, problem })];
-        let seen = match terms.matched(registry, catalog, request, objects).await {
+        let policy_error = |problem| vec![Err(Misconfigured { binding: None, problem })];
+        let seen = match terms.matched_resource(registry, catalog, request, objects).await {
             Ok(Some(seen)) => seen,
             Ok(None) => return Vec::new(),
-            Err(status) => return policy_failed(status.message),
+            Err(status) => return policy_error(status.message),
         };
         let param_resource = match &terms.param_kind {
             None => None,
             Some((api_version, kind)) => {
                 let found = params::resource_of_kind(catalog, api_version, kind);
                 if found.is_none() {
-                    let kind = params::told_kind(api_version, kind);
-                    return policy_failed(format!(
+                    let kind = params::format_kind(api_version, kind);
+                    return policy_error(format!(
                         "failed to find resource referenced by paramKind: '{kind}'"
                     ));
                 }
@@ -108,7 +108,11 @@ impl<'d> Dispatch<'d> {
         found
     }
 
-    /// The namespace of the write as expressions see it; null outside of any.
+    /// The namespace of the write as expressions see it; null for cluster-scoped resources and
+    /// namespaces themselves.
+    ///
+    /// # Errors
+    /// The namespace cannot be read.
     pub(super) async fn namespace(&self) -> Result<Value, Status> {
         if self.request.namespace.is_empty() || self.request.is_namespace() {
             return Ok(Value::Null);

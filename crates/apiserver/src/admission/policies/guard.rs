@@ -1,5 +1,5 @@
-//! Who may write a policy or binding with parameters: only who can read these, since refusals tell
-//! of them.
+//! Who may write a policy or binding with parameters: only users who can read the parameters, since
+//! refusals contain their values.
 
 use std::sync::{Arc, Weak};
 
@@ -14,39 +14,44 @@ use crate::fields::str_of;
 use crate::registry::Registry;
 use crate::strategy::Write;
 
-/// The kinds that policies of one sort are.
+/// The names of the kinds of validating or mutating policies.
 pub(super) struct Kinds {
     pub(super) policy: &'static str,
     pub(super) binding: &'static str,
     plural: &'static str,
 }
 
+/// The kinds of validating policies.
 pub(super) const VALIDATING: Kinds = Kinds {
     policy: "ValidatingAdmissionPolicy",
     binding: "ValidatingAdmissionPolicyBinding",
     plural: POLICIES,
 };
+/// The kinds of mutating policies.
 pub(super) const MUTATING: Kinds = Kinds {
     policy: "MutatingAdmissionPolicy",
     binding: "MutatingAdmissionPolicyBinding",
     plural: MUTATING_POLICIES,
 };
 
-/// Checks writes of policies and bindings.
+/// Authorizes writes of policies and bindings that refer to parameters.
 pub struct PolicyGuard {
     authorizer: Arc<dyn Authorizer>,
     registry: Weak<Registry>,
 }
 
 impl PolicyGuard {
+    /// Creates the guard. It holds a weak reference to the registry; without the registry, every
+    /// parameter counts as unknown.
     pub fn new(authorizer: Arc<dyn Authorizer>, registry: &Arc<Registry>) -> Self {
         Self { authorizer, registry: Arc::downgrade(registry) }
     }
 
-    /// Whether a policy may be written: the writer can read all objects of its `paramKind`.
+    /// Checks that the writer can read all objects of the policy's `paramKind`. Masters and updates
+    /// that leave the kind unchanged pass.
     ///
     /// # Errors
-    /// The 422 answer that names `spec.paramKind`.
+    /// 422 with the field `spec.paramKind`.
     pub(super) fn admit_policy(
         &self,
         kinds: &Kinds,
@@ -71,7 +76,7 @@ impl PolicyGuard {
         let text = format!(
             "user {} must have \"get\" permission on all objects of the referenced paramKind \
              (kind={}, apiVersion={})",
-            shown(write.user),
+            format_user(write.user),
             str_of(&kind["kind"]),
             str_of(&kind["apiVersion"]),
         );
@@ -79,10 +84,11 @@ impl PolicyGuard {
         Err(Status::invalid(GROUP, kinds.policy, policy.name(), vec![cause]))
     }
 
-    /// Whether a binding may be written: the writer can read the parameters that it names.
+    /// Checks that the writer can read the parameters that the binding names. Masters and updates
+    /// that leave the reference unchanged pass.
     ///
     /// # Errors
-    /// The 422 answer that names `spec.paramRef`.
+    /// 422 with the field `spec.paramRef`.
     pub(super) fn admit_binding(
         &self,
         kinds: &Kinds,
@@ -112,7 +118,7 @@ impl PolicyGuard {
         if self.allows(&attributes) {
             return Ok(());
         }
-        let user = shown(write.user);
+        let user = format_user(write.user);
         let everything = format!(
             "user {user} does not have \"{verb}\" permission for all groups, versions and resources"
         );
@@ -141,8 +147,8 @@ impl PolicyGuard {
         Some(registry.cache(&resource).ok()?.get(&key)?.value())
     }
 
-    /// What is asked about objects of the kind, and whether its resource is known. Of what is not
-    /// known, everything is asked for.
+    /// The attributes of a request for objects of the kind, and whether its resource is known. An
+    /// unknown resource requires the permission on all resources.
     fn attributes(&self, user: &UserInfo, kind: &Value) -> (Attributes, bool) {
         let (api_version, kind_name) = (str_of(&kind["apiVersion"]), str_of(&kind["kind"]));
         let catalog = self.registry.upgrade().map(|registry| registry.catalog());
@@ -170,8 +176,8 @@ impl PolicyGuard {
     }
 }
 
-/// A user as Go prints it.
-fn shown(user: &UserInfo) -> String {
+/// Formats a user like Go does.
+fn format_user(user: &UserInfo) -> String {
     let extra = user.extra.iter().map(|(key, values)| format!("{key}:[{}]", values.join(" ")));
     let extra = extra.collect::<Vec<_>>().join(" ");
     let groups = user.groups.join(" ");

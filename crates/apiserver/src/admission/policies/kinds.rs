@@ -1,4 +1,4 @@
-//! Validating and mutating policies and their bindings as they are served.
+//! The kinds of validating and mutating policies and their bindings, as they are served.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ use crate::strategy::{Operation, Write};
 
 const UNSET: &str = "<unset>";
 
-/// All four resources. `guard` is asked about who writes them.
+/// Creates all four resources. `guard` authorizes their writers.
 pub fn policy_resources(guard: &Arc<PolicyGuard>) -> Vec<Resource> {
     let kinds =
         [validating(guard), validating_binding(guard), mutating(guard), mutating_binding(guard)];
@@ -28,7 +28,7 @@ fn validating(guard: &Arc<PolicyGuard>) -> Kind {
     let kind = Kind {
         prefix: "/registry/validatingadmissionpolicies/",
         columns: &[NAME, ("Validations", "integer", "", 0), ("ParamKind", "string", "", 0), AGE],
-        kept_by_status: &[
+        preserved_by_status: &[
             &["spec"],
             &["metadata", "labels"],
             &["metadata", "annotations"],
@@ -50,7 +50,7 @@ fn validating(guard: &Arc<PolicyGuard>) -> Kind {
         },
         ..Kind::new(GROUP, POLICIES, "validatingadmissionpolicy", VALIDATING.policy).with_status()
     };
-    configured(kind, guard, |guard, write, object, old| {
+    with_guard(kind, guard, |guard, write, object, old| {
         guard.admit_policy(&VALIDATING, write, object, old)
     })
 }
@@ -67,7 +67,7 @@ fn mutating(guard: &Arc<PolicyGuard>) -> Kind {
         },
         ..Kind::new(GROUP, MUTATING_POLICIES, "mutatingadmissionpolicy", MUTATING.policy)
     };
-    configured(kind, guard, |guard, write, object, old| {
+    with_guard(kind, guard, |guard, write, object, old| {
         guard.admit_policy(&MUTATING, write, object, old)
     })
 }
@@ -79,7 +79,7 @@ fn validating_binding(guard: &Arc<PolicyGuard>) -> Kind {
         columns: BINDING_COLUMNS,
         ..Kind::new(GROUP, BINDINGS, "validatingadmissionpolicybinding", VALIDATING.binding)
     };
-    configured(kind, guard, |guard, write, object, old| {
+    with_guard(kind, guard, |guard, write, object, old| {
         guard.admit_binding(&VALIDATING, write, object, old)
     })
 }
@@ -93,7 +93,7 @@ fn mutating_binding(guard: &Arc<PolicyGuard>) -> Kind {
         columns: BINDING_COLUMNS,
         ..Kind::new(GROUP, MUTATING_BINDINGS, "mutatingadmissionpolicybinding", MUTATING.binding)
     };
-    configured(kind, guard, |guard, write, object, old| {
+    with_guard(kind, guard, |guard, write, object, old| {
         guard.admit_binding(&MUTATING, write, object, old)
     })
 }
@@ -112,7 +112,7 @@ fn binding_hooks() -> Hooks {
         cells: |object, now| {
             let spec = &object["spec"];
             let policy = spec["policyName"].clone();
-            let reference = told_reference(&spec["paramRef"]);
+            let reference = format_reference(&spec["paramRef"]);
             vec![cells::name(object), policy, reference.into(), cells::age(object, now)]
         },
         ..Hooks::default()
@@ -121,18 +121,18 @@ fn binding_hooks() -> Hooks {
 
 type Admit = fn(&PolicyGuard, &Write<'_>, &Value, Option<&Value>) -> Result<(), Status>;
 
-/// What policies and bindings of both sorts have in common as kinds.
-fn configured(kind: Kind, guard: &Arc<PolicyGuard>, admit: Admit) -> Kind {
+/// Adds what the four kinds have in common, with the guard's check `admit` of creates and updates.
+fn with_guard(kind: Kind, guard: &Arc<PolicyGuard>, admit: Admit) -> Kind {
     let guard = guard.clone();
     let mut kind = Kind {
         namespaced: false,
         categories: &["api-extensions"],
         allocate: Some(Box::new(move |write, object, old| {
-            let admitted = match write.operation {
+            let result = match write.operation {
                 Operation::Create | Operation::Update => admit(&guard, write, object, old),
                 _ => Ok(()),
             };
-            Box::pin(std::future::ready(admitted))
+            Box::pin(std::future::ready(result))
         })),
         ..kind.counted()
     };
@@ -166,19 +166,19 @@ fn default_match(spec: &mut Object, field: &str) {
     }
 }
 
-/// The cell of the parameters.
-fn told_reference(reference: &Value) -> String {
+/// The printed cell of the parameters.
+fn format_reference(reference: &Value) -> String {
     let namespace = str_of(&reference["namespace"]);
     match (str_of(&reference["name"]), &reference["selector"]) {
         ("", Value::Null) => UNSET.to_owned(),
-        ("", selector) => told_selector(selector),
+        ("", selector) => format_selector(selector),
         (name, _) if namespace.is_empty() => format!("*/{name}"),
         (name, _) => format!("{namespace}/{name}"),
     }
 }
 
-/// A selector as Go prints it.
-fn told_selector(selector: &Value) -> String {
+/// Formats a selector like Go does.
+fn format_selector(selector: &Value) -> String {
     let labels = selector["matchLabels"].as_object().into_iter().flatten();
     let labels: String = labels.map(|(key, value)| format!("{key}: {},", str_of(value))).collect();
     let expressions = items(&selector["matchExpressions"]).iter().map(|expression| {

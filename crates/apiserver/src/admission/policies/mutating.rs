@@ -1,9 +1,10 @@
 //! MutatingAdmissionPolicies: how they change an object before its kind validates it.
 //!
-//! Policies are asked by name. All of them are matched with the object as it came; each then changes
-//! what those before it left. A policy that wants it is asked again, see
-//! [`Reinvocation`](crate::admission::reinvocation::Reinvocation). Upstream counts an object as
-//! changed as soon as any mutation succeeded, so that such a policy is asked twice by itself too.
+//! Policies are evaluated in the order of their names. All of them are matched against the object
+//! of the request. Each then changes what the earlier ones left. A policy may request a second
+//! evaluation, see [`Reinvocation`](crate::admission::reinvocation::Reinvocation). Like in
+//! kube-apiserver, an object counts as changed as soon as any mutation succeeded, so such a policy
+//! is evaluated twice even if no other changed the object.
 
 mod patch;
 
@@ -14,76 +15,80 @@ use api_meta::status::{Cause, Status};
 use serde_json::Value;
 
 pub(super) use self::patch::PatchType;
-use self::patch::{Fault, Mutation};
-use super::Table;
+use self::patch::{Mutation, MutationError};
+use super::PolicyTable;
 use super::dispatch::{Dispatch, Misconfigured};
-use super::policy::{Binding, Terms};
+use super::policy::{Binding, PolicyTerms};
 use crate::admission::expressions::{Facts, RequestAuthority};
-use crate::admission::forms::{check_readable, conform, decoded, has_own_kind, seen_as};
+use crate::admission::objects::{
+    check_readable, conform, convert_objects, decode_body, has_own_kind,
+};
 use crate::admission::reinvocation::Reinvocation;
 use crate::admission::rules::Objects;
 use crate::admission::webhooks::is_exempt;
 use crate::fields::items;
 use crate::registry::Registry;
-use crate::registry::admission::{Operation, Request};
+use crate::registry::admission::{AdmissionOperation, AdmissionRequest};
 use crate::resource::Resource;
 
-/// What a policy says.
-pub(super) struct Rules {
-    terms: Terms,
+/// A parsed policy.
+pub(super) struct MutatingPolicy {
+    terms: PolicyTerms,
     mutations: Vec<Mutation>,
-    /// Wants to be asked again when the object changes.
-    reinvoked: bool,
+    /// Is evaluated again when the object changes: `reinvocationPolicy: IfNeeded`.
+    is_reinvoked: bool,
 }
 
-/// Who is asked: a policy, through a binding, with the parameter of this namespace and name.
-pub(crate) type Asked = (String, String, (String, String));
+/// Identifies an invocation: the policy, the binding, and the namespace and name of the parameter.
+pub(crate) type InvocationKey = (String, String, (String, String));
 
-/// A policy to be asked about a write.
+/// A policy that is evaluated for a write.
 struct Invocation<'p, 'd> {
-    rules: &'p Rules,
+    rules: &'p MutatingPolicy,
     binding: &'p Binding,
     seen: &'d Resource,
     params: Value,
 }
 
-/// What one invocation came to.
+/// The result of one invocation.
 #[derive(Default)]
-struct Outcome {
-    /// The object in the version that the policy saw, if any mutation succeeded.
+struct MutationOutcome {
+    /// The object in the version that the policy matched, if any mutation succeeded.
     object: Option<Value>,
     problems: Vec<String>,
 }
 
-/// A write that errors refuse.
+/// The errors that refuse a write, with their reasons.
 #[derive(Default)]
 struct Refusals(Vec<(String, &'static str)>);
 
-impl Rules {
+impl MutatingPolicy {
+    /// Parses and compiles a policy that passed validation.
     pub(super) fn read(object: &Value) -> Self {
         let spec = &object["spec"];
-        let terms = Terms::read(object);
+        let terms = PolicyTerms::read(object);
         let mutation = |mutation: &Value| Mutation::read(mutation, &terms.scope);
         let mutations = items(&spec["mutations"]).iter().map(mutation).collect();
-        Self { mutations, reinvoked: spec["reinvocationPolicy"] == "IfNeeded", terms }
+        Self { mutations, is_reinvoked: spec["reinvocationPolicy"] == "IfNeeded", terms }
     }
 }
 
-impl Table {
-    /// Lets the policies change `object`. It is given back in the form that its kind reads;
-    /// validation is still to come. Says whether any mutation succeeded.
+impl PolicyTable {
+    /// Lets the policies change `object`, which is returned as its kind decodes it, before
+    /// validation. Returns whether any mutation succeeded.
     ///
     /// # Errors
-    /// A policy or mutation failed where that refuses the write, or what came of one cannot be read.
+    /// A policy or mutation failed and its failure policy is `Fail`, or a changed object cannot be
+    /// decoded.
     pub(crate) async fn mutate(
         &self,
         registry: &Registry,
-        request: &Request<'_>,
+        request: &AdmissionRequest<'_>,
         object: &mut Value,
         old: Option<&Value>,
-        rounds: &mut Reinvocation<Asked>,
+        rounds: &mut Reinvocation<InvocationKey>,
     ) -> Result<bool, Status> {
-        let is_delete = request.operation == Operation::Delete;
+        let is_delete = request.operation == AdmissionOperation::Delete;
         if self.mutating.is_empty() || is_delete || is_exempt(request.resource) {
             return Ok(false);
         }
@@ -96,7 +101,7 @@ impl Table {
             let rules = &*policy.rules;
             for found in dispatch.invocations(&rules.terms, &policy.bindings).await {
                 match found {
-                    Err(fault) => refusals.misconfigured(&rules.terms, &fault),
+                    Err(error) => refusals.add_misconfigured(&rules.terms, &error),
                     Ok(found) => invocations.extend(found.params.into_iter().map(|params| {
                         Invocation { rules, binding: found.binding, seen: found.seen, params }
                     })),
@@ -107,14 +112,14 @@ impl Table {
         let mut changed = false;
         if !invocations.is_empty() {
             let namespace = dispatch.namespace().await?;
-            let before = decoded(request, object.clone());
+            let before = decode_body(request, object.clone());
             let mut current = before.clone();
             for one in &invocations {
                 changed |=
-                    one.ask(&dispatch, &namespace, &mut current, rounds, &mut refusals).await?;
+                    one.invoke(&dispatch, &namespace, &mut current, rounds, &mut refusals).await?;
             }
             if changed {
-                rounds.changed();
+                rounds.mark_changed();
             }
             working = (current != before).then_some(current);
         }
@@ -127,32 +132,33 @@ impl Table {
 }
 
 impl Invocation<'_, '_> {
-    /// Lets the policy change the object. Says whether any mutation succeeded.
-    async fn ask(
+    /// Lets the policy change the object. Returns whether any mutation succeeded.
+    async fn invoke(
         &self,
         dispatch: &Dispatch<'_>,
         namespace: &Value,
         object: &mut Value,
-        rounds: &mut Reinvocation<Asked>,
+        rounds: &mut Reinvocation<InvocationKey>,
         refusals: &mut Refusals,
     ) -> Result<bool, Status> {
         let Dispatch { registry, request, objects, .. } = *dispatch;
         let terms = &self.rules.terms;
-        let shown = Objects { new: Some(object), old: objects.old };
-        let (new, old) = match seen_as(registry, request, self.seen, shown).await {
+        let current = Objects { new: Some(object), old: objects.old };
+        let (new, old) = match convert_objects(registry, request, self.seen, current).await {
             Ok(seen) => seen,
             Err(status) => {
-                let fault = Misconfigured { binding: None, problem: status.message };
-                refusals.misconfigured(terms, &fault);
+                let error = Misconfigured { binding: None, problem: status.message };
+                refusals.add_misconfigured(terms, &error);
                 return Ok(false);
             }
         };
-        let asked = self.name();
+        let key = self.key();
         let (before, seen_old) = (new.into_owned(), old.into_owned());
-        let outcome = self.run(dispatch, [&before, &seen_old], namespace, rounds.wants(&asked))?;
+        let outcome =
+            self.run(dispatch, [&before, &seen_old], namespace, rounds.should_invoke(&key))?;
         let Some(outcome) = outcome else { return Ok(false) };
         for problem in &outcome.problems {
-            refusals.failed(terms, self.binding, problem);
+            refusals.add_failed(terms, self.binding, problem);
         }
         let succeeded = outcome.object.is_some();
         if let Some(mut patched) = outcome.object.filter(|patched| *patched != before) {
@@ -160,28 +166,29 @@ impl Invocation<'_, '_> {
                 registry.convert(request.resource, &mut patched).await?;
                 conform(request, request.resource, &mut patched);
             }
-            rounds.changed();
+            rounds.mark_changed();
             *object = patched;
         }
-        if self.rules.reinvoked {
-            rounds.asked(asked);
+        if self.rules.is_reinvoked {
+            rounds.record(key);
         }
         Ok(succeeded)
     }
 
-    fn name(&self) -> Asked {
+    fn key(&self) -> InvocationKey {
         let params = (self.params.namespace().to_owned(), self.params.name().to_owned());
         (self.rules.terms.name.clone(), self.binding.name.clone(), params)
     }
 
-    /// Runs the mutations on the object as the policy sees it; `None` when they do not apply.
+    /// Runs the mutations on the object in the version that the policy matched; `None` when they do
+    /// not apply.
     fn run(
         &self,
         dispatch: &Dispatch<'_>,
         [object, old]: [&Value; 2],
         namespace: &Value,
-        wanted: bool,
-    ) -> Result<Option<Outcome>, Status> {
+        is_due: bool,
+    ) -> Result<Option<MutationOutcome>, Status> {
         let Dispatch { registry, request, .. } = *dispatch;
         let terms = &self.rules.terms;
         let attributes = request.attributes(self.seen);
@@ -194,9 +201,9 @@ impl Invocation<'_, '_> {
             params: &self.params,
             authority: &authority,
         };
-        let mut outcome = Outcome::default();
-        match terms.apply(facts) {
-            Ok(true) if wanted => {}
+        let mut outcome = MutationOutcome::default();
+        match terms.conditions_match(facts) {
+            Ok(true) if is_due => {}
             Ok(_) => return Ok(None),
             Err(problem) => {
                 outcome.problems.push(problem);
@@ -207,21 +214,21 @@ impl Invocation<'_, '_> {
             let current = outcome.object.as_ref().unwrap_or(object);
             let began = Instant::now();
             let facts = Facts { object: current, ..facts };
-            let patched = mutation.patched(&terms.scope, facts, request, self.seen);
+            let patched = mutation.patch_object(&terms.scope, facts, request, self.seen);
             let result = match &patched {
                 Ok(_) => "no_error",
-                Err(fault) => fault.kind(),
+                Err(error) => error.kind(),
             };
             let names = [terms.name.as_str(), self.binding.name.as_str(), result];
-            registry.metrics().mutation(names, began.elapsed());
+            registry.metrics().record_mutation(names, began.elapsed());
             match patched {
                 Ok(mut patched) => {
                     check_readable(request, self.seen, &patched)?;
                     conform(request, self.seen, &mut patched);
                     outcome.object = Some(patched);
                 }
-                Err(Fault::Failed(problem)) => outcome.problems.push(problem),
-                Err(Fault::Unreadable(status)) => return Err(*status),
+                Err(MutationError::Failed(problem)) => outcome.problems.push(problem),
+                Err(MutationError::Unreadable(status)) => return Err(*status),
             }
         }
         Ok(Some(outcome))
@@ -229,17 +236,17 @@ impl Invocation<'_, '_> {
 }
 
 impl Refusals {
-    fn misconfigured(&mut self, terms: &Terms, fault: &Misconfigured<'_>) {
-        self.add(terms, fault.binding, &fault.told(), "Forbidden");
+    fn add_misconfigured(&mut self, terms: &PolicyTerms, error: &Misconfigured<'_>) {
+        self.add(terms, error.binding, &error.message(), "Forbidden");
     }
 
-    fn failed(&mut self, terms: &Terms, binding: &Binding, problem: &str) {
+    fn add_failed(&mut self, terms: &PolicyTerms, binding: &Binding, problem: &str) {
         self.add(terms, Some(binding), problem, "Invalid");
     }
 
     fn add(
         &mut self,
-        terms: &Terms,
+        terms: &PolicyTerms,
         binding: Option<&Binding>,
         problem: &str,
         reason: &'static str,
@@ -254,8 +261,8 @@ impl Refusals {
         self.0.push((format!("policy {by} denied request: {problem}"), reason));
     }
 
-    /// The first refusal is the answer, with all of them as its causes.
-    fn into_result(self, request: &Request<'_>, object: &Value) -> Result<(), Status> {
+    /// Returns the first refusal, with all of them as its causes.
+    fn into_result(self, request: &AdmissionRequest<'_>, object: &Value) -> Result<(), Status> {
         let Some((first, reason)) = self.0.first() else { return Ok(()) };
         let mut status = request.forbidden(Some(object), first);
         status.message = first.clone();

@@ -1,4 +1,4 @@
-//! The parameters that a binding gives to its policy.
+//! The parameters that a binding names for its policy.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::fields::str_of;
 use crate::registry::{ListQuery, Registry};
 use crate::resource::{Backend, Resource};
 
-/// The resource whose objects are of this API version and kind.
+/// Finds the stored resource with this API version and kind.
 pub(super) fn resource_of_kind<'c>(
     catalog: &'c Catalog,
     api_version: &str,
@@ -22,17 +22,17 @@ pub(super) fn resource_of_kind<'c>(
     catalog.resources(group, version).filter(stored).find(|resource| resource.kind == kind)
 }
 
-/// `group/version, Kind=kind`.
-pub(super) fn told_kind(api_version: &str, kind: &str) -> String {
+/// Formats a kind like Go does: `group/version, Kind=kind`.
+pub(super) fn format_kind(api_version: &str, kind: &str) -> String {
     let (group, version) = api_meta::object::group_version(api_version);
     format!("{group}/{version}, Kind={kind}")
 }
 
-/// The parameters for a write in `namespace`: one null where the policy or binding names none, and
-/// nothing at all where there are none and that lets the write pass.
+/// Reads the parameters for a write in `namespace`. They are one null when the policy or binding
+/// names none. They are empty when none exist and `parameterNotFoundAction` is `Allow`.
 ///
 /// # Errors
-/// They cannot be found out, or their absence refuses the write.
+/// The parameters cannot be read, or none exist and the action is `Deny`.
 pub(super) async fn of(
     registry: &Registry,
     resource: Option<&Resource>,
@@ -46,15 +46,15 @@ pub(super) async fn of(
     if reference.is_null() {
         return Ok(vec![Value::Null]);
     }
-    let wanted = str_of(&reference["namespace"]);
-    let namespace = match (resource.namespaced, wanted, namespace) {
+    let named = str_of(&reference["namespace"]);
+    let namespace = match (resource.namespaced, named, namespace) {
         (true, "", "") => {
             let text = "cannot use namespaced paramRef in policy binding that matches \
                         cluster-scoped resources";
             return Err(text.to_owned());
         }
         (true, "", own) => own,
-        (true, wanted, _) => wanted,
+        (true, named, _) => named,
         (false, "", _) => "",
         (false, _, _) => {
             let text = "paramRef.namespace must not be provided for a cluster-scoped `paramKind`";

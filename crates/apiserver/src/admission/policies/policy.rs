@@ -1,4 +1,4 @@
-//! What policies of both kinds say, and the bindings that put them in force.
+//! What policies of both kinds have in common, and the bindings that activate them.
 
 use std::sync::Arc;
 
@@ -12,48 +12,50 @@ use crate::admission::rules::{self, Objects, Rule};
 use crate::catalog::Catalog;
 use crate::fields::{items, str_of};
 use crate::registry::Registry;
-use crate::registry::admission::Request;
+use crate::registry::admission::AdmissionRequest;
 use crate::resource::Resource;
 
 /// A policy with its bindings.
-pub(super) struct Policy<R> {
+pub(super) struct BoundPolicy<R> {
     pub(super) rules: Arc<R>,
     pub(super) bindings: Vec<Arc<Binding>>,
 }
 
-/// What policies say whatever they do.
-pub(super) struct Terms {
+/// The common fields of policies.
+pub(super) struct PolicyTerms {
     pub(super) name: String,
-    /// An error lets the write pass.
+    /// Errors are ignored: `failurePolicy: Ignore`.
     pub(super) ignores_failure: bool,
     constraints: MatchResources,
-    /// API version and kind of the parameters.
+    /// The API version and the kind of the parameters.
     pub(super) param_kind: Option<(String, String)>,
-    /// With the variables.
+    /// The environment of the expressions, with the variables.
     pub(super) scope: Composition,
     conditions: MatchConditions,
 }
 
-/// What a binding says.
+/// A parsed binding.
 pub(super) struct Binding {
     pub(super) name: String,
     pub(super) policy: String,
-    /// `None` matches all that the policy matches.
+    /// The additional match of the binding; `None` matches everything that the policy matches.
     resources: Option<MatchResources>,
-    /// `paramRef` as it is written.
+    /// `paramRef` as JSON.
     pub(super) param_ref: Value,
-    /// Of a validating policy.
-    pub(super) actions: Vec<Action>,
+    /// What a failed validation does; empty for mutating policies.
+    pub(super) actions: Vec<ValidationAction>,
 }
 
+/// What a failed validation does to the write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Action {
+pub(super) enum ValidationAction {
     Deny,
     Warn,
     Audit,
 }
 
-impl Action {
+impl ValidationAction {
+    /// The name in `validationActions`.
     pub(super) fn as_str(self) -> &'static str {
         match self {
             Self::Deny => "Deny",
@@ -63,19 +65,20 @@ impl Action {
     }
 }
 
-/// Which writes a policy or binding is about.
+/// Which writes a policy or binding matches.
 pub(super) struct MatchResources {
     namespaces: LabelSelector,
     objects: LabelSelector,
     equivalent: bool,
-    /// Empty for all.
+    /// The rules, of which one must match; empty matches every resource.
     rules: Vec<Rule>,
     excluded: Vec<Rule>,
 }
 
 impl MatchResources {
     fn read(resources: &Value) -> Self {
-        // One that is not there or cannot be read, which validation rules out, must not exempt anything.
+        // An absent selector, or one that cannot be parsed, which validation rules out, must not
+        // exempt anything.
         let selector = |field: &str| match &resources[field] {
             Value::Null => LabelSelector::default(),
             selector => LabelSelector::from_object(selector).unwrap_or_default(),
@@ -90,38 +93,40 @@ impl MatchResources {
         }
     }
 
-    /// The resource that the write is to be looked at as, if it matches.
+    /// The resource that a rule matched, if the write matches.
     ///
     /// # Errors
-    /// Its namespace cannot be read.
-    async fn matched<'r>(
+    /// The namespace of the write cannot be read.
+    async fn matched_resource<'r>(
         &self,
         registry: &Registry,
         catalog: &'r Catalog,
-        request: &Request<'r>,
+        request: &AdmissionRequest<'r>,
         objects: Objects<'_>,
     ) -> Result<Option<&'r Resource>, Status> {
-        let named = |rules| rules::named_by(rules, request, catalog, self.equivalent);
-        if !rules::selects(&self.objects, objects) || named(&self.excluded).is_some() {
+        let matching = |rules| rules::matching_resource(rules, request, catalog, self.equivalent);
+        if !rules::selects(&self.objects, objects) || matching(&self.excluded).is_some() {
             return Ok(None);
         }
-        let seen = match self.rules.is_empty() {
+        let matched = match self.rules.is_empty() {
             true => Some(request.resource),
-            false => named(&self.rules),
+            false => matching(&self.rules),
         };
-        let Some(seen) = seen else { return Ok(None) };
-        let inside = rules::in_namespaces(&self.namespaces, registry, request, objects).await?;
-        Ok(inside.then_some(seen))
+        let Some(matched) = matched else { return Ok(None) };
+        let is_selected =
+            rules::in_namespaces(&self.namespaces, registry, request, objects).await?;
+        Ok(is_selected.then_some(matched))
     }
 }
 
 impl Binding {
+    /// Parses a binding that passed validation.
     pub(super) fn read(object: &Value) -> Self {
         let spec = &object["spec"];
         let action = |text: &Value| match str_of(text) {
-            "Warn" => Action::Warn,
-            "Audit" => Action::Audit,
-            _ => Action::Deny,
+            "Warn" => ValidationAction::Warn,
+            "Audit" => ValidationAction::Audit,
+            _ => ValidationAction::Deny,
         };
         Self {
             name: str_of(&object["metadata"]["name"]).to_owned(),
@@ -132,7 +137,7 @@ impl Binding {
         }
     }
 
-    /// Whether it is about the write.
+    /// Whether the binding matches the write.
     ///
     /// # Errors
     /// The namespace of the write cannot be read.
@@ -140,19 +145,21 @@ impl Binding {
         &self,
         registry: &Registry,
         catalog: &Catalog,
-        request: &Request<'_>,
+        request: &AdmissionRequest<'_>,
         objects: Objects<'_>,
     ) -> Result<bool, Status> {
         match &self.resources {
             None => Ok(true),
             Some(resources) => {
-                Ok(resources.matched(registry, catalog, request, objects).await?.is_some())
+                Ok(resources.matched_resource(registry, catalog, request, objects).await?.is_some())
             }
         }
     }
 }
 
-impl Terms {
+impl PolicyTerms {
+    /// Parses and compiles the common fields of a policy. A variable that does not compile is
+    /// logged.
     pub(super) fn read(object: &Value) -> Self {
         let spec = &object["spec"];
         let param_kind = spec
@@ -175,31 +182,31 @@ impl Terms {
         }
     }
 
-    /// The resource that the write is to be looked at as, if the policy is about it.
+    /// The resource that a rule of the policy matched, if the write matches.
     ///
     /// # Errors
     /// The namespace of the write cannot be read.
-    pub(super) async fn matched<'r>(
+    pub(super) async fn matched_resource<'r>(
         &self,
         registry: &Registry,
         catalog: &'r Catalog,
-        request: &Request<'r>,
+        request: &AdmissionRequest<'r>,
         objects: Objects<'_>,
     ) -> Result<Option<&'r Resource>, Status> {
-        self.constraints.matched(registry, catalog, request, objects).await
+        self.constraints.matched_resource(registry, catalog, request, objects).await
     }
 
-    /// Whether the conditions let the policy be asked.
+    /// Whether the match conditions of the policy are true.
     ///
     /// # Errors
-    /// It cannot be told, and that refuses the write.
-    pub(super) fn apply(&self, facts: Facts<'_>) -> Result<bool, String> {
+    /// A condition failed and the failure policy is `Fail`: the write is refused.
+    pub(super) fn conditions_match(&self, facts: Facts<'_>) -> Result<bool, String> {
         if self.conditions.is_empty() {
             return Ok(true);
         }
-        // Conditions do not see the namespace.
+        // Conditions have no `namespaceObject`.
         let facts = Facts { namespace: &Value::Null, ..facts };
-        match self.conditions.hold(&self.scope.over(facts)) {
+        match self.conditions.all_match(&self.scope.over(facts)) {
             Err(_) if self.ignores_failure => Ok(false),
             held => held,
         }

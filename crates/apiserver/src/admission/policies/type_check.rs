@@ -1,5 +1,5 @@
-//! What the expressions of a policy get wrong about the kinds that it names: told in its status, and
-//! of no effect on what it decides.
+//! Reports the type errors of a policy's expressions, for the kinds that its rules name, in its
+//! status. This does not affect decisions.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,18 +16,18 @@ use crate::admission::expressions::Composition;
 use crate::admission::webhooks::GROUP;
 use crate::catalog::Catalog;
 use crate::fields::{items, str_of};
-use crate::registry::{Registry, Target, Update, WriteOptions};
+use crate::registry::{Registry, Update, WriteOptions, WriteTarget};
 use crate::schemas::builtin_schema;
 use crate::strategy::Operation;
 
-/// Kinds that one policy is checked against.
+/// The number of kinds that one policy is checked against.
 const KINDS_MAX: usize = 10;
 const MANAGER: &str = "validatingadmissionpolicy-status-controller";
-/// What comes before the problems of types.
+/// Prefix of type errors.
 const COMPILATION: &str = "compilation failed: ";
 
-/// Keeps `status.typeChecking` and `status.observedGeneration` of all policies, until the kind is
-/// served no more.
+/// Reconciles `status.typeChecking` and `status.observedGeneration` of all policies, until the kind
+/// is no longer served. A failed write is logged and not retried until the policy changes.
 pub async fn run(registry: Arc<Registry>) {
     let Some(resource) = registry.find(GROUP, POLICIES) else { return };
     let mut subscription = registry.subscribe(&resource);
@@ -35,8 +35,8 @@ pub async fn run(registry: Arc<Registry>) {
         let changed: Vec<_> = match update {
             Update::Reset(policies) => policies,
             Update::Events(events) => {
-                let kept = events.iter().filter(|event| !event.deleted);
-                kept.map(|event| event.current.clone()).collect()
+                let existing = events.iter().filter(|event| !event.deleted);
+                existing.map(|event| event.current.clone()).collect()
             }
         };
         for policy in changed {
@@ -44,7 +44,7 @@ pub async fn run(registry: Arc<Registry>) {
             if policy.generation() <= policy["status"]["observedGeneration"].as_i64().unwrap_or(0) {
                 continue;
             }
-            if let Err(status) = tell(&registry, &policy).await
+            if let Err(status) = reconcile_status(&registry, &policy).await
                 && status.code != 404
             {
                 let name = policy.name();
@@ -54,7 +54,7 @@ pub async fn run(registry: Arc<Registry>) {
     }
 }
 
-async fn tell(registry: &Registry, policy: &Value) -> Result<(), Status> {
+async fn reconcile_status(registry: &Registry, policy: &Value) -> Result<(), Status> {
     let resource = registry.find(GROUP, POLICIES).ok_or_else(Status::unknown_resource)?;
     let warnings = warnings(&registry.catalog(), policy);
     let checked = match warnings.is_empty() {
@@ -66,7 +66,7 @@ async fn tell(registry: &Registry, policy: &Value) -> Result<(), Status> {
         "metadata": {"name": policy.name()},
         "status": {"observedGeneration": policy.generation(), "typeChecking": checked},
     });
-    let target = Target { resource: &resource, namespace: "", name: policy.name() };
+    let target = WriteTarget { resource: &resource, namespace: "", name: policy.name() };
     let options = WriteOptions { manager: MANAGER.to_owned(), ..WriteOptions::system() };
     registry.apply(&target, Operation::UpdateStatus, &config, true, &options).await.map(drop)
 }
@@ -95,7 +95,7 @@ fn warnings(catalog: &Catalog, policy: &Value) -> Vec<Value> {
     warnings
 }
 
-/// API versions and kinds that the rules name without a wildcard, in order.
+/// The groups, versions and kinds that the rules name without a wildcard, in order.
 fn kinds(catalog: &Catalog, rules: &[Value]) -> BTreeSet<(String, String, String)> {
     let mut kinds = BTreeSet::new();
     for rule in rules {
@@ -121,7 +121,7 @@ fn kinds(catalog: &Catalog, rules: &[Value]) -> BTreeSet<(String, String, String
     kinds
 }
 
-/// What is wrong with an expression where objects are of the kind.
+/// The type error of an expression when objects have the kind.
 fn problem(
     catalog: &Catalog,
     spec: &Value,
@@ -130,35 +130,35 @@ fn problem(
 ) -> Option<String> {
     let (group, version, kind) = kind;
     let api_version = if group.is_empty() { version.clone() } else { format!("{group}/{version}") };
-    let object = declared(catalog, &api_version, kind)?;
+    let object = declared_type(catalog, &api_version, kind)?;
     let params = spec.get("paramKind").map(|kind| {
-        declared(catalog, str_of(&kind["apiVersion"]), str_of(&kind["kind"]))
+        declared_type(catalog, str_of(&kind["apiVersion"]), str_of(&kind["kind"]))
             .unwrap_or_else(|| Arc::new(Declared::dynamic()))
     });
     let has_params = params.is_some();
     let params = params.unwrap_or_else(|| Arc::new(Declared::dynamic()));
-    let mut scope = Composition::typed(has_params, object, params);
+    let mut scope = Composition::with_types(has_params, object, params);
     for variable in items(&spec["variables"]) {
-        // What is wrong with a variable shows where it is used.
+        // The error of a variable is reported where it is used.
         let _ = scope.add_variable(str_of(&variable["name"]), str_of(&variable["expression"]));
     }
     let problem = scope.compile(source, &[], true).err()?;
-    let told = problem.strip_prefix(COMPILATION)?;
-    Some(format!("{}: {told}\n", params::told_kind(&api_version, kind)))
+    let error = problem.strip_prefix(COMPILATION)?;
+    Some(format!("{}: {error}\n", params::format_kind(&api_version, kind)))
 }
 
-/// What expressions see of an object of the kind.
-fn declared(catalog: &Catalog, api_version: &str, kind: &str) -> Option<Arc<Declared>> {
+/// The declared type of objects of the kind.
+fn declared_type(catalog: &Catalog, api_version: &str, kind: &str) -> Option<Arc<Declared>> {
     let (group, version) = api_meta::object::group_version(api_version);
     if let Some(schema) = builtin_schema(group, version, kind) {
-        return schema.declared(kind);
+        return schema.declaration(kind);
     }
     let resource = params::resource_of_kind(catalog, api_version, kind)?;
     let schema = resource.strategy.published_schema()?.to_json();
-    let declared = Schema::compile(&schema).ok()?.declared(kind)?;
+    let declared = Schema::compile(&schema).ok()?.declaration(kind)?;
     let DeclaredKind::Object(object) = &declared.kind else { return Some(declared) };
-    // Every object has these, and all in the same way.
-    let any = builtin_schema("", "v1", "ConfigMap")?.declared("ConfigMap")?;
+    // Every object has these fields, with the same types.
+    let any = builtin_schema("", "v1", "ConfigMap")?.declaration("ConfigMap")?;
     let DeclaredKind::Object(any) = &any.kind else { return None };
     let own = ["apiVersion", "kind", "metadata"].into_iter().filter_map(|field| {
         let (name, field) = any.fields.get_key_value(field)?;

@@ -1,4 +1,4 @@
-//! What policies and bindings may say. Pure; texts are those of Kubernetes.
+//! Validates policies and bindings. Pure; messages follow kube-apiserver.
 
 pub(super) mod mutating;
 
@@ -15,11 +15,12 @@ use crate::admission::rules::validate::{known, rule};
 use crate::fields::{items, str_of};
 
 const ANNOTATIONS_MAX: usize = 20;
-/// Bytes of the expression of an annotation.
+/// The size of the expression of an annotation, in bytes.
 const ANNOTATION_EXPRESSION_BYTES_MAX: usize = 5 * 1024;
 const REASONS: [&str; 3] = ["Forbidden", "Invalid", "RequestEntityTooLarge"];
 const ACTIONS: [&str; 3] = ["Audit", "Deny", "Warn"];
 
+/// Validates a validating policy and returns every problem.
 pub(super) fn policy(object: &Value) -> Vec<Cause> {
     let spec = &object["spec"];
     let mut causes = Vec::new();
@@ -52,7 +53,7 @@ pub(super) fn policy(object: &Value) -> Vec<Cause> {
     causes
 }
 
-/// What a write of status may say: warnings that are about something.
+/// Validates a write of status: no warning is empty.
 pub(super) fn policy_status(object: &Value) -> Vec<Cause> {
     let warnings = items(&object["status"]["typeChecking"]["expressionWarnings"]);
     let mut causes = Vec::new();
@@ -67,15 +68,16 @@ pub(super) fn policy_status(object: &Value) -> Vec<Cause> {
     causes
 }
 
+/// Validates a binding of a validating policy and returns every problem.
 pub(super) fn binding(object: &Value) -> Vec<Cause> {
     let spec = &object["spec"];
     let mut causes = Vec::new();
-    bound(spec, &mut causes);
+    binding_spec(spec, &mut causes);
     actions(&spec["validationActions"], &mut causes);
     causes
 }
 
-/// What policies of both kinds say of the writes that they are about.
+/// Validates the match constraints and parameters of policies of both kinds.
 fn constraints(spec: &Value, causes: &mut Vec<Cause>) {
     known(spec, "failurePolicy", &["Fail", "Ignore"], "spec", causes);
     if !spec["paramKind"].is_null() {
@@ -92,7 +94,8 @@ fn constraints(spec: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The conditions of a policy, and its variables, which later expressions know.
+/// Validates the match conditions and the variables of a policy. Returns the environment of its
+/// other expressions.
 fn scope(spec: &Value, causes: &mut Vec<Cause>) -> Composition {
     let has_params = !spec["paramKind"].is_null();
     let conditions = &spec["matchConditions"];
@@ -104,8 +107,8 @@ fn scope(spec: &Value, causes: &mut Vec<Cause>) -> Composition {
     scope
 }
 
-/// What bindings of both kinds say.
-fn bound(spec: &Value, causes: &mut Vec<Cause>) {
+/// Validates the common fields of bindings of both kinds.
+fn binding_spec(spec: &Value, causes: &mut Vec<Cause>) {
     match str_of(&spec["policyName"]) {
         "" => causes.push(Cause::required("spec.policyName", "")),
         name => {

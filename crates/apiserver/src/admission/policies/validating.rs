@@ -1,4 +1,5 @@
-//! ValidatingAdmissionPolicies: what they say about a write, and what that means for it.
+//! ValidatingAdmissionPolicies: how they are evaluated for a write, and how their results are
+//! enforced.
 
 use std::collections::BTreeMap;
 
@@ -6,30 +7,32 @@ use api_meta::status::{Cause, Status};
 use cel::Type;
 use serde_json::{Value, json};
 
-use super::Table;
+use super::PolicyTable;
 use super::dispatch::{Dispatch, Invocation};
-use super::policy::{Action, Binding, Policy, Terms};
-use crate::admission::expressions::{Expression, Facts, Outcome, RequestAuthority, evaluate_all};
-use crate::admission::forms::seen_as;
+use super::policy::{Binding, BoundPolicy, PolicyTerms, ValidationAction};
+use crate::admission::expressions::{
+    EvaluationResult, Expression, Facts, RequestAuthority, evaluate_all,
+};
+use crate::admission::objects::convert_objects;
 use crate::admission::rules::Objects;
 use crate::admission::webhooks::is_exempt;
 use crate::fields::{items, str_of};
 use crate::registry::Registry;
-use crate::registry::admission::Request;
+use crate::registry::admission::AdmissionRequest;
 
-/// Cost units that the validations of one policy may use for one binding and parameter, and its
-/// audit annotations again.
+/// The cost units that the validations of one policy may use for one binding and parameter. Its
+/// audit annotations may use as many again.
 const COST_MAX: u64 = 10_000_000;
-/// Bytes of a message that an expression makes; a longer one is not told.
+/// The size of a message from an expression, in bytes; a longer one is not used.
 const MESSAGE_BYTES_MAX: usize = 5 * 1024;
-/// Bytes of an audit annotation; the rest is cut off.
+/// The size of an audit annotation, in bytes; the rest is cut off.
 const ANNOTATION_BYTES_MAX: usize = 10 * 1024;
 /// The audit annotation of failures that a binding only records.
 const FAILURE_ANNOTATION: &str = "validation.policy.admission.k8s.io/validation_failure";
 
-/// What a policy says.
-pub(super) struct Rules {
-    terms: Terms,
+/// A parsed policy.
+pub(super) struct ValidatingPolicy {
+    terms: PolicyTerms,
     validations: Vec<Validation>,
     annotations: Vec<(String, Expression)>,
 }
@@ -42,21 +45,21 @@ struct Validation {
     reason: String,
 }
 
-/// A validation that does not let the write pass.
-struct Failed {
+/// A validation that failed.
+struct FailedValidation {
     index: usize,
     message: String,
-    /// Empty for one that could not be evaluated.
+    /// Empty for a validation that could not be evaluated.
     reason: String,
 }
 
-/// What a policy has to say about one write.
+/// The result of a policy for one write.
 #[derive(Default)]
-struct Verdict {
-    failed: Vec<Failed>,
+struct PolicyEvaluation {
+    failed: Vec<FailedValidation>,
     /// Keys and texts for the audit log.
     annotations: Vec<(String, String)>,
-    /// Annotations that could not be made, which refuses the write.
+    /// Errors of annotations, which refuse the write.
     problems: Vec<String>,
 }
 
@@ -66,21 +69,22 @@ struct Denial {
     reason: String,
 }
 
-/// One write on its way through the policies.
-struct Judgement<'d> {
+/// One write that is evaluated by the policies, and the refusals so far.
+struct PolicyReview<'d> {
     dispatch: Dispatch<'d>,
     denials: Vec<Denial>,
 }
 
-impl Table {
-    /// Asks the policies about an object that is otherwise ready to be written.
+impl PolicyTable {
+    /// Evaluates the policies for an object that is otherwise ready to be written. Adds warnings
+    /// and audit annotations to the request.
     ///
     /// # Errors
-    /// The first refusal, in the order of the policies' names and their bindings'.
+    /// The first refusal, in the order of the policies and their bindings, by name.
     pub(crate) async fn validate(
         &self,
         registry: &Registry,
-        request: &Request<'_>,
+        request: &AdmissionRequest<'_>,
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
@@ -90,11 +94,11 @@ impl Table {
         let catalog = registry.catalog();
         let objects = Objects { new: object, old };
         let dispatch = Dispatch { registry, catalog: &catalog, request, objects };
-        let mut judgement = Judgement { dispatch, denials: Vec::new() };
+        let mut review = PolicyReview { dispatch, denials: Vec::new() };
         for policy in &self.validating {
-            judgement.ask(policy).await?;
+            review.evaluate_policy(policy).await?;
         }
-        let Some(first) = judgement.denials.into_iter().next() else { return Ok(()) };
+        let Some(first) = review.denials.into_iter().next() else { return Ok(()) };
         let mut status = request.forbidden(object, &first.message);
         let (code, reason) = match first.reason.as_str() {
             "Forbidden" => (403, "Forbidden"),
@@ -108,14 +112,17 @@ impl Table {
     }
 }
 
-impl Judgement<'_> {
-    async fn ask(&mut self, policy: &Policy<Rules>) -> Result<(), Status> {
+impl PolicyReview<'_> {
+    async fn evaluate_policy(
+        &mut self,
+        policy: &BoundPolicy<ValidatingPolicy>,
+    ) -> Result<(), Status> {
         let rules = &*policy.rules;
         let mut annotations = BTreeMap::new();
         for found in self.dispatch.invocations(&rules.terms, &policy.bindings).await {
             match found {
-                Ok(invocation) => self.judge(rules, &invocation, &mut annotations).await?,
-                Err(fault) => self.misconfigured(rules, fault.binding, &fault.told()),
+                Ok(invocation) => self.evaluate(rules, &invocation, &mut annotations).await?,
+                Err(error) => self.deny_misconfigured(rules, error.binding, &error.message()),
             }
         }
         let audit = &self.dispatch.request.options.audit;
@@ -125,22 +132,22 @@ impl Judgement<'_> {
         Ok(())
     }
 
-    async fn judge(
+    async fn evaluate(
         &mut self,
-        rules: &Rules,
+        rules: &ValidatingPolicy,
         invocation: &Invocation<'_, '_>,
         annotations: &mut BTreeMap<String, Vec<String>>,
     ) -> Result<(), Status> {
         let Dispatch { registry, request, objects, .. } = self.dispatch;
         let (binding, seen) = (invocation.binding, invocation.seen);
-        let (new, old) = match seen_as(registry, request, seen, objects).await {
+        let (new, old) = match convert_objects(registry, request, seen, objects).await {
             Ok(seen) => seen,
             Err(status) => {
                 let text = format!(
                     "failed to configure binding: failed to convert object version: {}",
                     status.message
                 );
-                self.misconfigured(rules, Some(binding), &text);
+                self.deny_misconfigured(rules, Some(binding), &text);
                 return Ok(());
             }
         };
@@ -156,33 +163,33 @@ impl Judgement<'_> {
                 params,
                 authority: &authority,
             };
-            let verdict = rules.judge(facts);
-            self.enforce(rules, binding, verdict, annotations);
+            let evaluation = rules.evaluate(facts);
+            self.enforce(rules, binding, evaluation, annotations);
         }
         Ok(())
     }
 
     fn enforce(
         &mut self,
-        rules: &Rules,
+        rules: &ValidatingPolicy,
         binding: &Binding,
-        verdict: Verdict,
+        evaluation: PolicyEvaluation,
         annotations: &mut BTreeMap<String, Vec<String>>,
     ) {
         let (policy, name) = (&rules.terms.name, &binding.name);
         let options = self.dispatch.request.options;
-        for failed in verdict.failed {
+        for failed in evaluation.failed {
             for action in &binding.actions {
                 match action {
-                    Action::Deny => {
+                    ValidationAction::Deny => {
                         self.deny(rules, Some(binding), &failed.message, &failed.reason);
                     }
-                    Action::Warn => options.warnings.add(vec![format!(
+                    ValidationAction::Warn => options.warnings.add(vec![format!(
                         "Validation failed for ValidatingAdmissionPolicy '{policy}' with binding \
                          '{name}': {}",
                         failed.message
                     )]),
-                    Action::Audit => {
+                    ValidationAction::Audit => {
                         let actions: Vec<&str> =
                             binding.actions.iter().map(|action| action.as_str()).collect();
                         let record = json!([{
@@ -194,26 +201,37 @@ impl Judgement<'_> {
                 }
             }
         }
-        for (key, mut text) in verdict.annotations {
+        for (key, mut text) in evaluation.annotations {
             text.truncate(text.floor_char_boundary(ANNOTATION_BYTES_MAX));
             let texts = annotations.entry(key).or_default();
             if !texts.contains(&text) {
                 texts.push(text);
             }
         }
-        for problem in verdict.problems {
+        for problem in evaluation.problems {
             self.deny(rules, Some(binding), &problem, "");
         }
     }
 
-    /// It cannot be found out whether the policy holds.
-    fn misconfigured(&mut self, rules: &Rules, binding: Option<&Binding>, text: &str) {
+    /// Denies the write for a policy that cannot be applied, unless it ignores failures.
+    fn deny_misconfigured(
+        &mut self,
+        rules: &ValidatingPolicy,
+        binding: Option<&Binding>,
+        text: &str,
+    ) {
         if !rules.terms.ignores_failure {
             self.deny(rules, binding, text, "");
         }
     }
 
-    fn deny(&mut self, rules: &Rules, binding: Option<&Binding>, message: &str, reason: &str) {
+    fn deny(
+        &mut self,
+        rules: &ValidatingPolicy,
+        binding: Option<&Binding>,
+        message: &str,
+        reason: &str,
+    ) {
         let policy = &rules.terms.name;
         let by = match binding {
             Some(binding) => format!("'{policy}' with binding '{}'", binding.name),
@@ -224,10 +242,11 @@ impl Judgement<'_> {
     }
 }
 
-impl Rules {
+impl ValidatingPolicy {
+    /// Parses and compiles a policy that passed validation.
     pub(super) fn read(object: &Value) -> Self {
         let spec = &object["spec"];
-        let terms = Terms::read(object);
+        let terms = PolicyTerms::read(object);
         let scope = &terms.scope;
         let validation = |validation: &Value| Validation {
             source: str_of(&validation["expression"]).to_owned(),
@@ -252,64 +271,70 @@ impl Rules {
         Self { terms, validations, annotations }
     }
 
-    /// What the policy says about a write. Ends soon: what it evaluates has a budget.
-    fn judge(&self, facts: Facts<'_>) -> Verdict {
-        match self.try_judge(facts) {
-            Ok(verdict) => verdict,
-            Err(_) if self.terms.ignores_failure => Verdict::default(),
-            Err(message) => Verdict {
-                failed: vec![Failed { index: 0, message, reason: String::new() }],
-                ..Verdict::default()
+    /// Evaluates the policy for a write. The evaluation has a budget, so it ends soon.
+    fn evaluate(&self, facts: Facts<'_>) -> PolicyEvaluation {
+        match self.try_evaluate(facts) {
+            Ok(evaluation) => evaluation,
+            Err(_) if self.terms.ignores_failure => PolicyEvaluation::default(),
+            Err(message) => PolicyEvaluation {
+                failed: vec![FailedValidation { index: 0, message, reason: String::new() }],
+                ..PolicyEvaluation::default()
             },
         }
     }
 
-    fn try_judge(&self, facts: Facts<'_>) -> Result<Verdict, String> {
-        if !self.terms.apply(facts)? {
-            return Ok(Verdict::default());
+    fn try_evaluate(&self, facts: Facts<'_>) -> Result<PolicyEvaluation, String> {
+        if !self.terms.conditions_match(facts)? {
+            return Ok(PolicyEvaluation::default());
         }
         let scope = &self.terms.scope;
         let expressions = self.validations.iter().map(|validation| Some(&validation.expression));
-        let (outcomes, rest) = evaluate_all(&scope.over(facts), expressions, COST_MAX)?;
+        let (results, rest) = evaluate_all(&scope.over(facts), expressions, COST_MAX)?;
         let messages = self.validations.iter().map(|one| one.message_expression.as_ref());
         let messages = evaluate_all(&scope.over(facts), messages, rest);
-        let mut verdict = Verdict::default();
-        for (index, (validation, outcome)) in self.validations.iter().zip(outcomes).enumerate() {
-            let failed = match (outcome, &messages) {
-                (Some(Err(problem)), _) => self.fault(problem),
-                (_, Err(problem)) => self.fault(format!("failed messageExpression: {problem}")),
+        let mut evaluation = PolicyEvaluation::default();
+        for (index, (validation, result)) in self.validations.iter().zip(results).enumerate() {
+            let failed = match (result, &messages) {
+                (Some(Err(problem)), _) => self.error_denial(problem),
+                (_, Err(problem)) => {
+                    self.error_denial(format!("failed messageExpression: {problem}"))
+                }
                 (Some(Ok(cel::Value::Bool(true))), _) => None,
                 (_, Ok((messages, _))) => {
                     let made = messages.get(index).and_then(Option::as_ref);
-                    Some((validation.told(made), validation.reason.clone()))
+                    Some((validation.failure_message(made), validation.reason.clone()))
                 }
             };
-            let failed = failed.map(|(message, reason)| Failed { index, message, reason });
-            verdict.failed.extend(failed);
+            let failed =
+                failed.map(|(message, reason)| FailedValidation { index, message, reason });
+            evaluation.failed.extend(failed);
         }
         let expressions = self.annotations.iter().map(|(_, expression)| Some(expression));
-        let (outcomes, _) = evaluate_all(&scope.over(facts), expressions, COST_MAX)?;
-        for ((key, _), outcome) in self.annotations.iter().zip(outcomes) {
-            match outcome {
+        let (results, _) = evaluate_all(&scope.over(facts), expressions, COST_MAX)?;
+        for ((key, _), result) in self.annotations.iter().zip(results) {
+            match result {
                 Some(Ok(cel::Value::Text(text))) if !text.trim().is_empty() => {
-                    verdict.annotations.push((key.clone(), text.trim().to_owned()));
+                    evaluation.annotations.push((key.clone(), text.trim().to_owned()));
                 }
-                Some(Err(problem)) if !self.terms.ignores_failure => verdict.problems.push(problem),
+                Some(Err(problem)) if !self.terms.ignores_failure => {
+                    evaluation.problems.push(problem)
+                }
                 _ => {}
             }
         }
-        Ok(verdict)
+        Ok(evaluation)
     }
 
-    /// An error, where errors refuse a write.
-    fn fault(&self, message: String) -> Option<(String, String)> {
+    /// The message and reason of an error; `None` when the policy ignores failures.
+    fn error_denial(&self, message: String) -> Option<(String, String)> {
         (!self.terms.ignores_failure).then(|| (message, String::new()))
     }
 }
 
 impl Validation {
-    /// What the asker is told: the text that its expression made, its own text, or what failed.
-    fn told(&self, made: Option<&Outcome<'_>>) -> String {
+    /// The message of a refusal: the text of the message expression, the policy's own text, or the
+    /// failed expression.
+    fn failure_message(&self, made: Option<&EvaluationResult<'_>>) -> String {
         let made = match made {
             Some(Ok(cel::Value::Text(text))) => text.trim(),
             _ => "",

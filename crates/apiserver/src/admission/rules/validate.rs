@@ -1,4 +1,4 @@
-//! What a rule of a webhook or a policy may say. Pure; texts are those of Kubernetes.
+//! Validates a rule of a webhook or a policy. Pure; messages follow kube-apiserver.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,8 @@ use crate::fields::{items, str_of};
 
 const OPERATIONS: [&str; 5] = ["*", "CONNECT", "CREATE", "DELETE", "UPDATE"];
 
-/// A word out of a few, when there is one.
+/// Validates that a field, if present, has one of the supported values. Adds its problems to
+/// `causes`.
 pub fn known(parent: &Value, field: &str, supported: &[&str], path: &str, causes: &mut Vec<Cause>) {
     let value = &parent[field];
     if value.as_str().is_some_and(|word| !supported.contains(&word)) {
@@ -17,7 +18,7 @@ pub fn known(parent: &Value, field: &str, supported: &[&str], path: &str, causes
     }
 }
 
-/// A rule of a webhook, or of a policy.
+/// Validates a rule at `path` and adds its problems to `causes`.
 pub fn rule(rule: &Value, path: &str, causes: &mut Vec<Cause>) {
     wildcards(rule, "operations", "operations", path, causes);
     for (index, operation) in items(&rule["operations"]).iter().enumerate() {
@@ -37,7 +38,7 @@ pub fn rule(rule: &Value, path: &str, causes: &mut Vec<Cause>) {
     known(rule, "scope", &["*", "Cluster", "Namespaced"], path, causes);
 }
 
-/// A list that is not empty, and has nothing beside `*`.
+/// Validates that a list is not empty and has nothing beside `*`.
 fn wildcards(rule: &Value, field: &str, said: &str, path: &str, causes: &mut Vec<Cause>) {
     let list = items(&rule[field]);
     let path = format!("{path}.{field}");

@@ -1,4 +1,4 @@
-//! Who is asked about a write, and what becomes of the answers.
+//! Which webhooks are called for a write, and how their responses are enforced.
 
 use api_meta::object::ObjectExt;
 use api_meta::patch;
@@ -6,49 +6,51 @@ use api_meta::status::{Cause, Status};
 use serde_json::Value;
 
 use super::hook::{Hook, SCOPE};
-use super::{Table, is_exempt, review};
+use super::{WebhookTable, is_exempt, review};
 use crate::admission::expressions::{Facts, RequestAuthority};
-use crate::admission::forms::{check_readable, conform, decoded, one_seen_as, seen_as};
+use crate::admission::objects::{
+    check_readable, conform, convert_object, convert_objects, decode_body,
+};
 use crate::admission::reinvocation::Reinvocation;
 use crate::admission::rules::{self, Objects};
 use crate::catalog::Catalog;
 use crate::registry::Registry;
-use crate::registry::admission::{Operation, Request};
+use crate::registry::admission::{AdmissionOperation, AdmissionRequest};
 use crate::resource::Resource;
 use crate::webhook::CallError;
 
-impl Table {
-    /// Lets the mutating webhooks change `object`, one after the other; in the second round those that
-    /// have reason to. It is given back in the form that its kind reads; validation is still to come.
-    /// Without a change it stays as it was. Says whether there was one.
+impl WebhookTable {
+    /// Lets the mutating webhooks change `object`, one after the other; in the second round only
+    /// those that are due. The object is returned as its kind decodes it, before validation.
+    /// Without a change it stays as it was. Returns whether there was one.
     ///
     /// # Errors
-    /// A refusal, or a call that failed where that may not be passed over.
+    /// A refusal, or a failed call of a webhook whose failure policy is `Fail`.
     pub(crate) async fn mutate(
         &self,
         registry: &Registry,
-        request: &Request<'_>,
+        request: &AdmissionRequest<'_>,
         object: Option<&mut Value>,
         old: Option<&Value>,
         rounds: &mut Reinvocation<usize>,
     ) -> Result<bool, Status> {
         let catalog = registry.catalog();
-        if !concerns(&self.mutating, &catalog, request) {
+        if !any_matches(&self.mutating, &catalog, request) {
             return Ok(false);
         }
-        let mut working = object.as_deref().map(|object| decoded(request, object.clone()));
+        let mut working = object.as_deref().map(|object| decode_body(request, object.clone()));
         let before = working.clone();
         let mut changed = false;
         for (index, hook) in self.mutating.iter().enumerate() {
-            if !rounds.wants(&index) {
+            if !rounds.should_invoke(&index) {
                 continue;
             }
             if call_mutating(hook, registry, &catalog, request, &mut working, old).await? {
-                rounds.changed();
+                rounds.mark_changed();
                 changed = true;
             }
-            if hook.reinvoked {
-                rounds.asked(index);
+            if hook.is_reinvoked {
+                rounds.record(index);
             }
         }
         if let (Some(object), Some(working)) = (object, working)
@@ -59,50 +61,52 @@ impl Table {
         Ok(changed)
     }
 
-    /// Asks the validating webhooks, all at once, about an object that is otherwise ready to be
+    /// Calls the validating webhooks concurrently with an object that is otherwise ready to be
     /// written.
     ///
     /// # Errors
-    /// As [`Table::mutate`]; of several, that of the first webhook.
+    /// As [`WebhookTable::mutate`]; of several, that of the first webhook.
     pub(crate) async fn validate(
         &self,
         registry: &Registry,
-        request: &Request<'_>,
+        request: &AdmissionRequest<'_>,
         object: Option<&Value>,
         old: Option<&Value>,
     ) -> Result<(), Status> {
         let catalog = registry.catalog();
-        if !concerns(&self.validating, &catalog, request) {
+        if !any_matches(&self.validating, &catalog, request) {
             return Ok(());
         }
         let objects = Objects { new: object, old };
         let mut calls = Vec::new();
         for hook in &self.validating {
-            if let Some(seen) = selected(hook, registry, &catalog, request, objects).await? {
+            if let Some(seen) = matched_resource(hook, registry, &catalog, request, objects).await?
+            {
                 calls.push(call(hook, registry, request, seen, objects, false));
             }
         }
-        let answers = futures::future::join_all(calls).await;
-        answers.into_iter().try_for_each(|answer| answer.map(drop))
+        let responses = futures::future::join_all(calls).await;
+        responses.into_iter().try_for_each(|response| response.map(drop))
     }
 }
 
-/// Whether any rule names the write, before anything costly is done.
-fn concerns(hooks: &[Hook], catalog: &Catalog, request: &Request<'_>) -> bool {
-    !is_exempt(request.resource) && hooks.iter().any(|hook| hook.wanted(request, catalog).is_some())
+/// Whether any rule matches the write, checked before anything costly.
+fn any_matches(hooks: &[Hook], catalog: &Catalog, request: &AdmissionRequest<'_>) -> bool {
+    !is_exempt(request.resource)
+        && hooks.iter().any(|hook| hook.matching_resource(request, catalog).is_some())
 }
 
-/// Asks one mutating webhook, if it wants to be asked. Whether it changed the object.
+/// Calls one mutating webhook, if it matches. Returns whether it changed the object.
 async fn call_mutating(
     hook: &Hook,
     registry: &Registry,
     catalog: &Catalog,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     object: &mut Option<Value>,
     old: Option<&Value>,
 ) -> Result<bool, Status> {
     let objects = Objects { new: object.as_ref(), old };
-    let Some(seen) = selected(hook, registry, catalog, request, objects).await? else {
+    let Some(seen) = matched_resource(hook, registry, catalog, request, objects).await? else {
         return Ok(false);
     };
     let Some(patch) = call(hook, registry, request, seen, objects, true).await? else {
@@ -118,7 +122,7 @@ async fn call_mutating(
             hook.name
         )));
     };
-    let mut patched = one_seen_as(registry, request, seen, Some(object)).await?.into_owned();
+    let mut patched = convert_object(registry, request, seen, Some(object)).await?.into_owned();
     apply(hook, &patch, &mut patched)?;
     if seen.api_version() != request.resource.api_version() {
         registry.convert(request.resource, &mut patched).await?;
@@ -150,10 +154,14 @@ fn apply(hook: &Hook, patch: &Value, object: &mut Value) -> Result<(), Status> {
     }
 }
 
-/// What exists keeps its name. What does not may be given another.
-fn check_same_name(request: &Request<'_>, before: &Value, patched: &Value) -> Result<(), Status> {
+/// Refuses a new name in an update. In a create the name may change.
+fn check_same_name(
+    request: &AdmissionRequest<'_>,
+    before: &Value,
+    patched: &Value,
+) -> Result<(), Status> {
     let name = patched.name();
-    if request.operation != Operation::Update || name == before.name() {
+    if request.operation != AdmissionOperation::Update || name == before.name() {
         return Ok(());
     }
     let cause = Cause::invalid("metadata.name", &name.into(), "field is immutable");
@@ -161,25 +169,25 @@ fn check_same_name(request: &Request<'_>, before: &Value, patched: &Value) -> Re
     Err(Status::invalid(&group, &kind, name, vec![cause]))
 }
 
-/// The resource as which the webhook is to be shown the write, if it is to be asked at all.
-async fn selected<'r>(
+/// The resource to which objects are converted for the webhook; `None` when it does not match.
+async fn matched_resource<'r>(
     hook: &Hook,
     registry: &Registry,
     catalog: &'r Catalog,
-    request: &Request<'r>,
+    request: &AdmissionRequest<'r>,
     objects: Objects<'_>,
 ) -> Result<Option<&'r Resource>, Status> {
     if !rules::selects(&hook.objects, objects) {
         return Ok(None);
     }
-    let Some(seen) = hook.wanted(request, catalog) else { return Ok(None) };
+    let Some(seen) = hook.matching_resource(request, catalog) else { return Ok(None) };
     if !rules::in_namespaces(&hook.namespaces, registry, request, objects).await? {
         return Ok(None);
     }
     if hook.conditions.is_empty() {
         return Ok(Some(seen));
     }
-    let (new, old) = seen_as(registry, request, seen, objects).await?;
+    let (new, old) = convert_objects(registry, request, seen, objects).await?;
     let attributes = request.attributes(seen);
     let authority = RequestAuthority::new(registry.authorizer(), request);
     let facts = Facts {
@@ -190,7 +198,7 @@ async fn selected<'r>(
         params: &Value::Null,
         authority: &authority,
     };
-    match hook.conditions.hold(&SCOPE.over(facts)) {
+    match hook.conditions.all_match(&SCOPE.over(facts)) {
         Ok(true) => Ok(Some(seen)),
         Ok(false) => Ok(None),
         Err(_) if hook.ignores_failure => Ok(None),
@@ -198,14 +206,14 @@ async fn selected<'r>(
     }
 }
 
-/// Asks one webhook. The patch that it wants, if any.
+/// Calls one webhook. Returns its patch, if any.
 ///
 /// # Errors
-/// Its refusal, or that it could not be asked where that refuses the write.
+/// Its refusal, or a failed call when its failure policy is `Fail`.
 async fn call(
     hook: &Hook,
     registry: &Registry,
-    request: &Request<'_>,
+    request: &AdmissionRequest<'_>,
     seen: &Resource,
     objects: Objects<'_>,
     mutating: bool,
@@ -215,15 +223,17 @@ async fn call(
         let text = format!("admission webhook {name:?} does not support dry run");
         return Err(Status::bad_request(text));
     }
-    let (new, old) = seen_as(registry, request, seen, objects).await?;
+    let (new, old) = convert_objects(registry, request, seen, objects).await?;
     let attributes = request.attributes(seen);
-    match ask(hook, registry, review::question(hook, attributes, &new, &old), mutating).await {
-        Ok(answer) => {
-            request.options.warnings.add(answer.warnings);
-            for (key, text) in answer.annotations {
+    match send_review(hook, registry, review::build_request(hook, attributes, &new, &old), mutating)
+        .await
+    {
+        Ok(response) => {
+            request.options.warnings.add(response.warnings);
+            for (key, text) in response.annotations {
                 request.options.audit.annotate(&key, text);
             }
-            answer.verdict
+            response.result
         }
         Err(problem) if hook.ignores_failure => {
             tracing::warn!(webhook = name, problem, "failed calling a webhook, passing it over");
@@ -236,20 +246,21 @@ async fn call(
     }
 }
 
-async fn ask(
+async fn send_review(
     hook: &Hook,
     registry: &Registry,
-    question: review::Question,
+    review_request: review::ReviewRequest,
     mutating: bool,
-) -> Result<review::Answer, String> {
+) -> Result<review::ReviewResponse, String> {
     let unusable = |problem: &str| format!("could not get REST client: {problem}");
     let client = hook.client.as_ref().map_err(|problem| unusable(problem))?;
-    let calls = registry.webhook_calls();
-    let bytes =
-        calls.post(registry.webhook_target(client), client, hook.timeout, question.body).await;
+    let calls = registry.webhook_client();
+    let bytes = calls
+        .post(registry.webhook_target(client), client, hook.timeout, review_request.body)
+        .await;
     let bytes = bytes.map_err(|error| match error {
         CallError::Unusable(problem) => unusable(&problem),
         error => format!("failed to call webhook: {error}"),
     })?;
-    review::answer(hook, &question.uid, mutating, &bytes)
+    review::parse_response(hook, &review_request.uid, mutating, &bytes)
 }

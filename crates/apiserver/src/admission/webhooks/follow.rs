@@ -1,4 +1,4 @@
-//! Which webhooks are in effect: follows the two kinds that configure them.
+//! Maintains the table of webhooks in effect from the two kinds that configure them.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,21 +8,21 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::hook::Hook;
-use super::{GROUP, MUTATING, Table, VALIDATING};
+use super::{GROUP, MUTATING, VALIDATING, WebhookTable};
 use crate::admission::AdmissionChain;
 use crate::fields::items;
 use crate::registry::{Registry, Subscription, Update};
 
-/// Keeps the table of webhooks in effect, until dropped.
+/// Maintains the table of webhooks in effect, until dropped.
 pub struct WebhookFollower {
     _tasks: JoinSet<()>,
 }
 
-/// Loads the stored configurations, then follows their changes in a task. When this returns, no
-/// write passes by a stored webhook. Both kinds must be installed.
+/// Loads the stored configurations, then follows their changes in a task. When this returns, every
+/// write is sent to every stored webhook that matches. Both kinds must be installed.
 ///
 /// # Errors
-/// One of the kinds is not served, or the storage cannot be read.
+/// One of the kinds is not served, or the storage cannot be read. The caller does not serve writes.
 pub async fn start(
     registry: &Arc<Registry>,
     chain: &Arc<AdmissionChain>,
@@ -33,7 +33,7 @@ pub async fn start(
     let mut validating = registry.subscribe_to(GROUP, VALIDATING)?;
     for (mutates, subscription) in [(true, &mut mutating), (false, &mut validating)] {
         let first = subscription.next().await.ok_or_else(Status::unknown_resource)?;
-        configurations.take(mutates, first);
+        configurations.apply(mutates, first);
     }
     chain.set_webhooks(configurations.table());
     let mut tasks = JoinSet::new();
@@ -53,7 +53,7 @@ async fn follow(
             update = validating.next() => (false, update),
         };
         let Some(update) = update else { return };
-        configurations.take(mutates, update);
+        configurations.apply(mutates, update);
         chain.set_webhooks(configurations.table());
     }
 }
@@ -66,17 +66,18 @@ struct Configurations {
 }
 
 impl Configurations {
-    fn take(&mut self, mutates: bool, update: Update) {
-        let known = if mutates { &mut self.mutating } else { &mut self.validating };
-        update.keep(known, |configuration| configuration.value()["webhooks"].take());
+    fn apply(&mut self, mutates: bool, update: Update) {
+        let configurations = if mutates { &mut self.mutating } else { &mut self.validating };
+        update.apply_to(configurations, |configuration| configuration.value()["webhooks"].take());
     }
 
     /// `None` when no webhook is configured.
-    fn table(&self) -> Option<Table> {
-        let hooks = |known: &BTreeMap<String, Value>| -> Vec<Hook> {
-            known.values().flat_map(items).map(Hook::read).collect()
+    fn table(&self) -> Option<WebhookTable> {
+        let hooks = |configurations: &BTreeMap<String, Value>| -> Vec<Hook> {
+            configurations.values().flat_map(items).map(Hook::read).collect()
         };
-        let table = Table { mutating: hooks(&self.mutating), validating: hooks(&self.validating) };
+        let table =
+            WebhookTable { mutating: hooks(&self.mutating), validating: hooks(&self.validating) };
         (!table.mutating.is_empty() || !table.validating.is_empty()).then_some(table)
     }
 }

@@ -1,4 +1,4 @@
-//! One webhook of a configuration, ready to be matched and called.
+//! One parsed webhook of a configuration, which matches writes.
 
 use std::sync::LazyLock;
 use std::time::Duration;
@@ -11,25 +11,26 @@ use crate::admission::match_conditions::MatchConditions;
 use crate::admission::rules::{self, Rule};
 use crate::catalog::Catalog;
 use crate::fields::{items, str_of};
-use crate::registry::admission::Request;
+use crate::registry::admission::AdmissionRequest;
 use crate::resource::Resource;
 use crate::webhook::ClientConfig;
 
-/// What conditions of webhooks know.
+/// The environment of match conditions of webhooks.
 pub(super) static SCOPE: LazyLock<Composition> = LazyLock::new(Composition::default);
 
+/// A parsed webhook.
 pub(super) struct Hook {
     pub(super) name: String,
-    /// Why it cannot be called, when it cannot.
+    /// How to call the webhook, or why it cannot be called.
     pub(super) client: Result<ClientConfig, String>,
     pub(super) timeout: Duration,
-    /// A call that fails is passed over.
+    /// Failed calls are ignored: `failurePolicy: Ignore`.
     pub(super) ignores_failure: bool,
-    /// Asked again when a later webhook changed the object.
-    pub(super) reinvoked: bool,
-    /// Asked also when a rule names another version of the resource.
+    /// Is called again when a later webhook changed the object: `reinvocationPolicy: IfNeeded`.
+    pub(super) is_reinvoked: bool,
+    /// Rules also match other versions of the resource: `matchPolicy: Equivalent`.
     pub(super) equivalent: bool,
-    /// A dry run would leave traces.
+    /// A call has side effects even in a dry run, so dry runs are refused.
     pub(super) has_side_effects: bool,
     /// The version of AdmissionReview: `v1` or `v1beta1`.
     pub(super) review_version: &'static str,
@@ -40,9 +41,9 @@ pub(super) struct Hook {
 }
 
 impl Hook {
-    /// Reads an entry of `webhooks` as it was validated and defaulted.
+    /// Parses an entry of `webhooks` that was validated and defaulted.
     pub(super) fn read(webhook: &Value) -> Self {
-        // A selector that cannot be read, which validation rules out, must not exempt anything.
+        // A selector that cannot be parsed, which validation rules out, must not exempt anything.
         let selector = |field: &str| {
             LabelSelector::from_object(&webhook[field]).unwrap_or_else(|_| LabelSelector::default())
         };
@@ -54,7 +55,7 @@ impl Hook {
             client: ClientConfig::read(&webhook["clientConfig"]),
             timeout: Duration::from_secs(webhook["timeoutSeconds"].as_u64().unwrap_or(10)),
             ignores_failure: webhook["failurePolicy"] == "Ignore",
-            reinvoked: webhook["reinvocationPolicy"] == "IfNeeded",
+            is_reinvoked: webhook["reinvocationPolicy"] == "IfNeeded",
             equivalent: webhook["matchPolicy"] != "Exact",
             has_side_effects: !["None", "NoneOnDryRun"].contains(&str_of(&webhook["sideEffects"])),
             review_version: first.unwrap_or("v1"),
@@ -65,12 +66,12 @@ impl Hook {
         }
     }
 
-    /// The resource that the webhook wants the write to be shown as, if it wants to be asked.
-    pub(super) fn wanted<'r>(
+    /// The resource to which objects are converted for the webhook; `None` when no rule matches.
+    pub(super) fn matching_resource<'r>(
         &self,
-        request: &Request<'r>,
+        request: &AdmissionRequest<'r>,
         catalog: &'r Catalog,
     ) -> Option<&'r Resource> {
-        rules::named_by(&self.rules, request, catalog, self.equivalent)
+        rules::matching_resource(&self.rules, request, catalog, self.equivalent)
     }
 }

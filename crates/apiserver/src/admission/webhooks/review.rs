@@ -1,4 +1,5 @@
-//! AdmissionReview, versions v1 and v1beta1: the question on the wire, and the check of the answer.
+//! AdmissionReview, versions v1 and v1beta1: the request on the wire, and the validation of the
+//! response.
 
 use api_meta::status::{Cause, Status, StatusDetails};
 use base64::Engine;
@@ -10,28 +11,28 @@ use super::hook::Hook;
 
 const GROUP: &str = "admission.k8s.io";
 
-/// A question: its id, and what is sent.
-pub(super) struct Question {
+/// An encoded review request with its `uid`.
+pub(super) struct ReviewRequest {
     pub(super) uid: String,
     pub(super) body: Bytes,
 }
 
-/// An answer that was understood.
-pub(super) struct Answer {
+/// A valid review response.
+pub(super) struct ReviewResponse {
     pub(super) warnings: Vec<String>,
     /// Keys and texts for the audit log.
     pub(super) annotations: Vec<(String, String)>,
-    /// A JSON patch document, or why the write is refused.
-    pub(super) verdict: Result<Option<Value>, Status>,
+    /// A JSON patch, if any, or the refusal of the write.
+    pub(super) result: Result<Option<Value>, Status>,
 }
 
-/// The review that asks `hook`.
-pub(super) fn question(
+/// Builds the review that is sent to `hook`.
+pub(super) fn build_request(
     hook: &Hook,
     mut attributes: Value,
     object: &Value,
     old: &Value,
-) -> Question {
+) -> ReviewRequest {
     let uid = crate::stored::new_uid();
     attributes["uid"] = uid.as_str().into();
     attributes["object"] = object.clone();
@@ -41,21 +42,21 @@ pub(super) fn question(
         "apiVersion": format!("{GROUP}/{}", hook.review_version),
         "request": attributes,
     });
-    Question { uid, body: crate::stored::to_bytes(&review) }
+    ReviewRequest { uid, body: crate::stored::to_bytes(&review) }
 }
 
-/// Reads the answer of `hook` to the question `uid`.
+/// Parses the response of `hook` to the request `uid`.
 ///
 /// # Errors
-/// Why it is no answer to that question; this is told as a failed call.
-pub(super) fn answer(
+/// Why it is no valid response to that request. The caller handles it as a failed call.
+pub(super) fn parse_response(
     hook: &Hook,
     uid: &str,
     mutating: bool,
     bytes: &[u8],
-) -> Result<Answer, String> {
+) -> Result<ReviewResponse, String> {
     let review: Value = serde_json::from_slice(bytes)
-        .map_err(|error| format!("failed to call webhook: cannot decode the answer: {error}"))?;
+        .map_err(|error| format!("failed to call webhook: cannot decode the response: {error}"))?;
     check_type(hook, &review)?;
     let invalid = |text: String| format!("received invalid webhook response: {text}");
     let Value::Object(response) = &review["response"] else {
@@ -92,10 +93,10 @@ pub(super) fn answer(
     let annotations = annotations.map(|(key, value)| (format!("{}/{key}", hook.name), text(value)));
     let annotations = annotations.collect();
     if !allowed {
-        return Ok(Answer {
+        return Ok(ReviewResponse {
             warnings,
             annotations,
-            verdict: Err(refusal(&hook.name, response("status"))),
+            result: Err(refusal(&hook.name, response("status"))),
         });
     }
     let patch = STANDARD
@@ -106,20 +107,20 @@ pub(super) fn answer(
         true => None,
         false => Some(serde_json::from_slice(&patch).map_err(undecodable)?),
     };
-    Ok(Answer { warnings, annotations, verdict: Ok(patch) })
+    Ok(ReviewResponse { warnings, annotations, result: Ok(patch) })
 }
 
-/// Answers in version v1beta1 need not say what they are.
+/// Validates the type of a response. Responses in version v1beta1 may omit it.
 fn check_type(hook: &Hook, review: &Value) -> Result<(), String> {
     let text = |field: &str| review[field].as_str().unwrap_or_default();
     let (api_version, kind) = (text("apiVersion"), text("kind"));
-    let wanted = format!("{GROUP}/{}", hook.review_version);
+    let expected = format!("{GROUP}/{}", hook.review_version);
     let untyped = hook.review_version == "v1beta1" && api_version.is_empty() && kind.is_empty();
-    if untyped || api_version == wanted && kind == "AdmissionReview" {
+    if untyped || api_version == expected && kind == "AdmissionReview" {
         return Ok(());
     }
     Err(format!(
-        "failed to call webhook: the answer must be a review of {wanted}, and is {kind:?} of \
+        "failed to call webhook: the response must be a review of {expected}, and is {kind:?} of \
          {api_version:?}"
     ))
 }
@@ -138,21 +139,21 @@ fn check_patch(patch: &str, patch_type: &Value, strict: bool) -> Result<(), Stri
     Err(problem.to_owned())
 }
 
-/// A refusal as the client is told it: the webhook's own status, which it may leave out.
-fn refusal(name: &str, told: &Value) -> Status {
+/// The refusal that the client receives: the webhook's own status, or defaults for what it omits.
+fn refusal(name: &str, returned: &Value) -> Status {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-    let (message, reason) = (text(&told["message"]), text(&told["reason"]));
+    let (message, reason) = (text(&returned["message"]), text(&returned["reason"]));
     let denied = format!("admission webhook {name:?} denied the request");
     let message = match (message.is_empty(), reason.is_empty()) {
         (false, _) => format!("{denied}: {message}"),
         (true, false) => format!("{denied}: {reason}"),
         (true, true) => format!("{denied} without explanation"),
     };
-    let code = told["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+    let code = returned["code"].as_u64().and_then(|code| u16::try_from(code).ok());
     let code = code.filter(|code| (400..600).contains(code)).unwrap_or(400);
     let mut status = Status::new(code, "", message);
     status.reason = reason.into();
-    let details = &told["details"];
+    let details = &returned["details"];
     if !details.is_object() {
         return status;
     }

@@ -1,4 +1,5 @@
-//! A provider's public keys: a JSON web key set (RFC 7517), and signatures by them (RFC 7518).
+//! The public keys of a provider: a JSON web key set (RFC 7517), and the verification of their
+//! signatures (RFC 7518).
 
 use aws_lc_rs::rsa::PublicKeyComponents;
 use aws_lc_rs::signature::{self, EcdsaVerificationAlgorithm, RsaParameters, UnparsedPublicKey};
@@ -6,10 +7,10 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use serde::Deserialize;
 
-/// Keys of a set that are looked at.
+/// The number of keys of a set that are used.
 const KEYS_MAX: usize = 100;
 
-/// How tokens may be signed: asymmetric algorithms alone.
+/// A signature algorithm of tokens: asymmetric ones only.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Algorithm {
     Rs256,
@@ -24,6 +25,7 @@ pub enum Algorithm {
 }
 
 impl Algorithm {
+    /// All algorithms with their names in token headers and flags.
     pub const ALL: [(&'static str, Self); 9] = [
         ("RS256", Self::Rs256),
         ("RS384", Self::Rs384),
@@ -36,8 +38,9 @@ impl Algorithm {
         ("ES512", Self::Es512),
     ];
 
-    /// The algorithm that a token's header or a flag names.
-    pub fn named(name: &str) -> Option<Self> {
+    /// Finds the algorithm with a name from a token's header or a flag; `None` for unknown and
+    /// symmetric ones.
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.iter().find(|(other, _)| *other == name).map(|(_, algorithm)| *algorithm)
     }
 
@@ -53,7 +56,7 @@ impl Algorithm {
         })
     }
 
-    /// With the name of the curve that goes with it.
+    /// The ECDSA parameters with the name of their curve.
     fn ecdsa(self) -> Option<(&'static str, &'static EcdsaVerificationAlgorithm)> {
         Some(match self {
             Self::Es256 => ("P-256", &signature::ECDSA_P256_SHA256_FIXED),
@@ -64,7 +67,7 @@ impl Algorithm {
     }
 }
 
-struct Key {
+struct ProviderKey {
     id: String,
     public: Public,
 }
@@ -75,7 +78,7 @@ enum Public {
 }
 
 /// The keys of one provider.
-pub(super) struct KeySet(Vec<Key>);
+pub(super) struct KeySet(Vec<ProviderKey>);
 
 #[derive(Deserialize)]
 struct Jwks {
@@ -97,13 +100,17 @@ struct Jwk {
 }
 
 impl KeySet {
-    /// Keys of other kinds and for other purposes are passed over.
+    /// Parses a key set. Ignores keys of other types and for other purposes.
+    ///
+    /// # Errors
+    /// The text is no key set.
     pub(super) fn parse(json: &[u8]) -> Result<Self, serde_json::Error> {
         let set: Jwks = serde_json::from_slice(json)?;
         Ok(Self(set.keys.into_iter().take(KEYS_MAX).filter_map(Jwk::key).collect()))
     }
 
-    /// Whether one of the keys signed it; of those with this id, if the token names one.
+    /// Whether one of the keys verifies the signature; with an `id`, only keys with that ID are
+    /// tried.
     pub(super) fn verify(
         &self,
         algorithm: Algorithm,
@@ -117,7 +124,7 @@ impl KeySet {
 }
 
 impl Jwk {
-    fn key(self) -> Option<Key> {
+    fn key(self) -> Option<ProviderKey> {
         if !matches!(self.usage.as_str(), "" | "sig") {
             return None;
         }
@@ -127,13 +134,13 @@ impl Jwk {
                 Public::Rsa(PublicKeyComponents { n: decoded(&self.n)?, e: decoded(&self.e)? })
             }
             "EC" => {
-                // The uncompressed form of the point.
+                // The uncompressed encoding of the point.
                 let (x, y) = (decoded(&self.x)?, decoded(&self.y)?);
                 Public::Ecdsa { curve: self.crv, point: [vec![4], x, y].concat() }
             }
             _ => return None,
         };
-        Some(Key { id: self.kid, public })
+        Some(ProviderKey { id: self.kid, public })
     }
 }
 
@@ -143,11 +150,12 @@ impl Public {
             Self::Rsa(key) => {
                 algorithm.rsa().is_some_and(|rsa| key.verify(rsa, signed, signature).is_ok())
             }
-            Self::Ecdsa { curve, point } => {
-                algorithm.ecdsa().filter(|(wanted, _)| wanted == curve).is_some_and(|(_, ecdsa)| {
+            Self::Ecdsa { curve, point } => algorithm
+                .ecdsa()
+                .filter(|(expected, _)| expected == curve)
+                .is_some_and(|(_, ecdsa)| {
                     UnparsedPublicKey::new(ecdsa, point).verify(signed, signature).is_ok()
-                })
-            }
+                }),
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Client certificates, and proxies that have one.
+//! Client certificates, and proxies that present one.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
@@ -30,16 +30,16 @@ fn chain(pair: &Issued) -> ClientCertificates {
     ClientCertificates(Arc::new(chain.map(|der| der.unwrap().to_vec()).collect()))
 }
 
-fn presenting(pair: &Issued, lines: &[(&str, &str)]) -> request::Parts {
+fn parts_with_certificate(pair: &Issued, lines: &[(&str, &str)]) -> request::Parts {
     let mut parts = parts(lines);
     parts.extensions.insert(chain(pair));
     parts
 }
 
-type Verdict = Result<Option<UserInfo>, InvalidCredential>;
+type AuthenticationResult = Result<Option<UserInfo>, InvalidCredential>;
 
-fn ask(authenticator: &dyn Authenticator, parts: &request::Parts) -> Verdict {
-    authenticator.authenticate(parts).now_or_never().expect("nothing to wait for")
+fn authenticate(authenticator: &dyn Authenticator, parts: &request::Parts) -> AuthenticationResult {
+    authenticator.authenticate(parts).now_or_never().expect("authentication does not wait")
 }
 
 #[test]
@@ -49,20 +49,20 @@ fn the_common_name_is_the_user_and_the_organization_a_group() {
     let x509 = X509Authenticator::new(verifier(&ca));
     let pair = ca.issue_client("jane", Some("ops"), HOUR, now).unwrap();
     for _ in 0..2 {
-        let user = ask(&x509, &presenting(&pair, &[])).unwrap().unwrap();
+        let user = authenticate(&x509, &parts_with_certificate(&pair, &[])).unwrap().unwrap();
         assert_eq!((user.name.as_str(), user.groups), ("jane", vec!["ops".to_owned()]));
         let id = &user.extra["authentication.kubernetes.io/credential-id"][0];
         let fingerprint =
             pki::CertificateInfo::from_pem(&pair.certificate_pem).unwrap().fingerprint;
         assert_eq!(*id, format!("X509SHA256={fingerprint}"));
     }
-    assert_eq!(ask(&x509, &parts(&[])).unwrap(), None);
+    assert_eq!(authenticate(&x509, &parts(&[])).unwrap(), None);
     let nameless = ca.issue_client("", Some("ops"), HOUR, now).unwrap();
-    assert_eq!(ask(&x509, &presenting(&nameless, &[])).unwrap(), None);
+    assert_eq!(authenticate(&x509, &parts_with_certificate(&nameless, &[])).unwrap(), None);
 }
 
-/// Signed by `ca`, with two organizations and a uid.
-fn two_groups(ca: &CertificateAuthority) -> Issued {
+/// A certificate from `ca` with two organizations and a UID.
+fn issue_with_two_groups(ca: &CertificateAuthority) -> Issued {
     use rcgen::{CertificateParams, DnType, Issuer, KeyPair};
     let issuer_key = KeyPair::from_pem(ca.key_pem()).unwrap();
     let issuer = Issuer::from_ca_cert_pem(ca.certificate_pem(), issuer_key).unwrap();
@@ -80,22 +80,24 @@ fn two_groups(ca: &CertificateAuthority) -> Issued {
 }
 
 #[test]
-fn every_organization_counts_and_so_does_the_uid() {
+fn every_organization_is_a_group_and_the_uid_is_used() {
     let ca = authority();
     let x509 = X509Authenticator::new(verifier(&ca));
-    let user = ask(&x509, &presenting(&two_groups(&ca), &[])).unwrap().unwrap();
+    let user = authenticate(&x509, &parts_with_certificate(&issue_with_two_groups(&ca), &[]))
+        .unwrap()
+        .unwrap();
     assert_eq!(user.groups, ["ops", "dev"]);
     assert_eq!(user.uid, "u-1");
 }
 
 #[test]
-fn a_certificate_counts_in_its_time_and_from_its_authority_only() {
+fn a_certificate_is_valid_only_in_its_time_and_from_its_ca() {
     let (ca, other) = (authority(), authority());
     let verifier = verifier(&ca);
     let now = SystemTime::now();
     let good = chain(&ca.issue_client("jane", None, HOUR, now).unwrap());
     assert!(verifier.verify(&good, now).is_ok());
-    assert!(verifier.verify(&good, now + 2 * HOUR).is_err(), "expired since it was remembered");
+    assert!(verifier.verify(&good, now + 2 * HOUR).is_err(), "expired since it was cached");
     assert!(verifier.verify(&good, now - 2 * HOUR).is_err(), "not yet");
     let foreign = chain(&other.issue_client("jane", None, HOUR, now).unwrap());
     assert!(verifier.verify(&foreign, now).is_err());
@@ -107,7 +109,7 @@ fn a_certificate_counts_in_its_time_and_from_its_authority_only() {
 }
 
 #[test]
-fn replaced_authorities_hold_at_once() {
+fn replaced_cas_take_effect_at_once() {
     let (ca, next) = (authority(), authority());
     let verifier = verifier(&ca);
     let now = SystemTime::now();
@@ -120,7 +122,7 @@ fn replaced_authorities_hold_at_once() {
     assert!(verifier.verify(&old, now).is_err() && verifier.verify(&new, now).is_ok());
 }
 
-const TOLD: &[(&str, &str)] = &[
+const IDENTITY_HEADERS: &[(&str, &str)] = &[
     ("X-Remote-User", "jane"),
     ("X-Remote-Uid", "u-1"),
     ("X-Remote-Group", "g1"),
@@ -131,24 +133,26 @@ const TOLD: &[(&str, &str)] = &[
 ];
 
 #[test]
-fn a_proxy_with_its_certificate_is_believed() {
+fn a_proxy_with_its_certificate_is_trusted() {
     let ca = authority();
     let pair = ca.issue_client("front-proxy", None, HOUR, SystemTime::now()).unwrap();
     for names in [vec!["front-proxy".to_owned()], vec![]] {
         let proxy = FrontProxyAuthenticator::new(verifier(&ca), names);
-        let user = ask(&proxy, &presenting(&pair, TOLD)).unwrap().unwrap();
+        let user = authenticate(&proxy, &parts_with_certificate(&pair, IDENTITY_HEADERS))
+            .unwrap()
+            .unwrap();
         assert_eq!((user.name.as_str(), user.uid.as_str()), ("jane", "u-1"));
         assert_eq!(user.groups, ["g1", "g2"]);
         assert_eq!(user.extra["acme.com/proj"], ["x"]);
         assert_eq!(user.extra["scopes"], ["a", "b"]);
-        assert_eq!(ask(&proxy, &presenting(&pair, &[])).unwrap(), None);
-        let doubled = [TOLD, &[("x-remote-user", "root")]].concat();
-        assert!(ask(&proxy, &presenting(&pair, &doubled)).is_err());
+        assert_eq!(authenticate(&proxy, &parts_with_certificate(&pair, &[])).unwrap(), None);
+        let doubled = [IDENTITY_HEADERS, &[("x-remote-user", "root")]].concat();
+        assert!(authenticate(&proxy, &parts_with_certificate(&pair, &doubled)).is_err());
     }
 }
 
 #[test]
-fn nobody_else_is_believed() {
+fn other_certificates_are_not_trusted_as_proxies() {
     let (ca, client_ca) = (authority(), authority());
     let now = SystemTime::now();
     let proxy = FrontProxyAuthenticator::new(verifier(&ca), vec!["front-proxy".to_owned()]);
@@ -156,18 +160,19 @@ fn nobody_else_is_believed() {
     let client = client_ca.issue_client("eve", None, HOUR, now).unwrap();
     let expired = ca.issue_client("front-proxy", None, HOUR, now - 3 * HOUR).unwrap();
     for pair in [&other_name, &client, &expired] {
-        assert!(ask(&proxy, &presenting(pair, TOLD)).is_err());
+        assert!(authenticate(&proxy, &parts_with_certificate(pair, IDENTITY_HEADERS)).is_err());
     }
     assert_eq!(
-        ask(&proxy, &parts(TOLD)).unwrap(),
+        authenticate(&proxy, &parts(IDENTITY_HEADERS)).unwrap(),
         None,
-        "without a certificate, not even looked at"
+        "without a certificate the headers are ignored"
     );
 
-    // A client of the other authority stays who he is, whatever his headers say.
+    // A client of the other CA has the identity of its certificate, whatever its headers say.
     let x509 = X509Authenticator::new(verifier(&client_ca));
     let union = UnionAuthenticator::new(vec![Arc::new(proxy), Arc::new(x509)], true);
-    let user = ask(&union, &presenting(&client, TOLD)).unwrap().unwrap();
+    let user =
+        authenticate(&union, &parts_with_certificate(&client, IDENTITY_HEADERS)).unwrap().unwrap();
     assert_eq!(user.name, "eve");
     assert_eq!(user.groups, ["system:authenticated"]);
 }

@@ -1,4 +1,4 @@
-//! The roles themselves, as data.
+//! The ClusterRoles of the management policy, as data.
 
 use authz::PolicyRule;
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ const TO_ADMIN: &str = "rbac.authorization.k8s.io/aggregate-to-admin";
 const TO_EDIT: &str = "rbac.authorization.k8s.io/aggregate-to-edit";
 const TO_VIEW: &str = "rbac.authorization.k8s.io/aggregate-to-view";
 
-/// The roles that come with every server.
+/// The ClusterRoles of the management policy, like those of Kubernetes.
 pub fn bootstrap_cluster_roles() -> Vec<Value> {
     let on = PolicyRule::resources;
     let at = PolicyRule::paths;
@@ -49,9 +49,9 @@ pub fn bootstrap_cluster_roles() -> Vec<Value> {
             ],
         ),
         role("system:service-account-issuer-discovery", &[], &[at(ISSUER_PATHS, GET)]),
-        aggregating("admin", &[], TO_ADMIN),
-        aggregating("edit", &[TO_ADMIN], TO_EDIT),
-        aggregating("view", &[TO_EDIT], TO_VIEW),
+        aggregating_role("admin", &[], TO_ADMIN),
+        aggregating_role("edit", &[TO_ADMIN], TO_EDIT),
+        aggregating_role("view", &[TO_EDIT], TO_VIEW),
         role("system:aggregate-to-admin", &[TO_ADMIN], &admin_rules()),
         role("system:aggregate-to-edit", &[TO_EDIT], &edit_rules()),
         role("system:aggregate-to-view", &[TO_VIEW], &view_rules()),
@@ -91,7 +91,7 @@ const ISSUER_PATHS: &[&str] = &[
     "/openid/v1/jwks/",
 ];
 
-/// What a namespace's administrator has beyond an editor: to delegate.
+/// What the administrator of a namespace may do beyond an editor: delegate.
 fn admin_rules() -> Vec<PolicyRule> {
     let on = PolicyRule::resources;
     vec![
@@ -246,13 +246,13 @@ fn role(name: &str, labels: &[&str], rules: &[PolicyRule]) -> Value {
     })
 }
 
-/// A role that gathers all roles with the label.
-fn aggregating(name: &str, labels: &[&str], gathers: &str) -> Value {
+/// A ClusterRole that aggregates all roles with a label.
+fn aggregating_role(name: &str, labels: &[&str], label: &str) -> Value {
     json!({
         "apiVersion": "rbac.authorization.k8s.io/v1",
         "kind": "ClusterRole",
         "metadata": metadata(name, labels),
-        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {gathers: "true"}}]},
+        "aggregationRule": {"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]},
         "rules": [],
     })
 }

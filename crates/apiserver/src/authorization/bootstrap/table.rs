@@ -1,7 +1,7 @@
 //! The policy of a whole cluster, with the roles of every controller of Kubernetes.
 //!
-//! `cluster.txt` is what kube-apiserver starts with; `cargo test -p apiserver --test policy` compares
-//! the two and writes the next table. Its lines:
+//! `cluster.txt` is the initial policy of kube-apiserver. `cargo test -p apiserver --test policy`
+//! compares the two and writes the next table. Its lines:
 //!
 //! ```text
 //! Role kube-system/name label=L       kind, namespace of those that have one, name, labels
@@ -18,7 +18,7 @@ use crate::authorization::RBAC_GROUP;
 
 const TABLE: &str = include_str!("cluster.txt");
 
-/// Names of a rule's lists, here and in the object.
+/// The names of a rule's lists in the table and in the object.
 const LISTS: [(&str, &str); 5] = [
     ("groups", "apiGroups"),
     ("resources", "resources"),
@@ -27,7 +27,7 @@ const LISTS: [(&str, &str); 5] = [
     ("verbs", "verbs"),
 ];
 
-/// All of it: roles before what binds them.
+/// The whole policy of a cluster: roles before their bindings.
 pub fn cluster_policy() -> Vec<Value> {
     let mut objects: Vec<Value> = Vec::new();
     for line in TABLE.lines().filter(|line| !line.starts_with('#')) {
@@ -39,19 +39,20 @@ pub fn cluster_policy() -> Vec<Value> {
     objects
 }
 
-/// `namespace/name`, or a name alone.
-fn place(text: &str) -> (Option<&str>, &str) {
+/// Splits `namespace/name`, or a name alone.
+fn split_name(text: &str) -> (Option<&str>, &str) {
     text.split_once('/').map_or((None, text), |(namespace, name)| (Some(namespace), name))
 }
 
 fn object(line: &str) -> Value {
     let mut words = line.split(' ');
     let kind = words.next().unwrap_or_default();
-    let named = words.next().unwrap_or_default();
-    let (namespace, name) = if kind.starts_with("Cluster") { (None, named) } else { place(named) };
+    let path = words.next().unwrap_or_default();
+    let (namespace, name) =
+        if kind.starts_with("Cluster") { (None, path) } else { split_name(path) };
     let marks: Vec<(&str, &str)> = words.filter_map(|word| word.split_once('=')).collect();
-    let all = |wanted: &str| -> Vec<&str> {
-        marks.iter().filter(|(mark, _)| *mark == wanted).map(|(_, value)| *value).collect()
+    let all = |key: &str| -> Vec<&str> {
+        marks.iter().filter(|(mark, _)| *mark == key).map(|(_, value)| *value).collect()
     };
     let mut object = json!({
         "apiVersion": format!("{RBAC_GROUP}/v1"),
@@ -86,11 +87,11 @@ fn add(object: &mut Value, entry: &str) {
 }
 
 fn subject(entry: &str) -> Value {
-    let (kind, named) = entry.split_once(' ').unwrap_or((entry, ""));
+    let (kind, path) = entry.split_once(' ').unwrap_or((entry, ""));
     if kind != "ServiceAccount" {
-        return json!({"kind": kind, "apiGroup": RBAC_GROUP, "name": named});
+        return json!({"kind": kind, "apiGroup": RBAC_GROUP, "name": path});
     }
-    let (namespace, name) = place(named);
+    let (namespace, name) = split_name(path);
     json!({"kind": kind, "namespace": namespace, "name": name})
 }
 

@@ -1,4 +1,4 @@
-//! The policy that a server starts with.
+//! The initial policy of a server.
 
 use serde_json::{Value, json};
 
@@ -6,12 +6,12 @@ use super::{binding, path_request, rbac, request, role, user};
 use crate::attributes::{Authorizer, Decision, UserInfo};
 use crate::authorization::aggregation::{aggregate_all, aggregated_rules};
 use crate::authorization::bootstrap::{
-    Reconciled, bootstrap_cluster_role_bindings, bootstrap_cluster_roles, reconciled,
+    PolicyAction, bootstrap_cluster_role_bindings, bootstrap_cluster_roles, compare_with_stored,
 };
 use crate::authorization::rbac::RbacAuthorizer;
 use crate::authorization::validation::{validate_binding, validate_role};
 
-fn started() -> RbacAuthorizer {
+fn authorizer_at_start() -> RbacAuthorizer {
     let mut roles = bootstrap_cluster_roles();
     aggregate_all(&mut roles);
     let mut objects = roles;
@@ -38,12 +38,13 @@ fn the_policy_is_valid() {
 }
 
 #[test]
-fn the_policy_lets_everybody_do_what_kubernetes_lets_them() {
-    let rbac = started();
+fn the_policy_allows_what_kubernetes_allows() {
+    let rbac = authorizer_at_start();
     let anyone = user("jane");
     let anonymous = UserInfo::anonymous();
-    let named = |name: &str| UserInfo::new(name, &[]);
-    let (admin, edit, view) = (named("admin"), named("edit"), named("view"));
+    let without_groups = |name: &str| UserInfo::new(name, &[]);
+    let (admin, edit, view) =
+        (without_groups("admin"), without_groups("edit"), without_groups("view"));
     let reviews = "authorization.k8s.io/selfsubjectaccessreviews";
     let cases = [
         (path_request(&anyone, "get", "/apis/apps"), true),
@@ -69,19 +70,19 @@ fn the_policy_lets_everybody_do_what_kubernetes_lets_them() {
         (request(&admin, "list", "resourcequotas", "ns", ""), true),
         (request(&admin, "create", "resourcequotas", "ns", ""), false),
     ];
-    for (attributes, wanted) in cases {
+    for (attributes, expected) in cases {
         let allowed = matches!(rbac.authorize(&attributes), Decision::Allow { .. });
-        assert_eq!(allowed, wanted, "{attributes:?}");
+        assert_eq!(allowed, expected, "{attributes:?}");
     }
 }
 
-fn gatherer(name: &str, label: &str) -> Value {
+fn aggregating_role(name: &str, label: &str) -> Value {
     let mut object = role("ClusterRole", "", name, json!([]));
     object["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {label: "true"}}]});
     object
 }
 
-fn labelled(mut object: Value, label: &str) -> Value {
+fn with_label(mut object: Value, label: &str) -> Value {
     object["metadata"]["labels"] = json!({label: "true"});
     object
 }
@@ -91,27 +92,27 @@ fn rules(resource: &str) -> Value {
 }
 
 #[test]
-fn an_aggregating_role_has_the_rules_of_what_its_labels_match() {
+fn an_aggregating_role_has_the_rules_of_all_matching_roles() {
     let all = vec![
-        labelled(role("ClusterRole", "", "b", rules("pods")), "x"),
-        labelled(role("ClusterRole", "", "a", rules("nodes")), "x"),
-        labelled(role("ClusterRole", "", "same", rules("nodes")), "x"),
-        labelled(role("ClusterRole", "", "other", rules("secrets")), "y"),
+        with_label(role("ClusterRole", "", "b", rules("pods")), "x"),
+        with_label(role("ClusterRole", "", "a", rules("nodes")), "x"),
+        with_label(role("ClusterRole", "", "same", rules("nodes")), "x"),
+        with_label(role("ClusterRole", "", "other", rules("secrets")), "y"),
     ];
-    let mut role = gatherer("g", "x");
-    let wanted = json!([rules("nodes")[0], rules("pods")[0]]);
-    assert_eq!(aggregated_rules(&role, &all), Some(wanted.clone()));
-    role["rules"] = wanted;
+    let mut role = aggregating_role("g", "x");
+    let expected = json!([rules("nodes")[0], rules("pods")[0]]);
+    assert_eq!(aggregated_rules(&role, &all), Some(expected.clone()));
+    role["rules"] = expected;
     assert_eq!(aggregated_rules(&role, &all), None);
     assert_eq!(aggregated_rules(&all[0], &all), None);
 }
 
 #[test]
-fn aggregations_of_aggregations_settle() {
+fn nested_aggregations_converge() {
     let mut all = vec![
-        gatherer("top", "middle"),
-        labelled(gatherer("middle", "leaf"), "middle"),
-        labelled(role("ClusterRole", "", "leaf", rules("pods")), "leaf"),
+        aggregating_role("top", "middle"),
+        with_label(aggregating_role("middle", "leaf"), "middle"),
+        with_label(role("ClusterRole", "", "leaf", rules("pods")), "leaf"),
     ];
     let changed = aggregate_all(&mut all);
     assert_eq!(changed.len(), 2);
@@ -120,8 +121,8 @@ fn aggregations_of_aggregations_settle() {
 }
 
 #[test]
-fn selectors_know_expressions() {
-    let object = labelled(role("ClusterRole", "", "s", rules("pods")), "x");
+fn aggregation_selectors_support_expressions() {
+    let object = with_label(role("ClusterRole", "", "s", rules("pods")), "x");
     let cases = [
         (json!({"key": "x", "operator": "In", "values": ["true", "no"]}), true),
         (json!({"key": "x", "operator": "In", "values": ["no"]}), false),
@@ -131,48 +132,55 @@ fn selectors_know_expressions() {
         (json!({"key": "x", "operator": "DoesNotExist"}), false),
         (json!({"key": "x", "operator": "Near"}), false),
     ];
-    for (expression, wanted) in cases {
-        let mut role = gatherer("g", "x");
+    for (expression, expected) in cases {
+        let mut role = aggregating_role("g", "x");
         role["aggregationRule"]["clusterRoleSelectors"] =
             json!([{"matchExpressions": [expression]}]);
         let all = [object.clone()];
-        assert_eq!(aggregated_rules(&role, &all).is_some(), wanted, "{expression}");
+        assert_eq!(aggregated_rules(&role, &all).is_some(), expected, "{expression}");
     }
 }
 
 #[test]
-fn a_start_adds_what_is_missing_and_keeps_what_was_added() {
+fn a_start_adds_missing_rules_and_retains_added_ones() {
     let find = |list: Vec<Value>, name: &str| {
         list.into_iter().find(|object| object["metadata"]["name"] == name).unwrap()
     };
-    let wanted = find(bootstrap_cluster_roles(), "system:discovery");
-    assert_eq!(reconciled(None, &wanted), Reconciled::Create(wanted.clone()));
-    assert_eq!(reconciled(Some(&wanted), &wanted), Reconciled::Keep);
+    let desired = find(bootstrap_cluster_roles(), "system:discovery");
+    assert_eq!(compare_with_stored(None, &desired), PolicyAction::Create(desired.clone()));
+    assert_eq!(compare_with_stored(Some(&desired), &desired), PolicyAction::Retain);
 
-    let mut stored = wanted.clone();
+    let mut stored = desired.clone();
     stored["metadata"]["uid"] = json!("u");
     stored["metadata"]["labels"] = Value::Null;
     stored["rules"] = rules("pods");
-    let Reconciled::Update(merged) = reconciled(Some(&stored), &wanted) else { panic!("kept") };
+    let PolicyAction::Update(merged) = compare_with_stored(Some(&stored), &desired) else {
+        panic!("unchanged")
+    };
     assert_eq!(merged["metadata"]["uid"], "u");
-    assert_eq!(merged["metadata"]["labels"], wanted["metadata"]["labels"]);
-    assert_eq!(merged["rules"], json!([rules("pods")[0], wanted["rules"][0]]));
-    assert_eq!(reconciled(Some(&merged), &wanted), Reconciled::Keep);
+    assert_eq!(merged["metadata"]["labels"], desired["metadata"]["labels"]);
+    assert_eq!(merged["rules"], json!([rules("pods")[0], desired["rules"][0]]));
+    assert_eq!(compare_with_stored(Some(&merged), &desired), PolicyAction::Retain);
 
     stored["metadata"]["annotations"]["rbac.authorization.kubernetes.io/autoupdate"] =
         json!("false");
-    assert_eq!(reconciled(Some(&stored), &wanted), Reconciled::Keep);
+    assert_eq!(compare_with_stored(Some(&stored), &desired), PolicyAction::Retain);
 
     let view = find(bootstrap_cluster_roles(), "view");
     let mut aggregated = view.clone();
     aggregated["rules"] = rules("pods");
-    assert_eq!(reconciled(Some(&aggregated), &view), Reconciled::Keep);
+    assert_eq!(compare_with_stored(Some(&aggregated), &view), PolicyAction::Retain);
 
     let binding = find(bootstrap_cluster_role_bindings(), "cluster-admin");
     let mut stored = binding.clone();
     stored["subjects"] = json!([{"kind": "User", "name": "u"}]);
-    let Reconciled::Update(merged) = reconciled(Some(&stored), &binding) else { panic!("kept") };
+    let PolicyAction::Update(merged) = compare_with_stored(Some(&stored), &binding) else {
+        panic!("unchanged")
+    };
     assert_eq!(merged["subjects"].as_array().unwrap().len(), 2);
     stored["roleRef"]["name"] = json!("other");
-    assert_eq!(reconciled(Some(&stored), &binding), Reconciled::Recreate(binding.clone()));
+    assert_eq!(
+        compare_with_stored(Some(&stored), &binding),
+        PolicyAction::Recreate(binding.clone())
+    );
 }

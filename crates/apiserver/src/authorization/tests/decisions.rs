@@ -1,4 +1,4 @@
-//! Who may do what.
+//! Decisions of the authorizer.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use crate::attributes::{Attributes, Authorizer, Decision, UserInfo};
 use crate::authorization::rbac::{RbacAuthorizer, RbacKind, RuleResolver};
 use crate::authorization::refusal::forbidden;
 
-fn allowed(rbac: &RbacAuthorizer, attributes: &Attributes) -> bool {
+fn is_allowed(rbac: &RbacAuthorizer, attributes: &Attributes) -> bool {
     matches!(rbac.authorize(attributes), Decision::Allow { .. })
 }
 
@@ -39,7 +39,7 @@ fn policy() -> Vec<Value> {
 }
 
 #[test]
-fn bindings_hold_where_they_stand() {
+fn bindings_apply_in_their_namespace() {
     let rbac = rbac(&policy());
     let member = UserInfo::new("eve", &["ops"]);
     let cases = [
@@ -57,29 +57,29 @@ fn bindings_hold_where_they_stand() {
         (UserInfo::new("ops", &[]), "one", false),
         (user("eve"), "one", false),
     ];
-    for (who, namespace, wanted) in cases {
+    for (who, namespace, expected) in cases {
         let attributes = request(&who, "get", "pods", namespace, "x");
-        assert_eq!(allowed(&rbac, &attributes), wanted, "{} in {namespace:?}", who.name);
+        assert_eq!(is_allowed(&rbac, &attributes), expected, "{} in {namespace:?}", who.name);
         let attributes = request(&who, "delete", "pods", namespace, "x");
-        assert!(!allowed(&rbac, &attributes));
+        assert!(!is_allowed(&rbac, &attributes));
     }
 }
 
 #[test]
 fn paths_are_granted_by_cluster_role_bindings_only() {
     let rbac = rbac(&policy());
-    assert!(allowed(&rbac, &path_request(&user("ann"), "get", "/metrics")));
-    assert!(!allowed(&rbac, &path_request(&user("bob"), "get", "/metrics")));
+    assert!(is_allowed(&rbac, &path_request(&user("ann"), "get", "/metrics")));
+    assert!(!is_allowed(&rbac, &path_request(&user("bob"), "get", "/metrics")));
     let mut tricky = path_request(&user("bob"), "get", "/metrics");
     tricky.namespace = "two".to_owned();
-    assert!(!allowed(&rbac, &tricky));
+    assert!(!is_allowed(&rbac, &tricky));
 }
 
 #[test]
-fn masters_are_not_asked() {
+fn masters_are_always_allowed() {
     let root = UserInfo::new("root", &["system:masters"]);
-    assert!(allowed(&rbac(&[]), &request(&root, "delete", "secrets", "x", "y")));
-    assert!(allowed(&rbac(&[]), &path_request(&root, "post", "/anything")));
+    assert!(is_allowed(&rbac(&[]), &request(&root, "delete", "secrets", "x", "y")));
+    assert!(is_allowed(&rbac(&[]), &path_request(&root, "post", "/anything")));
 }
 
 #[test]
@@ -102,15 +102,15 @@ fn a_decision_names_the_binding() {
             "RoleBinding \"own/two\" of ClusterRole \"reader\" to ServiceAccount \"own/two\"",
         ),
     ];
-    for (who, namespace, wanted) in cases {
+    for (who, namespace, expected) in cases {
         let decision = rbac.authorize(&request(&who, "get", "pods", namespace, "x"));
-        assert_eq!(reason(decision), format!("RBAC: allowed by {wanted}"));
+        assert_eq!(reason(decision), format!("RBAC: allowed by {expected}"));
     }
 }
 
 /// Texts recorded from kube-apiserver 1.36.
 #[test]
-fn refusals_read_as_in_kubernetes() {
+fn refusals_have_the_texts_of_kubernetes() {
     let dangling = binding("r1", "dang", ("Role", "nope"), &["ServiceAccount:r1/sa2"]);
     let rbac = rbac(&[dangling]);
     let sa = service_account("r1", "sa1");
@@ -148,10 +148,10 @@ fn refusals_read_as_in_kubernetes() {
             "forbidden: User \"system:anonymous\" cannot get path \"/api\"",
         ),
     ];
-    for (attributes, wanted) in cases {
+    for (attributes, expected) in cases {
         let Decision::NoOpinion { reason } = rbac.authorize(&attributes) else { panic!("allowed") };
         let status = forbidden(&attributes, &reason);
-        assert_eq!(status.message, wanted);
+        assert_eq!(status.message, expected);
         let body = status.to_json();
         assert_eq!(body["code"], 403);
         let details = if attributes.is_resource {
@@ -170,25 +170,25 @@ fn refusals_read_as_in_kubernetes() {
 }
 
 #[test]
-fn changes_hold_from_the_next_decision_on() {
+fn changes_take_effect_with_the_next_decision() {
     let rbac = rbac(&policy());
-    let ask = |who: &str| request(&user(who), "get", "pods", "one", "x");
-    assert!(allowed(&rbac, &ask("ann")) && !allowed(&rbac, &ask("zoe")));
+    let get_pod = |who: &str| request(&user(who), "get", "pods", "one", "x");
+    assert!(is_allowed(&rbac, &get_pod("ann")) && !is_allowed(&rbac, &get_pod("zoe")));
     rbac.put(
         RbacKind::ClusterRoleBinding,
         &binding("", "everywhere", ("ClusterRole", "reader"), &["User:zoe"]),
     );
-    assert!(!allowed(&rbac, &ask("ann")) && allowed(&rbac, &ask("zoe")));
+    assert!(!is_allowed(&rbac, &get_pod("ann")) && is_allowed(&rbac, &get_pod("zoe")));
     rbac.remove(RbacKind::ClusterRole, "", "reader");
-    assert!(!allowed(&rbac, &ask("zoe")) && allowed(&rbac, &ask("bob")));
+    assert!(!is_allowed(&rbac, &get_pod("zoe")) && is_allowed(&rbac, &get_pod("bob")));
     rbac.remove(RbacKind::RoleBinding, "one", "local");
-    assert!(!allowed(&rbac, &ask("bob")));
+    assert!(!is_allowed(&rbac, &get_pod("bob")));
     rbac.replace_all(RbacKind::ClusterRole, &policy());
-    assert!(allowed(&rbac, &ask("zoe")), "replacing roles keeps bindings");
+    assert!(is_allowed(&rbac, &get_pod("zoe")), "replacing roles retains bindings");
     rbac.replace_all(RbacKind::ClusterRoleBinding, &[]);
-    assert!(!allowed(&rbac, &ask("zoe")));
+    assert!(!is_allowed(&rbac, &get_pod("zoe")));
     let at_two = request(&user("bob"), "get", "pods", "two", "x");
-    assert!(allowed(&rbac, &at_two), "replacing cluster bindings keeps those of namespaces");
+    assert!(is_allowed(&rbac, &at_two), "replacing cluster bindings retains those of namespaces");
 }
 
 #[test]
@@ -198,7 +198,7 @@ fn a_namespaced_object_without_a_namespace_grants_nothing() {
     let mut objects = policy();
     objects.push(misplaced);
     let rbac = rbac(&objects);
-    assert!(!allowed(&rbac, &request(&user("bob"), "get", "pods", "three", "x")));
+    assert!(!is_allowed(&rbac, &request(&user("bob"), "get", "pods", "three", "x")));
 }
 
 #[test]
@@ -213,14 +213,14 @@ fn rules_for_a_namespace_are_those_of_all_its_bindings() {
     assert_eq!(rbac.rules_for(&user("bob"), "").rules.len(), 0);
 }
 
-/// One step on the objects of a small world.
+/// One change of the objects of a small cluster.
 #[derive(Clone, Debug)]
-enum Step {
+enum ObjectChange {
     Put(Value),
     Remove(RbacKind, &'static str, &'static str),
 }
 
-fn step() -> impl Strategy<Value = Step> {
+fn step() -> impl Strategy<Value = ObjectChange> {
     let namespaces = prop::sample::select(vec!["", "one", "two"]);
     let names = prop::sample::select(vec!["a", "b"]);
     let subjects = prop::sample::subsequence(
@@ -243,20 +243,20 @@ fn step() -> impl Strategy<Value = Step> {
                     } else {
                         &[RbacKind::Role, RbacKind::RoleBinding]
                     };
-                    return Step::Remove(kinds[usize::from(what - 2)], namespace, name);
+                    return ObjectChange::Remove(kinds[usize::from(what - 2)], namespace, name);
                 }
             };
-            Step::Put(put)
+            ObjectChange::Put(put)
         },
     )
 }
 
 proptest! {
-    /// However objects came and went, decisions are those of an authorizer that is given what is
-    /// left.
+    /// Whatever the history of the objects, decisions are those of an authorizer with the remaining
+    /// ones.
     #[test]
-    fn history_leaves_no_trace(steps in prop::collection::vec(step(), 0..24)) {
-        let lived = RbacAuthorizer::default();
+    fn decisions_do_not_depend_on_history(steps in prop::collection::vec(step(), 0..24)) {
+        let updated = RbacAuthorizer::default();
         let mut left: Vec<Value> = Vec::new();
         let same = |object: &Value, kind: RbacKind, namespace: &str, name: &str| {
             kind_of(object) == kind
@@ -265,17 +265,17 @@ proptest! {
         };
         for step in steps {
             match step {
-                Step::Put(object) => {
+                ObjectChange::Put(object) => {
                     let kind = kind_of(&object);
                     let namespace = object["metadata"]["namespace"].as_str().unwrap_or("");
                     let name = object["metadata"]["name"].as_str().unwrap();
                     left.retain(|other| !same(other, kind, namespace, name));
-                    lived.put(kind, &object);
+                    updated.put(kind, &object);
                     left.push(object.clone());
                 }
-                Step::Remove(kind, namespace, name) => {
+                ObjectChange::Remove(kind, namespace, name) => {
                     left.retain(|other| !same(other, kind, namespace, name));
-                    lived.remove(kind, namespace, name);
+                    updated.remove(kind, namespace, name);
                 }
             }
         }
@@ -293,10 +293,10 @@ proptest! {
                     let rules: BTreeSet<_> = resolved.rules.into_iter().collect();
                     (rules, resolved.errors.into_iter().collect::<BTreeSet<_>>())
                 };
-                prop_assert_eq!(rules(&lived), rules(&fresh));
+                prop_assert_eq!(rules(&updated), rules(&fresh));
                 for verb in ["get", "list"] {
                     let attributes = request(who, verb, "pods", namespace, "x");
-                    prop_assert_eq!(allowed(&lived, &attributes), allowed(&fresh, &attributes));
+                    prop_assert_eq!(is_allowed(&updated, &attributes), is_allowed(&fresh, &attributes));
                 }
             }
         }

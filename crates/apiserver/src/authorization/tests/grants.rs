@@ -1,4 +1,4 @@
-//! Nobody grants what he does not hold.
+//! Privilege escalation: users grant only what they hold.
 
 use std::sync::Arc;
 
@@ -40,8 +40,8 @@ fn rule(resource: &str, verb: &str) -> Value {
     json!({"apiGroups": [""], "resources": [resource], "verbs": [verb]})
 }
 
-/// In r2, `sa1` holds secrets/get and may write roles and bindings.
-fn world() -> Vec<Value> {
+/// In the namespace r2, `sa1` holds secrets/get and may write roles and bindings.
+fn roles_and_bindings() -> Vec<Value> {
     let rbac_rules = json!({
         "apiGroups": ["rbac.authorization.k8s.io"],
         "resources": ["roles", "rolebindings"],
@@ -63,8 +63,8 @@ const HEAD: &str = "user \"system:serviceaccount:r2:sa1\" (groups=[\"system:serv
 
 /// Texts recorded from kube-apiserver 1.36.
 #[test]
-fn a_role_needs_all_its_rules() {
-    let guard = guard(&world());
+fn writing_a_role_needs_all_its_rules() {
+    let guard = guard(&roles_and_bindings());
     let sa = service_account("r2", "sa1");
     let fine = role("Role", "r2", "ok", json!([rule("secrets", "get")]));
     assert_eq!(write(&guard, &sa, &fine, None), Ok(()));
@@ -95,8 +95,8 @@ fn a_role_needs_all_its_rules() {
 }
 
 #[test]
-fn what_is_held_in_one_namespace_grants_nothing_in_another() {
-    let guard = guard(&world());
+fn permissions_of_one_namespace_grant_nothing_in_another() {
+    let guard = guard(&roles_and_bindings());
     let sa = service_account("r2", "sa1");
     let rules = json!([rule("secrets", "get")]);
     assert!(write(&guard, &sa, &role("Role", "r3", "ok", rules.clone()), None).is_err());
@@ -105,19 +105,19 @@ fn what_is_held_in_one_namespace_grants_nothing_in_another() {
 
 #[test]
 fn only_an_update_that_grants_nothing_new_is_exempt() {
-    let guard = guard(&world());
+    let guard = guard(&roles_and_bindings());
     let sa = service_account("r2", "sa1");
-    let old = world().remove(1);
+    let old = roles_and_bindings().remove(1);
     assert_eq!(write(&guard, &sa, &old, Some(&old)), Ok(()));
 
-    let mut collected = old.clone();
-    collected["metadata"]["ownerReferences"] = json!([{"name": "x"}]);
-    collected["metadata"]["finalizers"] = json!(["x/y"]);
-    assert_eq!(write(&guard, &sa, &collected, Some(&old)), Ok(()));
+    let mut with_owner = old.clone();
+    with_owner["metadata"]["ownerReferences"] = json!([{"name": "x"}]);
+    with_owner["metadata"]["finalizers"] = json!(["x/y"]);
+    assert_eq!(write(&guard, &sa, &with_owner, Some(&old)), Ok(()));
 
-    let mut labelled = old.clone();
-    labelled["metadata"]["labels"] = json!({"a": "b"});
-    let refused = write(&guard, &sa, &labelled, Some(&old)).unwrap_err();
+    let mut with_label = old.clone();
+    with_label["metadata"]["labels"] = json!({"a": "b"});
+    let refused = write(&guard, &sa, &with_label, Some(&old)).unwrap_err();
     assert_eq!(
         refused.message,
         format!(
@@ -131,8 +131,8 @@ fn only_an_update_that_grants_nothing_new_is_exempt() {
 }
 
 #[test]
-fn a_binding_needs_all_rules_of_its_role() {
-    let guard = guard(&world());
+fn writing_a_binding_needs_all_rules_of_its_role() {
+    let guard = guard(&roles_and_bindings());
     let sa = service_account("r2", "sa1");
     let bind = |role: (&str, &str)| binding("r2", "m", role, &["User:x"]);
     assert_eq!(write(&guard, &sa, &bind(("Role", "small")), None), Ok(()));
@@ -153,17 +153,17 @@ fn a_binding_needs_all_rules_of_its_role() {
 }
 
 #[test]
-fn the_verbs_escalate_and_bind_lift_the_checks() {
-    let may = |verb: &str, resource: &str, names: &[&str]| {
+fn the_verbs_escalate_and_bind_bypass_the_checks() {
+    let allow_verb = |verb: &str, resource: &str, names: &[&str]| {
         json!([{
             "apiGroups": ["rbac.authorization.k8s.io"],
             "resources": [resource], "resourceNames": names, "verbs": [verb],
         }])
     };
-    let mut objects = world();
-    objects.push(role("Role", "r2", "escalator", may("escalate", "roles", &["esc"])));
+    let mut objects = roles_and_bindings();
+    objects.push(role("Role", "r2", "escalator", allow_verb("escalate", "roles", &["esc"])));
     objects.push(binding("r2", "escalator", ("Role", "escalator"), &["User:ann"]));
-    objects.push(role("Role", "r2", "binder", may("bind", "clusterroles", &["lister"])));
+    objects.push(role("Role", "r2", "binder", allow_verb("bind", "clusterroles", &["lister"])));
     objects.push(binding("r2", "binder", ("Role", "binder"), &["User:ann"]));
     let guard = guard(&objects);
     let ann = user("ann");
@@ -181,7 +181,7 @@ fn the_verbs_escalate_and_bind_lift_the_checks() {
 }
 
 #[test]
-fn gathering_roles_by_label_needs_all_rights() {
+fn an_aggregating_role_needs_all_permissions() {
     let resources = json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]);
     let all = json!([
         {"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]},
@@ -193,16 +193,16 @@ fn gathering_roles_by_label_needs_all_rights() {
         binding("", "ann", ("ClusterRole", "resources"), &["User:ann"]),
         binding("", "bob", ("ClusterRole", "all"), &["User:bob"]),
     ]);
-    let mut gatherer = role("ClusterRole", "", "g", json!([]));
-    gatherer["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
-    let mut bare = gatherer.clone();
+    let mut aggregating = role("ClusterRole", "", "g", json!([]));
+    aggregating["aggregationRule"] = json!({"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]});
+    let mut bare = aggregating.clone();
     bare.as_object_mut().unwrap().remove("aggregationRule");
 
-    // `escalate` is part of "all verbs on all resources", so ann is let through by it, as upstream
-    // does.
-    assert_eq!(write(&guard, &user("ann"), &gatherer, None), Ok(()));
-    assert_eq!(write(&guard, &user("bob"), &gatherer, None), Ok(()));
-    for (new, old) in [(&gatherer, None), (&bare, Some(&gatherer))] {
+    // `escalate` is part of "all verbs on all resources", so ann passes by it, like in
+    // kube-apiserver.
+    assert_eq!(write(&guard, &user("ann"), &aggregating, None), Ok(()));
+    assert_eq!(write(&guard, &user("bob"), &aggregating, None), Ok(()));
+    for (new, old) in [(&aggregating, None), (&bare, Some(&aggregating))] {
         let refused = write(&guard, &user("eve"), new, old).unwrap_err();
         assert_eq!(
             refused.message,

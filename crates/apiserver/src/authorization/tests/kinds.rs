@@ -17,9 +17,9 @@ fn strategy(kind: RbacKind) -> RbacStrategy {
 }
 
 fn violations(kind: RbacKind, object: &Value, old: Option<&Value>) -> Vec<String> {
-    let who = user("u");
+    let writer = user("u");
     let write = Write {
-        user: &who,
+        user: &writer,
         operation: if old.is_some() { Operation::Update } else { Operation::Create },
         namespace: "",
         name: "x",
@@ -30,7 +30,7 @@ fn violations(kind: RbacKind, object: &Value, old: Option<&Value>) -> Vec<String
 }
 
 #[test]
-fn rules_are_checked_one_by_one() {
+fn each_invalid_rule_is_reported() {
     let cases = [
         (
             RbacKind::Role,
@@ -60,9 +60,9 @@ fn rules_are_checked_one_by_one() {
              regular resources and non-resource URLs",
         ),
     ];
-    for (kind, rule, wanted) in cases {
+    for (kind, rule, expected) in cases {
         let object = role(kind.kind(), "", "x", json!([rule]));
-        assert_eq!(violations(kind, &object, None), [wanted]);
+        assert_eq!(violations(kind, &object, None), [expected]);
     }
     let fine = json!([{"verbs": ["get"], "nonResourceURLs": ["/x"]}]);
     assert!(
@@ -73,7 +73,7 @@ fn rules_are_checked_one_by_one() {
 }
 
 #[test]
-fn bindings_name_a_role_and_subjects_that_can_be() {
+fn bindings_need_a_valid_role_and_valid_subjects() {
     let good = binding("a", "x", ("Role", "r"), &["User:u", "ServiceAccount:a/s"]);
     assert!(violations(RbacKind::RoleBinding, &good, None).is_empty());
     let edit = |path: &str, value: Value| {
@@ -109,8 +109,8 @@ fn bindings_name_a_role_and_subjects_that_can_be() {
              \"ServiceAccount\", \"User\", \"Group\"",
         ),
     ];
-    for (object, wanted) in cases {
-        assert_eq!(violations(RbacKind::RoleBinding, &object, None), [wanted]);
+    for (object, expected) in cases {
+        assert_eq!(violations(RbacKind::RoleBinding, &object, None), [expected]);
     }
     let mut account = edit("/subjects/1/name", json!("Not_A_Name"));
     account["subjects"][1]["apiGroup"] = json!("x");
@@ -124,13 +124,13 @@ fn bindings_name_a_role_and_subjects_that_can_be() {
 
 /// Texts recorded from kube-apiserver 1.36.
 #[test]
-fn the_bound_role_does_not_change() {
+fn the_role_of_a_binding_is_immutable() {
     let old = binding("r1", "dang", ("Role", "nope"), &[]);
     let mut new = old.clone();
     new["roleRef"]["name"] = json!("zz");
-    let who = user("u");
+    let writer = user("u");
     let write = Write {
-        user: &who,
+        user: &writer,
         operation: Operation::Update,
         namespace: "r1",
         name: "dang",
@@ -152,7 +152,7 @@ fn the_bound_role_does_not_change() {
 }
 
 #[test]
-fn api_groups_of_subjects_are_filled_in() {
+fn api_groups_of_subjects_are_defaulted() {
     let mut object = json!({
         "kind": "RoleBinding",
         "metadata": {"name": "x", "namespace": "a"},
@@ -175,7 +175,7 @@ fn api_groups_of_subjects_are_filled_in() {
 }
 
 #[test]
-fn cells_follow_the_columns() {
+fn cells_match_the_columns() {
     let mut object = binding(
         "a",
         "x",
@@ -183,19 +183,19 @@ fn cells_follow_the_columns() {
         &["User:u", "User:v", "Group:g", "ServiceAccount:a/s"],
     );
     object["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
-    let born = 1_767_225_600;
-    let cells = strategy(RbacKind::RoleBinding).cells(&object, born + 3 * 3600 + 120);
+    let created_at = 1_767_225_600;
+    let cells = strategy(RbacKind::RoleBinding).cells(&object, created_at + 3 * 3600 + 120);
     assert_eq!(json!(cells), json!(["x", "ClusterRole/view", "3h2m", "u, v", "g", "a/s"]));
     assert_eq!(cells.len(), columns(RbacKind::RoleBinding).len());
     let mut plain = role("Role", "a", "r", json!([]));
     plain["metadata"]["creationTimestamp"] = json!("2026-01-01T00:00:00Z");
-    let cells = strategy(RbacKind::Role).cells(&plain, born);
+    let cells = strategy(RbacKind::Role).cells(&plain, created_at);
     assert_eq!(json!(cells), json!(["r", "2026-01-01T00:00:00Z"]));
     assert_eq!(cells.len(), columns(RbacKind::Role).len());
 }
 
 #[test]
-fn the_four_kinds_are_resources() {
+fn all_four_kinds_are_served() {
     let rbac = Arc::new(rbac(&[]));
     let guard = Arc::new(EscalationGuard::new(rbac.clone(), rbac));
     let names: Vec<String> = rbac_resources(&guard).into_iter().map(|r| r.plural).collect();

@@ -1,8 +1,8 @@
-//! What strict validation objects to in a JSON document, in the order of the document.
+//! The problems of strict validation in a JSON document, in the order of the document.
 //!
 //! Kubernetes decodes the JSON of built-in kinds in one pass that finds unknown fields and
-//! duplicate keys together. A tree has neither the order of keys nor what a later key replaced, so a document
-//! that has problems is read again.
+//! duplicate keys together. A tree has neither the order of keys nor the values that a later key
+//! replaced, so a document with problems is parsed again.
 
 use std::cell::RefCell;
 use std::collections::HashSet;
@@ -14,11 +14,11 @@ use serde_json::Value;
 
 use super::{Path, Repeats, Tree};
 
-/// Problems reported of one document, like kube-apiserver.
+/// The number of problems of one document that are reported, like in kube-apiserver.
 const PROBLEMS_MAX: usize = 100;
 
-/// The problems of a document that was decoded before, each once. `prune` removes the fields that
-/// the kind does not have.
+/// Finds the problems of a document that was decoded before, each once. `prune` removes the fields
+/// that the kind does not have. Empty for invalid JSON.
 pub fn problems(document: &[u8], prune: impl FnOnce(&mut Value)) -> Vec<String> {
     let mut parser = serde_json::Deserializer::from_slice(document);
     let whole = Tree { path: &Path::Root, repeats: Repeats::Merged };
@@ -27,7 +27,7 @@ pub fn problems(document: &[u8], prune: impl FnOnce(&mut Value)) -> Vec<String> 
     let found = RefCell::default();
     let mut parser = serde_json::Deserializer::from_slice(document);
     let walk = Walk { path: &Path::Root, known: Some(&known), found: &found };
-    // The same parser has read the same document: it does not fail.
+    // The same parser has parsed the same document, so it does not fail.
     let _ = walk.deserialize(&mut parser);
     found.into_inner()
 }
@@ -35,7 +35,7 @@ pub fn problems(document: &[u8], prune: impl FnOnce(&mut Value)) -> Vec<String> 
 /// Visits a value and reports the problems below it.
 struct Walk<'a> {
     path: &'a Path<'a>,
-    /// What the kind knows of the value; `None` where that is unknown.
+    /// The pruned value; `None` where any field is allowed.
     known: Option<&'a Value>,
     found: &'a RefCell<Vec<String>>,
 }
@@ -119,8 +119,8 @@ impl<'de> Visitor<'de> for Walk<'_> {
 mod tests {
     use super::*;
 
-    /// The problems where objects know the fields `a`, `b` and `list`, at any level.
-    fn found(document: &str) -> Vec<String> {
+    /// The problems when objects have the fields `a`, `b` and `list`, at any level.
+    fn problems_in(document: &str) -> Vec<String> {
         fn prune(value: &mut Value) {
             match value {
                 Value::Object(fields) => {
@@ -143,11 +143,11 @@ mod tests {
             r#"unknown field "ant""#,
             r#"duplicate field "a""#,
         ];
-        assert_eq!(found(document), expected);
+        assert_eq!(problems_in(document), expected);
     }
 
     #[test]
-    fn what_a_later_key_replaces_has_its_problems_too() {
+    fn replaced_values_have_their_problems_reported_too() {
         let document = r#"{"a": {"x": 1, "list": [{"y": 1}, {}]}, "a": {"list": [{"z": 1}]}}"#;
         let expected = [
             r#"unknown field "a.x""#,
@@ -155,13 +155,13 @@ mod tests {
             r#"duplicate field "a""#,
             r#"unknown field "a.list[0].z""#,
         ];
-        assert_eq!(found(document), expected);
+        assert_eq!(problems_in(document), expected);
     }
 
     #[test]
     fn each_problem_is_reported_once_and_their_number_is_limited() {
-        assert_eq!(found(r#"{"x": 1, "x": 2, "x": 3}"#), [r#"unknown field "x""#]);
+        assert_eq!(problems_in(r#"{"x": 1, "x": 2, "x": 3}"#), [r#"unknown field "x""#]);
         let fields: Vec<String> = (0..200).map(|number| format!("\"f{number}\": 1")).collect();
-        assert_eq!(found(&format!("{{{}}}", fields.join(","))).len(), PROBLEMS_MAX);
+        assert_eq!(problems_in(&format!("{{{}}}", fields.join(","))).len(), PROBLEMS_MAX);
     }
 }

@@ -1,4 +1,4 @@
-//! YAML as Kubernetes reads it. Keys that stand twice are told by the lines of their values.
+//! Decodes YAML like Kubernetes does. Duplicate keys are reported by the lines of their values.
 
 use std::fmt;
 
@@ -10,18 +10,19 @@ use serde_saphyr::{DuplicateKeyPolicy, Spanned};
 
 use super::{DUPLICATES_NAMED_MAX, Decoded, Duplicate};
 
-/// Levels of a document: the parser takes more of the stack for each than that of JSON.
+/// The levels of a document: the parser uses more stack per level than that of JSON.
 pub const DEPTH_MAX: usize = 64;
-/// Levels of a document in which keys are told by their lines: each takes a large part of the stack.
-/// Deeper ones are refused in the parser's words.
+/// The levels of a document in which duplicate keys are reported by line: each uses much stack.
+/// Deeper documents are refused with the parser's error.
 const LINED_DEPTH_MAX: usize = 32;
-/// Values that the aliases of a document may repeat: a few hundred bytes could ask for millions.
+/// The number of values that the aliases of a document may repeat: a few hundred bytes could expand
+/// to millions.
 const REPEATED_MAX: usize = 100_000;
 
-/// Reads one document: `0644` is octal, only `true` and `false` are booleans.
+/// Decodes one document: `0644` is octal, only `true` and `false` are booleans.
 ///
 /// # Errors
-/// 400 for what is no YAML.
+/// 400 for text that is no UTF-8 or no valid YAML, and for documents above the limits.
 pub fn yaml(body: &[u8]) -> Result<Decoded, Status> {
     let text = std::str::from_utf8(body)
         .map_err(|_| Status::bad_request("the body of the request is not UTF-8"))?;
@@ -48,7 +49,7 @@ pub fn yaml(body: &[u8]) -> Result<Decoded, Status> {
     }
 }
 
-/// A tree, and the keys in it that stand twice.
+/// A tree with its duplicate keys.
 struct Lined {
     value: Value,
     duplicates: Vec<Duplicate>,

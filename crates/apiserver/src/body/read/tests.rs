@@ -9,7 +9,7 @@ use http_body_util::Full;
 
 use super::*;
 
-/// So many bytes at a time, so often, with a pause before each.
+/// A body of `times` frames of `bytes` bytes, with a pause before each.
 struct Trickle {
     bytes: usize,
     times: usize,
@@ -40,7 +40,7 @@ impl Body for Trickle {
 const SIZE_MAX: usize = 2 * 1024 * 1024;
 
 #[tokio::test(start_paused = true)]
-async fn a_byte_now_and_then_does_not_keep_a_body_open() {
+async fn a_trickling_body_times_out() {
     let begun = Instant::now();
     let slow = trickle(1, 1_000_000, Duration::from_secs(5));
     let read = read_within(slow, SIZE_MAX, Some(&ANONYMOUS)).await;
@@ -50,14 +50,14 @@ async fn a_byte_now_and_then_does_not_keep_a_body_open() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_slow_link_has_the_time_it_needs() {
+async fn a_slow_link_has_enough_time() {
     let link = trickle(PACE_BYTES, 32, PACE_TIME + Duration::from_millis(500));
     let read = read_within(link, SIZE_MAX, Some(&ANONYMOUS)).await.unwrap();
     assert_eq!(read.len(), SIZE_MAX);
 }
 
 #[tokio::test]
-async fn bodies_for_which_there_is_no_room_are_turned_away_until_others_are_through() {
+async fn bodies_above_the_budget_are_rejected_until_others_are_released() {
     static BUDGET: Budget = Budget::new(1000);
     let body = |size: usize| Full::new(Bytes::from(vec![b'x'; size]));
     let one = read_within(body(700), SIZE_MAX, Some(&BUDGET)).await.unwrap();
@@ -66,21 +66,21 @@ async fn bodies_for_which_there_is_no_room_are_turned_away_until_others_are_thro
     assert_eq!(status.code, 503);
     assert!(status.details.is_some_and(|details| details.retry_after_seconds == Some(1)));
     let inside = read_within(body(4000), SIZE_MAX, None).await.unwrap();
-    assert_eq!(inside.len(), 4000, "this process turns itself away at no time");
-    // As long as anybody holds a part of it.
+    assert_eq!(inside.len(), 4000, "this process never rejects its own bodies");
+    // The budget is in use while any part of the bytes is referenced.
     let part = one.slice(3..10);
     drop(one);
-    assert_eq!(BUDGET.taken(), 700);
+    assert_eq!(BUDGET.used_bytes(), 700);
     drop(part);
     assert_eq!(read_within(body(400), SIZE_MAX, Some(&BUDGET)).await.unwrap().len(), 400);
-    assert_eq!(BUDGET.taken(), 0);
+    assert_eq!(BUDGET.used_bytes(), 0);
 }
 
 #[tokio::test]
-async fn what_is_too_large_takes_no_room() {
+async fn a_body_that_is_too_large_uses_no_budget() {
     static BUDGET: Budget = Budget::new(1000);
     let body = Full::new(Bytes::from(vec![b'x'; 500]));
     let refused = read_within(body, 499, Some(&BUDGET)).await;
     assert!(matches!(refused, Err(ReadError::TooLarge { size_max: 499 })), "{refused:?}");
-    assert_eq!(BUDGET.taken(), 0);
+    assert_eq!(BUDGET.used_bytes(), 0);
 }

@@ -1,4 +1,4 @@
-//! Who is asked how often, and what is kept of the answers.
+//! How often objects are converted, and which results are cached.
 
 use std::cell::RefCell;
 
@@ -27,66 +27,70 @@ fn object(state: &str, revision: Revision) -> Arc<Stored> {
     Arc::new(Stored::decode(&item, &[]).unwrap())
 }
 
-type Answer = Result<Arc<Stored>, Status>;
+type ConversionResult = Result<Arc<Stored>, Status>;
 
-/// Whom the view asks: each question waits until it is answered here.
+/// The conversions of a view: each is pending until the test completes it.
 #[derive(Default)]
-struct Asked(RefCell<Vec<oneshot::Sender<Answer>>>);
+struct PendingConversions(RefCell<Vec<oneshot::Sender<ConversionResult>>>);
 
-impl Asked {
-    fn by<'a>(&'a self, view: &'a View) -> impl Future<Output = Answer> + 'a {
-        view.served(|_| {
-            let (answer, answered) = oneshot::channel();
-            self.0.borrow_mut().push(answer);
-            answered.map(|answer| answer.expect("it is answered")).boxed()
+impl PendingConversions {
+    fn convert<'a>(&'a self, view: &'a View) -> impl Future<Output = ConversionResult> + 'a {
+        view.get_or_convert(|_| {
+            let (sender, receiver) = oneshot::channel();
+            self.0.borrow_mut().push(sender);
+            receiver.map(|result| result.expect("the test completes it")).boxed()
         })
     }
 
-    /// Answers the only question.
-    fn answer(&self, answer: Answer) {
-        let mut asked = self.0.borrow_mut();
-        assert_eq!(asked.len(), 1);
-        asked.remove(0).send(answer).ok();
+    /// Completes the only pending conversion.
+    fn complete(&self, result: ConversionResult) {
+        let mut pending = self.0.borrow_mut();
+        assert_eq!(pending.len(), 1);
+        pending.remove(0).send(result).ok();
     }
 }
 
 #[tokio::test]
-async fn all_who_want_a_version_share_one_question_and_no_failure_is_kept() {
+async fn watchers_of_a_version_share_one_conversion_and_failures_are_not_cached() {
     let view = View::new(&Arc::new(definition_resource()), object("former", 1));
-    let asked = Asked::default();
-    let all = || join_all((0..WATCHERS).map(|_| asked.by(&view)));
+    let pending = PendingConversions::default();
+    let all = || join_all((0..WATCHERS).map(|_| pending.convert(&view)));
     let failed = Status::internal("out of order");
-    let (answers, ()) = futures::join!(all(), async { asked.answer(Err(failed.clone())) });
-    assert!(answers.into_iter().all(|answer| answer.unwrap_err() == failed));
+    let (results, ()) = futures::join!(all(), async { pending.complete(Err(failed.clone())) });
+    assert!(results.into_iter().all(|result| result.unwrap_err() == failed));
 
     let converted = object("present", 2);
-    let (answers, ()) = futures::join!(all(), async { asked.answer(Ok(converted.clone())) });
-    assert!(answers.into_iter().all(|answer| Arc::ptr_eq(&answer.unwrap(), &converted)));
-    assert!(Arc::ptr_eq(&asked.by(&view).await.unwrap(), &converted));
-    assert!(asked.0.borrow().is_empty());
+    let (results, ()) = futures::join!(all(), async { pending.complete(Ok(converted.clone())) });
+    assert!(results.into_iter().all(|result| Arc::ptr_eq(&result.unwrap(), &converted)));
+    assert!(Arc::ptr_eq(&pending.convert(&view).await.unwrap(), &converted));
+    assert!(pending.0.borrow().is_empty());
 }
 
 #[tokio::test]
-async fn a_question_ends_with_the_last_who_waits_for_it_and_not_with_who_asked() {
+async fn a_conversion_is_cancelled_with_its_last_waiting_caller_only() {
     let view = View::new(&Arc::new(definition_resource()), object("former", 1));
-    let asked = Asked::default();
-    let (mut first, mut second) = (Box::pin(asked.by(&view)), Box::pin(asked.by(&view)));
+    let pending = PendingConversions::default();
+    let (mut first, mut second) =
+        (Box::pin(pending.convert(&view)), Box::pin(pending.convert(&view)));
     assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
     drop((first, second));
-    assert!(asked.0.borrow_mut().remove(0).is_closed());
+    assert!(pending.0.borrow_mut().remove(0).is_closed());
 
-    let (mut first, mut second) = (Box::pin(asked.by(&view)), Box::pin(asked.by(&view)));
+    let (mut first, mut second) =
+        (Box::pin(pending.convert(&view)), Box::pin(pending.convert(&view)));
     assert!(poll!(&mut first).is_pending() && poll!(&mut second).is_pending());
     drop(first);
-    asked.answer(Ok(object("present", 2)));
+    pending.complete(Ok(object("present", 2)));
     assert_eq!(second.await.unwrap().revision, 2);
 }
 
 #[test]
-fn a_changed_definition_sees_nothing_that_was_made_for_the_former_one() {
+fn a_changed_definition_uses_no_frames_of_the_former_one() {
     let event = CacheEvent::new(1, None, Some(object("present", 1))).unwrap();
     let frame = |resource: &Arc<Resource>, bytes: &'static str| {
-        event.view(Change::Added, resource).frame(Change::Added, JSON, || bytes.into())
+        event
+            .view(WatchEventType::Added, resource)
+            .frame(WatchEventType::Added, JSON, || bytes.into())
     };
     let former = Arc::new(definition_resource());
     assert_eq!(frame(&former, "former"), "former");
@@ -96,13 +100,13 @@ fn a_changed_definition_sees_nothing_that_was_made_for_the_former_one() {
 }
 
 #[test]
-fn who_sees_an_object_leave_sees_its_last_selected_state() {
+fn an_object_that_leaves_a_selection_is_shown_in_its_last_selected_state() {
     let event = CacheEvent::new(2, Some(object("former", 1)), Some(object("present", 2))).unwrap();
     let resource = Arc::new(definition_resource());
-    let shown = |change| event.view(change, &resource);
-    assert!(std::ptr::eq(shown(Change::Added), shown(Change::Modified)));
-    assert!(Arc::ptr_eq(shown(Change::Modified).stored(), &event.current));
-    let left = shown(Change::Deleted).stored();
-    let wanted = json!({"metadata": {"name": "a", "resourceVersion": "2"}, "state": "former"});
-    assert_eq!((left.revision, left.value()), (2, wanted));
+    let view_of = |change| event.view(change, &resource);
+    assert!(std::ptr::eq(view_of(WatchEventType::Added), view_of(WatchEventType::Modified)));
+    assert!(Arc::ptr_eq(view_of(WatchEventType::Modified).stored(), &event.current));
+    let left = view_of(WatchEventType::Deleted).stored();
+    let expected = json!({"metadata": {"name": "a", "resourceVersion": "2"}, "state": "former"});
+    assert_eq!((left.revision, left.value()), (2, expected));
 }

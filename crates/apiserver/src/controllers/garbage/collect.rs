@@ -1,4 +1,4 @@
-//! What happens to one object, decided on live reads and done with preconditions.
+//! Decides about one object from live reads, and acts with preconditions.
 
 use std::sync::Arc;
 
@@ -7,49 +7,55 @@ use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use serde_json::Value;
 
-use super::elsewhere;
-use super::graph::{Graph, Key, Owner, Ownership, Work};
+use super::graph::{Graph, ObjectKey, Owner, OwnershipMetadata, Work};
+use super::other_namespace;
 use crate::attributes::{GROUP_MASTERS, UserInfo};
-use crate::registry::{DeleteOptions, Propagation, Registry, Target, WriteOptions};
+use crate::registry::{DeleteOptions, Propagation, Registry, WriteOptions, WriteTarget};
 use crate::resource::{Backend, Resource};
 use crate::stored::Stored;
 use crate::strategy::Operation;
 
 const IDENTITY: &str = "system:serviceaccount:kube-system:generic-garbage-collector";
 
-pub enum Outcome {
+/// The result of one work item.
+pub enum CollectResult {
+    /// Nothing remains to be done.
     Done,
-    /// An owner is of a kind that is not served: nothing is known of it.
+    /// An owner has a kind that is not served, so its state is unknown.
     Unresolved,
-    /// These are to be looked at next.
-    Check(Vec<Key>),
+    /// These objects are checked next.
+    Check(Vec<ObjectKey>),
 }
 
-/// How an owner was found.
+/// The state of an owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Found {
-    Solid,
-    /// Being deleted after its dependants.
+enum OwnerState {
+    Present,
+    /// Being deleted after its dependents.
     Waiting,
     Absent,
     Unknown,
 }
 
-/// On whose behalf the collector writes.
+/// The write options of the collector, with its identity.
 pub fn options() -> WriteOptions {
     WriteOptions::of(UserInfo::new(IDENTITY, &[GROUP_MASTERS]))
 }
 
-/// `is_first`: its owners are looked at for the first time.
+/// Processes a work item. `is_first` says that the current owners of the object are checked for the
+/// first time.
+///
+/// # Errors
+/// The status of a failed read or write; the item is retried.
 pub async fn perform(
     registry: &Registry,
     resource: &Arc<Resource>,
     graph: &Graph,
     work: &Work,
     is_first: bool,
-) -> Result<Outcome, Status> {
-    let Some(object) = current(registry, resource, work.key()).await? else {
-        return Ok(Outcome::Done);
+) -> Result<CollectResult, Status> {
+    let Some(object) = read_live(registry, resource, work.key()).await? else {
+        return Ok(CollectResult::Done);
     };
     match work {
         Work::Check(_) => check(registry, resource, graph, &object, is_first).await,
@@ -57,13 +63,13 @@ pub async fn perform(
     }
 }
 
-/// The live object at a key.
-async fn current(
+/// Reads the live object at a key.
+async fn read_live(
     registry: &Registry,
     resource: &Resource,
     key: &str,
 ) -> Result<Option<Arc<Stored>>, Status> {
-    let (namespace, name) = place(resource, key);
+    let (namespace, name) = split_key(resource, key);
     match registry.get(resource, namespace, name).await {
         Ok(found) => Ok(Some(found)),
         Err(status) if status.code == 404 => Ok(None),
@@ -71,8 +77,8 @@ async fn current(
     }
 }
 
-/// Namespace and name in a key of the resource.
-fn place<'a>(resource: &Resource, key: &'a str) -> (&'a str, &'a str) {
+/// Splits a key of the resource into namespace and name.
+fn split_key<'a>(resource: &Resource, key: &'a str) -> (&'a str, &'a str) {
     let Backend::Stored { prefix } = &resource.backend else { return ("", "") };
     let rest = key.strip_prefix(prefix.as_str()).unwrap_or_default();
     if resource.namespaced { rest.split_once('/').unwrap_or_default() } else { ("", rest) }
@@ -84,43 +90,43 @@ async fn check(
     graph: &Graph,
     object: &Arc<Stored>,
     is_first: bool,
-) -> Result<Outcome, Status> {
-    let ownership = Ownership::of(object);
+) -> Result<CollectResult, Status> {
+    let ownership = OwnershipMetadata::of(object);
     if ownership.waits_for_dependents() {
         return await_dependents(registry, resource, graph, object).await;
     }
     if ownership.deletion_timestamp.is_some() || ownership.owner_references.is_empty() {
-        return Ok(Outcome::Done);
+        return Ok(CollectResult::Done);
     }
     let mut states = Vec::with_capacity(ownership.owner_references.len());
     for owner in &ownership.owner_references {
         let found = find_owner(registry, resource, object, owner).await?;
-        if is_first && matches!(found, Found::Absent | Found::Unknown) {
-            elsewhere::report(registry, resource, object, owner).await;
+        if is_first && matches!(found, OwnerState::Absent | OwnerState::Unknown) {
+            other_namespace::report(registry, resource, object, owner).await;
         }
         states.push(found);
     }
-    if states.contains(&Found::Unknown) {
-        return Ok(Outcome::Unresolved);
+    if states.contains(&OwnerState::Unknown) {
+        return Ok(CollectResult::Unresolved);
     }
-    let target = Target { resource, namespace: &object.namespace, name: &object.name };
-    if states.contains(&Found::Solid) {
-        let leaving: Vec<&str> = ownership
+    let target = WriteTarget { resource, namespace: &object.namespace, name: &object.name };
+    if states.contains(&OwnerState::Present) {
+        let removed: Vec<&str> = ownership
             .owner_references
             .iter()
             .zip(&states)
-            .filter(|(_, state)| **state != Found::Solid)
+            .filter(|(_, state)| **state != OwnerState::Present)
             .map(|(owner, _)| &*owner.uid)
             .collect();
-        if !leaving.is_empty() {
-            drop_owners(registry, &target, &object.uid, &leaving).await?;
+        if !removed.is_empty() {
+            drop_owners(registry, &target, &object.uid, &removed).await?;
         }
-        return Ok(Outcome::Done);
+        return Ok(CollectResult::Done);
     }
     let has_dependents = graph.dependents_of(&object.uid).next().is_some();
-    let foreground = states.contains(&Found::Waiting) && has_dependents;
+    let foreground = states.contains(&OwnerState::Waiting) && has_dependents;
     if foreground && graph.has_waiting_dependent(&object.uid) {
-        // A circle of objects that wait for one another: this one steps out of it.
+        // A cycle of objects that wait for each other: this one leaves it.
         unblock_owners(registry, &target, &object.uid).await?;
     }
     let propagation = if foreground {
@@ -138,66 +144,67 @@ async fn check(
         ..DeleteOptions::default()
     };
     match registry.delete(&target, &delete, &options()).await {
-        // Another object of that name is another matter.
+        // Another object with this name is not affected.
         Err(status) if !matches!(status.code, 404 | 409) => Err(status),
-        _ => Ok(Outcome::Done),
+        _ => Ok(CollectResult::Done),
     }
 }
 
-/// How an owner stands. Only a live read says that it is absent.
+/// Finds the state of an owner. Only a live read shows that it is absent.
 async fn find_owner(
     registry: &Registry,
     resource: &Resource,
     object: &Stored,
     owner: &Owner,
-) -> Result<Found, Status> {
+) -> Result<OwnerState, Status> {
     let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
     let catalog = registry.catalog();
     let Some(owning) = catalog.all().find(|r| r.group == group && *r.kind == *owner.kind) else {
-        return Ok(Found::Unknown);
+        return Ok(OwnerState::Unknown);
     };
     if owning.namespaced && !resource.namespaced {
-        // A cluster-scoped object cannot say in which namespace its owner is.
-        return Ok(Found::Unknown);
+        // A cluster-scoped object does not say in which namespace its owner is.
+        return Ok(OwnerState::Unknown);
     }
     let namespace = if owning.namespaced { &*object.namespace } else { "" };
-    let Some(key) = owning.key(namespace, &owner.name) else { return Ok(Found::Unknown) };
-    match current(registry, owning, &key).await? {
+    let Some(key) = owning.key(namespace, &owner.name) else { return Ok(OwnerState::Unknown) };
+    match read_live(registry, owning, &key).await? {
         Some(found) if found.uid == owner.uid => {
-            let waiting = Ownership::of(&found).waits_for_dependents();
-            Ok(if waiting { Found::Waiting } else { Found::Solid })
+            let waiting = OwnershipMetadata::of(&found).waits_for_dependents();
+            Ok(if waiting { OwnerState::Waiting } else { OwnerState::Present })
         }
-        _ => Ok(Found::Absent),
+        _ => Ok(OwnerState::Absent),
     }
 }
 
-/// An owner that waits: it may go when nothing blocks it, else its dependants are looked at.
+/// Handles an owner that waits: it is deleted if nothing blocks it, else its dependents are
+/// checked.
 async fn await_dependents(
     registry: &Registry,
     resource: &Arc<Resource>,
     graph: &Graph,
     object: &Arc<Stored>,
-) -> Result<Outcome, Status> {
+) -> Result<CollectResult, Status> {
     let blockers = graph.blockers_of(&object.uid);
     if blockers.is_empty() {
-        let target = Target { resource, namespace: &object.namespace, name: &object.name };
+        let target = WriteTarget { resource, namespace: &object.namespace, name: &object.name };
         drop_finalizer(registry, &target, &object.uid, FINALIZER_FOREGROUND).await?;
-        return Ok(Outcome::Done);
+        return Ok(CollectResult::Done);
     }
     let mut next = Vec::new();
     for key in graph.dependents_of(&object.uid) {
-        let Some(dependent) = owner_of_key(registry, &key) else { continue };
-        let Some(found) = current(registry, &dependent, &key).await? else { continue };
-        let ownership = Ownership::of(&found);
+        let Some(dependent) = resource_of_key(registry, &key) else { continue };
+        let Some(found) = read_live(registry, &dependent, &key).await? else { continue };
+        let ownership = OwnershipMetadata::of(&found);
         if ownership.deletion_timestamp.is_none() {
             next.push(key);
         }
     }
-    Ok(Outcome::Check(next))
+    Ok(CollectResult::Check(next))
 }
 
-/// The resource that stores a key.
-fn owner_of_key(registry: &Registry, key: &str) -> Option<Arc<Resource>> {
+/// The resource of a storage key.
+fn resource_of_key(registry: &Registry, key: &str) -> Option<Arc<Resource>> {
     let catalog = registry.catalog();
     let found = catalog.all().find(
         |r| matches!(&r.backend, Backend::Stored { prefix } if key.starts_with(prefix.as_str())),
@@ -210,26 +217,27 @@ async fn orphan(
     resource: &Arc<Resource>,
     graph: &Graph,
     object: &Arc<Stored>,
-) -> Result<Outcome, Status> {
-    if !Ownership::of(object).leaves_dependents() {
-        return Ok(Outcome::Done);
+) -> Result<CollectResult, Status> {
+    if !OwnershipMetadata::of(object).orphans_dependents() {
+        return Ok(CollectResult::Done);
     }
     for key in graph.dependents_of(&object.uid) {
-        let Some(dependent) = owner_of_key(registry, &key) else { continue };
-        let Some(found) = current(registry, &dependent, &key).await? else { continue };
+        let Some(dependent) = resource_of_key(registry, &key) else { continue };
+        let Some(found) = read_live(registry, &dependent, &key).await? else { continue };
         let target =
-            Target { resource: &dependent, namespace: &found.namespace, name: &found.name };
+            WriteTarget { resource: &dependent, namespace: &found.namespace, name: &found.name };
         drop_owners(registry, &target, &found.uid, &[&object.uid]).await?;
     }
-    let target = Target { resource, namespace: &object.namespace, name: &object.name };
+    let target = WriteTarget { resource, namespace: &object.namespace, name: &object.name };
     drop_finalizer(registry, &target, &object.uid, FINALIZER_ORPHAN).await?;
-    Ok(Outcome::Done)
+    Ok(CollectResult::Done)
 }
 
-/// Changes metadata of exactly the object with `uid`; a successor of the same name is left alone.
+/// Changes the metadata of exactly the object with `uid`; a successor with the same name is not
+/// changed.
 async fn change_metadata(
     registry: &Registry,
-    target: &Target<'_>,
+    target: &WriteTarget<'_>,
     uid: &str,
     edit: &(dyn Fn(&mut Value) + Send + Sync),
 ) -> Result<(), Status> {
@@ -250,14 +258,14 @@ async fn change_metadata(
 
 async fn drop_owners(
     registry: &Registry,
-    target: &Target<'_>,
+    target: &WriteTarget<'_>,
     uid: &str,
-    leaving: &[&str],
+    removed: &[&str],
 ) -> Result<(), Status> {
     change_metadata(registry, target, uid, &|object| {
         let Some(owners) = object.meta_mut().get_mut("ownerReferences") else { return };
         if let Some(owners) = owners.as_array_mut() {
-            owners.retain(|owner| !leaving.iter().any(|uid| owner["uid"] == **uid));
+            owners.retain(|owner| !removed.iter().any(|uid| owner["uid"] == **uid));
         }
         if owners.as_array().is_some_and(Vec::is_empty) {
             object.remove_meta("ownerReferences");
@@ -268,7 +276,7 @@ async fn drop_owners(
 
 async fn drop_finalizer(
     registry: &Registry,
-    target: &Target<'_>,
+    target: &WriteTarget<'_>,
     uid: &str,
     finalizer: &str,
 ) -> Result<(), Status> {
@@ -284,7 +292,11 @@ async fn drop_finalizer(
     .await
 }
 
-async fn unblock_owners(registry: &Registry, target: &Target<'_>, uid: &str) -> Result<(), Status> {
+async fn unblock_owners(
+    registry: &Registry,
+    target: &WriteTarget<'_>,
+    uid: &str,
+) -> Result<(), Status> {
     change_metadata(registry, target, uid, &|object| {
         let owners = object.meta_mut().get_mut("ownerReferences").and_then(Value::as_array_mut);
         for owner in owners.into_iter().flatten() {

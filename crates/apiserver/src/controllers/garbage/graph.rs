@@ -1,6 +1,7 @@
-//! Who owns whom. Pure: fed with objects, it says what to look at.
+//! The index of owners and dependents. Pure: it is fed with objects and returns which of them to
+//! check.
 //!
-//! Invariant: `dependents` holds exactly the references in `owners`, turned around.
+//! Invariant: `dependents` is exactly the inverse of the references in `owners`.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -10,27 +11,28 @@ use serde::Deserialize;
 
 use crate::stored::Stored;
 
-/// A storage key: which object, in which resource.
-pub type Key = Arc<str>;
+/// The storage key of an object.
+pub type ObjectKey = Arc<str>;
 
-/// Something to be done about one object.
+/// A work item for one object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Work {
-    /// See whether its owners are there, or whether its dependants are gone.
-    Check(Key),
-    /// Take it off its dependants, then let it go.
-    Orphan(Key),
+    /// Check whether its owners exist, or whether its dependents are deleted.
+    Check(ObjectKey),
+    /// Remove its owner references from its dependents, then its finalizer.
+    Orphan(ObjectKey),
 }
 
 impl Work {
-    pub fn key(&self) -> &Key {
+    /// The object of the item.
+    pub fn key(&self) -> &ObjectKey {
         match self {
             Self::Check(key) | Self::Orphan(key) => key,
         }
     }
 }
 
-/// One owner reference.
+/// An owner reference.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Owner {
@@ -42,68 +44,72 @@ pub struct Owner {
     pub name: Box<str>,
     #[serde(default)]
     pub uid: Box<str>,
+    /// Whether the reference delays a foreground deletion of the owner.
     #[serde(default)]
     pub block_owner_deletion: bool,
 }
 
-/// The part of an object's metadata that counts here.
+/// The metadata of an object that garbage collection uses.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Ownership {
+pub struct OwnershipMetadata {
     pub uid: Box<str>,
     pub owner_references: Vec<Owner>,
+    /// Set while the object is being deleted.
     pub deletion_timestamp: Option<Box<str>>,
     pub finalizers: Vec<Box<str>>,
 }
 
-impl Ownership {
+impl OwnershipMetadata {
+    /// Parses the metadata of an object. Metadata that does not parse counts as empty.
     pub fn of(object: &Stored) -> Self {
         serde_json::from_str(object.metadata_json()).unwrap_or_default()
     }
     fn is_marked(&self, finalizer: &str) -> bool {
         self.deletion_timestamp.is_some() && self.finalizers.iter().any(|f| **f == *finalizer)
     }
-    /// Being deleted after its dependants.
+    /// Whether it is being deleted after its dependents.
     pub fn waits_for_dependents(&self) -> bool {
         self.is_marked(FINALIZER_FOREGROUND)
     }
-    /// Being deleted without its dependants.
-    pub fn leaves_dependents(&self) -> bool {
+    /// Whether it is being deleted and its dependents are orphaned.
+    pub fn orphans_dependents(&self) -> bool {
         self.is_marked(FINALIZER_ORPHAN)
     }
 }
 
+/// The index of all objects by their owners. Pure: it neither reads nor deletes objects.
 #[derive(Default)]
 pub struct Graph {
-    /// Objects with owners.
-    owners: HashMap<Key, Vec<Owner>>,
-    /// Keys of dependants by their owner's uid.
-    dependents: HashMap<Box<str>, BTreeSet<Key>>,
-    /// Objects that wait for their dependants, by uid.
-    waiting: HashMap<Box<str>, Key>,
-    /// Attempts that failed since the object last changed.
-    failures: HashMap<Key, u32>,
-    /// Objects whose owners, as they are now, were not looked at yet.
-    unseen: HashSet<Key>,
+    /// The owner references of all objects that have some.
+    owners: HashMap<ObjectKey, Vec<Owner>>,
+    /// The keys of dependents by the UID of their owner.
+    dependents: HashMap<Box<str>, BTreeSet<ObjectKey>>,
+    /// The objects that wait for their dependents, by UID.
+    waiting: HashMap<Box<str>, ObjectKey>,
+    /// The number of failed attempts since the last change of the object.
+    failures: HashMap<ObjectKey, u32>,
+    /// The objects whose current owners were not checked yet.
+    unchecked: HashSet<ObjectKey>,
 }
 
-/// What most objects lack, seen without parsing.
-fn may_matter(object: &Stored) -> bool {
+/// Whether an object may be relevant, decided without parsing: most are not.
+fn may_be_relevant(object: &Stored) -> bool {
     let metadata = object.metadata_json();
     metadata.contains("\"ownerReferences\"") || metadata.contains("\"deletionTimestamp\"")
 }
 
 impl Graph {
-    /// Takes in a state of an object.
+    /// Applies a new state of an object, and queues the work that follows.
     pub fn insert(&mut self, object: &Stored, queue: &mut BTreeSet<Work>) {
         self.failures.remove(&object.key);
         let known = self.owners.contains_key(&object.key);
-        if !known && !may_matter(object) {
+        if !known && !may_be_relevant(object) {
             return;
         }
-        let ownership = Ownership::of(object);
+        let ownership = OwnershipMetadata::of(object);
         self.set_owners(&object.key, ownership.owner_references.clone(), queue);
-        if ownership.leaves_dependents() {
+        if ownership.orphans_dependents() {
             queue.insert(Work::Orphan(object.key.clone()));
         }
         if ownership.waits_for_dependents() {
@@ -114,8 +120,8 @@ impl Graph {
         }
     }
 
-    /// Takes in the end of an object: its dependants may have lost their last owner, and its owners
-    /// may have waited for it.
+    /// Applies the deletion of an object: its dependents may have lost their last owner, and its
+    /// owners may have waited for it.
     pub fn remove(&mut self, object: &Stored, queue: &mut BTreeSet<Work>) {
         self.failures.remove(&object.key);
         self.waiting.remove(&object.uid);
@@ -125,29 +131,29 @@ impl Graph {
         queue.extend(self.dependents_of(&object.uid).map(Work::Check));
     }
 
-    /// Takes in the whole state of a resource, after changes may have been missed.
+    /// Applies the whole state of a resource, after changes may have been missed.
     pub fn reset(&mut self, prefix: &str, objects: &[Arc<Stored>], queue: &mut BTreeSet<Work>) {
         let present: BTreeSet<&str> = objects.iter().map(|object| &*object.key).collect();
-        let gone: Vec<Key> = self
+        let removed: Vec<ObjectKey> = self
             .owners
             .keys()
             .filter(|key| key.starts_with(prefix) && !present.contains(&***key))
             .cloned()
             .collect();
-        for key in gone {
+        for key in removed {
             self.set_owners(&key, Vec::new(), queue);
         }
         self.waiting.retain(|_, key| !key.starts_with(prefix) || present.contains(&**key));
         for object in objects {
             self.insert(object, queue);
         }
-        // Owners may be gone unseen, so every dependant is looked at again.
+        // Deletions of owners may have been missed, so every dependent is checked again.
         queue.extend(self.owners.keys().cloned().map(Work::Check));
     }
 
-    /// Drops what is known of a resource that is served no more.
+    /// Removes the objects of a resource that is no longer served.
     pub fn forget_prefix(&mut self, prefix: &str) {
-        let keys: Vec<Key> =
+        let keys: Vec<ObjectKey> =
             self.owners.keys().filter(|key| key.starts_with(prefix)).cloned().collect();
         for key in keys {
             self.set_owners(&key, Vec::new(), &mut BTreeSet::new());
@@ -155,12 +161,13 @@ impl Graph {
         self.waiting.retain(|_, key| !key.starts_with(prefix));
     }
 
-    pub fn dependents_of(&self, uid: &str) -> impl Iterator<Item = Key> {
+    /// The keys of the dependents of an owner.
+    pub fn dependents_of(&self, uid: &str) -> impl Iterator<Item = ObjectKey> {
         self.dependents.get(uid).into_iter().flatten().cloned()
     }
 
-    /// Dependants whose reference holds up the owner's deletion.
-    pub fn blockers_of(&self, uid: &str) -> Vec<Key> {
+    /// The dependents whose reference blocks the owner's deletion.
+    pub fn blockers_of(&self, uid: &str) -> Vec<ObjectKey> {
         self.dependents_of(uid)
             .filter(|key| {
                 let owners = self.owners.get(key).into_iter().flatten();
@@ -169,24 +176,26 @@ impl Graph {
             .collect()
     }
 
-    /// Whether any dependant waits for its own dependants: a cycle may be among them.
+    /// Whether any dependent waits for its own dependents, so that there may be a cycle.
     pub fn has_waiting_dependent(&self, uid: &str) -> bool {
-        let waiting: BTreeSet<&Key> = self.waiting.values().collect();
+        let waiting: BTreeSet<&ObjectKey> = self.waiting.values().collect();
         self.dependents.get(uid).into_iter().flatten().any(|key| waiting.contains(key))
     }
 
-    /// Whether an object's owners are looked at for the first time since they changed.
-    pub fn see(&mut self, key: &Key) -> bool {
-        self.unseen.remove(key)
+    /// Marks the owners of an object as checked. Returns whether this is the first check since they
+    /// changed.
+    pub fn mark_checked(&mut self, key: &ObjectKey) -> bool {
+        self.unchecked.remove(key)
     }
 
-    pub fn count_failure(&mut self, key: &Key) -> u32 {
+    /// Counts a failed attempt. Returns the number of failures since the last change of the object.
+    pub fn count_failure(&mut self, key: &ObjectKey) -> u32 {
         let count = self.failures.entry(key.clone()).or_default();
         *count += 1;
         *count
     }
 
-    fn set_owners(&mut self, key: &Key, owners: Vec<Owner>, queue: &mut BTreeSet<Work>) {
+    fn set_owners(&mut self, key: &ObjectKey, owners: Vec<Owner>, queue: &mut BTreeSet<Work>) {
         let before = self.owners.get(key).map(Vec::as_slice).unwrap_or_default();
         if before == owners {
             return;
@@ -207,9 +216,9 @@ impl Graph {
         }
         if owners.is_empty() {
             self.owners.remove(key);
-            self.unseen.remove(key);
+            self.unchecked.remove(key);
         } else {
-            self.unseen.insert(key.clone());
+            self.unchecked.insert(key.clone());
             self.owners.insert(key.clone(), owners);
             queue.insert(Work::Check(key.clone()));
         }

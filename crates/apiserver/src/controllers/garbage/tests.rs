@@ -1,4 +1,4 @@
-//! The graph of owners alone: which work each change brings up.
+//! The index of owners alone: which work each change queues.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ fn names(queue: &BTreeSet<Work>) -> Vec<String> {
 }
 
 #[test]
-fn an_object_without_owners_leaves_no_trace() {
+fn an_object_without_owners_queues_no_work() {
     let (mut graph, mut queue) = (Graph::default(), BTreeSet::new());
     graph.insert(&object("a", json!({})), &mut queue);
     assert!(queue.is_empty());
@@ -53,7 +53,7 @@ fn an_object_without_owners_leaves_no_trace() {
 }
 
 #[test]
-fn the_end_of_an_owner_brings_up_its_dependants() {
+fn the_deletion_of_an_owner_queues_its_dependents() {
     let (mut graph, mut queue) = (Graph::default(), BTreeSet::new());
     graph.insert(&object("child", owned_by("parent", false)), &mut queue);
     assert_eq!(names(&queue), ["child"]);
@@ -63,7 +63,7 @@ fn the_end_of_an_owner_brings_up_its_dependants() {
 }
 
 #[test]
-fn a_waiting_owner_is_looked_at_when_a_dependant_ends_or_lets_go() {
+fn a_waiting_owner_is_checked_when_a_dependent_is_deleted_or_released() {
     let (mut graph, mut queue) = (Graph::default(), BTreeSet::new());
     let waiting = json!({"deletionTimestamp": "2026-01-01T00:00:00Z",
                          "finalizers": ["foregroundDeletion"]});
@@ -83,27 +83,27 @@ fn a_waiting_owner_is_looked_at_when_a_dependant_ends_or_lets_go() {
 }
 
 #[test]
-fn an_owner_that_leaves_its_dependants_is_orphaning_work() {
+fn an_orphaning_owner_queues_orphan_work() {
     let (mut graph, mut queue) = (Graph::default(), BTreeSet::new());
-    let leaving = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["orphan"]});
-    graph.insert(&object("parent", leaving), &mut queue);
+    let orphaning = json!({"deletionTimestamp": "2026-01-01T00:00:00Z", "finalizers": ["orphan"]});
+    graph.insert(&object("parent", orphaning), &mut queue);
     assert_eq!(names(&queue), ["orphan parent"]);
 }
 
 #[test]
-fn after_a_gap_everything_owned_is_looked_at_again() {
+fn after_a_reset_all_dependents_are_checked_again() {
     let (mut graph, mut queue) = (Graph::default(), BTreeSet::new());
-    graph.insert(&object("kept", owned_by("parent", false)), &mut queue);
-    graph.insert(&object("gone", owned_by("parent", false)), &mut queue);
+    graph.insert(&object("remaining", owned_by("parent", false)), &mut queue);
+    graph.insert(&object("removed", owned_by("parent", false)), &mut queue);
     queue.clear();
-    let kept = Arc::new(object("kept", owned_by("parent", false)));
-    graph.reset("/registry/things/", &[kept], &mut queue);
-    assert_eq!(names(&queue), ["kept"]);
+    let remaining = Arc::new(object("remaining", owned_by("parent", false)));
+    graph.reset("/registry/things/", &[remaining], &mut queue);
+    assert_eq!(names(&queue), ["remaining"]);
     assert_eq!(graph.dependents_of("uid-parent").count(), 1);
 }
 
 #[test]
-fn a_circle_of_waiting_objects_is_seen() {
+fn a_cycle_of_waiting_objects_is_detected() {
     let (mut graph, mut queue) = (Graph::default(), BTreeSet::new());
     let mut waiting = owned_by("b", true);
     waiting["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();

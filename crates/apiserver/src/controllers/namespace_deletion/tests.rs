@@ -1,4 +1,4 @@
-//! The conditions of a namespace that is ending, and what it holds.
+//! The conditions of a terminating namespace, and its remaining contents.
 
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 
@@ -7,7 +7,7 @@ use crate::admission::AdmissionChain;
 use crate::kind::Kind;
 
 #[tokio::test]
-async fn a_kind_that_is_removed_meanwhile_holds_up_no_namespace() {
+async fn a_kind_that_is_removed_meanwhile_blocks_no_namespace() {
     let folder = tempfile::tempdir().expect("a folder");
     let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default());
     let admission = Arc::new(AdmissionChain::default());
@@ -15,29 +15,30 @@ async fn a_kind_that_is_removed_meanwhile_holds_up_no_namespace() {
     let registry = registry.expect("a registry");
     // Its definition was deleted after the catalog was read.
     let removed = Arc::new(Kind::new("", "secrets", "secret", "Secret").into_resource());
-    let mut remains = Remains::default();
-    let swept = sweep_resource(&registry, &removed, "default", true, &mut remains).await;
-    assert!(swept.is_ok(), "{:?}", swept.err());
-    assert!(remains.is_nothing());
+    let mut remaining = RemainingContents::default();
+    let result =
+        delete_resource_contents(&registry, &removed, "default", true, &mut remaining).await;
+    assert!(result.is_ok(), "{:?}", result.err());
+    assert!(remaining.is_empty());
 }
 
 #[test]
-fn conditions_count_what_remains_in_upstreams_words() {
-    let mut remains = Remains::default();
-    remains.instances.insert("configmaps.".to_owned(), 1);
-    remains.finalizers.insert("ex.com/h".to_owned(), 1);
-    let conditions = desired_conditions(&remains, &Value::Null, "now");
-    let told: Vec<String> = conditions
+fn conditions_count_the_remaining_contents_like_kubernetes() {
+    let mut remaining = RemainingContents::default();
+    remaining.instances.insert("configmaps.".to_owned(), 1);
+    remaining.finalizers.insert("ex.com/h".to_owned(), 1);
+    let conditions = desired_conditions(&remaining, &Value::Null, "now");
+    let messages: Vec<String> = conditions
         .iter()
         .map(|c| format!("{}={} {}", c["type"], c["status"], c["message"]).replace('"', ""))
         .collect();
     assert_eq!(
-        told[3],
+        messages[3],
         "NamespaceContentRemaining=True Some resources are remaining: configmaps. has 1 resource \
          instances"
     );
     assert_eq!(
-        told[4],
+        messages[4],
         "NamespaceFinalizersRemaining=True Some content in the namespace has finalizers \
          remaining: ex.com/h in 1 resource instances"
     );
@@ -45,10 +46,10 @@ fn conditions_count_what_remains_in_upstreams_words() {
 }
 
 #[test]
-fn transition_times_move_only_with_the_status() {
-    let remains = Remains::default();
-    let before = desired_conditions(&remains, &Value::Null, "then");
-    let mut later = Remains::default();
+fn transition_times_change_only_with_the_status() {
+    let remaining = RemainingContents::default();
+    let before = desired_conditions(&remaining, &Value::Null, "then");
+    let mut later = RemainingContents::default();
     later.instances.insert("pods.".to_owned(), 2);
     let after = desired_conditions(&later, &Value::from(before), "now");
     let times: Vec<&str> =

@@ -1,4 +1,4 @@
-//! Removes the instances of a definition, then lets the definition go.
+//! Deletes the instances of a definition, then removes its finalizer.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -9,14 +9,14 @@ use serde_json::Value;
 use storage::RangeRequest;
 
 use crate::custom::CLEANUP_FINALIZER;
-use crate::registry::{DeleteOptions, ListQuery, Registry, Target, WriteOptions};
+use crate::registry::{DeleteOptions, ListQuery, Registry, WriteOptions, WriteTarget};
 use crate::resource::Resource;
 use crate::strategy::Operation;
 
-/// Pause before a failed step is tried again.
+/// The pause before a failed step is retried.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// One definition on its way out.
+/// The cleanup of one terminating definition.
 pub(super) struct Job {
     pub registry: Weak<Registry>,
     pub definitions: Arc<Resource>,
@@ -26,11 +26,12 @@ pub(super) struct Job {
     pub plural: String,
 }
 
-/// Ends when the definition may go, or is gone; gives back its name.
+/// Runs until the finalizer was removed or the definition was deleted; returns the name of the
+/// definition. Failures are retried.
 pub(super) async fn run(job: Job) -> String {
     loop {
         let Some(registry) = job.registry.upgrade() else { break };
-        match step(&job, &registry).await {
+        match try_cleanup(&job, &registry).await {
             Ok(()) => break,
             Err(status) => {
                 tracing::warn!(definition = job.name, %status, "cannot clean up, trying again");
@@ -42,20 +43,21 @@ pub(super) async fn run(job: Job) -> String {
     job.name
 }
 
-async fn step(job: &Job, registry: &Arc<Registry>) -> Result<(), Status> {
-    // Without a served version there is no way left to honour finalizers of instances.
-    // What a built-in kind holds is nobody's instance.
+async fn try_cleanup(job: &Job, registry: &Arc<Registry>) -> Result<(), Status> {
+    // Without a served version finalizers of instances cannot be honoured. Objects of a built-in
+    // kind are no instances.
     let served = registry.find(&job.group, &job.plural).filter(|resource| resource.custom);
     if let Some(resource) = served {
-        // In the version that they are stored in, no webhook has to convert them for that.
+        // In their stored version, so that no webhook has to convert them.
         let catalog = registry.catalog();
-        let stored_as = resource.strategy.storage_version();
-        let stored =
-            stored_as.and_then(|version| catalog.get(&job.group, version, &job.plural)).cloned();
+        let storage_version = resource.strategy.storage_version();
+        let stored = storage_version
+            .and_then(|version| catalog.get(&job.group, version, &job.plural))
+            .cloned();
         let resource = stored.unwrap_or(resource);
         remove_instances(registry, &resource).await?;
     }
-    let target = Target { resource: &job.definitions, namespace: "", name: &job.name };
+    let target = WriteTarget { resource: &job.definitions, namespace: "", name: &job.name };
     let change = |old: &Value| {
         if old.uid() != job.uid {
             return Err(target.not_found());
@@ -78,7 +80,7 @@ async fn step(job: &Job, registry: &Arc<Registry>) -> Result<(), Status> {
     }
 }
 
-/// Deletes all instances and waits until their own finalizers let them go.
+/// Deletes all instances and waits until their own finalizers are removed.
 async fn remove_instances(
     registry: &Arc<Registry>,
     resource: &Arc<Resource>,
@@ -86,7 +88,7 @@ async fn remove_instances(
     let mut changes = registry.subscribe(resource);
     let options = WriteOptions::system();
     loop {
-        // The first update is the present state, every later one a reason to look again.
+        // The first update is the current state, every later one a reason to check again.
         if changes.next().await.is_none() {
             return Ok(());
         }
@@ -98,7 +100,8 @@ async fn remove_instances(
             if instance.value().is_terminating() {
                 continue;
             }
-            let target = Target { resource, namespace: &instance.namespace, name: &instance.name };
+            let target =
+                WriteTarget { resource, namespace: &instance.namespace, name: &instance.name };
             match registry.delete(&target, &DeleteOptions::default(), &options).await {
                 Ok(_) => {}
                 Err(status) if status.code == 404 => {}
@@ -108,14 +111,14 @@ async fn remove_instances(
     }
 }
 
-/// Removes what is still stored under a prefix that nothing serves any more, so that a definition
-/// of the same name begins empty.
+/// Removes the remaining objects under a prefix that is no longer served, so that a later
+/// definition with the same name starts empty. Failures are logged.
 pub(super) async fn purge(registry: &Registry, prefix: &str) {
     let storage = registry.storage();
     let left = match storage.range(RangeRequest::prefix(prefix)).await {
         Ok(range) => range.items,
         Err(error) => {
-            tracing::error!(prefix, %error, "cannot look for left objects of a removed kind");
+            tracing::error!(prefix, %error, "cannot list the remaining objects of a removed kind");
             return;
         }
     };

@@ -1,4 +1,4 @@
-//! What a definition may say. Pure; texts are those of Kubernetes.
+//! Validates definitions. Pure; messages follow kube-apiserver.
 
 use std::collections::BTreeSet;
 
@@ -16,11 +16,12 @@ use crate::webhook;
 const IMMUTABLE: &str = "field is immutable";
 const COLUMN_TYPES: [&str; 5] = ["boolean", "date", "integer", "number", "string"];
 
+/// Validates a new definition and returns its problems, at most [`CAUSES_MAX`].
 pub(super) fn create(crd: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let spec = &crd["spec"];
-    let wanted = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
-    if crd.name() != wanted {
+    let expected = format!("{}.{}", text(&spec["names"]["plural"]), text(&spec["group"]));
+    if crd.name() != expected {
         let detail = "must be spec.names.plural+\".\"+spec.group";
         causes.push(Cause::invalid("metadata.name", &crd.name().into(), detail));
     }
@@ -44,6 +45,7 @@ pub(super) fn create(crd: &Value) -> Vec<Cause> {
     causes
 }
 
+/// Validates an update of a definition and returns its problems, at most [`CAUSES_MAX`].
 pub(super) fn update(crd: &Value, old: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let (spec, before) = (&crd["spec"], &old["spec"]);
@@ -68,7 +70,8 @@ pub(super) fn update(crd: &Value, old: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Stored versions must be among the versions, or their objects could not be read any more.
+/// Validates the status: stored versions must be among the versions, or their objects could not be
+/// read any more.
 pub(super) fn status(crd: &Value) -> Vec<Cause> {
     let versions = list(&crd["spec"]["versions"]);
     let stored = list(&crd["status"]["storedVersions"]);
@@ -102,18 +105,18 @@ pub(super) fn status(crd: &Value) -> Vec<Cause> {
 
 fn specification(spec: &Value, before: Option<&Value>, causes: &mut Vec<Cause>) {
     group(spec, causes);
-    enumerated("spec.scope", &spec["scope"], &["Cluster", "Namespaced"], causes);
+    validate_enum("spec.scope", &spec["scope"], &["Cluster", "Namespaced"], causes);
     versions(spec, causes);
     kind_names(&spec["names"], causes);
     contents(spec, before, causes);
     conversion(spec, causes);
 }
 
-/// The fields are told as Kubernetes tells them, by the names that they have inside.
+/// The fields in messages have the names of Kubernetes' internal types.
 fn conversion(spec: &Value, causes: &mut Vec<Cause>) {
     let conversion = &spec["conversion"];
     let (field, strategy) = ("spec.conversion.strategy", &conversion["strategy"]);
-    enumerated(field, strategy, &["None", "Webhook"], causes);
+    validate_enum(field, strategy, &["None", "Webhook"], causes);
     let client_field = "spec.conversion.webhookClientConfig";
     let versions_field = "spec.conversion.conversionReviewVersions";
     let client = &conversion["webhook"]["clientConfig"];
@@ -215,7 +218,7 @@ fn versions(spec: &Value, causes: &mut Vec<Cause>) {
     let versions = list(&spec["versions"]);
     let field = "spec.versions";
     let storage = versions.iter().filter(|version| version["storage"] == true).count();
-    // The names stand for the versions, which can be a megabyte.
+    // Messages contain the names only, since versions can be a megabyte.
     let names: Value = versions.iter().map(|version| version["name"].clone()).collect();
     if storage != 1 {
         let detail = "must have exactly one version marked as storage version";
@@ -250,16 +253,16 @@ fn version(version: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What versions say of their objects. What all of them say alike is the definition's own, as in
-/// the API before versions had any of it, and is told with the fields of that API.
+/// Validates the schemas, subresources, columns and fields of versions. What all versions have in
+/// common is reported with the fields of the API before versions had their own, like in Kubernetes.
 fn contents(spec: &Value, before: Option<&Value>, causes: &mut Vec<Cause>) {
     let versions = list(&spec["versions"]);
-    let each = |key: &str, told: &str, check: &mut dyn FnMut(&Value, &str)| {
+    let each = |key: &str, common_field: &str, check: &mut dyn FnMut(&Value, &str)| {
         let Some(first) = versions.first() else {
             return;
         };
         if versions.iter().all(|version| version[key] == first[key]) {
-            return check(first, &format!("spec.{told}"));
+            return check(first, &format!("spec.{common_field}"));
         }
         for (index, version) in versions.iter().enumerate() {
             check(version, &format!("spec.versions[{index}].{key}"));
@@ -304,7 +307,7 @@ fn printer_column(column: &Value, path: &str, causes: &mut Vec<Cause>) {
     if text(&column["name"]).is_empty() {
         causes.push(Cause::required(format!("{path}.name"), ""));
     }
-    enumerated(&format!("{path}.type"), &column["type"], &COLUMN_TYPES, causes);
+    validate_enum(&format!("{path}.type"), &column["type"], &COLUMN_TYPES, causes);
     let field = format!("{path}.jsonPath");
     match column["jsonPath"].as_str() {
         None | Some("") => causes.push(Cause::required(field, "")),
@@ -337,29 +340,33 @@ fn selectable_fields(version: &Value, path: &str, causes: &mut Vec<Cause>) {
         return;
     };
     for (index, field) in fields.iter().enumerate() {
-        let place = format!("{path}[{index}].jsonPath");
+        let field_path = format!("{path}[{index}].jsonPath");
         let value = &field["jsonPath"];
         let names = value.as_str().and_then(|text| JsonPath::parse(text).ok()?.fields());
         match (value.as_str(), names) {
-            (None | Some(""), _) => causes.push(Cause::required(place, "")),
+            (None | Some(""), _) => causes.push(Cause::required(field_path, "")),
             (_, Some(names)) if names.first().is_some_and(|name| name == "metadata") => {
-                causes.push(Cause::invalid(place, value, "must not point to fields in metadata"));
+                causes.push(Cause::invalid(
+                    field_path,
+                    value,
+                    "must not point to fields in metadata",
+                ));
             }
             (_, Some(names)) => match schema.type_at(&names) {
                 Some("string" | "integer" | "boolean") => {}
                 Some(_) => {
                     let detail = "must point to a field of type string, boolean or integer. Enum \
                                   string fields and strings with formats are allowed.";
-                    causes.push(Cause::invalid(place, value, detail));
+                    causes.push(Cause::invalid(field_path, value, detail));
                 }
                 None => {
                     let detail = "is an invalid path: does not refer to a valid field";
-                    causes.push(Cause::invalid(place, value, detail));
+                    causes.push(Cause::invalid(field_path, value, detail));
                 }
             },
             (_, None) => {
                 let detail = "is an invalid path: must be a simple json path of fields";
-                causes.push(Cause::invalid(place, value, detail));
+                causes.push(Cause::invalid(field_path, value, detail));
             }
         }
     }
@@ -396,8 +403,8 @@ fn scale_paths(scale: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// One of a few words; absent is "required".
-fn enumerated(field: &str, value: &Value, supported: &[&str], causes: &mut Vec<Cause>) {
+/// Validates that a field has one of the supported values; an absent one is "required".
+fn validate_enum(field: &str, value: &Value, supported: &[&str], causes: &mut Vec<Cause>) {
     let given = text(value);
     if given.is_empty() {
         causes.push(Cause::required(field, ""));

@@ -1,34 +1,34 @@
-//! What definitions may say, and what the server makes of them.
+//! The validation and preparation of definitions.
 
 use serde_json::{Value, json};
 
-use super::{created, established, recorded, write};
+use super::{create_definition, establish_definition, recorded_definition, write};
 use crate::attributes::UserInfo;
 use crate::custom::{CLEANUP_FINALIZER, DefinitionStrategy};
 use crate::strategy::{Operation, Strategy};
 
-fn refusals(crd: Value, old: Option<&Value>, operation: Operation) -> Vec<String> {
+fn validate(crd: Value, old: Option<&Value>, operation: Operation) -> Vec<String> {
     let user = UserInfo::default();
     let causes = DefinitionStrategy.validate(&write(&user, operation), &crd, old);
     causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect()
 }
 
 fn on_create(change: impl FnOnce(&mut Value)) -> Vec<String> {
-    let mut crd = recorded();
+    let mut crd = recorded_definition();
     change(&mut crd);
-    refusals(created(crd), None, Operation::Create)
+    validate(create_definition(crd), None, Operation::Create)
 }
 
 fn on_update(change: impl FnOnce(&mut Value)) -> Vec<String> {
-    let old = established(recorded());
+    let old = establish_definition(recorded_definition());
     let mut crd = old.clone();
     change(&mut crd);
-    refusals(crd, Some(&old), Operation::Update)
+    validate(crd, Some(&old), Operation::Update)
 }
 
 #[test]
 fn names_and_conversion_are_defaulted() {
-    let crd = created(recorded());
+    let crd = create_definition(recorded_definition());
     let names = &crd["spec"]["names"];
     assert_eq!((&names["singular"], &names["listKind"]), (&json!("foo"), &json!("FooList")));
     assert_eq!(crd["spec"]["conversion"], json!({"strategy": "None"}));
@@ -37,7 +37,7 @@ fn names_and_conversion_are_defaulted() {
 }
 
 #[test]
-fn a_conversion_webhook_needs_an_address_and_a_version_of_the_review() {
+fn a_conversion_webhook_needs_a_client_config_and_a_review_version() {
     let with =
         |conversion: Value| move |crd: &mut Value| crd["spec"]["conversion"] = conversion.clone();
     let webhook = |webhook: Value| with(json!({"strategy": "Webhook", "webhook": webhook}));
@@ -80,18 +80,18 @@ fn the_recorded_definition_is_accepted() {
 }
 
 #[test]
-fn unknown_fields_of_definitions_are_found_inside_schemas_too() {
-    let mut crd = recorded();
+fn unknown_fields_are_reported_inside_schemas_too() {
+    let mut crd = recorded_definition();
     crd["spec"]["odd"] = 1.into();
     crd["spec"]["versions"][0]["schema"]["openAPIV3Schema"]["properties"]["spec"]["xml"] = 1.into();
     let unknown = ["spec.odd", "spec.versions[0].schema.openAPIV3Schema.properties.spec.xml"];
     assert_eq!(DefinitionStrategy.unknown_fields(&crd), unknown);
     DefinitionStrategy.prune(&mut crd);
-    assert_eq!(crd, recorded());
+    assert_eq!(crd, recorded_definition());
 }
 
 #[test]
-fn names_and_group_are_checked() {
+fn names_and_group_are_validated() {
     assert_eq!(
         on_create(|crd| crd["metadata"]["name"] = "x.ex.org".into()),
         ["metadata.name: Invalid value: \"x.ex.org\": must be spec.names.plural+\".\"+spec.group"]
@@ -116,7 +116,7 @@ fn names_and_group_are_checked() {
 }
 
 #[test]
-fn versions_are_checked() {
+fn versions_are_validated() {
     assert_eq!(
         on_create(|crd| {
             crd["spec"]["versions"][0].as_object_mut().unwrap().remove("schema");
@@ -164,7 +164,7 @@ fn versions_are_checked() {
 }
 
 #[test]
-fn what_all_versions_say_alike_is_told_as_the_definitions_own() {
+fn problems_common_to_all_versions_are_reported_once_for_the_definition() {
     assert_eq!(
         on_create(|crd| {
             let versions = crd["spec"]["versions"].as_array_mut().unwrap();
@@ -182,7 +182,7 @@ fn what_all_versions_say_alike_is_told_as_the_definitions_own() {
 }
 
 #[test]
-fn what_instances_depend_on_cannot_change() {
+fn fields_that_instances_depend_on_are_immutable() {
     assert_eq!(
         on_update(|crd| crd["spec"]["group"] = "ex2.org".into()),
         ["spec.group: Invalid value: \"ex2.org\": field is immutable"]
@@ -199,9 +199,9 @@ fn what_instances_depend_on_cannot_change() {
 }
 
 #[test]
-fn stored_versions_stay_in_the_definition() {
+fn stored_versions_cannot_be_removed_from_the_definition() {
     let user = UserInfo::default();
-    let mut old = established(recorded());
+    let mut old = establish_definition(recorded_definition());
     old["spec"]["versions"][0]["storage"] = false.into();
     old["spec"]["versions"][1]["storage"] = true.into();
     let before = old.clone();
@@ -210,7 +210,7 @@ fn stored_versions_stay_in_the_definition() {
     let mut crd = old.clone();
     crd["spec"]["versions"].as_array_mut().unwrap().remove(0);
     assert_eq!(
-        refusals(crd.clone(), Some(&old), Operation::Update),
+        validate(crd.clone(), Some(&old), Operation::Update),
         ["status.storedVersions[0]: Invalid value: \"v1\": missing from spec.versions; v1 was \
           previously a storage version, and must remain in spec.versions until a storage \
           migration ensures no data remains persisted in v1 and removes v1 from \
@@ -219,21 +219,21 @@ fn stored_versions_stay_in_the_definition() {
     // After a migration, clients prune the list through status.
     let mut pruned = old.clone();
     pruned["status"]["storedVersions"] = json!(["v1beta1"]);
-    assert_eq!(refusals(pruned.clone(), Some(&old), Operation::UpdateStatus), [""; 0]);
+    assert_eq!(validate(pruned.clone(), Some(&old), Operation::UpdateStatus), [""; 0]);
     crd["status"]["storedVersions"] = json!(["v1beta1"]);
-    assert_eq!(refusals(crd, Some(&pruned), Operation::Update), [""; 0]);
+    assert_eq!(validate(crd, Some(&pruned), Operation::Update), [""; 0]);
 }
 
 #[test]
-fn deleting_holds_a_definition_for_its_instances() {
+fn a_deleted_definition_gets_the_cleanup_finalizer() {
     let user = UserInfo::default();
     let write = write(&user, Operation::Delete);
-    let old = established(recorded());
+    let old = establish_definition(recorded_definition());
     let mut marked = old.clone();
     marked["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     DefinitionStrategy.prepare(&write, &mut marked, Some(&old));
     assert_eq!(marked["metadata"]["finalizers"], json!([CLEANUP_FINALIZER]));
-    // Once cleaned up, another delete does not hold it again.
+    // After the cleanup another delete does not add the finalizer again.
     let mut cleaned = marked.clone();
     cleaned["metadata"]["finalizers"] = json!([]);
     let before = cleaned.clone();
@@ -242,8 +242,8 @@ fn deleting_holds_a_definition_for_its_instances() {
 }
 
 #[test]
-fn cells_of_definitions() {
-    let mut crd = recorded();
+fn cells_are_name_and_creation_time() {
+    let mut crd = recorded_definition();
     crd["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
     let cells = DefinitionStrategy.cells(&crd, 0);
     assert_eq!(cells, [json!("foos.ex.org"), json!("2026-01-01T00:00:00Z")]);

@@ -1,4 +1,4 @@
-//! Resources made from definitions, and the rules of their objects.
+//! Resources from definitions, and the strategy of their objects.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use futures::FutureExt;
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
 
-use super::{established, recorded, write};
+use super::{establish_definition, recorded_definition, write};
 use crate::attributes::UserInfo;
 use crate::custom::resources_of;
 use crate::custom::scale::ScalePaths;
@@ -29,7 +29,7 @@ fn resources(crd: &Value) -> Vec<Resource> {
 
 #[test]
 fn served_versions_become_resources() {
-    let resources = resources(&established(recorded()));
+    let resources = resources(&establish_definition(recorded_definition()));
     let [v1, beta] = resources.as_slice() else { panic!("two versions are served") };
     assert_eq!((v1.api_version().as_str(), v1.plural.as_str()), ("ex.org/v1", "foos"));
     assert_eq!((v1.singular.as_str(), v1.list_kind.as_str()), ("foo", "FooList"));
@@ -44,7 +44,7 @@ fn served_versions_become_resources() {
     assert_eq!(v1.selectable_fields[0].label, "spec.req");
     assert_eq!(v1.selectable_fields[0].path, ["spec", "req"]);
     assert!(v1.selectable_fields[0].offered);
-    // Both are read from the same stored objects, though only one says so.
+    // Both are read from the same stored objects, although only one declares the field.
     assert_eq!(beta.selectable_fields[0].label, "spec.req");
     assert!(!beta.selectable_fields[0].offered);
     assert!(beta.subresources.is_empty());
@@ -56,7 +56,7 @@ fn served_versions_become_resources() {
 
 #[test]
 fn instances_are_defaulted_pruned_and_validated() {
-    let resources = resources(&established(recorded()));
+    let resources = resources(&establish_definition(recorded_definition()));
     let strategy = &resources[0].strategy;
     let mut object = json!({
         "apiVersion": "ex.org/v1", "kind": "Foo", "metadata": {"name": "a", "bogus": 1},
@@ -77,8 +77,8 @@ fn instances_are_defaulted_pruned_and_validated() {
 }
 
 #[test]
-fn stored_objects_are_brought_to_the_version_that_is_read() {
-    let resources = resources(&established(recorded()));
+fn stored_objects_are_converted_to_the_version_that_is_read() {
+    let resources = resources(&establish_definition(recorded_definition()));
     let mut object = json!({
         "apiVersion": "ex.org/v1beta1", "kind": "Foo", "metadata": {},
         "spec": {"req": "abc", "old": 1}});
@@ -89,8 +89,8 @@ fn stored_objects_are_brought_to_the_version_that_is_read() {
 }
 
 #[test]
-fn what_the_stored_version_lacks_is_lost_in_writes_of_another() {
-    let resources = resources(&established(recorded()));
+fn fields_that_the_storage_version_lacks_are_lost_in_writes_of_another() {
+    let resources = resources(&establish_definition(recorded_definition()));
     let [v1, beta] = resources.as_slice() else { panic!("two versions are served") };
     let object = json!({
         "apiVersion": "ex.org/v1beta1", "kind": "Foo", "metadata": {},
@@ -104,18 +104,18 @@ fn what_the_stored_version_lacks_is_lost_in_writes_of_another() {
 }
 
 #[test]
-fn a_definition_that_never_changed_leaves_stored_bytes_alone() {
-    let mut crd = recorded();
+fn a_definition_that_never_changed_needs_no_rewrite_on_read() {
+    let mut crd = recorded_definition();
     crd["spec"]["versions"].as_array_mut().unwrap().truncate(1);
-    let mut crd = established(crd);
+    let mut crd = establish_definition(crd);
     assert!(!resources(&crd)[0].strategy.rewrites_on_read());
     crd["metadata"]["generation"] = 2.into();
     assert!(resources(&crd)[0].strategy.rewrites_on_read());
 }
 
 #[test]
-fn columns_and_cells() {
-    let resources = resources(&established(recorded()));
+fn columns_and_cells_match_the_definition() {
+    let resources = resources(&establish_definition(recorded_definition()));
     let object = json!({
         "metadata": {"name": "a", "creationTimestamp": "1970-01-01T00:00:00Z"},
         "spec": {"req": "abc", "num": 3}});
@@ -132,21 +132,21 @@ fn columns_and_cells() {
     assert_eq!(resources[0].strategy.cells(&object, 0), [json!("a"), json!("abc"), json!(3)]);
     let bare = json!({"metadata": {"name": "ns"}});
     assert_eq!(resources[0].strategy.cells(&bare, 0), [json!("ns"), Value::Null, Value::Null]);
-    // Without columns of its own a version shows names and ages.
+    // A version without columns shows names and ages.
     assert_eq!(names(&resources[1]), [column("Name", "string", 0), column("Age", "date", 0)]);
     assert_eq!(resources[1].strategy.cells(&object, 186), [json!("a"), json!("3m6s")]);
 }
 
 #[test]
-fn nothing_is_created_under_a_definition_on_its_way_out() {
-    let mut crd = established(recorded());
+fn nothing_is_created_while_the_definition_is_terminating() {
+    let mut crd = establish_definition(recorded_definition());
     crd["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     let resources = resources(&crd);
     let user = UserInfo::default();
     let mut object = json!({});
     let create = write(&user, Operation::Create);
-    let answer = resources[0].strategy.admit(&create, Some(&mut object), None).now_or_never();
-    let status = answer.unwrap().unwrap_err();
+    let result = resources[0].strategy.admit(&create, Some(&mut object), None).now_or_never();
+    let status = result.unwrap().unwrap_err();
     assert_eq!(status.code, 403);
     assert_eq!(
         status.message,
@@ -154,14 +154,15 @@ fn nothing_is_created_under_a_definition_on_its_way_out() {
          terminating"
     );
     let update = write(&user, Operation::Update);
-    let answer = resources[0].strategy.admit(&update, Some(&mut object), None).now_or_never();
-    assert!(answer.unwrap().is_ok());
+    let result = resources[0].strategy.admit(&update, Some(&mut object), None).now_or_never();
+    assert!(result.unwrap().is_ok());
 }
 
 #[test]
-fn scale_is_a_view_on_three_fields() {
+fn scale_is_a_view_of_three_fields() {
     let paths =
-        ScalePaths::parse(&recorded()["spec"]["versions"][0]["subresources"]["scale"]).unwrap();
+        ScalePaths::parse(&recorded_definition()["spec"]["versions"][0]["subresources"]["scale"])
+            .unwrap();
     let mut object = json!({
         "metadata": {"name": "a", "namespace": "cr", "uid": "u", "labels": {"x": "y"}},
         "spec": {}, "status": {"replicas": 2, "sel": "a=b"}});

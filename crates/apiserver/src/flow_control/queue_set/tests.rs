@@ -1,8 +1,8 @@
-//! Fairness in virtual time: a server of some seats, flows that send, and who gets how much.
+//! Fairness in virtual time: a server with some seats, flows that send, and how much each gets.
 
 use super::*;
 
-const QUEUES: Shape = Shape { queues: 64, hand: 6, length_max: 50 };
+const QUEUES: QueueShape = QueueShape { queues: 64, hand: 6, length_max: 50 };
 
 /// Requests that execute, with the time of their end.
 struct Server {
@@ -13,7 +13,7 @@ struct Server {
 }
 
 impl Server {
-    fn new(shape: Shape, seats: u32, took: Duration) -> Self {
+    fn new(shape: QueueShape, seats: u32, took: Duration) -> Self {
         Self { set: QueueSet::new(shape, seats), now: Duration::ZERO, running: Vec::new(), took }
     }
 
@@ -21,7 +21,7 @@ impl Server {
         self.set.arrive(self.now, hash(flow), 1)
     }
 
-    /// Begins what can begin, and tells what did.
+    /// Starts every request that can start, and returns them.
     fn begin(&mut self) -> Vec<Ticket> {
         let mut begun = Vec::new();
         while let Some(ticket) = self.set.dispatch(self.now) {
@@ -61,7 +61,7 @@ fn requests_execute_up_to_the_seats_and_wait_above() {
 }
 
 #[test]
-fn one_that_floods_does_not_take_the_turn_of_one_that_asks_seldom() {
+fn a_flood_does_not_delay_a_flow_that_sends_seldom() {
     let mut server = Server::new(QUEUES, 2, Duration::from_millis(5));
     let mut refused = 0;
     let mut waits = Vec::new();
@@ -76,33 +76,33 @@ fn one_that_floods_does_not_take_the_turn_of_one_that_asks_seldom() {
         }
         server.begin();
         if round % 20 == 19 {
-            let asked = server.now;
+            let sent_at = server.now;
             let ticket = server.arrive(1 + round / 20).unwrap();
             while !server.running.iter().any(|(_, _, running)| running.id == ticket.id) {
                 server.step();
                 server.begin();
             }
-            waits.push(server.now - asked);
+            waits.push(server.now - sent_at);
         }
         server.step();
         server.begin();
     }
     // The flood has up to 6 queues with 50 requests each before it: 750 ms of work. One that is
-    // alone in a queue waits for the seats of those that are executing, and for a few turns.
+    // alone in a queue waits for the seats of those that are executing, and for a few others.
     let longest = waits.iter().max().unwrap();
     assert!(*longest <= Duration::from_millis(40), "{waits:?}");
 }
 
 #[test]
 fn flows_that_always_wait_get_even_shares() {
-    let shape = Shape { queues: 256, hand: 1, length_max: 50 };
+    let shape = QueueShape { queues: 256, hand: 1, length_max: 50 };
     let mut server = Server::new(shape, 4, Duration::from_millis(3));
     let flows: Vec<u64> = (0..8).collect();
     let mut owners = std::collections::BTreeMap::new();
     let mut served = [0_u32; 8];
     for _ in 0..4_000 {
         for flow in &flows {
-            // Flow 0 asks ten times as much as the others.
+            // Flow 0 sends ten times as much as the others.
             for _ in 0..if *flow == 0 { 10 } else { 1 } {
                 if let Ok(ticket) = server.arrive(*flow) {
                     owners.insert(ticket.id, *flow);
@@ -122,7 +122,7 @@ fn flows_that_always_wait_get_even_shares() {
 
 #[test]
 fn long_requests_are_charged_for_what_they_took() {
-    let shape = Shape { queues: 256, hand: 1, length_max: 1_000 };
+    let shape = QueueShape { queues: 256, hand: 1, length_max: 1_000 };
     let mut set = QueueSet::new(shape, 1);
     let (long, short) = (hash(1), hash(2));
     let mut of = std::collections::BTreeMap::new();
@@ -144,7 +144,7 @@ fn long_requests_are_charged_for_what_they_took() {
 }
 
 #[test]
-fn wide_requests_wait_for_their_seats_and_are_not_passed_for_ever() {
+fn wide_requests_wait_for_their_seats_and_do_not_starve() {
     let mut server = Server::new(QUEUES, 4, Duration::from_millis(1));
     for flow in 0..4 {
         server.arrive(flow).unwrap();
@@ -168,8 +168,8 @@ fn wide_requests_wait_for_their_seats_and_are_not_passed_for_ever() {
 }
 
 #[test]
-fn full_queues_and_levels_that_do_not_queue_refuse() {
-    let mut set = QueueSet::new(Shape { queues: 1, hand: 1, length_max: 2 }, 1);
+fn full_queues_and_levels_without_queues_reject() {
+    let mut set = QueueSet::new(QueueShape { queues: 1, hand: 1, length_max: 2 }, 1);
     let now = Duration::ZERO;
     set.arrive(now, 1, 1).unwrap();
     set.dispatch(now).unwrap();
@@ -177,7 +177,7 @@ fn full_queues_and_levels_that_do_not_queue_refuse() {
     set.arrive(now, 2, 1).unwrap();
     assert_eq!(set.arrive(now, 3, 1), Err(Full::Queue));
 
-    let mut set = QueueSet::new(Shape { queues: 0, hand: 0, length_max: 0 }, 2);
+    let mut set = QueueSet::new(QueueShape { queues: 0, hand: 0, length_max: 0 }, 2);
     let first = set.arrive(now, 1, 1).unwrap();
     assert_eq!(set.dispatch(now), Some(first));
     let second = set.arrive(now, 1, 1).unwrap();
@@ -188,7 +188,7 @@ fn full_queues_and_levels_that_do_not_queue_refuse() {
 }
 
 #[test]
-fn what_is_given_up_leaves_nothing_behind() {
+fn a_cancelled_request_leaves_nothing_behind() {
     let mut set = QueueSet::new(QUEUES, 1);
     let first = set.arrive(Duration::ZERO, 1, 1).unwrap();
     let second = set.arrive(Duration::ZERO, 1, 3).unwrap();

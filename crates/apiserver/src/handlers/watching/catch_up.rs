@@ -1,4 +1,5 @@
-//! The beginning of a watch from before the cache's history, which storage still has.
+//! The start of a watch at a revision that the history of the cache no longer has, but the storage
+//! does.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use crate::stored::Stored;
 const CATCH_UP_MAX: Duration = Duration::from_secs(10);
 
 impl Watcher {
-    /// Replays from storage what the cache's history no longer has.
+    /// Replays from the storage the events that the history of the cache no longer has.
     pub(super) async fn catch_up(&mut self, registry: &Registry) -> Result<(), Status> {
         let until = self.cache.complete_after();
         let too_old = |oldest: Revision, cursor: Revision| {
@@ -24,7 +25,7 @@ impl Watcher {
         };
         let failed = |error: StorageError, cursor| match error {
             StorageError::Compacted { oldest, .. } => too_old(oldest, cursor),
-            other => crate::registry::storage_failed(&other),
+            other => crate::registry::storage_status(&other),
         };
         let cursor = self.cursor;
         let mut stream = registry
@@ -67,7 +68,7 @@ impl Watcher {
         };
         let (previous, current) = (decode(&event.previous), decode(&event.current));
         if let Some(event) = CacheEvent::new(event.revision, previous, current) {
-            self.take(&event).await;
+            self.queue_event(&event).await;
         }
     }
 }

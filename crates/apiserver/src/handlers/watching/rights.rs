@@ -1,4 +1,4 @@
-//! Whether a watch may go on: it was allowed when it began, and rights change meanwhile.
+//! Whether a watch may continue: it was allowed when it began, and rights change meanwhile.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,29 +6,29 @@ use std::time::Duration;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until};
 
-use super::super::Context;
+use super::super::HandlerContext;
 use crate::attributes::{Attributes, Authorizer, Decision, Revocation};
 use crate::impersonation::ImpersonatedBy;
 
-/// Shortest time between two reviews of one watch, so that many changes of roles cost many watches little. A right that
-/// was lost is noticed within this.
+/// Shortest time between two reviews of one watch, so that many role changes cost many watches
+/// little. A lost right ends the watch within this time.
 const REVIEW_INTERVAL_MIN: Duration = Duration::from_millis(400);
 
-/// What a watch needs to go on.
+/// The rights that a watch needs to continue.
 pub struct Rights {
     authorizer: Arc<dyn Authorizer>,
-    /// Every one of them must be allowed: the watch itself, and to impersonate its user.
+    /// All of them must be allowed: the watch itself, and the impersonation of its user.
     required: Vec<Attributes>,
     changes: watch::Receiver<u64>,
     reviewed_at: Instant,
-    /// A change has been seen and is to be reviewed then.
+    /// A change was seen, and is reviewed at this time.
     review_at: Option<Instant>,
     revocation: Revocation,
 }
 
 impl Rights {
-    /// Those of a request that was just allowed.
-    pub fn of(context: &Context<'_>) -> Self {
+    /// The rights of a request that was just allowed.
+    pub fn of(context: &HandlerContext<'_>) -> Self {
         let extensions = &context.parts.extensions;
         let mut required =
             vec![Attributes::of_request(context.user, context.info, context.info.verb)];
@@ -45,8 +45,9 @@ impl Rights {
         }
     }
 
-    /// Whether they hold, without waiting. For a watch that always has something to send.
-    pub fn hold(&mut self) -> bool {
+    /// Whether the rights are still held, without waiting. For a watch that always has something to
+    /// send.
+    pub fn are_held(&mut self) -> bool {
         if self.revocation.is_revoked() {
             return false;
         }
@@ -55,8 +56,8 @@ impl Rights {
         !(is_changed && is_due) || self.review()
     }
 
-    /// Waits until they are lost. Cancel-safe.
-    pub async fn lost(&mut self) {
+    /// Waits until a right is lost. Cancel-safe.
+    pub async fn wait_until_lost(&mut self) {
         let revocation = self.revocation.clone();
         let reviewed = async {
             loop {

@@ -1,9 +1,9 @@
-//! Watches over WebSockets: one message an event, of text for JSON and of bytes for protobuf.
+//! Watches over WebSockets: one message for each event, text for JSON and binary for protobuf.
 //!
-//! As kube-apiserver does it: an origin must be told, and any will do, since no browser adds
-//! credentials by itself; a subprotocol is agreed to when it is the only one that is offered; what a
-//! client says means nothing; and every end is the closing code 1000. Beyond that, a client that
-//! does not read is cut off, and one that says too much at once.
+//! Like kube-apiserver: `Origin` is required, and any value is accepted, since no browser adds
+//! credentials by itself; a subprotocol is accepted when it is the only one that is offered;
+//! messages of the client are ignored; and every socket closes with code 1000. In addition, a
+//! client that does not read is disconnected, and so is one that sends too much at once.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -31,31 +31,31 @@ use crate::cache::Framing;
 use crate::connect::LongRunning;
 use crate::serve::Connection;
 
-/// Longest wait for the connection after the upgrade was agreed to.
+/// Longest wait for the connection after the upgrade was accepted.
 const UPGRADE_TIME_MAX: Duration = Duration::from_secs(10);
-/// A client must take a message within this, or its socket is cut.
+/// A client must receive a message within this, or its socket is closed.
 const MESSAGE_TIME_MAX: Duration = Duration::from_secs(60);
-/// Longest wait for the client's half of a close.
+/// Longest wait for the close frame of the client.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
-/// Longest message of a client. They mean nothing, but must be read.
+/// Longest message of a client. Messages are ignored, but must be read.
 const CLIENT_MESSAGE_SIZE_MAX: usize = 64 * 1024;
 /// Read buffer per socket, allocated at once.
 const READ_BUFFER_SIZE: usize = 1024;
 const VERSION: HeaderValue = HeaderValue::from_static("13");
 
-/// The connection to come, when a WebSocket is asked for where there can be one. Elsewhere, as on
-/// connections of HTTP/2, the wish is ignored.
-pub fn wanted(parts: &request::Parts) -> Option<OnUpgrade> {
+/// The upgrade of the connection, when the request asks for a WebSocket and the connection supports
+/// it. On others, such as HTTP/2, the header is ignored.
+pub fn upgrade_of(parts: &request::Parts) -> Option<OnUpgrade> {
     let is_websocket = text(&parts.headers, UPGRADE).eq_ignore_ascii_case("websocket");
     let mut connection = parts.headers.get_all(CONNECTION).into_iter();
     let upgrades = |value: &HeaderValue| {
         value.to_str().is_ok_and(|text| text.to_ascii_lowercase().contains("upgrade"))
     };
-    let is_asked = is_websocket && connection.any(upgrades);
-    is_asked.then(|| parts.extensions.get::<OnUpgrade>().cloned()).flatten()
+    let is_requested = is_websocket && connection.any(upgrades);
+    is_requested.then(|| parts.extensions.get::<OnUpgrade>().cloned()).flatten()
 }
 
-/// The answer: 101, and the frames in a task of their own, or why not.
+/// Responds with 101 and serves the frames in their own task, or with the reason for a rejection.
 pub fn open(
     parts: &request::Parts,
     upgrade: OnUpgrade,
@@ -66,8 +66,8 @@ pub fn open(
     if response.status() != StatusCode::SWITCHING_PROTOCOLS {
         return response;
     }
-    let lasting = LongRunning::default();
-    response.extensions_mut().insert(lasting.clone());
+    let long_running = LongRunning::default();
+    response.extensions_mut().insert(long_running.clone());
     let connection = parts.extensions.get::<Connection>().cloned();
     tokio::spawn(async move {
         let cut = async {
@@ -79,19 +79,19 @@ pub fn open(
         let served = async {
             match timeout(UPGRADE_TIME_MAX, upgrade).await {
                 Ok(Ok(upgraded)) => serve(TokioIo::new(upgraded), frames, framing).await,
-                _ => tracing::debug!("a client asked for a WebSocket and went away"),
+                _ => tracing::debug!("a client requested a WebSocket and disconnected"),
             }
         };
         tokio::select! {
             () = cut => {}
             () = served => {}
         }
-        drop(lasting);
+        drop(long_running);
     });
     response
 }
 
-/// The server's half of the handshake, with the refusals of kube-apiserver.
+/// The server's half of the handshake, with the rejections of kube-apiserver.
 fn agree(headers: &HeaderMap) -> Response<Body> {
     let bad = |problem: &'static str| {
         let mut response = Response::new(respond::full(problem));
@@ -118,15 +118,15 @@ fn agree(headers: &HeaderMap) -> Response<Body> {
     }
     let mut response = Response::new(respond::empty());
     *response.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
-    let mut say = |name, value: &str| {
+    let mut set_header = |name, value: &str| {
         let value = HeaderValue::from_str(value).expect("of a header, or base64");
         response.headers_mut().insert(name, value);
     };
-    say(CONNECTION, "Upgrade");
-    say(UPGRADE, "websocket");
-    say(SEC_WEBSOCKET_ACCEPT, &derive_accept_key(key.as_bytes()));
+    set_header(CONNECTION, "Upgrade");
+    set_header(UPGRADE, "websocket");
+    set_header(SEC_WEBSOCKET_ACCEPT, &derive_accept_key(key.as_bytes()));
     if !offered.is_empty() {
-        say(SEC_WEBSOCKET_PROTOCOL, offered);
+        set_header(SEC_WEBSOCKET_PROTOCOL, offered);
     }
     response
 }
@@ -136,7 +136,7 @@ fn text(headers: &HeaderMap, name: HeaderName) -> &str {
     headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
-/// Whether it is a path, `*`, or begins with a scheme, which is all that is asked of an origin.
+/// Whether the origin is a path, `*`, or begins with a scheme: nothing else is required of it.
 fn is_origin(origin: &str) -> bool {
     let is_scheme = |scheme: &str| {
         let mut bytes = scheme.bytes();
@@ -160,26 +160,27 @@ where
         .max_frame_size(Some(CLIENT_MESSAGE_SIZE_MAX));
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, Some(config)).await;
     let (mut sink, mut stream) = socket.split();
-    let taken = tokio::select! {
+    let has_client = tokio::select! {
         () = discard(&mut stream) => true,
-        taken = tell(&mut sink, frames, framing) => taken,
+        has_client = send_frames(&mut sink, frames, framing) => has_client,
     };
-    if !taken {
+    if !has_client {
         return;
     }
-    let farewell = async {
+    let close = async {
         let normal = CloseFrame { code: CloseCode::Normal, reason: Utf8Bytes::default() };
         let _ = sink.send(Message::Close(Some(normal))).await;
-        // Reading on to the client's own close: bytes left unread would turn the end into an error
-        // for the client.
+        // Reads on to the close frame of the client: unread bytes would turn the close into an
+        // error for the client.
         discard(&mut stream).await;
         let mut socket = sink.reunite(stream).expect("they are halves of one socket");
         let _ = socket.get_mut().shutdown().await;
     };
-    let _ = timeout(CLOSE_TIME_MAX, farewell).await;
+    let _ = timeout(CLOSE_TIME_MAX, close).await;
 }
 
-/// Reads what the client sends, which means nothing, until it leaves or says too much. Pings are answered.
+/// Reads and ignores what the client sends, until it closes or exceeds the size limit. Pings get a
+/// response.
 async fn discard<S>(stream: &mut SplitStream<WebSocketStream<S>>)
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -191,8 +192,8 @@ where
     }
 }
 
-/// Sends the frames until there are no more; `false` when the client does not take them.
-async fn tell<S>(
+/// Sends the frames until the stream ends; `false` when the client does not receive them in time.
+async fn send_frames<S>(
     sink: &mut SplitSink<WebSocketStream<S>, Message>,
     frames: impl Stream<Item = VecDeque<Bytes>>,
     framing: Framing,
@@ -213,7 +214,7 @@ where
     true
 }
 
-/// The frame as a message, which has its own length; absent when it is no text and should be.
+/// The frame as a message, which has its own length; `None` when it should be text and is not.
 fn message(frame: Bytes, framing: Framing) -> Option<Message> {
     match framing {
         Framing::Json => Utf8Bytes::try_from(frame).ok().map(Message::Text),
@@ -237,34 +238,34 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_client_that_does_not_read_holds_one_message_for_a_minute() {
+    async fn a_client_that_does_not_read_is_disconnected_after_a_minute_with_one_frame_buffered() {
         let (near, far) = tokio::io::duplex(BUFFER);
-        let asked = Arc::new(AtomicUsize::new(0));
-        let counted = asked.clone();
+        let requested_frames = Arc::new(AtomicUsize::new(0));
+        let counted = requested_frames.clone();
         let frames = futures::stream::repeat_with(move || {
             counted.fetch_add(1, Ordering::Relaxed);
             VecDeque::from([Bytes::from(vec![b'x'; 4 * BUFFER])])
         });
         let begun = tokio::time::Instant::now();
         serve(far, frames, Framing::Json).await;
-        assert_eq!(asked.load(Ordering::Relaxed), 1);
+        assert_eq!(requested_frames.load(Ordering::Relaxed), 1);
         assert_eq!(begun.elapsed().as_secs(), MESSAGE_TIME_MAX.as_secs());
         drop(near);
     }
 
     #[tokio::test(start_paused = true)]
-    async fn pings_are_answered_and_whoever_says_too_much_is_bidden_farewell() {
+    async fn pings_get_a_pong_and_oversized_messages_a_normal_close() {
         let (near, far) = tokio::io::duplex(BUFFER);
         let serving = tokio::spawn(serve(far, futures::stream::pending(), Framing::Json));
         let mut client = client(near).await;
         client.send(Message::text("means nothing")).await.unwrap();
         client.send(Message::Ping(Bytes::from_static(b"there?"))).await.unwrap();
-        let answer = client.next().await.unwrap().unwrap();
-        assert_eq!(answer, Message::Pong(Bytes::from_static(b"there?")));
+        let response = client.next().await.unwrap().unwrap();
+        assert_eq!(response, Message::Pong(Bytes::from_static(b"there?")));
         let long = Message::binary(vec![0; CLIENT_MESSAGE_SIZE_MAX + 1]);
         let (mut sink, mut stream) = client.split();
-        let (_, answer) = tokio::join!(sink.send(long), stream.next());
-        let Some(Ok(Message::Close(Some(close)))) = answer else { panic!("{answer:?}") };
+        let (_, response) = tokio::join!(sink.send(long), stream.next());
+        let Some(Ok(Message::Close(Some(close)))) = response else { panic!("{response:?}") };
         assert_eq!((close.code, close.reason.as_str()), (CloseCode::Normal, ""));
         drop((sink, stream));
         serving.await.unwrap();

@@ -11,12 +11,12 @@ use serde_json::Value;
 use crate::resource::Resource;
 use crate::strategy::Write;
 
-/// A set of added rules.
+/// A set of rules that the embedding program adds to writes.
 pub trait Plugin: Send + Sync + 'static {
     /// Whether the rules apply to a resource at all.
     fn handles(&self, resource: &Resource) -> bool;
 
-    /// Fills in and marks an object before it is validated. Idempotent.
+    /// Completes an object before it is validated. Idempotent. `old` is absent on create.
     fn prepare(
         &self,
         resource: &Resource,
@@ -25,7 +25,7 @@ pub trait Plugin: Send + Sync + 'static {
         old: Option<&Value>,
     );
 
-    /// Every violation. Pure.
+    /// All violations. Pure.
     fn validate(
         &self,
         resource: &Resource,
@@ -34,8 +34,12 @@ pub trait Plugin: Send + Sync + 'static {
         old: Option<&Value>,
     ) -> Vec<Cause>;
 
-    /// Rules that need other objects or the asker. `object` is absent on delete. The write may still be refused, so
-    /// this must not write anything that stays in force without it.
+    /// Rules that need other objects or the rights of the writer. `object` is absent on delete. The
+    /// write may still be rejected afterwards, so this must not store anything that stays in force
+    /// without it.
+    ///
+    /// # Errors
+    /// Why the write is rejected.
     fn admit<'a>(
         &'a self,
         resource: &'a Resource,
@@ -44,48 +48,55 @@ pub trait Plugin: Send + Sync + 'static {
         old: Option<&'a Value>,
     ) -> BoxFuture<'a, Result<(), Status>>;
 
-    /// Takes out of an object what is not stored with it, and leaves in its place what is. For every write of an
-    /// object and every configuration that is applied, before owners of fields are compared and before policies
-    /// and webhooks see it; then once more. Writes nothing. `taken`: what was taken so far.
+    /// Takes the values out of an object that are not stored with it, and leaves references to
+    /// them. Called for every write of an object and for every applied configuration, before field
+    /// owners are compared and before policies and webhooks see it, and again after them. Stores
+    /// nothing. `taken` holds the values taken so far.
+    ///
+    /// # Errors
+    /// Why the write is rejected.
     fn take_out<'a>(
         &'a self,
         resource: &'a Resource,
         object: &'a mut Value,
         old: Option<&'a Value>,
-        taken: &'a mut Taken,
+        taken: &'a mut TakenValues,
     ) -> BoxFuture<'a, Result<(), Status>> {
         let _ = (resource, object, old, taken);
         Box::pin(ready(Ok(())))
     }
 
-    /// Stores what was taken out of the object, which is written next. The result is dropped when that write has
-    /// ended, whether or not the object was stored.
+    /// Stores the values taken out of the object, which is written next. The result is dropped when
+    /// that write has ended, whether or not the object was stored.
+    ///
+    /// # Errors
+    /// The values cannot be stored: the write is rejected.
     fn store_taken<'a>(
         &'a self,
         resource: &'a Resource,
         object: &'a Value,
         old: Option<&'a Value>,
-        taken: &'a Taken,
+        taken: &'a TakenValues,
     ) -> BoxFuture<'a, Result<Option<Held>, Status>> {
         let _ = (resource, object, old, taken);
         Box::pin(ready(Ok(None)))
     }
 
-    /// The object was deleted from the storage.
-    fn deleted(&self, resource: &Resource, object: &Value) {
+    /// Called after the object was deleted from the storage.
+    fn on_deleted(&self, resource: &Resource, object: &Value) {
         let _ = (resource, object);
     }
 }
 
-/// What plugins took out of one object, by names of theirs. Printed without the values.
+/// The values that plugins took out of one object, by keys of their own. `Debug` omits the values.
 #[derive(Clone, Default)]
-pub struct Taken(pub BTreeMap<String, String>);
+pub struct TakenValues(pub BTreeMap<String, String>);
 
-impl fmt::Debug for Taken {
+impl fmt::Debug for TakenValues {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Taken({} [redacted])", self.0.len())
+        write!(f, "TakenValues({} [redacted])", self.0.len())
     }
 }
 
-/// Ends with the write that it is about.
+/// A guard that is dropped when the write it belongs to has ended.
 pub type Held = Box<dyn Send>;

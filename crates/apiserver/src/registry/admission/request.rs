@@ -1,39 +1,42 @@
-//! A write as admission sees it: what is done to which object, by whom, and how.
+//! A write as admission sees it: the operation, the object, the user, the options.
 
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use serde_json::{Value, json};
 
 use crate::attributes::UserInfo;
-use crate::registry::{DeleteOptions, FieldValidation, Propagation, Target, WriteOptions};
+use crate::registry::{DeleteOptions, FieldValidation, Propagation, WriteOptions, WriteTarget};
 use crate::resource::Resource;
 use crate::strategy;
 
-/// One write on its way through admission. `object` and `oldObject` go beside it.
+/// One write in admission. `object` and `oldObject` are passed separately.
 #[derive(Clone, Copy)]
-pub struct Request<'a> {
+pub struct AdmissionRequest<'a> {
+    /// In the version of the request.
     pub resource: &'a Resource,
     /// Empty for the resource itself.
     pub subresource: &'a str,
-    pub operation: Operation,
+    pub operation: AdmissionOperation,
     /// Empty for cluster-scoped resources, except for namespaces: then their name.
     pub namespace: &'a str,
-    /// Empty while a create has yet to be given its name.
+    /// Empty while a create has no name yet.
     pub name: &'a str,
+    /// The user, dry run, and where warnings and annotations go.
     pub options: &'a WriteOptions,
-    /// Of a delete.
+    /// Set for deletes only.
     pub delete: Option<&'a DeleteOptions>,
 }
 
-/// What rules of admission call it.
+/// The operation, as rules of admission name it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Operation {
+pub enum AdmissionOperation {
     Create,
     Update,
     Delete,
 }
 
-impl Operation {
+impl AdmissionOperation {
+    /// The text in rules and reviews.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Create => "CREATE",
@@ -43,19 +46,20 @@ impl Operation {
     }
 }
 
-impl<'a> Request<'a> {
+impl<'a> AdmissionRequest<'a> {
+    /// The admission request of a write; the operation determines the subresource.
     pub fn new(
-        target: &Target<'a>,
+        target: &WriteTarget<'a>,
         operation: strategy::Operation,
         options: &'a WriteOptions,
     ) -> Self {
         let (operation, subresource) = match operation {
-            strategy::Operation::Create => (Operation::Create, ""),
-            strategy::Operation::Update => (Operation::Update, ""),
-            strategy::Operation::UpdateStatus => (Operation::Update, "status"),
-            strategy::Operation::Finalize => (Operation::Update, "finalize"),
-            strategy::Operation::Part(part) => (Operation::Update, part),
-            strategy::Operation::Delete => (Operation::Delete, ""),
+            strategy::Operation::Create => (AdmissionOperation::Create, ""),
+            strategy::Operation::Update => (AdmissionOperation::Update, ""),
+            strategy::Operation::UpdateStatus => (AdmissionOperation::Update, "status"),
+            strategy::Operation::Finalize => (AdmissionOperation::Update, "finalize"),
+            strategy::Operation::Part(part) => (AdmissionOperation::Update, part),
+            strategy::Operation::Delete => (AdmissionOperation::Delete, ""),
         };
         let resource = target.resource;
         let is_namespace = resource.group.is_empty() && resource.plural == "namespaces";
@@ -68,6 +72,7 @@ impl<'a> Request<'a> {
         Self { resource, subresource, operation, namespace, name, options, delete: None }
     }
 
+    /// Whether the object is a Namespace.
     pub fn is_namespace(&self) -> bool {
         self.resource.group.is_empty() && self.resource.plural == "namespaces"
     }
@@ -80,26 +85,26 @@ impl<'a> Request<'a> {
         (group.to_owned(), version.to_owned(), kind.to_owned())
     }
 
-    /// The `request` of an AdmissionReview but for its id and the objects, where the write is looked at
-    /// as one of `seen`: what expressions see too.
+    /// The `request` of an AdmissionReview without its UID and the objects, where the write is
+    /// matched as one of `seen`. Expressions see the same.
     pub fn attributes(&self, seen: &Resource) -> Value {
         let own = self.kind();
-        // A subresource with a kind of its own has the same in all versions.
+        // A subresource with its own kind has the same kind in all versions.
         let shared = own.0 != self.resource.group;
         let kind = match shared {
             true => own.clone(),
             false => (seen.group.clone(), seen.version.clone(), seen.kind.clone()),
         };
         let kind_json = |(group, version, kind): &(String, String, String)| json!({"group": group, "version": version, "kind": kind});
-        let place = |resource: &Resource| {
+        let gvr = |resource: &Resource| {
             let Resource { group, version, plural, .. } = resource;
             json!({"group": group, "version": version, "resource": plural})
         };
         let mut json = json!({
             "kind": kind_json(&kind),
-            "resource": place(seen),
+            "resource": gvr(seen),
             "requestKind": kind_json(&own),
-            "requestResource": place(self.resource),
+            "requestResource": gvr(self.resource),
             "operation": self.operation.as_str(),
             "userInfo": user_info(&self.options.user),
             "dryRun": self.options.dry_run,
@@ -117,7 +122,7 @@ impl<'a> Request<'a> {
         json
     }
 
-    /// A refusal of the write by admission: 403, and `text` says why.
+    /// A rejection of the write by admission: 403 with this text.
     pub fn forbidden(&self, object: Option<&Value>, text: &str) -> Status {
         let own = |object: &Value| match (object.name(), object.meta_str("generateName")) {
             ("", "") => None,
@@ -131,12 +136,12 @@ impl<'a> Request<'a> {
         Status::forbidden(&self.resource.group, &self.resource.plural, &name, text)
     }
 
-    /// The options that came with the write, as `CreateOptions` and the like.
+    /// The options of the write, as `CreateOptions`, `UpdateOptions` or `DeleteOptions`.
     pub fn options_object(&self) -> Value {
         let kind = match self.operation {
-            Operation::Create => "CreateOptions",
-            Operation::Update => "UpdateOptions",
-            Operation::Delete => "DeleteOptions",
+            AdmissionOperation::Create => "CreateOptions",
+            AdmissionOperation::Update => "UpdateOptions",
+            AdmissionOperation::Delete => "DeleteOptions",
         };
         let mut options = json!({"kind": kind, "apiVersion": "meta.k8s.io/v1"});
         if self.options.dry_run {

@@ -7,32 +7,37 @@ use serde_json::Value;
 use storage::{Expect, StorageError};
 
 use super::duplicates::deduplicate;
-use super::ownership::{Owners, Ownership};
+use super::ownership::{FieldOwnership, Owners};
 use super::{
-    Target, WriteOptions, Written, check_decodable, check_fields, check_namespace, check_type, now,
-    unstored,
+    WriteOptions, WriteTarget, Written, check_decodable, check_fields, check_namespace, check_type,
+    dry_run_object, now,
 };
 use crate::built_in_plugins::Switchable;
-use crate::registry::admission::Request;
-use crate::registry::admission::Taken;
-use crate::registry::{Registry, storage_failed};
+use crate::registry::admission::AdmissionRequest;
+use crate::registry::admission::TakenValues;
+use crate::registry::{Registry, storage_status};
 use crate::resource::Resource;
 use crate::stored::{Stored, new_uid};
 use crate::strategy::{Operation, Write};
 
-/// Attempts at a free generated name.
+/// Attempts to generate a free name.
 const GENERATE_ATTEMPTS_MAX: usize = 8;
 
-/// How an object is created.
-struct How<'a> {
-    taken: &'a Taken,
+/// The parts of a create that all attempts share.
+struct CreateContext<'a> {
+    taken: &'a TakenValues,
     owners: Owners,
-    /// The body had a resource version.
+    /// The body contained a resource version.
     is_versioned: bool,
 }
 
 impl Registry {
-    /// Creates an object from a body. `namespace` is the path's.
+    /// Creates an object from a body. `namespace` is that of the path. A name is generated when the
+    /// body has `generateName`.
+    ///
+    /// # Errors
+    /// 409 when the name exists, 403 or 422 when a rule, admission or a quota rejects it, 404
+    /// without its namespace.
     pub async fn create(
         &self,
         resource: &Resource,
@@ -53,7 +58,7 @@ impl Registry {
     ) -> Result<Written, Status> {
         check_type(resource, &mut object)?;
         let name = object.name().to_owned();
-        let target = Target { resource, namespace, name: &name };
+        let target = WriteTarget { resource, namespace, name: &name };
         check_decodable(resource, &object, options)?;
         let mut warnings = check_fields(resource, &object, options)?;
         check_namespace(&target, &mut object)?;
@@ -63,13 +68,13 @@ impl Registry {
         resource.strategy.prune(&mut object);
         default(resource, owners, &mut object);
         metadata::drop_empty(&mut object);
-        let mut taken = Taken::default();
+        let mut taken = TakenValues::default();
         self.take_out(resource, &mut object, None, &mut taken).await?;
         if owners == Owners::Tracked {
-            let ownership = Ownership::new(resource, self.catalog(), "", &options.manager);
+            let ownership = FieldOwnership::new(resource, self.catalog(), "", &options.manager);
             ownership.track(self, None, &mut object).await;
         }
-        let request = Request::new(&target, Operation::Create, options);
+        let request = AdmissionRequest::new(&target, Operation::Create, options);
         if self.mutates(&request) {
             self.admit_into_namespace(&target).await?;
             self.mutate(&request, Some(&mut object), None).await?;
@@ -78,9 +83,9 @@ impl Registry {
         }
         let attempts = if name.is_empty() { GENERATE_ATTEMPTS_MAX } else { 1 };
         let mut result = Err(target.not_found());
-        let how = How { taken: &taken, owners, is_versioned };
+        let context = CreateContext { taken: &taken, owners, is_versioned };
         for _ in 0..attempts {
-            result = self.create_once(&target, &request, object.clone(), &how).await;
+            result = self.create_once(&target, &request, object.clone(), &context).await;
             match &result {
                 Err(status) if status.reason == "AlreadyExists" => {}
                 _ => break,
@@ -101,15 +106,15 @@ impl Registry {
 
     async fn create_once(
         &self,
-        target: &Target<'_>,
-        request: &Request<'_>,
+        target: &WriteTarget<'_>,
+        request: &AdmissionRequest<'_>,
         mut object: Value,
-        how: &How<'_>,
+        context: &CreateContext<'_>,
     ) -> Result<Written, Status> {
         let (resource, options) = (target.resource, request.options);
-        let How { taken, owners, is_versioned } = *how;
+        let CreateContext { taken, owners, is_versioned } = *context;
         let name = ensure_name(target, &mut object)?;
-        let target = Target { name: &name, ..*target };
+        let target = WriteTarget { name: &name, ..*target };
         let write = target.write(Operation::Create, options);
         let _creating = self.creating();
         self.admit_into_namespace(&target).await?;
@@ -129,7 +134,7 @@ impl Registry {
         for plugin in self.plugins(resource) {
             plugin.prepare(resource, &write, &mut object, None);
         }
-        let causes = self.faults(&write, resource, &mut object);
+        let causes = self.violations(&write, resource, &mut object);
         if !causes.is_empty() {
             return Err(target.invalid(causes));
         }
@@ -138,8 +143,8 @@ impl Registry {
         for plugin in self.plugins(resource) {
             plugin.admit(resource, &write, Some(&object), None).await?;
         }
-        self.review(&Request { name: &name, ..*request }, Some(&object), None).await?;
-        // Like kube-apiserver, whose storage is what rejects it: a dry run never gets there.
+        self.review(&AdmissionRequest { name: &name, ..*request }, Some(&object), None).await?;
+        // Like kube-apiserver, where the storage rejects it: a dry run does not get there.
         if is_versioned && !options.dry_run {
             let text = "resourceVersion should not be set on objects to be created";
             return Err(Status::new(500, "", text));
@@ -152,29 +157,29 @@ impl Registry {
             if let Some(found) = self.cache(resource)?.get(&key) {
                 return Err(exists(&target, &found));
             }
-            let object = unstored(resource, &mut object, 0)?;
+            let object = dry_run_object(resource, &mut object, 0)?;
             return Ok(Written { object, created: true, warnings: Vec::new() });
         }
         let _held = self.store_taken(resource, &object, None, taken).await?;
         match self.put(resource, &key, &mut object, Expect::Absent, owners).await? {
             Ok(item) => {
-                let object = self.stored(resource, &item)?;
+                let object = self.decode_stored(resource, &item)?;
                 Ok(Written { object, created: true, warnings: Vec::new() })
             }
             Err(StorageError::Unexpected { current: Some(item) }) => {
-                Err(exists(&target, &*self.stored(resource, &item)?))
+                Err(exists(&target, &*self.decode_stored(resource, &item)?))
             }
-            Err(StorageError::Unexpected { current: None }) => Err(target.modified()),
-            Err(error) => Err(storage_failed(&error)),
+            Err(StorageError::Unexpected { current: None }) => Err(target.conflict()),
+            Err(error) => Err(storage_status(&error)),
         }
     }
 
-    /// All that is wrong with an object that is to be created.
-    fn faults(&self, write: &Write<'_>, resource: &Resource, object: &mut Value) -> Vec<Cause> {
+    /// All violations of an object to be created.
+    fn violations(&self, write: &Write<'_>, resource: &Resource, object: &mut Value) -> Vec<Cause> {
         let mut causes = metadata::validate_name(object, resource.name_rule);
         metadata::drop_empty(object);
         causes.extend(metadata::validate(object, resource.namespaced));
-        if resource.knows_its_finalizers() {
+        if resource.validates_finalizers() {
             causes.extend(metadata::validate_finalizer_names(object));
         }
         causes.extend(resource.strategy.validate(write, object, None));
@@ -184,8 +189,8 @@ impl Registry {
         causes
     }
 
-    /// Refuses objects for a namespace that is missing or on its way out.
-    async fn admit_into_namespace(&self, target: &Target<'_>) -> Result<(), Status> {
+    /// Rejects objects in a namespace that does not exist or is terminating.
+    async fn admit_into_namespace(&self, target: &WriteTarget<'_>) -> Result<(), Status> {
         let resource = target.resource;
         if !resource.namespaced || !self.has(Switchable::NamespaceLifecycle) {
             return Ok(());
@@ -216,7 +221,7 @@ pub(super) fn default(resource: &Resource, owners: Owners, object: &mut Value) {
     }
 }
 
-/// Metadata that only the server writes, and that bodies may carry along.
+/// Drops metadata that only the server writes, and that bodies may contain.
 fn drop_server_fields(resource: &Resource, object: &mut Value) {
     for field in [
         "resourceVersion",
@@ -225,14 +230,14 @@ fn drop_server_fields(resource: &Resource, object: &mut Value) {
         "generation",
         "selfLink",
     ] {
-        let kept = field == "generation" && !resource.rules.generation;
-        if !kept {
+        let is_preserved = field == "generation" && !resource.rules.generation;
+        if !is_preserved {
             object.remove_meta(field);
         }
     }
 }
 
-fn ensure_name(target: &Target<'_>, object: &mut Value) -> Result<String, Status> {
+fn ensure_name(target: &WriteTarget<'_>, object: &mut Value) -> Result<String, Status> {
     if !object.name().is_empty() {
         return Ok(object.name().to_owned());
     }
@@ -248,8 +253,8 @@ fn ensure_name(target: &Target<'_>, object: &mut Value) -> Result<String, Status
     Ok(name)
 }
 
-/// There is an object of that name, or still is.
-fn exists(target: &Target<'_>, found: &Stored) -> Status {
+/// 409: an object of that name exists, or is still terminating.
+fn exists(target: &WriteTarget<'_>, found: &Stored) -> Status {
     let resource = target.resource;
     let mut status = Status::already_exists(&resource.group, &resource.plural, target.name);
     if found.value().is_terminating() {

@@ -1,4 +1,4 @@
-//! Deleting: at once, or by marking the object until its finalizers and its grace period are over.
+//! Deletes: at once, or by marking the object until its finalizers and its grace period are over.
 
 use std::sync::Arc;
 
@@ -7,48 +7,60 @@ use api_meta::status::Status;
 use serde_json::Value;
 use storage::{Expect, StorageError};
 
-use super::update::held;
-use super::{CONFLICT_RETRIES_MAX, Target, WriteOptions, now, unstored};
-use crate::registry::admission::Request;
-use crate::registry::{Registry, storage_failed};
+use super::update::is_held;
+use super::{CONFLICT_RETRIES_MAX, WriteOptions, WriteTarget, dry_run_object, now};
+use crate::registry::admission::AdmissionRequest;
+use crate::registry::{Registry, storage_status};
 use crate::stored::Stored;
 use crate::strategy::Operation;
 
 const FINALIZER_FOREGROUND: &str = "foregroundDeletion";
 const FINALIZER_ORPHAN: &str = "orphan";
 
-/// What happens to the objects that this one owns.
+/// What happens to the objects that the deleted one owns: `propagationPolicy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
+    /// The garbage collector deletes them afterwards.
     Background,
+    /// The object stays until they are deleted.
     Foreground,
+    /// They stay, without their owner reference.
     Orphan,
 }
 
+/// The options of a delete.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
+    /// `None`: what the kind or the finalizers of the object say.
     pub propagation: Option<Propagation>,
+    /// Requested seconds; `None` is the default of the kind.
     pub grace_seconds: Option<i64>,
-    /// Preconditions.
+    /// Precondition; `None` is any.
     pub uid: Option<String>,
+    /// Precondition; `None` is any.
     pub resource_version: Option<String>,
-    /// One of many that a selector takes: admission is not told a name then.
+    /// Part of a deletecollection: the admission request has no name then.
     pub of_collection: bool,
 }
 
-/// How far a delete got.
+/// The result of a delete.
 #[derive(Debug)]
 pub enum Deleted {
-    /// Gone; this was its last state.
-    Gone(Arc<Stored>),
-    /// Marked, and waiting.
+    /// Removed; this was its last state.
+    Removed(Arc<Stored>),
+    /// Marked, and waiting for finalizers or the grace period.
     Terminating(Arc<Stored>),
 }
 
 impl Registry {
+    /// Deletes an object, or marks it.
+    ///
+    /// # Errors
+    /// 404 without the object, 409 when a precondition fails, or why a rule or admission rejects
+    /// it.
     pub async fn delete(
         &self,
-        target: &Target<'_>,
+        target: &WriteTarget<'_>,
         delete: &DeleteOptions,
         options: &WriteOptions,
     ) -> Result<Deleted, Status> {
@@ -70,23 +82,25 @@ impl Registry {
             for plugin in self.plugins(resource) {
                 plugin.admit(resource, &write, None, Some(&old)).await?;
             }
-            let request = Request::new(target, Operation::Delete, options);
+            let request = AdmissionRequest::new(target, Operation::Delete, options);
             let name = if delete.of_collection { "" } else { target.name };
-            let request = Request { delete: Some(delete), name, ..request };
+            let request = AdmissionRequest { delete: Some(delete), name, ..request };
             self.mutate(&request, None, Some(&old)).await?;
             self.review(&request, None, Some(&old)).await?;
             let mut marked = old.clone();
             mark(target, delete, &mut marked);
             resource.strategy.prepare(&write, &mut marked, Some(&old));
-            let gone = !held(resource, &marked);
+            let is_removed = !is_held(resource, &marked);
             let graceful = resource.strategy.gives_grace();
-            let outcome = if options.dry_run && gone && !graceful {
+            let result = if options.dry_run && is_removed && !graceful {
                 Ok(current.clone())
             } else if options.dry_run {
-                Ok(unstored(resource, &mut marked, current.revision)?)
-            } else if gone {
+                Ok(dry_run_object(resource, &mut marked, current.revision)?)
+            } else if is_removed {
                 match self.storage().delete(&key, current.revision).await {
-                    Ok((revision, _)) if graceful => Ok(unstored(resource, &mut marked, revision)?),
+                    Ok((revision, _)) if graceful => {
+                        Ok(dry_run_object(resource, &mut marked, revision)?)
+                    }
                     Ok((revision, _)) if resource.rules.delete_returns_object => {
                         Ok(Arc::new(current.at_revision(revision)))
                     }
@@ -99,37 +113,37 @@ impl Registry {
                 let value = self.storage_bytes(resource, &mut marked).await?;
                 let expect = Expect::Revision(current.revision);
                 match self.storage().put(&key, value, expect, resource.rules.ttl).await {
-                    Ok(item) => Ok(self.stored(resource, &item)?),
+                    Ok(item) => Ok(self.decode_stored(resource, &item)?),
                     Err(error) => Err(error),
                 }
             };
-            match outcome {
-                Ok(object) if gone => {
+            match result {
+                Ok(object) if is_removed => {
                     if !options.dry_run {
                         self.note_deleted(resource, &old);
                     }
-                    return Ok(Deleted::Gone(object));
+                    return Ok(Deleted::Removed(object));
                 }
                 Ok(object) => return Ok(Deleted::Terminating(object)),
                 Err(StorageError::Unexpected { current: found }) => {
-                    current = self.found(target, found.as_ref())?;
+                    current = self.current_state(target, found.as_ref())?;
                 }
-                Err(error) => return Err(storage_failed(&error)),
+                Err(error) => return Err(storage_status(&error)),
             }
         }
-        Err(target.modified())
+        Err(target.conflict())
     }
 }
 
 fn check_preconditions(
-    target: &Target<'_>,
+    target: &WriteTarget<'_>,
     delete: &DeleteOptions,
     current: &Stored,
 ) -> Result<(), Status> {
     let resource = target.resource;
-    let failed = |what: &str, wanted: &str, found: &str, done: &str| {
+    let failed = |what: &str, expected: &str, found: &str, done: &str| {
         let text = format!(
-            "the {what} in the precondition ({wanted}) does not match the {what} in record \
+            "the {what} in the precondition ({expected}) does not match the {what} in record \
              ({found}). The object might have been {done}"
         );
         Err(Status::conflict(&resource.group, &resource.kind, target.name, &text))
@@ -147,8 +161,8 @@ fn check_preconditions(
     Ok(())
 }
 
-/// Marks the object as terminating, with the finalizers that the wanted propagation calls for.
-fn mark(target: &Target<'_>, delete: &DeleteOptions, object: &mut Value) {
+/// Marks the object as terminating, with the finalizers of the requested propagation.
+fn mark(target: &WriteTarget<'_>, delete: &DeleteOptions, object: &mut Value) {
     let resource = target.resource;
     let mut finalizers: Vec<String> = object.finalizers().into_iter().map(str::to_owned).collect();
     let chosen = finalizers.iter().any(|f| f == FINALIZER_FOREGROUND || f == FINALIZER_ORPHAN);
@@ -167,22 +181,22 @@ fn mark(target: &Target<'_>, delete: &DeleteOptions, object: &mut Value) {
     } else {
         object.set_meta("finalizers", finalizers);
     }
-    let wanted = resource.strategy.grace_seconds(object, delete.grace_seconds);
+    let grace_seconds = resource.strategy.grace_seconds(object, delete.grace_seconds);
     let old_grace = object["metadata"]["deletionGracePeriodSeconds"].as_i64();
     if object.is_terminating() {
         // A second delete may shorten the grace period, never lengthen it.
-        if old_grace.is_some_and(|old| wanted < old) {
-            object.set_meta("deletionGracePeriodSeconds", wanted);
+        if old_grace.is_some_and(|old| grace_seconds < old) {
+            object.set_meta("deletionGracePeriodSeconds", grace_seconds);
         }
         return;
     }
-    let at = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(wanted);
-    let at = if wanted == 0 { now() } else { at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string() };
+    let at = jiff::Timestamp::now() + jiff::SignedDuration::from_secs(grace_seconds);
+    let at = if grace_seconds == 0 { now() } else { at.strftime("%Y-%m-%dT%H:%M:%SZ").to_string() };
     object.set_meta("deletionTimestamp", at);
     if !resource.strategy.counts_deletion() {
         return;
     }
-    object.set_meta("deletionGracePeriodSeconds", wanted);
+    object.set_meta("deletionGracePeriodSeconds", grace_seconds);
     if object.generation() > 0 {
         object.set_meta("generation", object.generation() + 1);
     }

@@ -1,20 +1,21 @@
-//! Owner references that stand twice.
+//! Duplicate owner references.
 
 use serde_json::Value;
 
-/// Leaves one of equal references, and tells whose stood more than once.
+/// Removes duplicate references; returns a warning that names them, with the text of
+/// kube-apiserver.
 pub(super) fn deduplicate(object: &mut Value) -> Option<String> {
     let references = object["metadata"].get_mut("ownerReferences")?.as_array_mut()?;
-    let mut kept: Vec<Value> = Vec::with_capacity(references.len());
+    let mut unique: Vec<Value> = Vec::with_capacity(references.len());
     let mut repeated = Vec::new();
     for reference in references.drain(..) {
-        if kept.contains(&reference) {
+        if unique.contains(&reference) {
             repeated.push(reference["uid"].as_str().unwrap_or_default().to_owned());
         } else {
-            kept.push(reference);
+            unique.push(reference);
         }
     }
-    *references = kept;
+    *references = unique;
     (!repeated.is_empty()).then(|| {
         format!(
             ".metadata.ownerReferences contains duplicate entries; API server dedups owner \

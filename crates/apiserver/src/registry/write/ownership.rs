@@ -1,4 +1,4 @@
-//! Who owns which field: what a write makes of `metadata.managedFields`.
+//! Field ownership: what a write makes of `metadata.managedFields`.
 
 mod versions;
 
@@ -18,24 +18,25 @@ use crate::registry::Registry;
 use crate::resource::Resource;
 use crate::schemas::builtin;
 
-/// Where the entries of the outcome come from.
+/// Where the ownership entries of a write come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Owners {
-    /// Worked out from what changes.
+    /// Computed from what changes.
     Tracked,
-    /// The outcome of an apply has them.
+    /// The result of an apply contains them.
     Applied,
 }
 
-/// Stands for the field owners of one resource while one write is done.
-pub(super) struct Ownership<'a> {
+/// The field owners of one resource during one write.
+pub(super) struct FieldOwnership<'a> {
     resource: &'a Resource,
     subresource: &'a str,
     manager: &'a str,
     versions: KindVersions<'a>,
 }
 
-impl<'a> Ownership<'a> {
+impl<'a> FieldOwnership<'a> {
+    /// For a write by `manager`, through `subresource` if that is not empty.
     pub fn new(
         resource: &'a Resource,
         catalog: Arc<Catalog>,
@@ -59,28 +60,32 @@ impl<'a> Ownership<'a> {
         }
     }
 
-    /// Gives `new`, the state that a create, replace or patch leads to, the entries that follow.
-    /// It has those of the body. Where states cannot be compared it is left without any, as
-    /// kube-apiserver does it: a status of another type counts here, though it is not stored.
+    /// Sets the ownership entries of `new`, the state after a create, replace or patch, which has
+    /// those of the body. When the states cannot be compared, it is left without entries, like in
+    /// kube-apiserver: a status of another type counts here, though it is not stored.
     pub async fn track(&self, registry: &Registry, old: Option<&Value>, new: &mut Value) {
         let api_version = self.resource.api_version();
         let work = || self.write(&api_version).update(old, new);
-        let entries = match self.versions.settle(registry, work).await {
+        let entries = match self.versions.run_with_conversions(registry, work).await {
             Ok(entries) => entries,
-            // Nobody's fields can be told from now on, unless they are tracked anew.
+            // The owners are unknown from now on, unless fields are tracked anew.
             Err(
                 UpdateError::Compare(_)
                 | UpdateError::Convert { error: ConvertError::Unfit(_), .. },
             ) => None,
             Err(error) => {
-                tracing::debug!(name = new.name(), %error, "kept the owners of fields as they were");
+                tracing::debug!(name = new.name(), %error, "field owners stay unchanged");
                 old.and_then(|old| old["metadata"].get("managedFields")).cloned()
             }
         };
         set_entries(new, entries);
     }
 
-    /// What applying `config` makes of `old`, or of nothing.
+    /// The result of applying `config` to `old`, or to nothing. `force` takes over fields of other
+    /// managers.
+    ///
+    /// # Errors
+    /// 409 for conflicts, 400 for another type, 500 when the result cannot be decoded.
     pub async fn apply(
         &self,
         registry: &Registry,
@@ -91,7 +96,7 @@ impl<'a> Ownership<'a> {
         let api_version = self.resource.api_version();
         check_kind(config, &api_version, &self.resource.kind)?;
         let work = || self.write(&api_version).apply(old, config, force);
-        let applied = self.versions.settle(registry, work).await;
+        let applied = self.versions.run_with_conversions(registry, work).await;
         let object = applied.map_err(|error| refusal(&error))?.object;
         match self.resource.strategy.decode_problem(&object) {
             Some(problem) => Err(undecodable(config, &problem)),
@@ -100,7 +105,7 @@ impl<'a> Ownership<'a> {
     }
 }
 
-/// Told before anything about the name or the version of the object, and of the body alone.
+/// Reported before any problem of the name or the version of the object, and for the body alone.
 fn undecodable(config: &Value, problem: &str) -> Status {
     let (group, version) = api_meta::object::group_version(config.api_version());
     let kind = format!("{group}/{version}, Kind={}", config.kind());
@@ -112,8 +117,11 @@ fn undecodable(config: &Value, problem: &str) -> Status {
     Status::new(500, "", text)
 }
 
-impl Ownership<'_> {
-    /// What applying `config` makes of a Scale with entries of its own.
+impl FieldOwnership<'_> {
+    /// The result of applying `config` to a Scale with its own ownership entries.
+    ///
+    /// # Errors
+    /// 409 for conflicts, 400 for another type.
     pub fn apply_scale(
         scale: &Value,
         config: &Value,
@@ -137,7 +145,7 @@ impl Ownership<'_> {
     }
 }
 
-/// Of a kind that is never in another version.
+/// A kind that has only one version.
 struct OneVersion;
 
 impl Versions for OneVersion {
@@ -152,14 +160,14 @@ impl Versions for OneVersion {
         }
     }
 
-    fn ignored(&self, _api_version: &str) -> Option<&FieldSet> {
+    fn ignored_fields(&self, _api_version: &str) -> Option<&FieldSet> {
         None
     }
 }
 
-fn check_kind(config: &Value, api_version: &str, wanted: &str) -> Result<(), Status> {
+fn check_kind(config: &Value, api_version: &str, expected_kind: &str) -> Result<(), Status> {
     let kind = config["kind"].as_str().unwrap_or_default();
-    if config.api_version() == api_version && kind == wanted {
+    if config.api_version() == api_version && kind == expected_kind {
         return Ok(());
     }
     let (group, version) = api_meta::object::group_version(config.api_version());
@@ -183,7 +191,7 @@ fn refusal(error: &ApplyError) -> Status {
     }
 }
 
-/// Sets the entries, or takes them away.
+/// Sets or removes the ownership entries.
 pub(super) fn set_entries(object: &mut Value, entries: Option<Value>) {
     match entries {
         Some(entries) => object.set_meta("managedFields", entries),
@@ -191,7 +199,7 @@ pub(super) fn set_entries(object: &mut Value, entries: Option<Value>) {
     }
 }
 
-/// Entries that differ in nothing but times get the old ones back, when all else is as it was:
+/// Restores the old ownership entries when they differ only in times and all else is unchanged:
 /// such a write changes nothing.
 pub(super) fn put_back_times(old: &Value, new: &mut Value) {
     let (Some(before), Some(after)) =
@@ -218,7 +226,8 @@ fn timeless(entries: &Value) -> Vec<Value> {
     entries
 }
 
-/// How objects of the resource merge; told from each where nothing is known of their kind.
+/// How objects of the resource merge; deduced from each object when the schema of their kind is
+/// unknown.
 pub(crate) fn merge_schema(resource: &Resource) -> &Schema {
     static DEDUCED: LazyLock<Schema> = LazyLock::new(Schema::deduced);
     if resource.custom {
@@ -228,10 +237,10 @@ pub(crate) fn merge_schema(resource: &Resource) -> &Schema {
     builtin.map_or(&*DEDUCED, |builtin| builtin.merge_schema())
 }
 
-/// What the endpoint resets whoever writes there, so that nobody comes to own it by that.
+/// The fields that the endpoint ignores, so that writers do not come to own them.
 fn reset_fields(resource: &Resource, subresource: &str) -> FieldSet {
     let fields: &[&[&str]] = match subresource {
-        "status" => resource.strategy.kept_by_status(),
+        "status" => resource.strategy.preserved_by_status(),
         _ if resource.strategy.written_by(subresource).iter().any(|path| path[0] == "status") => {
             &[&["spec"]]
         }

@@ -1,22 +1,22 @@
-//! Applying a `Scale`: its one field is a field of the object behind it, and so are its owners.
+//! Applies a `Scale`: its one field is a field of the object behind it, and so are its owners.
 //!
-//! As upstream, owners of the count are shown as owners of `spec.replicas` of the Scale, the
-//! configuration is applied to that, and what comes of it is brought back.
+//! Like in kube-apiserver, owners of the count are presented as owners of `spec.replicas` of the
+//! Scale, the configuration is applied to that, and the result is mapped back.
 
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use serde_json::{Map, Value, json};
 
-use super::ownership::Ownership;
+use super::ownership::FieldOwnership;
 
 const API_VERSION: &str = "autoscaling/v1";
 const PATH: [&str; 2] = ["spec", "replicas"];
 
-/// What applying `config` makes of `scale`, the Scale of `object`, in which the count is at `path`.
-/// The outcome has the owners of the Scale.
+/// The result of applying `config` to `scale`, the Scale of `object`, whose count is at `path`. The
+/// result contains the owners of the Scale.
 ///
 /// # Errors
-/// Conflicts, and configurations that are none of a Scale.
+/// 409 for conflicts, 400 when the configuration is not a Scale.
 pub(crate) fn apply(
     scale: &Value,
     object: &Value,
@@ -27,20 +27,20 @@ pub(crate) fn apply(
 ) -> Result<Value, Status> {
     let mut scale = scale.clone();
     let entries = entries(object).iter().filter(|entry| owns(entry, object.api_version(), path));
-    let shown = entries.map(|entry| {
+    let scale_entries = entries.map(|entry| {
         let mut shown = entry.clone();
         shown["apiVersion"] = API_VERSION.into();
         shown["fieldsV1"] = fields(&PATH);
         shown
     });
-    let shown: Vec<Value> = shown.collect();
-    if !shown.is_empty() {
-        scale.set_meta("managedFields", shown);
+    let scale_entries: Vec<Value> = scale_entries.collect();
+    if !scale_entries.is_empty() {
+        scale.set_meta("managedFields", scale_entries);
     }
-    Ownership::apply_scale(&scale, config, manager, force)
+    FieldOwnership::apply_scale(&scale, config, manager, force)
 }
 
-/// The entries of `object` when those of its Scale are `applied`.
+/// The ownership entries of `object`, when those of its Scale are `applied`.
 pub(crate) fn bring_back(object: &Value, path: &[String], applied: &Value) -> Value {
     let api_version = object.api_version();
     let mut rest: Vec<Value> = applied
@@ -50,36 +50,36 @@ pub(crate) fn bring_back(object: &Value, path: &[String], applied: &Value) -> Va
         .filter(|entry| owns(entry, API_VERSION, &PATH))
         .cloned()
         .collect();
-    let mut kept = Vec::new();
+    let mut merged = Vec::new();
     for entry in entries(object) {
         if !owns(entry, api_version, path) {
-            kept.push(entry.clone());
+            merged.push(entry.clone());
         } else if let Some(at) = rest.iter().position(|one| identity(one) == identity(entry)) {
             rest.remove(at);
-            kept.push(entry.clone());
+            merged.push(entry.clone());
         } else {
             let mut without = entry.clone();
             remove(&mut without["fieldsV1"], path);
             if without["fieldsV1"].as_object().is_some_and(|fields| !fields.is_empty()) {
-                kept.push(without);
+                merged.push(without);
             }
         }
     }
     for mut entry in rest {
         entry["apiVersion"] = api_version.into();
         entry["fieldsV1"] = fields(path);
-        kept.push(entry);
+        merged.push(entry);
     }
-    // Applies stand first; the others keep their order.
-    kept.sort_by_key(|entry| entry["operation"] != "Apply");
-    Value::Array(kept)
+    // Entries of applies come first; the others stay in order.
+    merged.sort_by_key(|entry| entry["operation"] != "Apply");
+    Value::Array(merged)
 }
 
 fn entries(object: &Value) -> &[Value] {
     object["metadata"]["managedFields"].as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
-/// What makes two entries those of the same manager.
+/// What identifies the manager of an entry.
 fn identity(entry: &Value) -> [&Value; 3] {
     [&entry["manager"], &entry["operation"], &entry["subresource"]]
 }
@@ -97,7 +97,7 @@ fn fields<S: AsRef<str>>(path: &[S]) -> Value {
     })
 }
 
-/// Takes a leaf out, and what is empty without it.
+/// Removes a leaf, and the parents that are then empty.
 fn remove(fields: &mut Value, path: &[String]) {
     let Some((first, rest)) = path.split_first() else { return };
     let Some(map) = fields.as_object_mut() else { return };

@@ -1,4 +1,4 @@
-//! Changing an object in place: PUT, every kind of patch, status, finalize.
+//! Updates: PUT, all kinds of patches, status, finalize.
 
 use std::sync::Arc;
 
@@ -9,35 +9,35 @@ use serde_json::Value;
 use storage::{Expect, StorageError};
 
 use super::duplicates::deduplicate;
-use super::ownership::{Owners, Ownership, put_back_times, set_entries};
-use super::wish::{Change, Wish};
+use super::ownership::{FieldOwnership, Owners, put_back_times, set_entries};
+use super::requested_update::{ChangeFn, RequestedUpdate};
 use super::{
-    CONFLICT_RETRIES_MAX, Target, WriteOptions, Written, bring_to_version, check_decodable,
-    check_fields, check_namespace, check_type, spec_differs, unstored,
+    CONFLICT_RETRIES_MAX, WriteOptions, WriteTarget, Written, bring_to_version, check_decodable,
+    check_fields, check_namespace, check_type, dry_run_object, spec_differs,
 };
-use crate::registry::admission::Request;
-use crate::registry::admission::Taken;
+use crate::registry::admission::AdmissionRequest;
+use crate::registry::admission::TakenValues;
 use crate::registry::convert::stored_as;
-use crate::registry::{Registry, storage_failed};
+use crate::registry::{Registry, storage_status};
 use crate::resource::Resource;
 use crate::stored::Stored;
 use crate::strategy::Operation;
 
-/// How an update is done.
-struct How<'a> {
+/// The parts of an update that its steps share.
+struct UpdateContext<'a> {
     operation: Operation,
     options: &'a WriteOptions,
     owners: Owners,
 }
 
 impl Registry {
-    /// Writes the object anew, spec and status, if plugins take something out of it. Nothing else of admission is
-    /// done, so that what was stored under earlier rules is not refused; owners of fields and generation stay.
-    /// Whether it was written.
+    /// Stores the object again, spec and status, if plugins take something out of it; returns
+    /// whether it was stored. No other step of admission is done, so that objects that were stored
+    /// under earlier rules are not rejected; field owners and generation stay unchanged.
     ///
     /// # Errors
-    /// It is not there, or what is taken out cannot be stored.
-    pub async fn take_out_of_stored(&self, target: &Target<'_>) -> Result<bool, Status> {
+    /// 404 without the object, or the values that are taken out cannot be stored.
+    pub async fn take_out_of_stored(&self, target: &WriteTarget<'_>) -> Result<bool, Status> {
         let resource = target.resource;
         self.fresh().await?;
         let key =
@@ -45,7 +45,7 @@ impl Registry {
         let mut current = self.cache(resource)?.get(&key).ok_or_else(|| target.not_found())?;
         for _ in 0..CONFLICT_RETRIES_MAX {
             let old = self.served_value(resource, &current).await?;
-            let (mut new, mut taken) = (old.clone(), Taken::default());
+            let (mut new, mut taken) = (old.clone(), TakenValues::default());
             self.take_out(resource, &mut new, Some(&old), &mut taken).await?;
             if new == old {
                 return Ok(false);
@@ -55,18 +55,23 @@ impl Registry {
             match self.put(resource, &key, &mut new, expect, Owners::Applied).await? {
                 Ok(_) => return Ok(true),
                 Err(StorageError::Unexpected { current: found }) => {
-                    current = self.found(target, found.as_ref())?;
+                    current = self.current_state(target, found.as_ref())?;
                 }
-                Err(error) => return Err(storage_failed(&error)),
+                Err(error) => return Err(storage_status(&error)),
             }
         }
-        Err(target.modified())
+        Err(target.conflict())
     }
 
-    /// PUT: replaces the object by `body`, or only its status.
+    /// PUT: replaces the object by `body`, or only the part that the operation writes. A missing
+    /// object is created when the kind allows it.
+    ///
+    /// # Errors
+    /// 404 without the object, 409 when its version or UID differs, 403 or 422 when a rule,
+    /// admission or a quota rejects it.
     pub async fn replace(
         &self,
-        target: &Target<'_>,
+        target: &WriteTarget<'_>,
         operation: Operation,
         body: Value,
         options: &WriteOptions,
@@ -109,11 +114,14 @@ impl Registry {
         }
     }
 
-    /// PATCH with a configuration: what it states is set and owned by the manager. An object that is not there is
-    /// created. `force` takes what others own.
+    /// Server-side apply: what the configuration contains is set, and owned by the manager. A
+    /// missing object is created. `force` takes over fields of other managers.
+    ///
+    /// # Errors
+    /// 409 for conflicts with other managers, otherwise those of [`Registry::replace`].
     pub async fn apply(
         &self,
-        target: &Target<'_>,
+        target: &WriteTarget<'_>,
         operation: Operation,
         config: &Value,
         force: bool,
@@ -121,10 +129,12 @@ impl Registry {
     ) -> Result<Written, Status> {
         let resource = target.resource;
         let subresource = subresource(operation, options);
-        let ownership = Ownership::new(resource, self.catalog(), subresource, &options.manager);
-        let wish = Wish::Applied { ownership: &ownership, config, force };
+        let ownership =
+            FieldOwnership::new(resource, self.catalog(), subresource, &options.manager);
+        let requested =
+            RequestedUpdate::ApplyConfiguration { ownership: &ownership, config, force };
         for _ in 0..CONFLICT_RETRIES_MAX {
-            let modified = self.modify_to(target, operation, options, &wish).await;
+            let modified = self.modify_as_requested(target, operation, options, &requested).await;
             match modified {
                 Err(status) if status.code == 404 && operation == Operation::Update => {}
                 other => return other,
@@ -146,107 +156,117 @@ impl Registry {
                 other => return other,
             }
         }
-        Err(target.modified())
+        Err(target.conflict())
     }
 
-    /// Applies `change` to the current state, again if another write came between. A resource version in the result is
-    /// a precondition.
+    /// Applies `change` to the current state, again when another write came between. A resource
+    /// version in the result is a precondition.
+    ///
+    /// # Errors
+    /// Those of `change` and of [`Registry::replace`].
     pub async fn modify(
         &self,
-        target: &Target<'_>,
+        target: &WriteTarget<'_>,
         operation: Operation,
         options: &WriteOptions,
-        change: &Change<'_>,
+        change: &ChangeFn<'_>,
     ) -> Result<Written, Status> {
-        self.modify_to(target, operation, options, &Wish::Changed(change)).await
+        self.modify_as_requested(target, operation, options, &RequestedUpdate::Changed(change))
+            .await
     }
 
-    /// As [`Registry::modify`], where the result has its owners of fields already.
+    /// Like [`Registry::modify`], for a result that already has its field owners.
     pub(crate) async fn modify_applied(
         &self,
-        target: &Target<'_>,
+        target: &WriteTarget<'_>,
         options: &WriteOptions,
-        change: &Change<'_>,
+        change: &ChangeFn<'_>,
     ) -> Result<Written, Status> {
-        self.modify_to(target, Operation::Update, options, &Wish::Owned(change)).await
+        self.modify_as_requested(
+            target,
+            Operation::Update,
+            options,
+            &RequestedUpdate::Owned(change),
+        )
+        .await
     }
 
-    async fn modify_to(
+    async fn modify_as_requested(
         &self,
-        target: &Target<'_>,
+        target: &WriteTarget<'_>,
         operation: Operation,
         options: &WriteOptions,
-        wish: &Wish<'_>,
+        requested: &RequestedUpdate<'_>,
     ) -> Result<Written, Status> {
-        let (resource, owners) = (target.resource, wish.owners());
+        let (resource, owners) = (target.resource, requested.owners());
         self.fresh().await?;
         let key =
             resource.key(target.namespace, target.name).ok_or_else(Status::method_not_allowed)?;
         let mut current = self.cache(resource)?.get(&key).ok_or_else(|| target.not_found())?;
         for _ in 0..CONFLICT_RETRIES_MAX {
             let old = self.served_value(resource, &current).await?;
-            let mut taken = Taken::default();
-            let mut new = wish.outcome(self, resource, &old, &mut taken).await?;
-            let how = How { operation, options, owners };
-            let warnings = self.settle_update(target, &how, &old, &mut new, &mut taken).await?;
+            let mut taken = TakenValues::default();
+            let mut new = requested.desired_state(self, resource, &old, &mut taken).await?;
+            let context = UpdateContext { operation, options, owners };
+            let warnings = self.settle_update(target, &context, &old, &mut new, &mut taken).await?;
             resource.strategy.lose_unstored(&mut new);
             put_back_times(&old, &mut new);
             let done = |object| Ok(Written { object, created: false, warnings: warnings.clone() });
-            if old.is_terminating() && !held(resource, &new) {
+            if old.is_terminating() && !is_held(resource, &new) {
                 if options.dry_run {
-                    return done(unstored(resource, &mut new, current.revision)?);
+                    return done(dry_run_object(resource, &mut new, current.revision)?);
                 }
                 match self.storage().delete(&key, current.revision).await {
                     Ok(_) => {
                         self.note_deleted(resource, &old);
-                        return done(unstored(resource, &mut new, current.revision)?);
+                        return done(dry_run_object(resource, &mut new, current.revision)?);
                     }
                     Err(StorageError::Unexpected { current: found }) => {
-                        current = self.found(target, found.as_ref())?;
+                        current = self.current_state(target, found.as_ref())?;
                         continue;
                     }
-                    Err(error) => return Err(storage_failed(&error)),
+                    Err(error) => return Err(storage_status(&error)),
                 }
             }
-            if new == old && !stored_differently(resource, &current) {
+            if new == old && !is_stored_differently(resource, &current) {
                 return done(current);
             }
             if options.dry_run {
-                return done(unstored(resource, &mut new, current.revision)?);
+                return done(dry_run_object(resource, &mut new, current.revision)?);
             }
             let expect = Expect::Revision(current.revision);
             let _held = self.store_taken(resource, &new, Some(&old), &taken).await?;
             match self.put(resource, &key, &mut new, expect, owners).await? {
-                Ok(item) => return done(self.stored(resource, &item)?),
+                Ok(item) => return done(self.decode_stored(resource, &item)?),
                 Err(StorageError::Unexpected { current: found }) => {
-                    current = self.found(target, found.as_ref())?;
+                    current = self.current_state(target, found.as_ref())?;
                 }
-                Err(error) => return Err(storage_failed(&error)),
+                Err(error) => return Err(storage_status(&error)),
             }
         }
-        Err(target.modified())
+        Err(target.conflict())
     }
 
-    /// The state that a failed compare came upon.
-    pub(super) fn found(
+    /// The state that a failed compare-and-swap found.
+    pub(super) fn current_state(
         &self,
-        target: &Target<'_>,
+        target: &WriteTarget<'_>,
         found: Option<&storage::KeyValue>,
     ) -> Result<Arc<Stored>, Status> {
-        self.stored(target.resource, found.ok_or_else(|| target.not_found())?)
+        self.decode_stored(target.resource, found.ok_or_else(|| target.not_found())?)
     }
 
-    /// Everything between the wanted state and the write. Leaves the final object, with the old resource version, in
-    /// `new`.
+    /// All steps between the desired state and the write. Leaves the final object, with the old
+    /// resource version, in `new`.
     async fn settle_update(
         &self,
-        target: &Target<'_>,
-        how: &How<'_>,
+        target: &WriteTarget<'_>,
+        context: &UpdateContext<'_>,
         old: &Value,
         new: &mut Value,
-        taken: &mut Taken,
+        taken: &mut TakenValues,
     ) -> Result<Vec<String>, Status> {
-        let How { operation, options, owners } = *how;
+        let UpdateContext { operation, options, owners } = *context;
         let resource = target.resource;
         check_type(resource, new)?;
         check_identity(target, options, old, new)?;
@@ -260,15 +280,15 @@ impl Registry {
         if owners == Owners::Tracked {
             let subresource = subresource(operation, options);
             let catalog = self.catalog();
-            let ownership = Ownership::new(resource, catalog, subresource, &options.manager);
+            let ownership = FieldOwnership::new(resource, catalog, subresource, &options.manager);
             ownership.track(self, Some(old), new).await;
         }
-        let request = Request::new(target, operation, options);
+        let request = AdmissionRequest::new(target, operation, options);
         self.mutate(&request, Some(new), Some(old)).await?;
         self.take_out(resource, new, Some(old), taken).await?;
         check_identity(target, options, old, new)?;
         let entries = new.remove_meta("managedFields");
-        keep_server_fields(resource, old, new);
+        restore_server_fields(resource, old, new);
         match operation {
             Operation::UpdateStatus => *new = with_status_of(resource, old, new),
             Operation::Part(part) => *new = with_part_of(resource, part, old, new),
@@ -288,7 +308,7 @@ impl Registry {
         }
         metadata::drop_empty(new);
         let mut causes = metadata::validate(new, resource.namespaced);
-        if resource.knows_its_finalizers() {
+        if resource.validates_finalizers() {
             causes.extend(metadata::validate_finalizer_names(new));
         }
         causes.extend(metadata::validate_update(new, old));
@@ -315,7 +335,7 @@ impl Registry {
     }
 }
 
-/// Whether what is wanted differs. What comes with a status is told by those who count generations.
+/// Whether the generation increases. A status does not count, nor does metadata written with it.
 fn is_new_generation(resource: &Resource, operation: Operation, old: &Value, new: &Value) -> bool {
     let counted = match operation {
         Operation::UpdateStatus => &[],
@@ -326,22 +346,23 @@ fn is_new_generation(resource: &Resource, operation: Operation, old: &Value, new
 }
 
 /// Whether a terminating object must stay.
-pub(super) fn held(resource: &Resource, object: &Value) -> bool {
+pub(super) fn is_held(resource: &Resource, object: &Value) -> bool {
     !object.finalizers().is_empty()
         || resource.strategy.holds(object)
         || object["metadata"]["deletionGracePeriodSeconds"].as_i64().is_some_and(|s| s > 0)
 }
 
-/// An object in another version's form is rewritten even when nothing else changes.
-fn stored_differently(resource: &Resource, stored: &Stored) -> bool {
+/// Whether the object is stored in the representation of another version: it is then rewritten even
+/// when nothing else changes.
+fn is_stored_differently(resource: &Resource, stored: &Stored) -> bool {
     if !resource.custom {
         return false;
     }
     let mut served = stored.value();
-    if stored_as(resource).is_some_and(|wanted| served.api_version() != wanted) {
+    if stored_as(resource).is_some_and(|version| served.api_version() != version) {
         return true;
     }
-    // What the schema of another version makes of it is not stored.
+    // Changes by the schema of another version are not stored.
     if resource.strategy.conversion().is_some() || served.api_version() != resource.api_version() {
         return false;
     }
@@ -350,7 +371,7 @@ fn stored_differently(resource: &Resource, stored: &Stored) -> bool {
     before != served
 }
 
-/// The subresource that an update goes through.
+/// The subresource of an update; empty for the object itself.
 fn subresource(operation: Operation, options: &WriteOptions) -> &str {
     match operation {
         Operation::UpdateStatus => "status",
@@ -360,24 +381,24 @@ fn subresource(operation: Operation, options: &WriteOptions) -> &str {
     }
 }
 
-fn check_name(target: &Target<'_>, object: &Value) -> Result<(), Status> {
-    let (given, wanted) = (object.name(), target.name);
-    if given == wanted {
+fn check_name(target: &WriteTarget<'_>, object: &Value) -> Result<(), Status> {
+    let (given, expected) = (object.name(), target.name);
+    if given == expected {
         return Ok(());
     }
     Err(Status::bad_request(if given.is_empty() {
         format!(
-            "the name of the object ({wanted} based on URL) was undeterminable: name must be \
+            "the name of the object ({expected} based on URL) was undeterminable: name must be \
              provided"
         )
     } else {
-        format!("the name of the object ({given}) does not match the name on the URL ({wanted})")
+        format!("the name of the object ({given}) does not match the name on the URL ({expected})")
     }))
 }
 
-/// Name, uid and resource version of the wanted state against the current one.
+/// Validates name, UID and resource version of the desired state against the current one.
 fn check_identity(
-    target: &Target<'_>,
+    target: &WriteTarget<'_>,
     options: &WriteOptions,
     old: &Value,
     new: &mut Value,
@@ -392,15 +413,15 @@ fn check_identity(
         version if version == old.resource_version() => {}
         version => {
             check_version(version)?;
-            return Err(target.modified());
+            return Err(target.conflict());
         }
     }
     Ok(())
 }
 
-/// What a body that was to replace something must not ask for when there is nothing.
+/// Validates that a body of a PUT may create its missing object.
 fn check_creatable(
-    target: &Target<'_>,
+    target: &WriteTarget<'_>,
     body: &Value,
     options: &WriteOptions,
 ) -> Result<(), Status> {
@@ -418,29 +439,30 @@ fn check_version(version: &str) -> Result<(), Status> {
     number::unsigned(version).map(drop).map_err(|problem| Status::new(500, "", problem))
 }
 
-/// A configuration is about an object that is not there.
-fn no_such_uid(target: &Target<'_>, wanted: &str) -> Status {
+/// 409: a configuration names the UID of an object that does not exist.
+fn no_such_uid(target: &WriteTarget<'_>, uid: &str) -> Status {
     let resource = target.resource;
     let text = format!(
-        "uid mismatch: the provided object specified uid {wanted}, and no existing object was found"
+        "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
     );
     Status::conflict(&resource.group, &resource.plural, target.name, &text)
 }
 
-/// The body is about another object than the one found, in the words of what compares them there.
-fn other_uid(target: &Target<'_>, wanted: &str, found: &str) -> Status {
+/// 409: the body names the UID of another object, with the text of the storage layer of
+/// kube-apiserver.
+fn other_uid(target: &WriteTarget<'_>, expected: &str, found: &str) -> Status {
     let resource = target.resource;
     let key = resource.key(target.namespace, target.name).unwrap_or_default();
     let text = format!(
         "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, \
-         AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object \
+         AdditionalErrorMsg: Precondition failed: UID in precondition: {expected}, UID in object \
          meta: {found}"
     );
     Status::conflict(&resource.group, &resource.plural, target.name, &text)
 }
 
-/// Fills what a body may leave out and the server keeps.
-fn keep_server_fields(resource: &Resource, old: &Value, new: &mut Value) {
+/// Restores the metadata that the server owns and that a body may omit.
+fn restore_server_fields(resource: &Resource, old: &Value, new: &mut Value) {
     new.remove_meta("selfLink");
     for field in ["uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"] {
         if new["metadata"][field].is_null()
@@ -467,13 +489,14 @@ fn copy_member(member: &str, from: &Value, to: &mut Value) {
     };
 }
 
-/// The current object with another status. Built-in kinds also take metadata along, but for what they keep.
+/// The current object with the new status. Built-in kinds also take the new metadata, except for
+/// fields that they preserve.
 fn with_status_of(resource: &Resource, old: &Value, new: &Value) -> Value {
     let mut merged = old.clone();
     copy_member("status", new, &mut merged);
     if !resource.custom {
         copy_member("metadata", new, &mut merged);
-        for path in resource.strategy.kept_by_status() {
+        for path in resource.strategy.preserved_by_status() {
             if let ["metadata", field] = path {
                 copy_member(field, &old["metadata"], &mut merged["metadata"]);
             }
@@ -482,7 +505,7 @@ fn with_status_of(resource: &Resource, old: &Value, new: &Value) -> Value {
     merged
 }
 
-/// The current object with another part.
+/// The current object with the new part.
 fn with_part_of(resource: &Resource, part: &str, old: &Value, new: &Value) -> Value {
     let mut merged = old.clone();
     for path in resource.strategy.written_by(part) {

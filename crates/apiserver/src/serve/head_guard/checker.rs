@@ -2,28 +2,28 @@
 //!
 //! Invariant: how the bytes are split into calls changes nothing.
 
-/// What a client begins HTTP/2 with that TLS did not agree on.
+/// The preface of HTTP/2 without TLS negotiation.
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 const CONTENT_LENGTH: &[u8] = b"content-length";
 const TRANSFER_ENCODING: &[u8] = b"transfer-encoding";
-/// The longest name that is looked for, and one byte more.
+/// The longest name to compare, and one byte more.
 const NAME_BYTES: usize = TRANSFER_ENCODING.len() + 1;
 /// A length of 64 bits, and some zeros before it.
 const VALUE_BYTES: usize = 32;
-/// Digits of a chunk's size: more than 64 bits have.
+/// Digits of the size of a chunk: 64 bits have no more.
 const CHUNK_DIGITS_MAX: u8 = 16;
 
-/// Looks at the requests on one connection, one after the other.
+/// Checks the requests on one connection, one after the other.
 #[derive(Debug)]
 pub struct HeadChecker {
-    state: State,
-    head: Head,
-    /// Bytes of the preface that have come. Absent: it is none.
+    state: ParseState,
+    head: HeadFields,
+    /// Bytes of the preface that have matched so far; `None` when the stream is not HTTP/2.
     preface: Option<usize>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum State {
+enum ParseState {
     /// Before a head; empty lines may come first.
     Before,
     /// Before a head, after CR.
@@ -53,15 +53,15 @@ enum State {
     Trailer,
     TrailerLf,
     TrailersEndLf,
-    /// Everything passes.
+    /// Nothing is checked any more.
     Off,
-    /// Something was refused.
+    /// A request was rejected.
     Refused,
 }
 
-/// What a head has said about the body so far.
+/// What the current head contains about the body so far.
 #[derive(Debug, Default)]
-struct Head {
+struct HeadFields {
     bytes: usize,
     name: Short<NAME_BYTES>,
     value: Short<VALUE_BYTES>,
@@ -69,7 +69,7 @@ struct Head {
     is_chunked: bool,
 }
 
-/// The first bytes of something; longer things are marked.
+/// The first bytes of a token; longer ones are marked.
 #[derive(Debug)]
 struct Short<const N: usize> {
     bytes: [u8; N],
@@ -110,52 +110,52 @@ impl<const N: usize> Short<N> {
 
 impl Default for HeadChecker {
     fn default() -> Self {
-        Self { state: State::Before, head: Head::default(), preface: Some(0) }
+        Self { state: ParseState::Before, head: HeadFields::default(), preface: Some(0) }
     }
 }
 
 impl HeadChecker {
-    /// Looks at nothing: what comes is no HTTP/1.
+    /// A checker that checks nothing, for what is not HTTP/1.
     pub fn off() -> Self {
-        Self { state: State::Off, head: Head::default(), preface: None }
+        Self { state: ParseState::Off, head: HeadFields::default(), preface: None }
     }
 
-    /// Bytes of the head that is under way.
+    /// Bytes of the current head so far; 0 between heads.
     pub fn head_bytes(&self) -> usize {
         self.head.bytes
     }
 
-    /// Looks at what came. False when it was refused: then there is a NUL in place of the byte at fault. What comes
-    /// after that is not looked at; nobody may read on.
+    /// Checks the next bytes. `false` when they were rejected: the invalid byte is then NUL, the
+    /// bytes after it are not checked, and the connection must not be read any further.
     pub fn check(&mut self, bytes: &mut [u8]) -> bool {
         let mut at = 0;
         while let Some(rest) = bytes.get_mut(at..)
             && let Some(byte) = rest.first_mut()
         {
             match self.state {
-                State::Off | State::Refused => return true,
-                State::Body(left) => {
-                    let taken = taken(left, rest.len());
+                ParseState::Off | ParseState::Refused => return true,
+                ParseState::Body(left) => {
+                    let taken = body_bytes_in(left, rest.len());
                     self.state = match left - taken as u64 {
-                        0 => State::Before,
-                        left => State::Body(left),
+                        0 => ParseState::Before,
+                        left => ParseState::Body(left),
                     };
                     at += taken;
                     continue;
                 }
-                State::Chunk(left) => {
-                    let taken = taken(left, rest.len());
+                ParseState::Chunk(left) => {
+                    let taken = body_bytes_in(left, rest.len());
                     self.state = match left - taken as u64 {
-                        0 => State::ChunkCr,
-                        left => State::Chunk(left),
+                        0 => ParseState::ChunkCr,
+                        left => ParseState::Chunk(left),
                     };
                     at += taken;
                     continue;
                 }
                 _ => {}
             }
-            self.state = self.step(*byte);
-            if self.state == State::Refused {
+            self.state = self.next_state(*byte);
+            if self.state == ParseState::Refused {
                 *byte = 0;
                 return false;
             }
@@ -176,125 +176,135 @@ impl HeadChecker {
     }
 
     /// The state after a byte.
-    fn step(&mut self, byte: u8) -> State {
+    fn next_state(&mut self, byte: u8) -> ParseState {
         match self.state {
-            State::Before
-            | State::BeforeLf
-            | State::RequestLine
-            | State::RequestLineLf
-            | State::LineStart
-            | State::Name
-            | State::Value
-            | State::ValueLf
-            | State::EndLf => {
+            ParseState::Before
+            | ParseState::BeforeLf
+            | ParseState::RequestLine
+            | ParseState::RequestLineLf
+            | ParseState::LineStart
+            | ParseState::Name
+            | ParseState::Value
+            | ParseState::ValueLf
+            | ParseState::EndLf => {
                 self.head.bytes += 1;
-                self.step_in_head(byte)
+                self.next_state_in_head(byte)
             }
-            other => step_in_chunks(other, byte),
+            other => next_state_in_chunks(other, byte),
         }
     }
 
-    fn step_in_head(&mut self, byte: u8) -> State {
+    fn next_state_in_head(&mut self, byte: u8) -> ParseState {
         match (self.state, byte) {
-            (State::Before, b'\r') => State::BeforeLf,
-            (State::BeforeLf, b'\n') => {
+            (ParseState::Before, b'\r') => ParseState::BeforeLf,
+            (ParseState::BeforeLf, b'\n') => {
                 self.head.bytes = 0;
-                State::Before
+                ParseState::Before
             }
-            (State::RequestLine, b'\r') => State::RequestLineLf,
-            (State::LineStart, b'\r') => State::EndLf,
-            (State::RequestLineLf, b'\n') => State::LineStart,
-            (State::ValueLf, b'\n') => self.end_line(),
-            (State::EndLf, b'\n') => self.end_head(),
-            // A line ends with CR and LF, and neither stands alone.
-            (State::BeforeLf | State::RequestLineLf | State::ValueLf | State::EndLf, _)
-            | (_, b'\n') => State::Refused,
-            (State::Before | State::RequestLine, _) => State::RequestLine,
-            (State::LineStart, _) => {
+            (ParseState::RequestLine, b'\r') => ParseState::RequestLineLf,
+            (ParseState::LineStart, b'\r') => ParseState::EndLf,
+            (ParseState::RequestLineLf, b'\n') => ParseState::LineStart,
+            (ParseState::ValueLf, b'\n') => self.end_line(),
+            (ParseState::EndLf, b'\n') => self.end_head(),
+            // A line ends with CR LF, and neither occurs alone.
+            (
+                ParseState::BeforeLf
+                | ParseState::RequestLineLf
+                | ParseState::ValueLf
+                | ParseState::EndLf,
+                _,
+            )
+            | (_, b'\n') => ParseState::Refused,
+            (ParseState::Before | ParseState::RequestLine, _) => ParseState::RequestLine,
+            (ParseState::LineStart, _) => {
                 self.head.name.clear();
                 self.head.value.clear();
                 self.head.name.push(byte);
-                State::Name
+                ParseState::Name
             }
-            (State::Name, b':') => State::Value,
+            (ParseState::Name, b':') => ParseState::Value,
             // A line without a colon is for hyper to refuse.
-            (State::Name | State::Value, b'\r') => State::ValueLf,
-            (State::Name, _) => {
+            (ParseState::Name | ParseState::Value, b'\r') => ParseState::ValueLf,
+            (ParseState::Name, _) => {
                 self.head.name.push(byte);
-                State::Name
+                ParseState::Name
             }
             (_, byte) => {
                 let is_blank = matches!(byte, b' ' | b'\t');
                 if !(is_blank && self.head.value.length == 0) {
                     self.head.value.push(byte);
                 }
-                State::Value
+                ParseState::Value
             }
         }
     }
 
-    fn end_line(&mut self) -> State {
+    fn end_line(&mut self) -> ParseState {
         let head = &mut self.head;
         let value = head.value.get().trim_ascii_end();
         if head.name.is(TRANSFER_ENCODING) {
-            // Another coding, or a second one: nobody sends them, and few read them alike.
+            // Another coding, or a second one: no client sends them, and readers differ.
             if head.value.is_longer || head.is_chunked || !value.eq_ignore_ascii_case(b"chunked") {
-                return State::Refused;
+                return ParseState::Refused;
             }
             head.is_chunked = true;
         } else if head.name.is(CONTENT_LENGTH) {
             let Some(length) = number(value).filter(|_| !head.value.is_longer) else {
-                return State::Refused;
+                return ParseState::Refused;
             };
             if head.length.is_some_and(|before| before != length) {
-                return State::Refused;
+                return ParseState::Refused;
             }
             head.length = Some(length);
         }
-        State::LineStart
+        ParseState::LineStart
     }
 
-    fn end_head(&mut self) -> State {
+    fn end_head(&mut self) -> ParseState {
         let head = std::mem::take(&mut self.head);
         match (head.length, head.is_chunked) {
-            (Some(_), true) => State::Refused,
-            (None, true) => State::ChunkSize { size: 0, digits: 0 },
-            (None | Some(0), false) => State::Before,
-            (Some(length), false) => State::Body(length),
+            (Some(_), true) => ParseState::Refused,
+            (None, true) => ParseState::ChunkSize { size: 0, digits: 0 },
+            (None | Some(0), false) => ParseState::Before,
+            (Some(length), false) => ParseState::Body(length),
         }
     }
 }
 
-fn step_in_chunks(state: State, byte: u8) -> State {
+fn next_state_in_chunks(state: ParseState, byte: u8) -> ParseState {
     match (state, byte) {
-        (State::ChunkSize { digits: 0, .. }, byte) if !byte.is_ascii_hexdigit() => State::Refused,
-        (State::ChunkSize { size, .. } | State::ChunkExtension(size), b'\r') => {
-            State::ChunkSizeLf(size)
+        (ParseState::ChunkSize { digits: 0, .. }, byte) if !byte.is_ascii_hexdigit() => {
+            ParseState::Refused
         }
-        (State::ChunkSizeLf(0), b'\n') | (State::TrailerLf, b'\n') => State::TrailerStart,
-        (State::ChunkSizeLf(size), b'\n') => State::Chunk(size),
-        (State::ChunkCr, b'\r') => State::ChunkLf,
-        (State::ChunkLf, b'\n') => State::ChunkSize { size: 0, digits: 0 },
-        (State::TrailerStart, b'\r') => State::TrailersEndLf,
-        (State::TrailersEndLf, b'\n') => State::Before,
-        (State::Trailer, b'\r') => State::TrailerLf,
-        (_, b'\n') => State::Refused,
-        (State::ChunkSize { size, digits }, byte) => match (byte as char).to_digit(16) {
-            Some(_) if digits >= CHUNK_DIGITS_MAX => State::Refused,
+        (ParseState::ChunkSize { size, .. } | ParseState::ChunkExtension(size), b'\r') => {
+            ParseState::ChunkSizeLf(size)
+        }
+        (ParseState::ChunkSizeLf(0), b'\n') | (ParseState::TrailerLf, b'\n') => {
+            ParseState::TrailerStart
+        }
+        (ParseState::ChunkSizeLf(size), b'\n') => ParseState::Chunk(size),
+        (ParseState::ChunkCr, b'\r') => ParseState::ChunkLf,
+        (ParseState::ChunkLf, b'\n') => ParseState::ChunkSize { size: 0, digits: 0 },
+        (ParseState::TrailerStart, b'\r') => ParseState::TrailersEndLf,
+        (ParseState::TrailersEndLf, b'\n') => ParseState::Before,
+        (ParseState::Trailer, b'\r') => ParseState::TrailerLf,
+        (_, b'\n') => ParseState::Refused,
+        (ParseState::ChunkSize { size, digits }, byte) => match (byte as char).to_digit(16) {
+            Some(_) if digits >= CHUNK_DIGITS_MAX => ParseState::Refused,
             Some(digit) => {
-                State::ChunkSize { size: size << 4 | u64::from(digit), digits: digits + 1 }
+                ParseState::ChunkSize { size: size << 4 | u64::from(digit), digits: digits + 1 }
             }
-            None => State::ChunkExtension(size),
+            None => ParseState::ChunkExtension(size),
         },
-        (State::ChunkExtension(size), _) => State::ChunkExtension(size),
-        (State::TrailerStart | State::Trailer, _) => State::Trailer,
+        (ParseState::ChunkExtension(size), _) => ParseState::ChunkExtension(size),
+        (ParseState::TrailerStart | ParseState::Trailer, _) => ParseState::Trailer,
         // After CR, or after a chunk.
-        _ => State::Refused,
+        _ => ParseState::Refused,
     }
 }
 
-/// Bytes of a body among those that came.
-fn taken(left: u64, came: usize) -> usize {
+/// Bytes that belong to the body, out of those that arrived.
+fn body_bytes_in(left: u64, came: usize) -> usize {
     usize::try_from(left).map_or(came, |left| left.min(came))
 }
 

@@ -24,24 +24,24 @@ async fn a_flood_from_a_hundred_addresses_closes_its_own_connections() {
     }
     assert!(!is_cut(&owner), "the oldest of all, and idle");
     assert_eq!(strangers.0.lock().count, STRANGERS_MAX);
-    assert!(strangers.admit(address(2)).is_some(), "there is room for anybody else");
+    assert!(strangers.admit(address(2)).is_some(), "there is room for other addresses");
     let open = flood.iter().filter(|ticket| !is_cut(ticket)).count();
     assert!(open <= STRANGERS_MAX, "{open}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_flood_of_connections_that_are_all_young_keeps_nobody_out() {
+async fn a_flood_of_young_connections_excludes_no_other_address() {
     let strangers = Strangers::default();
     let flood: Vec<_> = (0..STRANGERS_MAX as u32)
         .map(|n| strangers.admit(address(1_000 + n % 100)).unwrap())
         .collect();
     let behind_proxy: Vec<_> = (0..3).map(|_| strangers.admit(None).unwrap()).collect();
-    let people: Vec<_> = (0..10).map(|n| strangers.admit(address(n)).unwrap()).collect();
+    let users: Vec<_> = (0..10).map(|n| strangers.admit(address(n)).unwrap()).collect();
     assert_eq!(flood.iter().filter(|ticket| is_cut(ticket)).count(), 13);
-    assert!(!people.iter().chain(&behind_proxy).any(is_cut));
+    assert!(!users.iter().chain(&behind_proxy).any(is_cut));
     let more = (0..1_000).filter_map(|n| strangers.admit(address(1_000 + n % 100))).count();
     assert!(more < 100, "those with most get no more while all are young: {more}");
-    assert!(!people.iter().chain(&behind_proxy).any(is_cut));
+    assert!(!users.iter().chain(&behind_proxy).any(is_cut));
 }
 
 #[tokio::test(start_paused = true)]
@@ -55,7 +55,7 @@ async fn the_oldest_idle_connection_of_a_crowded_address_yields() {
     let next = strangers.admit(address(1)).unwrap();
     assert!(!is_cut(&all[0]) && is_cut(&all[1]) && !is_cut(&next));
     for ticket in &all[2..] {
-        ticket.authenticated();
+        ticket.mark_authenticated();
     }
     tokio::time::advance(BUSY_SPARED).await;
     assert!((0..STRANGERS_PER_ADDRESS_MAX).all(|_| strangers.admit(address(1)).is_some()));
@@ -81,12 +81,12 @@ async fn slow_bodies_yield_when_nothing_is_idle() {
 }
 
 #[test]
-fn a_connection_has_few_requests_until_somebody_has_authenticated() {
+fn a_connection_has_few_requests_until_a_caller_authenticates() {
     let strangers = Strangers::default();
     let ticket = strangers.admit(None).unwrap();
     let open: Vec<_> = (0..3).map(|_| ticket.begin(3).unwrap()).collect();
     assert!(ticket.begin(3).is_none());
-    ticket.authenticated();
+    ticket.mark_authenticated();
     assert!(ticket.begin(3).is_some());
     drop(open);
     assert!(ticket.guest.is_idle());

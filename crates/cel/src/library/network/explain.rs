@@ -1,14 +1,14 @@
-//! Why a text is no IP address, in the words of Go's `net/netip`.
+//! Why a text is no IP address, with the text of Go's `net/netip`.
 
 use api_meta::go_text::quoted;
 
 /// Digits of a group of an IPv6 address.
 const GROUP_DIGITS_MAX: usize = 4;
-/// Groups of an IPv6 address, and those that an embedded IPv4 address takes.
+/// Groups of an IPv6 address, and those of an embedded IPv4 address.
 const GROUPS: usize = 8;
 const GROUPS_OF_V4: usize = 2;
 
-/// What is wrong, and from where on when that is told.
+/// The problem, and the rest of the text from its position, if that is reported.
 type Fault<'t> = (&'static str, Option<&'t str>);
 
 /// The reason why `text` cannot be parsed.
@@ -19,9 +19,9 @@ pub(super) fn explain(text: &str) -> String {
         Some(_) => Some(("missing IPv6 address", None)),
         None => None,
     };
-    let (message, place) = fault.unwrap_or(("unable to parse IP", None));
-    let place = place.map(|place| format!(" (at {})", quoted(place))).unwrap_or_default();
-    format!("ParseAddr({}): {message}{place}", quoted(text))
+    let (message, rest) = fault.unwrap_or(("unable to parse IP", None));
+    let position = rest.map(|rest| format!(" (at {})", quoted(rest))).unwrap_or_default();
+    format!("ParseAddr({}): {message}{position}", quoted(text))
 }
 
 fn v4(text: &str) -> Option<Fault<'_>> {
@@ -39,7 +39,7 @@ fn v4(text: &str) -> Option<Fault<'_>> {
         if digits < field.len() {
             return Some(("unexpected character", Some(&text[at + digits..])));
         }
-        // What is blamed for an empty field is the point beside it: at the end the one before.
+        // An empty field is reported at the point beside it: at the end, at the point before.
         if field.is_empty() {
             let point = if end == text.len() { at.saturating_sub(1) } else { end };
             return Some(("IPv4 field must have at least one digit", Some(&text[point..])));

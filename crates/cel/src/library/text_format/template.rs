@@ -1,28 +1,28 @@
 //! The template of a formatted text, in pieces.
 
-/// Digits behind the point that can be asked for. Ours.
+/// Largest number of digits behind the decimal point. Drover's own limit.
 const PRECISION_MAX: usize = 1000;
 
-/// What a template is made of.
+/// A piece of a template.
 #[derive(Debug)]
 pub(crate) enum Piece<'t> {
     Text(&'t str),
-    /// The place of a value, or why it cannot be one.
+    /// A clause for a value, or why it is invalid.
     Clause(Result<Clause, String>),
-    /// A `%` that nothing follows.
+    /// A `%` at the end.
     End,
 }
 
-/// How a value is written.
+/// How a value is formatted.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clause {
     /// One of `sdfebxXo`.
     pub kind: u8,
-    /// Digits behind the point.
+    /// Digits behind the decimal point.
     pub precision: Option<usize>,
 }
 
-/// The pieces in their order. Nothing follows a clause that is wrong.
+/// The pieces in their order. An invalid clause is the last piece.
 pub(crate) fn pieces(template: &str) -> Vec<Piece<'_>> {
     let mut pieces = Vec::new();
     let mut rest = template;
@@ -78,7 +78,7 @@ fn clause(text: &str) -> Result<(Clause, &str), String> {
     if b"sdfebxXo".contains(&kind) {
         Ok((Clause { kind, precision }, &rest[1..]))
     } else {
-        // Upstream looks at bytes.
+        // Upstream reads bytes.
         Err(format!("unrecognized formatting clause \"{}\"", char::from(kind)))
     }
 }

@@ -1,34 +1,34 @@
-//! What must change of an object. What a document does not name stays; null takes away.
+//! The changes of an object. Fields that a document does not name stay; null removes a field.
 
 use serde_json::{Map, Value};
 
 use crate::error::{CliError, Failure};
 use crate::types::Type;
 
-/// The difference between what is wanted and what is there.
+/// The difference between the desired fields and the existing object.
 #[derive(Debug, Default)]
-pub struct Change {
+pub struct FieldChanges {
     /// Whole values of the fields that differ.
     pub body: Map<String, Value>,
-    /// Secrets that only a new object takes.
+    /// Write-only fields, which can be set at creation only.
     pub left_out: Vec<String>,
 }
 
-impl Change {
+impl FieldChanges {
     pub fn is_empty(&self) -> bool {
         self.body.is_empty()
     }
 }
 
-/// What of `wanted` is not so in `current`.
-pub fn between(
+/// The fields of `desired` that differ in `current`.
+pub fn diff(
     kind: &Type,
     current: &Value,
-    wanted: &Map<String, Value>,
-) -> Result<Change, CliError> {
-    let mut change = Change::default();
-    for (field, wanted) in wanted {
-        let merged = merge(&current[field], wanted);
+    desired: &Map<String, Value>,
+) -> Result<FieldChanges, CliError> {
+    let mut change = FieldChanges::default();
+    for (field, desired) in desired {
+        let merged = merge(&current[field], desired);
         if same(&merged, &current[field]) {
             continue;
         }
@@ -41,16 +41,16 @@ pub fn between(
             return Err(CliError::new(Failure::Invalid, text)
                 .hint("delete the object and apply again, or write the value that it has"));
         }
-        // What the server alone decides is of no account.
+        // Fields that only the server sets are ignored.
     }
     Ok(change)
 }
 
-/// Objects are merged; anything else is replaced.
-fn merge(current: &Value, wanted: &Value) -> Value {
-    let Value::Object(wanted) = wanted else { return wanted.clone() };
+/// Merges `desired` into `current`: objects are merged, other values replaced.
+fn merge(current: &Value, desired: &Value) -> Value {
+    let Value::Object(desired) = desired else { return desired.clone() };
     let mut merged = current.as_object().cloned().unwrap_or_default();
-    for (key, value) in wanted {
+    for (key, value) in desired {
         match value {
             Value::Null => {
                 merged.remove(key);
@@ -64,7 +64,7 @@ fn merge(current: &Value, wanted: &Value) -> Value {
     Value::Object(merged)
 }
 
-/// Servers leave out what is empty, and read numbers from text.
+/// Whether two values are equal to the server: it omits empty values, and parses numbers from text.
 fn same(left: &Value, right: &Value) -> bool {
     let is_empty = |value: &Value| match value {
         Value::Null => true,
@@ -112,22 +112,22 @@ mod tests {
         .unwrap()
     }
 
-    fn change(wanted: Value) -> Result<Change, CliError> {
+    fn change(desired: Value) -> Result<FieldChanges, CliError> {
         let current = json!({
-            "name": "n", "labels": {"theirs": "x", "ours": "y"}, "clusterId": "c-1", "size": 3,
+            "name": "n", "labels": {"other": "x", "own": "y"}, "clusterId": "c-1", "size": 3,
             "quota": {"limit": {"pods": "10", "secrets": "5"}}, "state": "active",
         });
-        between(&kind(), &current, wanted.as_object().unwrap())
+        diff(&kind(), &current, desired.as_object().unwrap())
     }
 
     #[test]
-    fn what_is_so_already_is_no_change() {
+    fn equal_fields_are_no_change() {
         for same in [
             json!({}),
             json!({"name": "n", "size": "3", "clusterId": "c-1"}),
-            json!({"labels": {"ours": "y"}}),
+            json!({"labels": {"own": "y"}}),
             json!({"quota": {"limit": {"pods": "10"}}}),
-            json!({"labels": {"gone": null}}),
+            json!({"labels": {"absent": null}}),
             json!({"state": "other"}),
         ] {
             assert!(change(same.clone()).unwrap().is_empty(), "{same}");
@@ -135,22 +135,22 @@ mod tests {
     }
 
     #[test]
-    fn what_differs_is_sent_whole_with_what_others_wrote() {
-        for (wanted, sent) in [
+    fn changed_fields_are_sent_whole_with_values_of_others() {
+        for (desired, sent) in [
             (json!({"name": "m", "size": 3}), json!({"name": "m"})),
-            (json!({"labels": {"ours": "z"}}), json!({"labels": {"theirs": "x", "ours": "z"}})),
-            (json!({"labels": {"ours": null}}), json!({"labels": {"theirs": "x"}})),
+            (json!({"labels": {"own": "z"}}), json!({"labels": {"other": "x", "own": "z"}})),
+            (json!({"labels": {"own": null}}), json!({"labels": {"other": "x"}})),
             (
                 json!({"quota": {"limit": {"pods": 20}}}),
                 json!({"quota": {"limit": {"pods": 20, "secrets": "5"}}}),
             ),
         ] {
-            assert_eq!(Value::Object(change(wanted).unwrap().body), sent);
+            assert_eq!(Value::Object(change(desired).unwrap().body), sent);
         }
     }
 
     #[test]
-    fn what_cannot_be_changed_is_refused_and_secrets_are_left_out() {
+    fn immutable_fields_are_refused_and_secrets_are_left_out() {
         let error = change(json!({"clusterId": "c-2"})).unwrap_err();
         assert!(error.message.contains("clusterId"), "{}", error.message);
         let change = change(json!({"password": "p", "name": "m"})).unwrap();

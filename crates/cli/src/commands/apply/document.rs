@@ -7,28 +7,29 @@ use crate::types::Type;
 
 /// Objects in one file.
 const DOCUMENTS_MAX: usize = 10_000;
-/// What every object shows of itself, beside its fields.
-const SHOWN: [&str; 7] = ["type", "id", "baseType", "links", "actions", "actionLinks", "createdTS"];
-/// Fields within which names are good.
+/// Keys that every object of `/v3` has beside its fields.
+const COMMON_KEYS: [&str; 7] =
+    ["type", "id", "baseType", "links", "actions", "actionLinks", "createdTS"];
+/// Fields that are the scope of a name.
 const SCOPES: [&str; 3] = ["clusterId", "projectId", "namespaceId"];
 
-/// An object as it is wanted.
+/// A desired object.
 #[derive(Debug)]
 pub struct Document {
-    /// Its type, as it is written.
+    /// Its type, as written in the file.
     pub kind: String,
     id: Option<String>,
-    /// All but what every object shows of itself.
+    /// Its fields, without the keys that every object has.
     pub fields: Map<String, Value>,
-    /// Where it stands, for messages.
-    pub place: String,
+    /// File and number of the object, for messages.
+    pub location: String,
 }
 
-/// How the object is found that a document is about.
+/// How the existing object of a document is found.
 #[derive(Debug, PartialEq, Eq)]
-pub enum Identity {
+pub enum LookupKey {
     Id(String),
-    /// Fields that no two objects of the type share.
+    /// Fields and values that identify one object of the type.
     Fields(Vec<(String, String)>),
 }
 
@@ -52,34 +53,34 @@ pub fn read(text: &str, file: &str) -> Result<Vec<Document>, CliError> {
         if index >= DOCUMENTS_MAX {
             return Err(wrong(format!("more than {DOCUMENTS_MAX} objects")));
         }
-        let place = format!("\"{file}\", object {}", index + 1);
-        documents.push(document(value, place).map_err(wrong)?);
+        let location = format!("\"{file}\", object {}", index + 1);
+        documents.push(document(value, location).map_err(wrong)?);
     }
     Ok(documents)
 }
 
-fn document(value: Value, place: String) -> Result<Document, String> {
-    let Value::Object(mut fields) = value else { return Err(format!("{place} is no object")) };
+fn document(value: Value, location: String) -> Result<Document, String> {
+    let Value::Object(mut fields) = value else { return Err(format!("{location} is no object")) };
     if fields.contains_key("apiVersion") && fields.contains_key("kind") {
         return Err(format!(
-            "{place} is of a Kubernetes kind; apply it by \"drover kubectl --cluster NAME apply\""
+            "{location} is of a Kubernetes kind; apply it by \"drover kubectl --cluster NAME apply\""
         ));
     }
     let of = |fields: &Map<String, Value>, field: &str| {
         fields.get(field).and_then(Value::as_str).filter(|text| !text.is_empty()).map(str::to_owned)
     };
-    let kind = of(&fields, "type").ok_or_else(|| format!("{place} has no type"))?;
+    let kind = of(&fields, "type").ok_or_else(|| format!("{location} has no type"))?;
     let id = of(&fields, "id");
-    fields.retain(|field, _| !SHOWN.contains(&field.as_str()));
-    Ok(Document { kind, id, fields, place })
+    fields.retain(|field, _| !COMMON_KEYS.contains(&field.as_str()));
+    Ok(Document { kind, id, fields, location })
 }
 
 impl Document {
-    /// Refuses fields that the type does not have, and what cannot be found again.
+    /// Refuses unknown fields, and documents without a lookup key.
     pub fn check(&self, kind: &Type) -> Result<(), CliError> {
         for field in self.fields.keys() {
             if !kind.fields.contains_key(field) {
-                let text = format!("{}: type {} has no field \"{field}\"", self.place, kind.id);
+                let text = format!("{}: type {} has no field \"{field}\"", self.location, kind.id);
                 let known: Vec<&str> = kind
                     .fields
                     .keys()
@@ -90,14 +91,14 @@ impl Document {
                     .hint(format!("it has: {}", known.join(", "))));
             }
         }
-        self.identity(kind).map(|_| ())
+        self.lookup_key(kind).map(|_| ())
     }
 
-    /// The id; else the name, within the cluster or project that is written; else, for what has no
-    /// name, all that it refers to.
-    pub fn identity(&self, kind: &Type) -> Result<Identity, CliError> {
+    /// The id; else the name, within the cluster or project of the document; else, without a name,
+    /// all references.
+    pub fn lookup_key(&self, kind: &Type) -> Result<LookupKey, CliError> {
         if let Some(id) = &self.id {
-            return Ok(Identity::Id(id.clone()));
+            return Ok(LookupKey::Id(id.clone()));
         }
         let text = |field: &str| self.fields.get(field).and_then(Value::as_str).unwrap_or_default();
         let pairs = |fields: &mut dyn Iterator<Item = &str>| -> Vec<(String, String)> {
@@ -115,11 +116,11 @@ impl Document {
             pairs(&mut std::iter::once(name).chain(SCOPES))
         };
         if found.is_empty() {
-            let message = format!("{}: it has neither an id nor a {name}", self.place);
+            let message = format!("{}: it has neither an id nor a {name}", self.location);
             return Err(CliError::new(Failure::Invalid, message)
                 .hint(format!("write its {name}, so that it is found again the next time")));
         }
-        Ok(Identity::Fields(found))
+        Ok(LookupKey::Fields(found))
     }
 }
 
@@ -142,8 +143,8 @@ mod tests {
         .unwrap()
     }
 
-    fn identity(text: &str) -> Identity {
-        read(text, "f").unwrap()[0].identity(&kind()).unwrap()
+    fn lookup_key(text: &str) -> LookupKey {
+        read(text, "f").unwrap()[0].lookup_key(&kind()).unwrap()
     }
 
     #[test]
@@ -156,7 +157,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_object_is_refused_with_its_place() {
+    fn values_that_are_not_objects_are_refused_with_their_location() {
         for (text, said) in [
             ("just text", "\"f\", object 1 is no object"),
             ("type: a\n---\nname: x", "object 2 has no type"),
@@ -171,19 +172,19 @@ mod tests {
     }
 
     #[test]
-    fn an_object_is_found_by_id_by_name_or_by_what_it_refers_to() {
+    fn an_object_is_found_by_id_by_name_or_by_its_references() {
         let pairs = |pairs: &[(&str, &str)]| {
-            Identity::Fields(
+            LookupKey::Fields(
                 pairs.iter().map(|(f, v)| ((*f).to_owned(), (*v).to_owned())).collect(),
             )
         };
-        assert_eq!(identity("{type: binding, id: x, name: n}"), Identity::Id("x".to_owned()));
+        assert_eq!(lookup_key("{type: binding, id: x, name: n}"), LookupKey::Id("x".to_owned()));
         assert_eq!(
-            identity("{type: binding, name: n, clusterId: c, userId: u}"),
+            lookup_key("{type: binding, name: n, clusterId: c, userId: u}"),
             pairs(&[("name", "n"), ("clusterId", "c")])
         );
         assert_eq!(
-            identity("{type: binding, note: x, clusterId: c, userId: u}"),
+            lookup_key("{type: binding, note: x, clusterId: c, userId: u}"),
             pairs(&[("clusterId", "c"), ("userId", "u")])
         );
         let nameless = &read("{type: binding, note: x}", "f").unwrap()[0];
@@ -194,7 +195,7 @@ mod tests {
     }
 
     #[test]
-    fn what_inspect_prints_can_be_applied() {
+    fn the_output_of_inspect_can_be_applied() {
         let text =
             "{type: binding, id: x, links: {self: y}, actions: {}, baseType: binding, name: n}";
         let document = &read(text, "f").unwrap()[0];

@@ -1,5 +1,5 @@
-//! Looks at the agent's pod in the cluster that is being imported, beside the import itself: a slow
-//! cluster must not hold up the news of the server.
+//! Polls the agent's pod in the imported cluster, in its own task: a slow cluster must not delay
+//! events of the server.
 
 use std::time::Duration;
 
@@ -11,17 +11,17 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio::time::{sleep, timeout};
 
-use super::diagnosis::{AGENT_SELECTOR, Observed, Progress, diagnose};
+use super::diagnosis::{AGENT_SELECTOR, AgentObjects, Progress, diagnose};
 use super::target::AGENT_NAMESPACE;
 
-/// Between two looks.
-const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// For one look.
-const LOOK_WITHIN: Duration = Duration::from_secs(10);
-/// Events of a namespace that holds one pod; the rest is of others.
+/// Poll interval.
+const POLL_EVERY: Duration = Duration::from_millis(500);
+/// Timeout of one poll.
+const POLL_TIMEOUT: Duration = Duration::from_secs(10);
+/// Maximum number of events read from the namespace, which has one pod of the agent.
 const EVENTS_MAX: u32 = 500;
 
-/// Looks until it is dropped.
+/// Polls until it is dropped.
 pub struct AgentWatch {
     progress: watch::Receiver<Progress>,
     task: JoinHandle<()>,
@@ -32,17 +32,17 @@ impl AgentWatch {
         let (sender, progress) = watch::channel(Progress::default());
         let task = tokio::spawn(async move {
             loop {
-                // What cannot be read this time may be read next time.
-                if let Ok(Ok(observed)) = timeout(LOOK_WITHIN, look(&target)).await {
+                // A failed read is repeated at the next poll.
+                if let Ok(Ok(observed)) = timeout(POLL_TIMEOUT, observe(&target)).await {
                     sender.send_replace(diagnose(&observed));
                 }
-                sleep(LOOK_EVERY).await;
+                sleep(POLL_EVERY).await;
             }
         });
         Self { progress, task }
     }
 
-    /// What was seen last.
+    /// The result of the last poll.
     pub fn progress(&self) -> Progress {
         self.progress.borrow().clone()
     }
@@ -54,15 +54,15 @@ impl Drop for AgentWatch {
     }
 }
 
-async fn look(target: &kube::Client) -> kube::Result<Observed> {
-    let ours = ListParams::default().labels(AGENT_SELECTOR);
+async fn observe(target: &kube::Client) -> kube::Result<AgentObjects> {
+    let agent_pods = ListParams::default().labels(AGENT_SELECTOR);
     let recent = ListParams::default().limit(EVENTS_MAX);
     let sets = Api::<ReplicaSet>::namespaced(target.clone(), AGENT_NAMESPACE);
     let pods = Api::<Pod>::namespaced(target.clone(), AGENT_NAMESPACE);
     let events = Api::<Event>::namespaced(target.clone(), AGENT_NAMESPACE);
     let (sets, pods, events) =
-        tokio::join!(sets.list(&ours), pods.list(&ours), events.list(&recent));
-    // Events only add words.
+        tokio::join!(sets.list(&agent_pods), pods.list(&agent_pods), events.list(&recent));
+    // Events only add details.
     let events = events.map(|list| list.items).unwrap_or_default();
-    Ok(Observed { replica_sets: sets?.items, pods: pods?.items, events })
+    Ok(AgentObjects { replica_sets: sets?.items, pods: pods?.items, events })
 }

@@ -1,5 +1,5 @@
-//! From what a cluster says of the agent's pod to the step that it has reached and what stands in
-//! its way. Pure; `agent_watch` does the looking.
+//! Derives from the objects of the agent's namespace which step the agent's pod has reached, and
+//! what blocks it. Pure; `agent_watch` reads the objects.
 
 use std::fmt;
 
@@ -13,14 +13,14 @@ mod tests;
 pub const AGENT_SELECTOR: &str = "app=cattle-cluster-agent";
 /// Which of a Deployment's ReplicaSets is the current one.
 const REVISION: &str = "deployment.kubernetes.io/revision";
-/// What a kubelet puts before the words of a startup probe that failed.
+/// Prefix of a kubelet before the message of a failed startup probe.
 const PROBE_PREFIX: &str = "Startup probe failed: ";
-/// Longest quotation of a cluster's words, in characters.
+/// Longest quoted message of a cluster, in characters.
 const QUOTE_MAX: usize = 600;
 
-/// What has to come true one after the other until the agent is connected.
+/// The steps until the agent is connected, in order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Step {
+pub enum AgentStep {
     #[default]
     Created,
     Scheduled,
@@ -29,7 +29,7 @@ pub enum Step {
     Connected,
 }
 
-impl Step {
+impl AgentStep {
     pub fn title(self) -> &'static str {
         match self {
             Self::Created => "agent pod created",
@@ -40,7 +40,7 @@ impl Step {
         }
     }
 
-    /// What comes after it; the last one stays.
+    /// The next step; the last one returns itself.
     pub fn next(self) -> Self {
         match self {
             Self::Created => Self::Scheduled,
@@ -51,11 +51,11 @@ impl Step {
     }
 }
 
-/// Why a step does not come true, and what a person can do.
+/// Why a step does not complete, and what the user can do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trouble {
     pub what: String,
-    /// Empty when `what` says it.
+    /// Empty if `what` contains it.
     pub next: String,
 }
 
@@ -72,32 +72,32 @@ impl Trouble {
     }
 }
 
-/// Where the agent's pod stands.
+/// The progress of the agent's pod.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Progress {
-    /// The one that is under way.
-    pub step: Step,
-    /// None while nothing is known to be wrong.
+    /// The current step.
+    pub step: AgentStep,
+    /// None while no problem is known.
     pub trouble: Option<Trouble>,
 }
 
-/// What was read of the agent's namespace.
+/// The objects that were read from the agent's namespace.
 #[derive(Default)]
-pub struct Observed {
+pub struct AgentObjects {
     pub replica_sets: Vec<ReplicaSet>,
     pub pods: Vec<Pod>,
     pub events: Vec<Event>,
 }
 
-/// Where the newest pod stands, or why there is none.
-pub fn diagnose(observed: &Observed) -> Progress {
+/// The progress of the newest pod, or why there is none.
+pub fn diagnose(observed: &AgentObjects) -> Progress {
     let at = |step, trouble| Progress { step, trouble };
     let revision = |set: &ReplicaSet| {
         let annotations = set.metadata.annotations.as_ref();
         annotations.and_then(|all| all.get(REVISION)?.parse::<u64>().ok()).unwrap_or_default()
     };
     let Some(set) = observed.replica_sets.iter().max_by_key(|set| revision(set)) else {
-        return at(Step::Created, None);
+        return at(AgentStep::Created, None);
     };
     let current = observed.pods.iter().filter(|pod| {
         let mut owners = pod.metadata.owner_references.iter().flatten();
@@ -106,26 +106,26 @@ pub fn diagnose(observed: &Observed) -> Progress {
     });
     let newest = current.max_by_key(|pod| pod.metadata.creation_timestamp.clone().map(|at| at.0));
     let Some(pod) = newest else {
-        return at(Step::Created, refused(set));
+        return at(AgentStep::Created, replica_failure(set));
     };
     let Some(node) = pod.spec.as_ref().and_then(|spec| spec.node_name.as_deref()) else {
-        return at(Step::Scheduled, unschedulable(pod));
+        return at(AgentStep::Scheduled, unschedulable(pod));
     };
     let events = Events { all: &observed.events, pod };
     let statuses = pod.status.as_ref().and_then(|status| status.container_statuses.as_ref());
     match statuses.and_then(|all| all.first()) {
         Some(container) => of_container(container, node, &events),
-        None => at(Step::ImageThere, ended(pod).or_else(|| events.setup_failed())),
+        None => at(AgentStep::ImageThere, pod_failure(pod).or_else(|| events.setup_failed())),
     }
 }
 
-/// The cluster's own words for why it makes no pod.
-fn refused(set: &ReplicaSet) -> Option<Trouble> {
+/// The cluster's message on why it creates no pod.
+fn replica_failure(set: &ReplicaSet) -> Option<Trouble> {
     let conditions = set.status.as_ref()?.conditions.as_ref()?;
     let failure = conditions.iter().find(|c| c.type_ == "ReplicaFailure" && c.status == "True")?;
     let message = failure.message.as_deref().unwrap_or_default();
     let next = if message.contains("violates PodSecurity") {
-        "the namespace cattle-system asks for more than the level \"restricted\", or the cluster's \
+        "the namespace cattle-system enforces more than the level \"restricted\", or the cluster's \
          agent environment was changed: see the labels pod-security.kubernetes.io/* of the \
          namespace"
     } else if message.contains("exceeded quota") || message.contains("failed quota") {
@@ -148,27 +148,27 @@ fn unschedulable(pod: &Pod) -> Option<Trouble> {
     let next = if message.contains("untolerated taint") {
         "remove the taint from a node (kubectl taint node NODE KEY-), or add a node without one"
     } else if message.contains("Insufficient") {
-        "make room on a node, or add one; the agent asks for 10m of a processor and 32 MiB"
+        "make room on a node, or add one; the agent requests 10m of CPU and 32 MiB"
     } else {
         "add a node that fits: Linux, ready, and not cordoned"
     };
     Trouble::new(format!("no node takes the agent's pod: {}", quote(message)), next)
 }
 
-/// A pod that is over before its container came to be, as by an eviction.
-fn ended(pod: &Pod) -> Option<Trouble> {
+/// The failure of a pod that ended before its container was created, such as by an eviction.
+fn pod_failure(pod: &Pod) -> Option<Trouble> {
     let status = pod.status.as_ref().filter(|s| s.phase.as_deref() == Some("Failed"))?;
     let reason = status.reason.as_deref().unwrap_or("Failed");
     let message = status.message.as_deref().unwrap_or_default();
     let what = format!("the agent's pod ended: {reason}: {}", quote(message));
-    Trouble::new(what, "the cluster makes another one; look at the node if that ends too")
+    Trouble::new(what, "the cluster creates another one; check the node if that ends too")
 }
 
 fn of_container(container: &ContainerStatus, node: &str, events: &Events<'_>) -> Progress {
     let at = |step, trouble| Progress { step, trouble };
     let state = container.state.clone().unwrap_or_default();
     if state.running.is_some() {
-        return at(Step::Connected, events.probe_failed().or_else(|| last_words(container)));
+        return at(AgentStep::Connected, events.probe_failed().or_else(|| last_words(container)));
     }
     let waiting = state.waiting.unwrap_or_default();
     let message = waiting.message.as_deref().unwrap_or_default();
@@ -179,18 +179,18 @@ fn of_container(container: &ContainerStatus, node: &str, events: &Events<'_>) ->
         | "InvalidImageName"
         | "ImageInspectError"
         | "RegistryUnavailable") => {
-            at(Step::ImageThere, no_image(&container.image, node, reason, message))
+            at(AgentStep::ImageThere, no_image(&container.image, node, reason, message))
         }
         reason @ ("CreateContainerConfigError"
         | "CreateContainerError"
         | "RunContainerError"
-        | "StartError") => at(Step::Started, no_start(node, reason, message)),
+        | "StartError") => at(AgentStep::Started, no_start(node, reason, message)),
         "" | "CrashLoopBackOff" => match last_words(container) {
-            Some(trouble) => at(Step::Connected, Some(trouble)),
-            None => at(Step::Started, None),
+            Some(trouble) => at(AgentStep::Connected, Some(trouble)),
+            None => at(AgentStep::Started, None),
         },
         // ContainerCreating: volumes, network and image, in this order.
-        _ => at(Step::ImageThere, events.setup_failed()),
+        _ => at(AgentStep::ImageThere, events.setup_failed()),
     }
 }
 
@@ -210,32 +210,32 @@ fn no_start(node: &str, reason: &str, message: &str) -> Option<Trouble> {
         "the image does not fit the node: build it for the node's processor (cargo xtask image \
          --target TRIPLE)"
     } else {
-        "look at the pod: kubectl -n cattle-system describe pod -l app=cattle-cluster-agent"
+        "check the pod: kubectl -n cattle-system describe pod -l app=cattle-cluster-agent"
     };
     let what = format!("node {node} cannot start the agent ({reason}): {}", quote(message));
     Trouble::new(what, next)
 }
 
-/// How the container ended, in the agent's own words if it left any.
+/// How the container ended, with the agent's own message if it left one.
 fn last_words(container: &ContainerStatus) -> Option<Trouble> {
     let terminated = |state: &Option<ContainerState>| state.as_ref()?.terminated.clone();
     let end = terminated(&container.state).or_else(|| terminated(&container.last_state))?;
     let reason = end.reason.as_deref().unwrap_or("Error");
     if reason == "OOMKilled" {
         let what = "the agent was ended because it ran out of memory";
-        return Trouble::new(what, "look for a LimitRange in namespace cattle-system");
+        return Trouble::new(what, "check for a LimitRange in namespace cattle-system");
     }
     let message = end.message.as_deref().unwrap_or_default();
     if message.is_empty() {
         let what = format!("the agent ended with code {} ({reason})", end.exit_code);
-        let next = "look at its log: kubectl -n cattle-system logs -p -l app=cattle-cluster-agent";
+        let next = "check its log: kubectl -n cattle-system logs -p -l app=cattle-cluster-agent";
         return Trouble::new(what, next);
     }
-    // What the agent says ends with what to do.
+    // The agent's message ends with what to do.
     Trouble::new(format!("the agent says: {}", quote(message)), "")
 }
 
-/// What happened to one pod.
+/// The events of one pod.
 struct Events<'a> {
     all: &'a [Event],
     pod: &'a Pod,
@@ -260,16 +260,19 @@ impl Events<'_> {
             ["FailedMount", "FailedAttachVolume", "FailedCreatePodSandBox", "NetworkNotReady"];
         let message = self.newest(&reasons)?;
         let what = format!("the node cannot prepare the agent's pod: {}", quote(message));
-        Trouble::new(what, "it tries again; if that does not pass, look at the node's kubelet")
+        Trouble::new(
+            what,
+            "the kubelet retries; if the problem persists, check the kubelet of the node",
+        )
     }
 
     fn probe_failed(&self) -> Option<Trouble> {
-        let said = self.newest(&["Unhealthy"])?.strip_prefix(PROBE_PREFIX)?;
-        Trouble::new(format!("the agent says: {}", quote(said)), "")
+        let message = self.newest(&["Unhealthy"])?.strip_prefix(PROBE_PREFIX)?;
+        Trouble::new(format!("the agent says: {}", quote(message)), "")
     }
 }
 
-/// On one line, and not for pages.
+/// A message on one line, cut at [`QUOTE_MAX`] characters.
 fn quote(text: &str) -> String {
     let words = text.split_whitespace();
     let line = words.collect::<Vec<_>>().join(" ");

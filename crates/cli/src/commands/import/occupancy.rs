@@ -1,5 +1,5 @@
-//! What already manages the cluster that is about to be imported: an entry of this server, or the agent of
-//! another one. Applying the manifest would replace that agent, so it is found out before.
+//! What already manages the cluster to import: an entry of this server, or the agent of another
+//! server. Applying the manifest would replace that agent, so this is checked before.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{Namespace, Secret};
@@ -13,21 +13,21 @@ use crate::error::{CliError, Failure};
 
 /// The agent's Deployment, of Drover and of servers like it.
 const AGENT: &str = "cattle-cluster-agent";
-/// Its variable with the server that it belongs to.
+/// Its environment variable with the URL of its server.
 const AGENT_SERVER: &str = "CATTLE_SERVER";
-/// In the Secret with its credentials: the id of its entry there.
+/// Key in the Secret with its credentials: the id of its entry on that server.
 const ENTRY_KEY: &str = "namespace";
 
-/// How an import means to treat a cluster that is managed already.
+/// What an import does with a cluster that is managed already.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
     /// Refuse it.
     Join,
-    /// Go on with the entry of this name.
+    /// Resume the import of the entry of this name.
     Resume,
     /// Give the entry of this name a new agent.
     Adopt,
-    /// Take it for a clone.
+    /// Treat it as a clone.
     AsNew,
 }
 
@@ -36,20 +36,21 @@ pub enum Intent {
 pub struct Occupancy {
     /// Id and name of the entries that the user may see.
     pub entries: Vec<(String, String)>,
-    /// Number of the others.
+    /// Number of the entries that the user may not see.
     pub hidden: u64,
     /// URL of another server whose agent is in the cluster.
     pub other_server: Option<String>,
 }
 
-/// Reads what manages the cluster: its uid there, who has that uid here, and whose agent is there.
+/// Reads what manages the cluster: its uid, the entries with that uid on this server, and the agent
+/// in it.
 pub async fn find(api: &Api, target: &kube::Client) -> Result<Occupancy, CliError> {
     let namespaces = KubeApi::<Namespace>::all(target.clone());
     let system = namespaces.get_opt("kube-system").await;
     let system = system.map_err(|e| apply::refusal("reading namespace \"kube-system\"", &e))?;
     let uid = system.and_then(|namespace| namespace.metadata.uid);
     let mut occupancy = match uid {
-        Some(uid) => here(api, &uid).await?,
+        Some(uid) => entries_of(api, &uid).await?,
         None => Occupancy::default(),
     };
     if let Some(agent) = agent(target).await?
@@ -60,13 +61,13 @@ pub async fn find(api: &Api, target: &kube::Client) -> Result<Occupancy, CliErro
     Ok(occupancy)
 }
 
-async fn here(api: &Api, uid: &str) -> Result<Occupancy, CliError> {
+async fn entries_of(api: &Api, uid: &str) -> Result<Occupancy, CliError> {
     let path = format!("/v3/import-check?kubeSystemUid={}", encode(uid));
-    let what = "asking the server whether it manages the cluster already";
-    let answer = api.call(http::Method::GET, &path, None, what).await?;
+    let what = "checking whether the server manages the cluster already";
+    let response = api.call(http::Method::GET, &path, None, what).await?;
     let entry = |entry: &Value| (text(entry, "id").to_owned(), text(entry, "name").to_owned());
-    let entries = answer["clusters"].as_array().into_iter().flatten().map(entry).collect();
-    let hidden = answer["hiddenClusters"].as_u64().unwrap_or_default();
+    let entries = response["clusters"].as_array().into_iter().flatten().map(entry).collect();
+    let hidden = response["hiddenClusters"].as_u64().unwrap_or_default();
     Ok(Occupancy { entries, hidden, other_server: None })
 }
 
@@ -74,7 +75,7 @@ async fn here(api: &Api, uid: &str) -> Result<Occupancy, CliError> {
 struct Agent {
     /// URL of its server.
     server: String,
-    /// Id of its entry there.
+    /// Id of its entry on that server.
     entry: String,
 }
 
@@ -105,7 +106,8 @@ async fn agent(target: &kube::Client) -> Result<Option<Agent>, CliError> {
     Ok(Some(Agent { server, entry }))
 }
 
-/// By the URL of the login or the one that the server gives to its agents; after that has changed, by the entry.
+/// Compares the URL of the agent with that of the login and the one that the server gives to its
+/// agents. If that setting has changed, compares the entry.
 async fn is_of_this_server(api: &Api, agent: &Agent) -> bool {
     let plain = |url: &str| url.trim_end_matches('/').to_ascii_lowercase();
     if plain(api.url()) == plain(&agent.server) {
@@ -116,16 +118,17 @@ async fn is_of_this_server(api: &Api, agent: &Agent) -> bool {
         return true;
     }
     !agent.entry.is_empty()
-        && api.get("clusters", &agent.entry, "looking for the agent's entry").await.is_ok()
+        && api.get("clusters", &agent.entry, "reading the agent's entry").await.is_ok()
 }
 
 impl Occupancy {
-    /// Whether the import may go on.
+    /// Checks whether the import may continue.
     ///
     /// `name`: of the entry. `file`: of the kubeconfig, for the commands that are suggested.
     ///
     /// # Errors
-    /// Something manages the cluster already, and the intent does not fit that: nothing was changed.
+    /// Something manages the cluster already, and the intent does not allow that. Nothing was
+    /// changed.
     pub fn permit(&self, intent: Intent, name: &str, file: &str) -> Result<(), CliError> {
         let is_named = |(id, shown): &&(String, String)| id == name || shown == name;
         let own = self.entries.iter().find(is_named);
@@ -141,7 +144,7 @@ impl Occupancy {
                      nothing was applied"
                 );
                 Err(conflict(what).hint(format!(
-                    "use a kubeconfig of that cluster; to go on with an import that did not finish: {} \
+                    "use a kubeconfig of that cluster; to continue an import that did not finish: {} \
                      --resume",
                     command(name)
                 )))
@@ -164,7 +167,7 @@ impl Occupancy {
                     "the agent of another server, {url}, is in this cluster; the import would replace it"
                 ))
                 .hint(format!(
-                    "remove the cluster there first; if that server is gone, or this is a clone, add \
+                    "remove the cluster there first; if that server no longer exists, or this is a clone, add \
                      --as-new: {} --as-new",
                     command(name)
                 ))),
@@ -184,7 +187,7 @@ mod tests {
         (id.to_owned(), name.to_owned())
     }
 
-    fn refused(occupancy: &Occupancy, intent: Intent, name: &str) -> (String, String) {
+    fn refusal_of(occupancy: &Occupancy, intent: Intent, name: &str) -> (String, String) {
         let error = occupancy.permit(intent, name, FILE).unwrap_err();
         assert_eq!(error.failure, Failure::Conflict);
         (error.message, error.hint.unwrap_or_default())
@@ -193,7 +196,7 @@ mod tests {
     #[test]
     fn a_cluster_of_a_visible_entry_is_refused_by_name_and_adopted_by_that_name_alone() {
         let managed = Occupancy { entries: vec![entry("c-1", "edge")], ..Occupancy::default() };
-        let (message, hint) = refused(&managed, Intent::Join, "other");
+        let (message, hint) = refusal_of(&managed, Intent::Join, "other");
         assert_eq!(message, "this cluster is managed already, as edge (c-1)");
         assert!(
             hint.contains("drover cluster import edge --kubeconfig edge.yaml --adopt"),
@@ -201,34 +204,34 @@ mod tests {
         );
         assert!(managed.permit(Intent::Adopt, "edge", FILE).is_ok());
         assert!(managed.permit(Intent::Adopt, "c-1", FILE).is_ok());
-        refused(&managed, Intent::Adopt, "other");
+        refusal_of(&managed, Intent::Adopt, "other");
         assert!(managed.permit(Intent::AsNew, "other", FILE).is_ok());
         assert!(managed.permit(Intent::Resume, "edge", FILE).is_ok(), "its own import goes on");
-        refused(&managed, Intent::Join, "edge");
-        refused(&managed, Intent::Resume, "other");
+        refusal_of(&managed, Intent::Join, "edge");
+        refusal_of(&managed, Intent::Resume, "other");
     }
 
     #[test]
     fn an_entry_that_the_user_may_not_see_is_not_named() {
         let managed = Occupancy { hidden: 1, ..Occupancy::default() };
-        let (message, hint) = refused(&managed, Intent::Join, "other");
+        let (message, hint) = refusal_of(&managed, Intent::Join, "other");
         assert!(message.contains("an entry that you may not see"), "{message}");
         assert!(hint.contains("ask an administrator"), "{hint}");
-        refused(&managed, Intent::Adopt, "other");
+        refusal_of(&managed, Intent::Adopt, "other");
     }
 
     #[test]
     fn the_agent_of_another_server_is_named_by_its_url() {
         let url = "https://old.example";
         let managed = Occupancy { other_server: Some(url.to_owned()), ..Occupancy::default() };
-        let (message, hint) = refused(&managed, Intent::Join, "edge");
+        let (message, hint) = refusal_of(&managed, Intent::Join, "edge");
         assert!(message.contains(url) && hint.contains("--as-new"), "{message} {hint}");
         assert!(managed.permit(Intent::AsNew, "edge", FILE).is_ok());
     }
 
     #[test]
     fn adopting_needs_the_kubeconfig_of_that_very_cluster() {
-        let (message, _) = refused(&Occupancy::default(), Intent::Adopt, "edge");
+        let (message, _) = refusal_of(&Occupancy::default(), Intent::Adopt, "edge");
         assert!(message.contains("does not reach the cluster"), "{message}");
         assert!(Occupancy::default().permit(Intent::Join, "edge", FILE).is_ok());
     }

@@ -1,5 +1,5 @@
-//! Whether the cluster's agent can reach the server by the address that it is given: the setting
-//! `server-url`. One that leads each machine to itself is warned of before anything is made.
+//! Checks whether the cluster's agent can reach the server by its address, the setting
+//! `server-url`. Warns of a loopback address before anything is created.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,28 +10,28 @@ use tokio::time::timeout;
 
 use crate::api::{Api, text};
 
-/// Longest wait for the addresses of a name.
+/// Timeout of the name resolution.
 const RESOLVE_WITHIN: Duration = Duration::from_secs(2);
-/// Names that lead every machine to itself.
+/// Names that resolve to a loopback address on every machine.
 const OWN_NAMES: [&str; 2] = ["localhost", "localhost.localdomain"];
-/// What the versions of simulated clusters end with. Their agents are processes beside them.
+/// Suffix of the versions of simulated clusters. Their agents are processes on the same machine.
 const SIMULATED: &str = ".sim";
 const HTTPS_PORT: u16 = 443;
 
-/// Says what keeps the agent of a cluster from the server, and which command helps.
+/// Warns if the agent of a cluster cannot reach the server, with the command that helps.
 pub async fn warn(api: &Api, cluster_url: &str, version: &str) {
     if let Some((warning, hint)) = warning(api, cluster_url, version).await {
-        tell!("warning: {warning}");
-        tell!("hint: {hint}");
+        notify!("warning: {warning}");
+        notify!("hint: {hint}");
     }
 }
 
 async fn warning(api: &Api, cluster_url: &str, version: &str) -> Option<(String, String)> {
     let setting = api.get("settings", SERVER_URL, "reading the server's address").await;
-    // Who may not read it is told nothing wrong.
+    // Without the right to read it, nothing can be said.
     let url = setting.ok().map(|setting| text(&setting, "value").to_owned())?;
-    let why = leads_home(&url).await?;
-    if version.ends_with(SIMULATED) && leads_home(cluster_url).await.is_some() {
+    let why = loopback_reason(&url).await?;
+    if version.ends_with(SIMULATED) && loopback_reason(cluster_url).await.is_some() {
         return None;
     }
     let uri = url.parse::<http::Uri>().unwrap_or_default();
@@ -39,7 +39,7 @@ async fn warning(api: &Api, cluster_url: &str, version: &str) -> Option<(String,
     let better = format!("https://NAME{port}");
     let warning = format!(
         "the agent is to reach the server at {url} (the setting \"{SERVER_URL}\"), and {why}; \
-         from a pod, or from another machine, it leads elsewhere"
+         from a pod or another machine, it does not lead to the server"
     );
     let hint = format!(
         "run \"drover settings set {SERVER_URL} {better}\" with a name that the cluster resolves; \
@@ -48,8 +48,8 @@ async fn warning(api: &Api, cluster_url: &str, version: &str) -> Option<(String,
     Some((warning, hint))
 }
 
-/// Why a URL leads each machine to itself, if it does.
-async fn leads_home(url: &str) -> Option<String> {
+/// Why a URL leads each machine to itself; none if it does not.
+async fn loopback_reason(url: &str) -> Option<String> {
     let uri = url.parse::<http::Uri>().ok()?;
     let host = uri.host()?.trim_matches(['[', ']']).trim_end_matches('.').to_ascii_lowercase();
     if let Ok(address) = host.parse::<IpAddr>() {
@@ -63,8 +63,8 @@ async fn leads_home(url: &str) -> Option<String> {
     let found = timeout(RESOLVE_WITHIN, lookup_host((host.as_str(), port))).await;
     let mut addresses = found.ok()?.ok()?.map(|address| address.ip()).peekable();
     addresses.peek()?;
-    let is_home = addresses.all(is_own);
-    is_home.then(|| format!("\"{host}\" is this machine's name for itself"))
+    let is_loopback = addresses.all(is_own);
+    is_loopback.then(|| format!("\"{host}\" is this machine's name for itself"))
 }
 
 fn is_own(address: IpAddr) -> bool {
@@ -86,7 +86,7 @@ mod tests {
             ("https://[::1]:8443", "::1 is every machine's own address"),
             ("https://0.0.0.0", "own address"),
         ] {
-            let why = leads_home(url).await.unwrap_or_else(|| panic!("{url} was not found"));
+            let why = loopback_reason(url).await.unwrap_or_else(|| panic!("{url} was not found"));
             assert!(why.contains(said), "{url}: {why}");
         }
     }
@@ -97,7 +97,7 @@ mod tests {
         for url in
             ["https://10.0.0.1:8443", "https://[2001:db8::1]", "", "https://drover.invalid:8443"]
         {
-            assert_eq!(leads_home(url).await, None, "{url}");
+            assert_eq!(loopback_reason(url).await, None, "{url}");
         }
     }
 }

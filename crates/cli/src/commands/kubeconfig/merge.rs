@@ -1,21 +1,21 @@
-//! Puts a context with its cluster and user into a kubeconfig and leaves everything else in it as it is.
-//! Pure.
+//! Merges a context with its cluster and user into a kubeconfig, and leaves everything else
+//! unchanged. Pure.
 
 use serde_json::{Map, Value, json};
 
 use crate::api::text;
 
-/// What a context consists of.
+/// A context: its cluster and user.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Entry {
+pub struct ContextEntry {
     cluster: Value,
     user: Value,
 }
 
-/// What came of a merge.
+/// The result of a merge.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Merged {
-    /// The context was there, for the same cluster.
+    /// Whether the context existed, for the same cluster.
     pub was_known: bool,
     /// The current context afterwards.
     pub current: Option<String>,
@@ -24,7 +24,7 @@ pub struct Merged {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
     #[error("it is not a kubeconfig: {0}")]
-    Odd(String),
+    Malformed(String),
     #[error("it has {what} \"{name}\" already, which leads to {to}")]
     Taken { what: &'static str, name: String, to: String },
 }
@@ -35,35 +35,35 @@ impl MergeError {
     }
     pub fn hint(&self) -> &'static str {
         match self {
-            Self::Odd(_) => "correct the file, or name another in KUBECONFIG",
+            Self::Malformed(_) => "correct the file, or name another in KUBECONFIG",
             Self::Taken { .. } => "choose another name with --context-name",
         }
     }
 }
 
-impl Entry {
+impl ContextEntry {
     /// The parts of the current context of a kubeconfig.
     pub fn current_of(config: &Value) -> Option<Self> {
-        let context = &named(config, "contexts", text(config, "current-context"))?["context"];
-        let cluster = named(config, "clusters", text(context, "cluster"))?;
-        let user = named(config, "users", text(context, "user"))?;
+        let context = &find_named(config, "contexts", text(config, "current-context"))?["context"];
+        let cluster = find_named(config, "clusters", text(context, "cluster"))?;
+        let user = find_named(config, "users", text(context, "user"))?;
         Some(Self { cluster: cluster["cluster"].clone(), user: user["user"].clone() })
     }
 }
 
-/// Adds the entry under `name`, or renews it when that leads to the same server. The current context
+/// Adds the entry under `name`, or renews an existing one of the same server. The current context
 /// changes only with `set_current`; other fields of the context, such as its namespace, stay.
 pub fn merge(
     config: &mut Value,
     name: &str,
-    entry: &Entry,
+    entry: &ContextEntry,
     set_current: bool,
 ) -> Result<Merged, MergeError> {
     if config.is_null() {
         *config = json!({"apiVersion": "v1", "kind": "Config"});
     }
     let Value::Object(fields) = config else {
-        return Err(MergeError::Odd("it is no map".to_owned()));
+        return Err(MergeError::Malformed("it is not a map".to_owned()));
     };
     for list in ["clusters", "users", "contexts"] {
         let found = fields.entry(list).or_insert(Value::Null);
@@ -71,13 +71,13 @@ pub fn merge(
             *found = json!([]);
         }
         if !found.is_array() {
-            return Err(MergeError::Odd(format!("field \"{list}\" is no list")));
+            return Err(MergeError::Malformed(format!("field \"{list}\" is not a list")));
         }
     }
     let was_known = is_known(config, name, entry)?;
     put(config, "clusters", name, "cluster", entry.cluster.clone());
     put(config, "users", name, "user", entry.user.clone());
-    let mut context = match named(config, "contexts", name).map(|known| &known["context"]) {
+    let mut context = match find_named(config, "contexts", name).map(|known| &known["context"]) {
         Some(Value::Object(known)) => known.clone(),
         _ => Map::new(),
     };
@@ -91,30 +91,30 @@ pub fn merge(
     Ok(Merged { was_known, current: current.map(str::to_owned) })
 }
 
-/// Whether what has the name is the same cluster; what is another's stays another's.
-fn is_known(config: &Value, name: &str, entry: &Entry) -> Result<bool, MergeError> {
-    let taken = |what, to: String| MergeError::Taken { what, name: name.to_owned(), to };
+/// Whether the name exists with the same server. A name of another cluster is a conflict.
+fn is_known(config: &Value, name: &str, entry: &ContextEntry) -> Result<bool, MergeError> {
+    let conflict = |what, to: String| MergeError::Taken { what, name: name.to_owned(), to };
     let server = |cluster: &Value| text(&cluster["cluster"], "server").to_owned();
-    let known = named(config, "clusters", name);
+    let known = find_named(config, "clusters", name);
     if let Some(known) = known {
         let same = server(known) == text(&entry.cluster, "server");
-        return if same { Ok(true) } else { Err(taken("a cluster", server(known))) };
+        return if same { Ok(true) } else { Err(conflict("a cluster", server(known))) };
     }
-    if let Some(context) = named(config, "contexts", name) {
+    if let Some(context) = find_named(config, "contexts", name) {
         let to = text(&context["context"], "cluster");
-        return Err(taken("a context", format!("cluster \"{to}\"")));
+        return Err(conflict("a context", format!("cluster \"{to}\"")));
     }
-    match named(config, "users", name) {
-        Some(_) => Err(taken("a user", "another cluster".to_owned())),
+    match find_named(config, "users", name) {
+        Some(_) => Err(conflict("a user", "another cluster".to_owned())),
         None => Ok(false),
     }
 }
 
-fn named<'a>(config: &'a Value, list: &str, name: &str) -> Option<&'a Value> {
+fn find_named<'a>(config: &'a Value, list: &str, name: &str) -> Option<&'a Value> {
     config[list].as_array()?.iter().find(|one| one["name"] == name)
 }
 
-/// Replaces the item of this name where it stands, else adds it.
+/// Replaces the item of this name in its position, else appends it.
 fn put(config: &mut Value, list: &str, name: &str, field: &str, value: Value) {
     let Some(items) = config[list].as_array_mut() else { return };
     match items.iter_mut().find(|one| one["name"] == name) {
@@ -127,8 +127,8 @@ fn put(config: &mut Value, list: &str, name: &str, field: &str, value: Value) {
 mod tests {
     use super::*;
 
-    fn entry(token: &str) -> Entry {
-        Entry {
+    fn entry(token: &str) -> ContextEntry {
+        ContextEntry {
             cluster: json!({"server": "https://drover/k8s/clusters/c-1"}),
             user: json!({"token": token}),
         }
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn what_leads_to_another_cluster_is_never_replaced() {
+    fn an_entry_of_another_cluster_is_never_replaced() {
         for (config, said) in [
             (
                 json!({"clusters": [{"name": "north", "cluster": {"server": "https://other"}}]}),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[test]
-    fn the_current_context_of_a_kubeconfig_is_taken_with_its_parts() {
+    fn the_current_context_is_read_with_its_cluster_and_user() {
         let config = json!({
             "current-context": "b",
             "contexts": [{"name": "a", "context": {"cluster": "x", "user": "x"}},
@@ -200,9 +200,12 @@ mod tests {
                          {"name": "y", "cluster": {"server": "s2"}}],
             "users": [{"name": "x", "user": {}}, {"name": "z", "user": {"token": "t"}}],
         });
-        let entry = Entry::current_of(&config).unwrap();
-        assert_eq!(entry, Entry { cluster: json!({"server": "s2"}), user: json!({"token": "t"}) });
-        assert_eq!(Entry::current_of(&json!({"current-context": "b"})), None);
-        assert_eq!(Entry::current_of(&json!(null)), None);
+        let entry = ContextEntry::current_of(&config).unwrap();
+        assert_eq!(
+            entry,
+            ContextEntry { cluster: json!({"server": "s2"}), user: json!({"token": "t"}) }
+        );
+        assert_eq!(ContextEntry::current_of(&json!({"current-context": "b"})), None);
+        assert_eq!(ContextEntry::current_of(&json!(null)), None);
     }
 }

@@ -1,4 +1,4 @@
-//! Files as kubectl and users have them.
+//! Files as kubectl and users write them.
 
 use std::os::unix::fs::{PermissionsExt, symlink};
 
@@ -7,14 +7,14 @@ use super::*;
 const OTHERS: &str = "# mine\napiVersion: v1\nkind: Config\ncurrent-context: work\nclusters:\n\
                       - name: work\n  cluster: {server: https://work}\n";
 
-fn entry() -> Entry {
+fn entry() -> ContextEntry {
     let config = json!({
         "current-context": "n",
         "contexts": [{"name": "n", "context": {"cluster": "n", "user": "n"}}],
         "clusters": [{"name": "n", "cluster": {"server": "https://drover/k8s/clusters/c-1"}}],
         "users": [{"name": "n", "user": {"token": "t:k"}}],
     });
-    Entry::current_of(&config).unwrap()
+    ContextEntry::current_of(&config).unwrap()
 }
 
 fn mode(path: &Path) -> u32 {
@@ -30,7 +30,7 @@ fn names(folder: &Path) -> Vec<String> {
 }
 
 #[test]
-fn a_merge_keeps_a_backup_and_the_link_and_lets_nobody_else_read() {
+fn a_merge_writes_a_backup_and_preserves_the_link_and_is_private() {
     let folder = tempfile::tempdir().unwrap();
     let real = folder.path().join("real");
     std::fs::write(&real, OTHERS).unwrap();
@@ -55,7 +55,7 @@ fn a_merge_keeps_a_backup_and_the_link_and_lets_nobody_else_read() {
 }
 
 #[test]
-fn a_file_that_cannot_be_merged_stays_as_it_is() {
+fn a_file_that_cannot_be_merged_is_unchanged() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config");
     for text in ["clusters: [", "- a\n- b\n", "clusters: {a: 1}\n"] {
@@ -66,7 +66,7 @@ fn a_file_that_cannot_be_merged_stays_as_it_is() {
     }
     assert_eq!(names(folder.path()), ["config"]);
 
-    // kubectl is at work.
+    // kubectl holds the lock.
     std::fs::write(folder.path().join("config.lock"), "").unwrap();
     let error = merge_into(&file, "north", &entry(), false).unwrap_err();
     assert_eq!(error.failure, Failure::Conflict);

@@ -1,4 +1,4 @@
-//! What people type to change labels, annotations and taints, as kubectl takes it. Pure.
+//! Parses changes of labels, annotations and taints, with the syntax of kubectl. Pure.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::error::{CliError, Failure};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 
-/// New values by key; none removes.
+/// New values by key; none removes the key.
 #[derive(Debug, PartialEq)]
 pub struct Map(pub BTreeMap<String, Option<String>>);
 
@@ -26,7 +26,7 @@ impl Map {
                 (None, None) => ("", None),
             };
             if key.is_empty() {
-                let text = format!("\"{change}\" is no change");
+                let text = format!("\"{change}\" is not a change");
                 return Err(CliError::usage(text).hint("use KEY=VALUE to set, KEY- to remove"));
             }
             if map.insert(key.to_owned(), value).is_some() {
@@ -37,7 +37,7 @@ impl Map {
         Ok(Self(map))
     }
 
-    /// Refuses to replace values that are there. `field`: what the map is.
+    /// Refuses to replace existing values. `field`: `labels` or `annotations`, for the message.
     pub fn check(&self, stored: &Value, field: &str) -> Result<(), CliError> {
         for (key, value) in &self.0 {
             let old = stored[key].as_str();
@@ -45,14 +45,14 @@ impl Map {
                 && new != old
             {
                 let text = format!("\"{key}\" of the {field} is \"{old}\" already");
-                return Err(to_overwrite(text));
+                return Err(overwrite_error(text));
             }
         }
         Ok(())
     }
 }
 
-/// Changes of taints. One taint is told from another by key and effect.
+/// Changes of taints. Taints are identified by key and effect.
 #[derive(Debug, PartialEq)]
 pub struct Taints(Vec<Taint>);
 
@@ -60,7 +60,7 @@ pub struct Taints(Vec<Taint>);
 struct Taint {
     key: String,
     value: String,
-    /// `None`: any; only for removals.
+    /// `None`: any effect; only for removals.
     effect: Option<String>,
     removes: bool,
 }
@@ -68,7 +68,7 @@ struct Taint {
 impl Taint {
     fn parse(change: &str) -> Result<Self, CliError> {
         let wrong = |why: &str| {
-            let text = format!("\"{change}\" is no taint: {why}");
+            let text = format!("\"{change}\" is not a taint: {why}");
             CliError::usage(text).hint("use KEY=VALUE:EFFECT, KEY:EFFECT, KEY:EFFECT- or KEY-")
         };
         let (text, removes) = match change.strip_suffix('-') {
@@ -106,8 +106,8 @@ impl Taints {
         changes.iter().map(|change| Taint::parse(change)).collect::<Result<_, _>>().map(Self)
     }
 
-    /// The list after the changes. What nobody named stays as it is.
-    pub fn applied(&self, stored: &Value, overwrite: bool) -> Result<Vec<Value>, CliError> {
+    /// The list after the changes. Other taints stay unchanged.
+    pub fn apply_to(&self, stored: &Value, overwrite: bool) -> Result<Vec<Value>, CliError> {
         let mut list: Vec<Value> = stored.as_array().cloned().unwrap_or_default();
         for taint in &self.0 {
             let Taint { key, value, effect, removes } = taint;
@@ -123,7 +123,9 @@ impl Taints {
                     if there["value"].as_str().unwrap_or_default() == value {
                         continue;
                     }
-                    return Err(to_overwrite(format!("the node has a taint \"{name}\" already")));
+                    return Err(overwrite_error(format!(
+                        "the node has a taint \"{name}\" already"
+                    )));
                 }
                 _ => {}
             }
@@ -140,7 +142,7 @@ impl Taints {
     }
 }
 
-fn to_overwrite(text: String) -> CliError {
+fn overwrite_error(text: String) -> CliError {
     CliError::new(Failure::Conflict, text).hint("replace it with --overwrite")
 }
 
@@ -153,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn labels_are_set_and_removed_and_replaced_only_when_told() {
+    fn labels_are_replaced_only_with_overwrite() {
         let map = Map::parse(&words("tier=b example.com/x= old-")).unwrap();
         let expected = json!({"tier": "b", "example.com/x": "", "old": null});
         assert_eq!(json!(map.0), expected);
@@ -168,24 +170,24 @@ mod tests {
     }
 
     #[test]
-    fn taints_are_told_apart_by_key_and_effect() {
+    fn taints_are_identified_by_key_and_effect() {
         let stored = json!([
             {"key": "a", "value": "1", "effect": "NoSchedule"}, {"key": "a", "effect": "NoExecute"},
             {"key": "b", "effect": "NoSchedule"},
         ]);
-        let applied = |text: &str, overwrite| {
+        let apply_to = |text: &str, overwrite| {
             let taints = Taints::parse(&words(text)).unwrap();
-            taints.applied(&stored, overwrite).map(|list| json!(list))
+            taints.apply_to(&stored, overwrite).map(|list| json!(list))
         };
         let b = json!({"key": "b", "effect": "NoSchedule"});
-        assert_eq!(applied("a-", false).unwrap(), json!([b]));
+        assert_eq!(apply_to("a-", false).unwrap(), json!([b]));
         let first = json!({"key": "a", "value": "1", "effect": "NoSchedule"});
         let new = json!({"key": "c", "value": "2", "effect": "NoExecute"});
-        assert_eq!(applied("a:NoExecute- c=2:NoExecute", false).unwrap(), json!([first, b, new]));
-        assert_eq!(applied("a=1:NoSchedule", false).unwrap(), stored);
-        assert_eq!(applied("a=2:NoSchedule", false).unwrap_err().failure, Failure::Conflict);
-        assert_eq!(applied("a=2:NoSchedule", true).unwrap()[2]["value"], "2");
-        assert_eq!(applied("z-", false).unwrap_err().failure, Failure::NotFound);
+        assert_eq!(apply_to("a:NoExecute- c=2:NoExecute", false).unwrap(), json!([first, b, new]));
+        assert_eq!(apply_to("a=1:NoSchedule", false).unwrap(), stored);
+        assert_eq!(apply_to("a=2:NoSchedule", false).unwrap_err().failure, Failure::Conflict);
+        assert_eq!(apply_to("a=2:NoSchedule", true).unwrap()[2]["value"], "2");
+        assert_eq!(apply_to("z-", false).unwrap_err().failure, Failure::NotFound);
         for wrong in ["a", "a=1", "a:Never", ":NoSchedule", "-"] {
             assert!(Taints::parse(&words(wrong)).is_err(), "{wrong}");
         }

@@ -1,5 +1,5 @@
-//! `drover node drain` and `stop-drain`: the server evicts the pods, as the caller; these start it, follow it,
-//! and stop it when they are interrupted.
+//! `drover node drain` and `stop-drain`: the server evicts the pods with the rights of the caller.
+//! The commands start the drain, follow it, and stop it when they are interrupted.
 
 use std::time::Duration;
 
@@ -9,10 +9,10 @@ use tokio::time::sleep;
 use crate::api::{Api, id, text};
 use crate::args::{DrainArgs, NodesArgs};
 use crate::checklist::Checklist;
-use crate::commands::place;
+use crate::commands::scope;
 use crate::error::{CliError, Failure};
 
-/// Between two looks.
+/// Poll interval.
 const POLL_EVERY: Duration = Duration::from_millis(300);
 
 /// Drains the nodes one after the other.
@@ -23,7 +23,7 @@ pub async fn drain(args: &DrainArgs) -> Result<(), CliError> {
         let name = text(node, "nodeName");
         start(&api, node, &options(args)).await?;
         if args.no_wait {
-            tell!("node {name} is being drained");
+            notify!("node {name} is being drained");
             continue;
         }
         tokio::select! {
@@ -42,7 +42,7 @@ async fn start(api: &Api, node: &Value, options: &Value) -> Result<(), CliError>
     let what = format!("draining node \"{name}\"");
     let started = api.action("nodes", id(node), "drain", options, &what).await;
     started.map(drop).map_err(|error| match error.failure {
-        // The action is there only while nobody drains the node.
+        // The action exists only while the node is not being drained.
         Failure::NotFound => {
             let text = format!("node \"{name}\" is being drained already");
             CliError::new(Failure::Conflict, text).hint("\"drover node stop-drain\" stops that")
@@ -61,20 +61,20 @@ pub async fn stop(args: &NodesArgs) -> Result<(), CliError> {
 }
 
 const AFTERWARDS: &str =
-    "what was evicted is not undone; \"drover node uncordon\" lets pods come to the node again";
+    "evicted pods are not restored; \"drover node uncordon\" makes the node schedulable again";
 
 async fn stop_one(api: &Api, node: &Value) -> Result<(), CliError> {
     let name = text(node, "nodeName");
     let what = format!("stopping the drain of node \"{name}\"");
     match api.action("nodes", id(node), "stopDrain", &json!({}), &what).await {
-        // The action is there only while there is something to stop.
+        // The action exists only while the node is being drained.
         Err(error) if error.failure == Failure::NotFound => {
-            tell!("node {name} is not being drained");
+            notify!("node {name} is not being drained");
             Ok(())
         }
         Err(error) => Err(error),
         Ok(_) => {
-            tell!("stopped the drain of node {name}; it stays cordoned");
+            notify!("stopped the drain of node {name}; it stays cordoned");
             Ok(())
         }
     }
@@ -93,9 +93,10 @@ fn options(args: &DrainArgs) -> Value {
     options.into()
 }
 
-/// The nodes of these names, as the server knows them: all, or an error that names the first that is missing.
+/// Finds the nodes by name on the server: all of them, or an error that names the first missing
+/// one.
 async fn find_all(api: &Api, args: &NodesArgs) -> Result<Vec<Value>, CliError> {
-    let cluster = place::cluster(api, args.cluster.name()).await?;
+    let cluster = scope::cluster(api, args.cluster.name()).await?;
     let all = api.list("nodes", &[("clusterId", id(&cluster))]).await?;
     let find = |name: &String| {
         let node = all.iter().find(|node| text(node, "nodeName") == name);
@@ -115,7 +116,7 @@ async fn follow(api: &Api, node: &Value) -> Result<(), CliError> {
     list.begin(&format!("draining node {name}"));
     let ended = loop {
         match api.get("nodes", id(node), "watching the node").await {
-            Ok(node) => match outcome(&node) {
+            Ok(node) => match drain_result(&node) {
                 Some(ended) => break ended,
                 None => list.detail(text(&node, "transitioningMessage")),
             },
@@ -125,8 +126,8 @@ async fn follow(api: &Api, node: &Value) -> Result<(), CliError> {
         sleep(POLL_EVERY).await;
     };
     match ended {
-        Ok(said) => {
-            list.done(&said);
+        Ok(summary) => {
+            list.done(&summary);
             Ok(())
         }
         Err(error) => {
@@ -136,8 +137,8 @@ async fn follow(api: &Api, node: &Value) -> Result<(), CliError> {
     }
 }
 
-/// How the drain of this node ended; `None`: it goes on.
-fn outcome(node: &Value) -> Option<Result<String, CliError>> {
+/// The result of the drain of this node; `None` while it is in progress.
+fn drain_result(node: &Value) -> Option<Result<String, CliError>> {
     let name = text(node, "nodeName");
     let failed = |why: &str| {
         let text = format!("node \"{name}\" was not drained: {why}");
@@ -169,11 +170,11 @@ mod tests {
             let message = "Pods evicted: 2.";
             node(&json!([{"type": "Drained", "status": status, "message": message}]))
         };
-        assert!(outcome(&drained("Unknown")).is_none());
-        assert_eq!(outcome(&drained("True")).unwrap().unwrap(), "pods evicted: 2");
-        let error = outcome(&drained("False")).unwrap().unwrap_err();
+        assert!(drain_result(&drained("Unknown")).is_none());
+        assert_eq!(drain_result(&drained("True")).unwrap().unwrap(), "pods evicted: 2");
+        let error = drain_result(&drained("False")).unwrap().unwrap_err();
         assert_eq!(error.message, "node \"n1\" was not drained: Pods evicted: 2.");
-        let error = outcome(&node(&json!([]))).unwrap().unwrap_err();
+        let error = drain_result(&node(&json!([]))).unwrap().unwrap_err();
         assert!(error.message.contains("uncordoned meanwhile"));
     }
 }

@@ -1,5 +1,5 @@
-//! What is said of a cluster that does not respond before it is removed or detached, and the choice that
-//! it leaves. Pure but for [`decide`], which asks.
+//! The message on a cluster that does not respond before it is removed or detached, and the choice
+//! of the user. Pure except for [`decide`], which prompts.
 
 use api_management::cluster::{CONNECTED, LEFTOVERS, PENDING, REMOVAL_WAIT_MAX};
 use api_management::keys::SYSTEM_NS;
@@ -18,7 +18,7 @@ pub enum Choice {
     Wait,
     /// End now and leave what cannot be deleted.
     Force,
-    /// As `Force`, and leave also what Drover made of the cluster.
+    /// Like `Force`, and also leave machines that Drover created.
     Detach,
 }
 
@@ -30,7 +30,8 @@ pub struct Silence {
 }
 
 impl Silence {
-    /// None of a cluster that responds, and of one that no agent has joined: nothing was put into it.
+    /// None for a cluster that responds, and for one without an agent so far: nothing was created
+    /// in it.
     pub fn of(cluster: &Value) -> Option<Self> {
         let find = |kind: &str| {
             let mut conditions = cluster["conditions"].as_array().into_iter().flatten();
@@ -47,8 +48,8 @@ impl Silence {
         })
     }
 
-    /// Since when, why, and what stays. `shown`: the cluster, `name` and id.
-    pub fn words(&self, shown: &str, now: Timestamp) -> String {
+    /// The message: since when, why, and what stays. `shown`: name and id of the cluster.
+    pub fn describe(&self, shown: &str, now: Timestamp) -> String {
         let since = match age(&self.since, now) {
             age if age.is_empty() => String::new(),
             age => format!(" since {} ({age})", self.since),
@@ -56,7 +57,7 @@ impl Silence {
         let why = if self.why.is_empty() { "its agent is not connected" } else { &self.why };
         let mut lines = vec![
             format!("cluster {shown} does not respond{since}: {why}"),
-            "what Drover put into it cannot be deleted there now; without the cluster these stay in it:"
+            "objects that Drover created in it cannot be deleted now; without the cluster these stay in it:"
                 .to_owned(),
         ];
         lines.extend(LEFTOVERS.map(|(kind, name)| match kind {
@@ -71,7 +72,7 @@ impl Silence {
     }
 }
 
-/// What each choice does, with the flags that make it.
+/// The effect of each choice, with its flags.
 fn choices(command: &str, name: &str) -> String {
     let minutes = REMOVAL_WAIT_MAX.as_secs() / 60;
     let mut lines = vec![
@@ -79,7 +80,7 @@ fn choices(command: &str, name: &str) -> String {
             "  wait    --wait: wait up to {minutes} minutes for the cluster; after that the server ends \
              as with --force"
         ),
-        "  force   --force: end now; the report says what stays in the cluster".to_owned(),
+        "  force   --force: end now; the report lists what stays in the cluster".to_owned(),
     ];
     if command == "rm" {
         lines.push(format!(
@@ -90,10 +91,10 @@ fn choices(command: &str, name: &str) -> String {
     lines.join("\n")
 }
 
-/// The choice that flags made, else what the user says. `--yes` answers no such question.
+/// The choice of the flags, else of the user at a prompt. `--yes` does not make this choice.
 ///
 /// # Errors
-/// Nobody can be asked, or nothing was chosen: nothing was changed.
+/// There is no terminal to prompt at, or nothing was chosen. Nothing was changed.
 pub fn decide(
     flags: (bool, bool),
     yes: bool,
@@ -105,21 +106,23 @@ pub fn decide(
         (_, true) => return Ok(Choice::Wait),
         _ => {}
     }
-    let known = choices(command, name);
+    let offered_choices = choices(command, name);
     if yes || !prompt::is_interactive() {
-        let text = format!("cluster {name} does not respond; say what to do about it");
-        return Err(CliError::new(Failure::Unreachable, text).hint(format!("one of:\n{known}")));
+        let text = format!("cluster {name} does not respond; choose what to do about it");
+        return Err(
+            CliError::new(Failure::Unreachable, text).hint(format!("one of:\n{offered_choices}"))
+        );
     }
-    tell!("{known}");
+    notify!("{offered_choices}");
     let offered = if command == "rm" { "wait, force, detach" } else { "wait, force" };
-    let answer = prompt::line(&format!("{offered} or nothing"), "--wait or --force")?;
-    chosen(&answer, command == "rm")
+    let input = prompt::line(&format!("{offered} or nothing"), "--wait or --force")?;
+    parse_choice(&input, command == "rm")
         .ok_or_else(|| CliError::new(Failure::Other, "nothing was changed"))
 }
 
-/// The choice that an answer names, by its whole word: a slip of one letter must not remove.
-fn chosen(answer: &str, may_detach: bool) -> Option<Choice> {
-    match answer.trim().to_ascii_lowercase().as_str() {
+/// Parses the input as a whole word: one mistyped letter must not remove a cluster.
+fn parse_choice(input: &str, may_detach: bool) -> Option<Choice> {
+    match input.trim().to_ascii_lowercase().as_str() {
         "wait" => Some(Choice::Wait),
         "force" => Some(Choice::Force),
         "detach" if may_detach => Some(Choice::Detach),
@@ -153,9 +156,9 @@ mod tests {
     fn an_unresponsive_cluster_is_described_with_since_when_and_what_stays() {
         let now = "2024-01-01T00:04:00Z".parse().unwrap();
         let silence = Silence::of(&cluster("True", "False")).unwrap();
-        insta::assert_snapshot!(silence.words("edge (c-1)", now), @r"
+        insta::assert_snapshot!(silence.describe("edge (c-1)", now), @r"
         cluster edge (c-1) does not respond since 2024-01-01T00:00:00Z (4m): cluster agent is not connected
-        what Drover put into it cannot be deleted there now; without the cluster these stay in it:
+        objects that Drover created in it cannot be deleted now; without the cluster these stay in it:
           Namespace cattle-system, with the agent, its key and its credentials
           ClusterRole drover-cluster-agent
           ClusterRoleBinding drover-cluster-agent
@@ -178,11 +181,11 @@ mod tests {
 
     #[test]
     fn only_whole_words_are_a_choice() {
-        assert_eq!(chosen(" Force\n", true), Some(Choice::Force));
-        assert_eq!(chosen("detach", true), Some(Choice::Detach));
-        assert_eq!(chosen("detach", false), None);
+        assert_eq!(parse_choice(" Force\n", true), Some(Choice::Force));
+        assert_eq!(parse_choice("detach", true), Some(Choice::Detach));
+        assert_eq!(parse_choice("detach", false), None);
         for other in ["", "f", "y", "yes"] {
-            assert_eq!(chosen(other, true), None, "{other}");
+            assert_eq!(parse_choice(other, true), None, "{other}");
         }
     }
 }

@@ -10,11 +10,11 @@ use super::load::LABELLED_EVERY;
 use super::side::{Both, Side};
 use crate::http::{Connection, empty, runtime};
 
-/// Where the many objects are.
+/// The namespace of the many objects.
 pub const NAMESPACE: &str = "many";
 const LIST_RATIO_MIN: f64 = 5.0;
 const ROUNDS: usize = 5;
-/// What client-go's informers and kubectl ask for.
+/// The page size of client-go's informers and kubectl.
 const PAGE: usize = 500;
 
 /// A list of everything in a namespace, which has `number` objects.
@@ -24,7 +24,7 @@ pub fn full(both: &Both, namespace: &str, number: usize) -> Result<Row> {
     both.ratio(&what, "ms", Target::Context, |side| whole(side, &path, 1))
 }
 
-/// Of the namespace with `number` objects: the whole list, all its pages, and a selector.
+/// Measures, in the namespace with `number` objects, the whole list, all its pages, and a selector.
 pub fn many(both: &Both, number: usize) -> Result<Vec<Row>> {
     let path = path(NAMESPACE);
     let target = Target::AtLeast(LIST_RATIO_MIN);
@@ -88,10 +88,10 @@ fn pages(side: &Side, number: usize) -> Result<f64> {
 /// The token of the next page.
 async fn page(connection: &mut Connection, token: &str) -> Result<String> {
     let path = format!("{}?limit={PAGE}&continue={token}", path(NAMESPACE));
-    let answer = connection.send(Request::builder().uri(path).body(empty())?).await?;
-    ensure!(answer.status.is_success(), "{}: {}", answer.status, answer.text());
+    let response = connection.send(Request::builder().uri(path).body(empty())?).await?;
+    ensure!(response.status.is_success(), "{}: {}", response.status, response.text());
     // Read from the head alone: parsing the whole would measure this client.
-    let head = &answer.body[..answer.body.len().min(1024)];
+    let head = &response.body[..response.body.len().min(1024)];
     let head = String::from_utf8_lossy(head);
     let metadata = head.split_once("\"metadata\":{").context("a list without metadata")?.1;
     let metadata = metadata.split_once('}').context("a list without metadata")?.0;

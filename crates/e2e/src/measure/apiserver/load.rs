@@ -1,4 +1,4 @@
-//! Many clients that create, read and replace objects as fast as they are answered.
+//! Many clients that create, read and replace objects as fast as the server responds.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -14,32 +14,32 @@ use super::super::{Row, Samples, Target};
 use super::side::{Both, Side};
 use crate::http::{Body, Connection, empty, runtime};
 
-/// Where the objects of these measurements are.
+/// The namespace of these measurements.
 pub const NAMESPACE: &str = "load";
 pub const OBJECTS: usize = 10_000;
 const CLIENTS: usize = 64;
 const READS: usize = 30_000;
 const WRITE_RATIO_MIN: f64 = 3.0;
-/// Makes an object one of 1 KiB.
+/// Padding that makes an object 1 KiB.
 const FILLING_BYTES: usize = 1024;
-/// One object in so many has the label that selectors ask for.
+/// One object in this many has the label that selectors request.
 pub const LABELLED_EVERY: usize = 100;
 
 /// The request with a number.
-type Ask = fn(usize) -> Result<Request<Body>>;
+type BuildRequest = fn(usize) -> Result<Request<Body>>;
 
-/// What one kind of request came to.
+/// The results of one kind of request.
 struct Load {
     per_second: f64,
     took: Samples,
-    /// Of the server, a request.
+    /// Processor time of the server per request.
     processor_micros: f64,
 }
 
 /// Creates, replaces and reads.
 pub fn writes_and_reads(both: &Both) -> Result<Vec<Row>> {
     both.each("namespace", |side| create_namespace(side, NAMESPACE))?;
-    let kinds: [(&str, usize, Target, Ask); 3] = [
+    let kinds: [(&str, usize, Target, BuildRequest); 3] = [
         ("create", OBJECTS, Target::AtLeast(WRITE_RATIO_MIN), |number| creation(NAMESPACE, number)),
         ("update", OBJECTS, Target::AtLeast(WRITE_RATIO_MIN), replacement),
         ("get", READS, Target::Context, |number| {
@@ -95,7 +95,9 @@ fn run(
         let since = Instant::now();
         let clients: Vec<_> = connections
             .into_iter()
-            .map(|connection| tokio::spawn(ask(connection, Arc::clone(&next), number, request)))
+            .map(|connection| {
+                tokio::spawn(send_requests(connection, Arc::clone(&next), number, request))
+            })
             .collect();
         let mut took = Samples::default();
         for client in clients {
@@ -110,7 +112,7 @@ fn run(
 }
 
 /// One client: takes the next number until all are done.
-async fn ask(
+async fn send_requests(
     mut connection: Connection,
     next: Arc<AtomicUsize>,
     number: usize,
@@ -124,9 +126,9 @@ async fn ask(
         }
         let request = request(at)?;
         let since = Instant::now();
-        let answer = connection.send(request).await?;
+        let response = connection.send(request).await?;
         took.push(since.elapsed());
-        ensure!(answer.status.is_success(), "{}: {}", answer.status, answer.text());
+        ensure!(response.status.is_success(), "{}: {}", response.status, response.text());
     }
 }
 

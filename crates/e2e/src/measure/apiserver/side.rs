@@ -1,4 +1,4 @@
-//! The two servers, and what is read of their processes.
+//! The two servers, and measurements of their processes.
 
 use std::time::Instant;
 
@@ -80,7 +80,7 @@ impl Side {
             Server::Drover(sim) => Ok(vec![sim.process_id()]),
             Server::Peer(cluster) => [Program::KubeApiserver, Program::Etcd]
                 .into_iter()
-                .map(|program| cluster.process_id(program).context("a process is gone"))
+                .map(|program| cluster.process_id(program).context("a process has ended"))
                 .collect(),
         }
     }

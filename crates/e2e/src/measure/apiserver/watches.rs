@@ -19,23 +19,23 @@ use crate::http::{Connection, runtime};
 const NAMESPACE: &str = "watched";
 const OBJECT: &str = "/api/v1/namespaces/watched/configmaps/changing";
 const WATCHERS: [usize; 3] = [100, 1_000, 10_000];
-/// Changes that every watcher sees.
+/// Changes that every watcher receives.
 const EVENTS: usize = 20;
 /// Streams of one connection; Go's server takes 250 by default.
 const STREAMS: usize = 100;
 const WATCHER_MAX_KILOBYTES: f64 = 4.0;
 const INFORMERS: usize = 500;
-/// At the end of what was there when a watch with initial events began.
+/// Annotation at the end of the initial events.
 const END_OF_INITIAL: &[u8] = b"k8s.io/initial-events-end";
 
-/// What a number of watchers came to.
+/// The results of a number of watchers.
 struct FanOut {
     per_second: f64,
     processor_micros: f64,
     kilobytes: f64,
 }
 
-/// Watchers that all see the same changes.
+/// Watchers that all receive the same changes.
 pub fn fan_out(both: &Both) -> Result<Vec<Row>> {
     both.each("an object to watch", |side| {
         load::create_namespace(side, NAMESPACE)?;
@@ -173,31 +173,31 @@ async fn change(writer: &mut Connection, round: usize) -> Result<String> {
     Ok(object["metadata"]["resourceVersion"].as_str().context("no version")?.to_owned())
 }
 
-/// What a watcher waits for.
+/// The condition that a watcher waits for.
 enum Seen {
-    Lines { wanted: usize },
+    Lines { remaining: usize },
     Mark { mark: &'static [u8], tail: Vec<u8> },
 }
 
 impl Seen {
-    fn lines(wanted: usize) -> Self {
-        Self::Lines { wanted }
+    fn lines(remaining: usize) -> Self {
+        Self::Lines { remaining }
     }
 
     fn mark(mark: &'static [u8]) -> Self {
         Self::Mark { mark, tail: Vec::new() }
     }
 
-    /// Whether it has come with `chunk`.
+    /// Whether the condition holds after `chunk`.
     fn with(&mut self, chunk: &Bytes) -> bool {
         match self {
-            Self::Lines { wanted } => {
+            Self::Lines { remaining } => {
                 let lines = chunk.iter().filter(|byte| **byte == b'\n').count();
-                *wanted = wanted.saturating_sub(lines);
-                *wanted == 0
+                *remaining = remaining.saturating_sub(lines);
+                *remaining == 0
             }
             Self::Mark { mark, tail } => {
-                // It may stand across two chunks.
+                // It may be split across two chunks.
                 tail.extend_from_slice(chunk);
                 let found = tail.windows(mark.len()).any(|window| window == *mark);
                 tail.drain(..tail.len().saturating_sub(mark.len()));

@@ -1,6 +1,8 @@
-//! A long way between two programs of this machine: a TCP relay that hands on every byte some time after it came.
+//! A long way between two programs of this machine: a TCP relay that hands on every byte some time
+//! after it came.
 //!
-//! Not `tc netem`, which needs a kernel module and root; there is no loss and no congestion, only the time.
+//! Not `tc netem`, which needs a kernel module and root; there is no loss and no congestion, only
+//! the time.
 
 use std::io;
 use std::net::{Ipv4Addr, SocketAddr};

@@ -1,5 +1,5 @@
-//! What a machine allows on this way at most: the same three hops of TLS over loopback, in one process that does
-//! nothing but encrypt, copy and decrypt.
+//! What a machine allows on this way at most: the same three hops of TLS over loopback, in one
+//! process that does nothing but encrypt, copy and decrypt.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -62,12 +62,12 @@ pub(super) fn calls(time: Duration) -> Result<Samples> {
             {}
         });
         let mut samples = Samples::default();
-        let mut answer = [0; ANSWER_BYTES];
+        let mut response = [0; ANSWER_BYTES];
         let until = Instant::now() + time;
         while Instant::now() < until {
             let since = Instant::now();
             near.write_all(&[0; REQUEST_BYTES]).await?;
-            near.read_exact(&mut answer).await?;
+            near.read_exact(&mut response).await?;
             samples.push(since.elapsed());
         }
         answering.abort();

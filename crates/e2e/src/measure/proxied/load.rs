@@ -1,4 +1,5 @@
-//! What is sent along a way, and how it fares. Everything runs for a time and counts what came through.
+//! What is sent along a way, and how it fares. Everything runs for a time and counts what came
+//! through.
 
 use std::fs::{self, File};
 use std::io;
@@ -52,7 +53,7 @@ pub(super) fn download(
     })
 }
 
-/// As [`download`], of a body that the API server reads, judges and forgets.
+/// As [`download`], of a body that the API server reads, evaluates and drops.
 ///
 /// # Errors
 /// A request fails.
@@ -131,7 +132,8 @@ pub(super) fn small_beside_bulk(
     })
 }
 
-/// From the moment a change is sent to the API server, by the straight way, until a client that watches has its event.
+/// From the moment a change is sent to the API server, by the straight way, until a client that
+/// watches has its event.
 ///
 /// # Errors
 /// A request fails, or the watch ends.
@@ -184,7 +186,8 @@ async fn next_event(events: &mut Incoming) -> Result<()> {
     }
 }
 
-/// Megabytes per second of `file` through `kubectl exec … cat`, each byte there and back; its start is in the time.
+/// Megabytes per second of `file` through `kubectl exec … cat`, each byte there and back; its start
+/// is in the time.
 ///
 /// # Errors
 /// It fails, or not all came back.
@@ -202,8 +205,8 @@ pub(super) fn exec(kubectl: &Kubectl, pod: &str, file: &Path) -> Result<f64> {
     Ok(length as f64 / MEGABYTE / since.elapsed().as_secs_f64())
 }
 
-/// Lists that `readers` clients take [`SLOW_BYTES`] of now and then; `look` is called meanwhile, again and again. Gives
-/// how many of the answers broke off.
+/// Lists that `readers` clients take [`SLOW_BYTES`] of now and then; `look` is called meanwhile,
+/// again and again. Gives how many of the answers broke off.
 ///
 /// # Errors
 /// A connection is not made, or `look` fails.
@@ -272,10 +275,10 @@ async fn connect(client: &Client, connections: usize) -> Result<Vec<Connection>>
     try_join_all((0..connections).map(|_| client.connect())).await
 }
 
-/// Bytes of an answer that came before `until`. A connection whose answer was not read to its end is not to be used
-/// again.
+/// Bytes of an answer that came before `until`. A connection whose answer was not read to its end
+/// is not to be used again.
 async fn fetch(connection: &mut Connection, path: &str, until: Instant) -> Result<usize> {
-    // Go's transports ask for gzip where a client says nothing, and then carry less than it gets.
+    // Go's transports request gzip by default, and then carry less than the client receives.
     let request = Request::get(path).header(ACCEPT_ENCODING, "identity").body(empty())?;
     let response = connection.response(request).await?;
     ensure!(response.status() == 200, "'{path}' was answered by {}", response.status());

@@ -1,5 +1,5 @@
-//! One simulated cluster and every way to it: directly, through `kubectl proxy`, through Go's reverse proxy over
-//! `remotedialer`, and through Drover.
+//! One simulated cluster and every way to it: directly, through `kubectl proxy`, through Go's
+//! reverse proxy over `remotedialer`, and through Drover.
 
 use std::fs;
 use std::path::Path;
@@ -98,7 +98,7 @@ impl World {
 
         ways.push(drover);
         for way in &ways {
-            poll_until(SETTLE_TIMEOUT, LOOK_INTERVAL, || answers(&way.client))
+            poll_until(SETTLE_TIMEOUT, LOOK_INTERVAL, || responses(&way.client))
                 .with_context(|| way.name)?;
         }
         Ok(Self {
@@ -113,9 +113,9 @@ impl World {
     }
 }
 
-fn answers(client: &Client) -> Result<()> {
-    let answer = client.get("/api/v1/namespaces/default")?;
-    ensure!(answer.status == 200, "{}: {}", answer.status, answer.text());
+fn responses(client: &Client) -> Result<()> {
+    let response = client.get("/api/v1/namespaces/default")?;
+    ensure!(response.status == 200, "{}: {}", response.status, response.text());
     Ok(())
 }
 
@@ -134,8 +134,8 @@ fn proxy_address(proxy: &Process) -> Result<String> {
     })
 }
 
-/// What `remotedialer`'s server is told: the API server, and headers by which it acts there as Drover does, a
-/// ServiceAccount that impersonates the same person.
+/// Configuration of `remotedialer`'s server: the API server, and headers by which it acts there
+/// like Drover, a ServiceAccount that impersonates the same person.
 fn target(cluster: &Kubeconfig, sim: &Sim, drover: &Client) -> Result<Value> {
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let person = drover.post(path, &json!({}))?.success()?["status"]["userInfo"].take();
@@ -168,7 +168,7 @@ impl Peer {
         let mut server = start("server")?;
         let file = folder.join("address");
         let address = poll_until(SETTLE_TIMEOUT, LOOK_INTERVAL, || {
-            if let Some(status) = server.ended() {
+            if let Some(status) = server.exit_status() {
                 bail!("it ended ({status}): {}", server.log_tail());
             }
             fs::read_to_string(&file).context("no address yet")
@@ -207,7 +207,9 @@ fn drover(server: &Server, sim: &Sim, folder: &Path, wire: Option<&DelayedWire>)
     let file = sim.kubeconfig();
     let file = file.to_str().context("the kubeconfig's path is no text")?;
     cli.succeed(&["cluster", "import", CLUSTER, "--kubeconfig", file])?;
-    let file = cli.kubeconfig_file(CLUSTER)?;
+    // The folder of the command ends with this function.
+    let file = folder.join("drover.kubeconfig");
+    fs::copy(cli.kubeconfig_file(CLUSTER)?, &file)?;
     let kubectl = Kubectl::new(&file, folder)?;
     let mut kubeconfig = Kubeconfig::read(&file)?;
     let uri: http::Uri = kubeconfig.server.parse()?;

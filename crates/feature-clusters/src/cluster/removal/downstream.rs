@@ -37,8 +37,9 @@ pub fn everything(why: &str) -> Vec<Left> {
     LEFTOVERS.map(|(kind, name)| Left::new("downstream", kind, "", name, why)).to_vec()
 }
 
-/// Takes the projects off the namespaces, deletes what carries our label, then our namespace, which owns the agent and
-/// its rights. The agent's own rights must go last: they go with the namespace. `cluster`: its id.
+/// Takes the projects off the namespaces, deletes what carries our label, then our namespace, which
+/// owns the agent and its rights. The agent's own rights must go last: they go with the namespace.
+/// `cluster`: its id.
 pub async fn step(client: &Client, cluster: &str) -> Step {
     match tokio::time::timeout(STEP_TIME_MAX, try_step(client, cluster)).await {
         Ok(Ok(step)) => step,

@@ -2,13 +2,13 @@
 
 use feature_kit::view::api_versions;
 use futures::future::BoxFuture;
-use rest_view::{ActionAnswer, ActionRequest, ApiError, Caller, RestView, Urls};
+use rest_view::{ActionRequest, ActionResponse, ApiError, Caller, RestView, Urls};
 use serde_json::{Value, json};
 
 use super::*;
 
-fn nothing(_: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionAnswer, ApiError>> {
-    Box::pin(async { Ok(ActionAnswer::Empty(http::StatusCode::OK)) })
+fn nothing(_: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionResponse, ApiError>> {
+    Box::pin(async { Ok(ActionResponse::Empty(http::StatusCode::OK)) })
 }
 
 fn present(kind: &str, stored: &Value) -> Value {

@@ -1,8 +1,10 @@
-//! The condition `Drained` of a node: Unknown while it is being drained, True when its pods have ended, False when
-//! a drain ended before that. Absent on nodes that take pods.
+//! The condition `Drained` of a node: Unknown while it is being drained, True when its pods have
+//! ended, False when a drain ended before that. Absent on nodes that take pods.
 
 use api_management::{Condition, Node, condition, node};
-use controller::{ConditionState, OwnedCondition, ReconcileError, StatusPatch, Target, Truth};
+use controller::{
+    ConditionState, OwnedCondition, ReconcileError, StatusPatch, StatusTarget, Truth,
+};
 use kube::Client;
 use rest_view::Key;
 use serde_json::Value;
@@ -55,7 +57,7 @@ pub(super) async fn write(
     node: &Key,
     state: ConditionState,
 ) -> Result<(), ReconcileError> {
-    let target = Target::of::<Node>(&node.namespace, &node.name);
+    let target = StatusTarget::of::<Node>(&node.namespace, &node.name);
     StatusPatch::new().condition(DRAINED, state).write(writer, &target).await.map(drop)
 }
 
@@ -72,7 +74,7 @@ pub(super) async fn write_ending(
     let state = match ending {
         Ending::Deleted => return Ok(()),
         Ending::Uncordoned => {
-            let target = Target::of::<Node>(&node.namespace, &node.name);
+            let target = StatusTarget::of::<Node>(&node.namespace, &node.name);
             return removed(StatusPatch::new()).write(writer, &target).await.map(drop);
         }
         Ending::Drained { pods } => ConditionState {
@@ -103,7 +105,7 @@ pub(super) async fn interrupt(
              uncordon it.",
         ),
     };
-    let target = Target::of::<Node>(&node.namespace, &node.name);
+    let target = StatusTarget::of::<Node>(&node.namespace, &node.name);
     StatusPatch::new().condition(DRAINED, state).write_if(writer, &target, says_draining).await?;
     Ok(())
 }

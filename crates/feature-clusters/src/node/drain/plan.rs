@@ -1,7 +1,7 @@
 //! Which pods of a node a drain evicts, which it leaves, and which stand in its way. Pure.
 //!
-//! By the rules of `kubectl drain` and in its order: a pod that the node runs by itself stays, one of a
-//! DaemonSet stays or stands in the way, and so on.
+//! By the rules of `kubectl drain` and in its order: a pod that the node runs by itself stays, one
+//! of a DaemonSet stays or stands in the way, and so on.
 
 use std::collections::BTreeSet;
 use std::time::Duration;

@@ -26,8 +26,8 @@ pub struct Progress {
 }
 
 impl Progress {
-    /// After a round in which the cluster answered: uids of the pods that were still to go, and what those that are
-    /// left wait for.
+    /// After a round in which the cluster answered: uids of the pods that were still to go, and
+    /// what those that are left wait for.
     pub fn round(&mut self, uids: impl Iterator<Item = String>, left: BTreeMap<PodName, Waiting>) {
         self.seen.extend(uids);
         self.left = left;

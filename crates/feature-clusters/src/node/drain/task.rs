@@ -1,11 +1,12 @@
-//! One drain: round after round, what is to go and has not been evicted is evicted, until nothing is left.
+//! One drain: round after round, what is to go and has not been evicted is evicted, until nothing
+//! is left.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use api_management::Node;
 use controller::ReconcileError;
-use feature_kit::downstream::answered;
+use feature_kit::downstream::with_cluster_timeout;
 use futures::StreamExt;
 use http::Request;
 use k8s_openapi::api::apps::v1::DaemonSet;
@@ -130,7 +131,7 @@ impl Task {
         let reviews: Api<SelfSubjectAccessReview> = Api::all(self.cluster.clone());
         let parameters = PostParams::default();
         let answer = async { Ok(reviews.create(&parameters, &review).await?) };
-        let answer = answered(answer).await?;
+        let answer = with_cluster_timeout(answer).await?;
         if answer.status.is_some_and(|status| status.allowed) {
             return Ok(());
         }
@@ -144,7 +145,7 @@ impl Task {
     /// # Errors
     /// The person may not read the pods, or the cluster does not answer.
     pub async fn refusal(&self) -> Result<Option<String>, ApiError> {
-        Ok(plan::refusal(&answered(self.pods()).await?.obstacles))
+        Ok(plan::refusal(&with_cluster_timeout(self.pods()).await?.obstacles))
     }
 
     /// Runs until the drain ends by itself.
@@ -203,7 +204,7 @@ impl Task {
 
     /// Evicts what is left. Whether nothing was.
     async fn round(&self) -> Result<bool, Ending> {
-        let pods = match answered(self.pods()).await {
+        let pods = match with_cluster_timeout(self.pods()).await {
             Ok(pods) => pods,
             Err(error) if is_refusal(error.status) => return Err(Ending::Refused(error.message)),
             Err(error) => {

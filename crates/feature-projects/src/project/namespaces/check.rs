@@ -1,5 +1,5 @@
-//! Writes of namespaces through Drover: whoever changes the project of one may manage the namespaces of both projects,
-//! which is the verb `manage-namespaces` on a project.
+//! Writes of namespaces through Drover: whoever changes the project of one may manage the
+//! namespaces of both projects, which is the verb `manage-namespaces` on a project.
 
 use std::sync::Arc;
 
@@ -113,7 +113,8 @@ impl NamespaceCheck {
         note(&assignments, name, uid, project).await
     }
 
-    /// A new namespace that begins in a project by its name gets the project's Secrets, as one that is put there does.
+    /// A new namespace that begins in a project by its name gets the project's Secrets, as one that
+    /// is put there does.
     async fn check_beginning(&self, write: &CheckedWrite<'_>, name: &str) -> Result<(), Status> {
         tokio::join!(self.settings.synced(), self.clusters.synced());
         let names = self.settings.get(setting::SYSTEM_NAMESPACES);
@@ -126,8 +127,8 @@ impl NamespaceCheck {
         }
     }
 
-    /// The label follows the annotation, a moment later. One that names a third project of the cluster would deceive
-    /// selectors.
+    /// The label follows the annotation, a moment later. One that names a third project of the
+    /// cluster would deceive selectors.
     async fn check_label(
         &self,
         write: &CheckedWrite<'_>,
@@ -251,7 +252,8 @@ async fn read(
     assignments.get_opt(name).await.map_err(unavailable)
 }
 
-/// Whether the name is one that the API server made up, which is another one when the write is sent.
+/// Whether the name is one that the API server made up, which is another one when the write is
+/// sent.
 fn is_generated(namespace: &Value, is_new: bool) -> bool {
     let metadata = &namespace["metadata"];
     let prefix = metadata["generateName"].as_str().filter(|prefix| !prefix.is_empty());

@@ -1,12 +1,13 @@
-//! Keeps true: the annotation and the label of every namespace of a cluster say the project that it was assigned to,
-//! `default` and the system's namespaces begin in the projects Default and System, and an assignment goes with its
-//! namespace.
+//! Keeps true: the annotation and the label of every namespace of a cluster say the project that it
+//! was assigned to, `default` and the system's namespaces begin in the projects Default and System,
+//! and an assignment goes with its namespace.
 //!
 //! Runs once per connected cluster. Watches namespaces there, assignments, projects and the setting
-//! `system-namespaces` here. What holds is read anew before anything is put back, since watches may be behind. Acts
-//! downstream by impersonation of its own identity, with a role that it keeps there. In the cluster `local` only
-//! administrators can write namespaces, so there the annotation itself says the project: nothing is put back, and the
-//! only assignments are of namespaces that began in a project.
+//! `system-namespaces` here. What holds is read anew before anything is put back, since watches may
+//! be behind. Acts downstream by impersonation of its own identity, with a role that it keeps
+//! there. In the cluster `local` only administrators can write namespaces, so there the annotation
+//! itself says the project: nothing is put back, and the only assignments are of namespaces that
+//! began in a project.
 
 use std::sync::Arc;
 
@@ -98,8 +99,8 @@ pub struct Seen {
 
 impl Projection for Seen {
     type Object = PartialObjectMeta<Namespace>;
-    type Kept = Self;
-    fn keep(namespace: PartialObjectMeta<Namespace>) -> Self {
+    type Projected = Self;
+    fn project(namespace: PartialObjectMeta<Namespace>) -> Self {
         let ObjectMeta { uid, resource_version, annotations, labels, deletion_timestamp, .. } =
             namespace.metadata;
         Self {
@@ -178,8 +179,8 @@ fn watch(runner: &Runner, keeper: &Arc<Keeper>) {
 }
 
 impl Keeper {
-    /// The namespaces for which a change of a project matters: a project that has gone holds none, and an initial one
-    /// that has come gets its own.
+    /// The namespaces for which a change of a project matters: a project that has gone holds none,
+    /// and an initial one that has come gets its own.
     fn concerned_by(&self, key: &Key, project: &Project) -> Vec<Key> {
         if key.namespace != self.cluster {
             return Vec::new();
@@ -193,7 +194,8 @@ impl Keeper {
         held.chain(beginning).collect()
     }
 
-    /// Namespaces that are to begin in an initial project, or did. `system`: those of System, as the setting has them.
+    /// Namespaces that are to begin in an initial project, or did. `system`: those of System, as
+    /// the setting has them.
     fn beginning(&self, system: &str) -> Vec<Key> {
         let mut all: Vec<Key> = self.namespaces.all().into_iter().map(|(key, _)| key).collect();
         all.retain(|key| Initial::of_namespace(&key.name, system).is_some());
@@ -326,7 +328,8 @@ impl Keeper {
         Api::namespaced(self.here.client.clone(), &self.cluster)
     }
 
-    /// Writes the annotation and the label, if nothing else was written meanwhile. Says whether it did.
+    /// Writes the annotation and the label, if nothing else was written meanwhile. Says whether it
+    /// did.
     async fn write_project(
         &self,
         name: &str,
@@ -384,7 +387,8 @@ impl Keeper {
         created.attempt(|| format!("create an event about namespace \"{name}\"")).map(drop)
     }
 
-    /// A namespace that has gone takes its assignment along, unless one of its name is being created.
+    /// A namespace that has gone takes its assignment along, unless one of its name is being
+    /// created.
     async fn let_go(&self, name: &str) -> Result<Outcome, ReconcileError> {
         let Some(kept) = self.here.assignments.get(&Key::namespaced(&self.cluster, name)) else {
             return Ok(Outcome::Done);

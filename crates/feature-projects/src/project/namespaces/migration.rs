@@ -1,11 +1,11 @@
-//! Records, once per cluster, the projects that its namespaces were in when their annotation alone said so. From then
-//! on only assignments count.
+//! Records, once per cluster, the projects that its namespaces were in when their annotation alone
+//! said so. From then on only assignments count.
 
 use std::time::Duration;
 
 use api_management::namespace_assignment::Assignment;
 use api_management::{Cluster, NamespaceAssignment};
-use controller::{Attempt, Key, ReconcileError, Reflector, StatusPatch, Target, ensure};
+use controller::{Attempt, Key, ReconcileError, Reflector, StatusPatch, StatusTarget, ensure};
 use kube::Api;
 
 use super::controller::{NamespaceProjects, Seen};
@@ -50,6 +50,6 @@ async fn record(
         });
         ensure::created(&assignments, &assignment).await?;
     }
-    let target = Target::of::<Cluster>("", cluster);
+    let target = StatusTarget::of::<Cluster>("", cluster);
     StatusPatch::new().field(DONE, true).write(&here.client, &target).await.map(drop)
 }

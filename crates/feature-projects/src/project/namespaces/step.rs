@@ -42,8 +42,9 @@ pub enum Step {
     PutBack(Option<String>),
 }
 
-/// Decides. `assigned` is what holds; `initial` the project of a namespace of which nobody has decided yet; `is_pending`
-/// says whether a change to a project was let through; `is_project` whether the cluster has a project of a name.
+/// Decides. `assigned` is what holds; `initial` the project of a namespace of which nobody has
+/// decided yet; `is_pending` says whether a change to a project was let through; `is_project`
+/// whether the cluster has a project of a name.
 pub fn step(
     assigned: Option<&str>,
     initial: Option<&str>,

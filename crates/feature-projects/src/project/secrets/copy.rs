@@ -36,8 +36,8 @@ pub struct Digests;
 
 impl Projection for Digests {
     type Object = Secret;
-    type Kept = Observed;
-    fn keep(secret: Secret) -> Observed {
+    type Projected = Observed;
+    fn project(secret: Secret) -> Observed {
         Observed::of(&secret)
     }
 }
@@ -117,7 +117,8 @@ pub fn step(original: &Observed, copy: Option<&Observed>) -> Step {
     }
 }
 
-/// The copy of a project's Secret for one namespace, with its labels and annotations. `project` is the whole id.
+/// The copy of a project's Secret for one namespace, with its labels and annotations. `project` is
+/// the whole id.
 pub fn desired(
     original: &Secret,
     project: &str,

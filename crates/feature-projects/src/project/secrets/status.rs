@@ -1,4 +1,5 @@
-//! How the Secrets of the projects of one cluster stand in their namespaces, and what projects say of it.
+//! How the Secrets of the projects of one cluster stand in their namespaces, and what projects say
+//! of it.
 
 use std::collections::BTreeMap;
 
@@ -30,8 +31,8 @@ struct NamespaceStatus {
 pub struct CopyStatus(Mutex<BTreeMap<String, NamespaceStatus>>);
 
 impl CopyStatus {
-    /// Notes what was found in a namespace. Answers which project it was in the last time, and the problems
-    /// that are new.
+    /// Notes what was found in a namespace. Answers which project it was in the last time, and the
+    /// problems that are new.
     pub fn note(
         &self,
         namespace: &str,
@@ -49,7 +50,8 @@ impl CopyStatus {
         (old.project, new)
     }
 
-    /// All problems of a project that has these namespaces; `None` while not all of them have been looked at.
+    /// All problems of a project that has these namespaces; `None` while not all of them have been
+    /// looked at.
     pub fn problems(&self, project: &str, namespaces: &[String]) -> Option<Vec<Problem>> {
         let all = self.0.lock();
         let mut problems = Vec::new();

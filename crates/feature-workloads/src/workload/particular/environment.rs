@@ -1,7 +1,7 @@
-//! Variables: the view has those with a value in a map, and those that come from elsewhere in a list
-//! with whole sources.
+//! Variables: the view has those with a value in a map, and those from other sources in a list.
 //!
-//! The order of variables matters, since one may use those before it. What stays, stays in its place.
+//! The order of variables matters, since one may use those before it. A variable that stays retains
+//! its position.
 
 use rest_view::ApiError;
 use serde_json::{Map, Value, json};
@@ -10,15 +10,15 @@ use crate::workload::path::{read_keys, write_keys};
 
 const PLAIN: &str = "environment";
 const FROM: &str = "environmentFrom";
-/// A source of one variable: its word in the view, its place below `valueFrom`, where that has the
-/// view's `sourceName` and `sourceKey`, and whether it may be missing.
+/// A source of one variable: its word in the view, its field below `valueFrom`, the fields there
+/// that the view calls `sourceName` and `sourceKey`, and whether it may be missing.
 const SOURCES: [(&str, &str, &str, Option<&str>, bool); 4] = [
     ("field", "fieldRef", "fieldPath", None, false),
     ("resource", "resourceFieldRef", "containerName", Some("resource"), false),
     ("configMap", "configMapKeyRef", "name", Some("key"), true),
     ("secret", "secretKeyRef", "name", Some("key"), true),
 ];
-/// A source of all that it has: its word and its place.
+/// A source of all its entries: its word and its field.
 const WHOLE: [(&str, &str); 2] = [("secret", "secretRef"), ("configMap", "configMapRef")];
 
 pub fn get(stored: &Value, view: &mut Map<String, Value>) {
@@ -59,8 +59,8 @@ pub fn put(view: &Map<String, Value>, stored: &mut Value) -> Result<(), ApiError
     for entry in list(stored, "env") {
         if entry.get("valueFrom").is_some_and(|from| !from.is_null()) {
             match shown(entry) {
-                Some(shown) if !take(&mut open, &shown) => {}
-                // Kept, or of a source that the view does not know.
+                Some(shown) if !take_equal(&mut open, &shown) => {}
+                // Unchanged, or from a source that the view does not know.
                 _ => env.push(entry.clone()),
             }
             continue;
@@ -84,7 +84,7 @@ pub fn put(view: &Map<String, Value>, stored: &mut Value) -> Result<(), ApiError
     let mut env_from = Vec::new();
     for entry in list(stored, "envFrom") {
         match shown_whole(entry) {
-            Some(shown) if !take(&mut open, &shown) => {}
+            Some(shown) if !take_equal(&mut open, &shown) => {}
             _ => env_from.push(entry.clone()),
         }
     }
@@ -142,7 +142,7 @@ enum One {
     Whole(Value),
 }
 
-/// A new item: without a key and a target it stands for all that the source has.
+/// A new item: without a key and a target it means all entries of the source.
 fn one(item: &Value) -> Result<One, ApiError> {
     let Value::Object(map) = item else { return Err(wrong(FROM, "array[environmentFrom]")) };
     let said = |key: &str| map.get(key).and_then(Value::as_str).filter(|text| !text.is_empty());
@@ -180,8 +180,8 @@ fn one(item: &Value) -> Result<One, ApiError> {
     Ok(One::Variable(json!({"name": target, "valueFrom": {*place: from}})))
 }
 
-/// Takes an item that says the same out of `open`.
-fn take(open: &mut Vec<Value>, wanted: &Value) -> bool {
+/// Removes an equal item from `open`, if there is one.
+fn take_equal(open: &mut Vec<Value>, searched: &Value) -> bool {
     const KEYS: [&str; 6] =
         ["source", "sourceName", "sourceKey", "targetKey", "prefix", "optional"];
     let is_same = |item: &Value| {
@@ -191,7 +191,7 @@ fn take(open: &mut Vec<Value>, wanted: &Value) -> bool {
                 Some(Value::String(text)) if text.is_empty() => None,
                 Some(value) => Some(value.clone()),
             };
-            said(item) == said(wanted)
+            said(item) == said(searched)
         })
     };
     let found = open.iter().position(is_same);

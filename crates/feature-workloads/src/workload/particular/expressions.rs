@@ -40,7 +40,7 @@ pub fn expressions(text: &str) -> Vec<Value> {
 }
 
 fn expression(text: &str) -> Value {
-    // The first sign or word in the text, and of those at one place the longest.
+    // The first sign or word in the text, and of several at one position the longest.
     let signs = [("!=", "NotIn"), ("=", "In"), (">", "Gt"), ("<", "Lt")];
     let words = [(" notin ", "NotIn"), (" in ", "In")];
     let found = signs.into_iter().chain(words).filter_map(|(mark, operator)| {

@@ -1,5 +1,6 @@
-//! Ports of containers: the view says also how each is reached from outside, which the objects keep in
-//! an annotation of the pod template (a list for each container, in the order of the view).
+//! Ports of containers. The view also shows how each port is reached from outside, which the
+//! objects store in an annotation of the pod template (a list for each container, in the order of
+//! the view).
 
 use rest_view::ApiError;
 use serde_json::{Map, Value, json};
@@ -8,7 +9,7 @@ use crate::workload::path::{object, read_keys};
 
 /// Annotation of pod templates: the ports as the view has them.
 pub const ANNOTATION: &str = "field.cattle.io/ports";
-/// What only the annotation tells.
+/// Fields that only the annotation has.
 const NOTED: [&str; 3] = ["kind", "sourcePort", "dnsName"];
 const HOST_PORT: &str = "HostPort";
 const CLUSTER_IP: &str = "ClusterIP";
@@ -35,7 +36,7 @@ pub fn put(view: &Map<String, Value>, stored: &mut Value) {
     }
 }
 
-/// Lays what the annotation tells over the ports of containers as the view has them.
+/// Merges the annotation into the ports of containers as the view has them.
 pub fn annotate(containers: &mut Value, annotation: Option<&Value>) {
     let Some(noted) = annotation.and_then(Value::as_str) else { return };
     let Ok(Value::Array(noted)) = serde_json::from_str::<Value>(noted) else { return };
@@ -57,10 +58,10 @@ pub fn annotate(containers: &mut Value, annotation: Option<&Value>) {
     }
 }
 
-/// Completes ports on their way back, and gives the annotation that goes with them.
+/// Completes ports that are to be stored, and returns the annotation for them.
 ///
 /// `before`: the containers as the view showed them. Ports that did not change are left alone; when
-/// none did, and the containers are the same, there is no new annotation.
+/// none changed, and the containers are the same, there is no new annotation.
 ///
 /// # Errors
 /// Two ports of one container have the same name.
@@ -94,7 +95,7 @@ pub fn settle(
     Ok(changed.then(|| Value::Array(all).to_string()))
 }
 
-/// The container in `list` that `container`, in place `at` of its own list, is a version of.
+/// The container in `list` that `container`, at position `at` of its own list, is a version of.
 pub fn partner<'l>(list: &'l Value, at: usize, container: &Value) -> Option<(usize, &'l Value)> {
     let list = list.as_array()?;
     let is_same = |old: &Value| old.get("name") == container.get("name");

@@ -1,7 +1,8 @@
 //! Where pods may run: the view has node selectors and node affinity as lists of texts.
 //!
-//! What must hold in every case (`requireAll`) comes from the node selector and from affinity with a
-//! single term; several terms, of which one must hold, are `requireAny`; preferences go by weight.
+//! What must hold in every case (`requireAll`) comes from the node selector and from affinity with
+//! a single term; several terms, of which one must hold, are `requireAny`; preferences go by
+//! weight.
 
 use rest_view::ApiError;
 use serde_json::{Map, Value, json};
@@ -98,7 +99,7 @@ pub fn put(
     let mut all = strings(node, "requireAll")?;
     let (any, preferred) = (strings(node, "requireAny")?, strings(node, "preferred")?);
     for (key, text) in &old.selected {
-        match all.iter().position(|wanted| wanted == text) {
+        match all.iter().position(|known| known == text) {
             Some(at) => drop(all.remove(at)),
             None => remove_label(spec, key),
         }
@@ -114,9 +115,9 @@ pub fn put(
 
 fn put_required(spec: &mut Value, all: &[String], any: &[String]) {
     let old = required(spec);
-    let of_texts = |wanted: &[String]| {
-        let same = |term: &&Value| texts(term).join(AND) == wanted.join(AND);
-        old.iter().find(same).cloned().unwrap_or_else(|| term(wanted))
+    let of_texts = |required: &[String]| {
+        let same = |term: &&Value| texts(term).join(AND) == required.join(AND);
+        old.iter().find(same).cloned().unwrap_or_else(|| term(required))
     };
     let mut terms: Vec<Value> = match (all, any) {
         ([], []) => Vec::new(),
@@ -141,8 +142,8 @@ fn put_preferred(spec: &mut Value, preferred: &[String]) {
         let weight = WEIGHT_MAX.saturating_sub(at).max(1);
         let same = |term: &&Value| preference(term) == *text;
         let known = old.iter().find(same).and_then(|term| term.get("preference")).cloned();
-        let wanted = known.unwrap_or_else(|| term(std::slice::from_ref(text)));
-        json!({"weight": weight, "preference": wanted})
+        let preference = known.unwrap_or_else(|| term(std::slice::from_ref(text)));
+        json!({"weight": weight, "preference": preference})
     });
     let terms: Vec<Value> = weighted.collect();
     let way = [AFFINITY[0], AFFINITY[1], PREFERRED];
@@ -152,8 +153,8 @@ fn put_preferred(spec: &mut Value, preferred: &[String]) {
     }
 }
 
-fn term(wanted: &[String]) -> Value {
-    let all: Vec<Value> = wanted.iter().flat_map(|text| expressions(text)).collect();
+fn term(texts: &[String]) -> Value {
+    let all: Vec<Value> = texts.iter().flat_map(|text| expressions(text)).collect();
     json!({"matchExpressions": all})
 }
 

@@ -1,14 +1,14 @@
-//! The laws of the mapping over generated objects: the tables say what there is, so that a field that
-//! is added to them is tested too.
+//! The laws of the mapping over generated objects: the tables say what there is, so that a field
+//! that is added to them is tested too.
 
 use std::sync::LazyLock;
 
 use proptest::prelude::*;
 use proptest::test_runner::RngAlgorithm;
-use rest_view::{Field, FieldType, Place};
+use rest_view::{Field, FieldLocation, FieldType};
 use serde_json::{Map, Value, json};
 
-use crate::workload::kind::Kind;
+use crate::workload::kind::WorkloadKind;
 use crate::workload::lens::Lens;
 use crate::workload::types::{POD_SPEC, Types};
 use crate::workload::{flat, path};
@@ -57,7 +57,7 @@ fn merge(stored: &mut Value, way: &[String], value: Value) {
 type Part = Option<(Vec<String>, Value)>;
 
 fn part(field: &Field, depth: usize) -> Option<BoxedStrategy<Part>> {
-    let Some(Place::Path(way)) = &field.place else { return None };
+    let Some(FieldLocation::Path(way)) = &field.location else { return None };
     let way: Vec<String> = way.iter().filter(|key| !key.is_empty()).cloned().collect();
     let value = value_of(field, &field.kind, depth)?;
     let present = if depth < 2 { 0.6 } else { 0.3 };
@@ -99,7 +99,7 @@ fn json_value() -> BoxedStrategy<Value> {
     .boxed()
 }
 
-/// Parts that no place tells of.
+/// Parts that no location covers.
 fn particular(id: &str, depth: usize) -> BoxedStrategy<Value> {
     match id {
         _ if depth > DEPTH_MAX => Just(json!({})).boxed(),
@@ -218,10 +218,10 @@ fn scheduling() -> BoxedStrategy<Value> {
         .boxed()
 }
 
-fn objects() -> impl Strategy<Value = (Kind, Value)> {
-    prop::sample::select(Kind::ALL.to_vec()).prop_flat_map(|kind| {
+fn objects() -> impl Strategy<Value = (WorkloadKind, Value)> {
+    prop::sample::select(WorkloadKind::ALL.to_vec()).prop_flat_map(|kind| {
         let template = match kind {
-            Kind::Pod => Just(json!({})).boxed(),
+            WorkloadKind::Pod => Just(json!({})).boxed(),
             _ => prop::sample::select(vec![
                 json!({}),
                 json!({"labels": {"a": "b"}, "annotations": {"x": "y"}}),
@@ -236,7 +236,7 @@ fn objects() -> impl Strategy<Value = (Kind, Value)> {
             move |(mut object, spec, template)| {
                 let way: Vec<String> = kind.pod_spec().iter().map(|&k| k.to_owned()).collect();
                 merge(&mut object, &way, spec);
-                if kind != Kind::Pod {
+                if kind != WorkloadKind::Pod {
                     let mut way = way;
                     way.pop();
                     way.push("metadata".to_owned());
@@ -276,7 +276,7 @@ proptest! {
     #[test]
     fn a_change_touches_nothing_else((kind, object) in objects(), image in "[a-z]{1,5}:new") {
         let mut flat = flat::get(&TYPES, kind, &object);
-        // Containers of one name stand for each other: which of them is whose is not told.
+        // Containers with the same name cannot be distinguished.
         let names: Vec<_> = flat["containers"].as_array().into_iter().flatten()
             .map(|container| container["name"].clone()).collect();
         let is_named = names.iter().enumerate().all(|(at, name)| {
@@ -323,7 +323,7 @@ proptest! {
         }
     }
 
-    /// Whatever shape an object or its view has, the mapping answers.
+    /// Whatever shape an object or its view has, the mapping does not fail.
     #[test]
     fn no_shape_is_too_odd((kind, object) in objects(), odd in json_value(), seed in any::<u64>()) {
         let mut broken = object;
@@ -342,7 +342,7 @@ proptest! {
     }
 }
 
-/// Puts a value of another shape in the place of one.
+/// Replaces a value with one of another shape.
 fn break_somewhere(value: &mut Value, seed: u64, odd: &Value) {
     let next = seed / 7 + 1;
     match value {

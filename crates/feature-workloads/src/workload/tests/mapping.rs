@@ -5,16 +5,16 @@ use std::sync::LazyLock;
 use rest_view::state::Transitioning;
 use serde_json::{Value, json};
 
-use crate::workload::kind::Kind;
+use crate::workload::kind::WorkloadKind;
 use crate::workload::types::{self, Types};
 use crate::workload::{creation, flat, pod, state};
 
 static TYPES: LazyLock<Types> = LazyLock::new(Types::read);
 
-fn get(kind: Kind, object: &Value) -> Value {
+fn get(kind: WorkloadKind, object: &Value) -> Value {
     flat::get(&TYPES, kind, object)
 }
-fn put(kind: Kind, flat: &Value) -> Value {
+fn put(kind: WorkloadKind, flat: &Value) -> Value {
     flat::put(&TYPES, kind, flat).unwrap()
 }
 
@@ -59,7 +59,7 @@ fn deployment() -> Value {
 
 #[test]
 fn every_table_is_read_and_every_nested_type_is_there() {
-    for kind in Kind::ALL {
+    for kind in WorkloadKind::ALL {
         let table = types::table_of(kind);
         assert_eq!(table.id, kind.id());
         assert_eq!(table.embedded.unwrap(), ("podSpec", &*kind.pod_spec().join(".")));
@@ -77,7 +77,7 @@ fn every_table_is_read_and_every_nested_type_is_there() {
 
 #[test]
 fn a_deployment_is_shown_flattened() {
-    let shown = get(Kind::Deployment, &deployment());
+    let shown = get(WorkloadKind::Deployment, &deployment());
     let expect = [
         ("scale", json!(3)),
         ("paused", json!(true)),
@@ -134,8 +134,8 @@ fn a_deployment_is_shown_flattened() {
 }
 
 #[test]
-fn a_change_keeps_what_the_view_does_not_know() {
-    let mut sent = get(Kind::Deployment, &deployment());
+fn a_change_retains_what_the_view_does_not_know() {
+    let mut sent = get(WorkloadKind::Deployment, &deployment());
     sent["containers"][0]["image"] = "nginx:2".into();
     sent["containers"][0]["environment"] = json!({"B": "2", "C": "3"});
     sent["containers"][0]["resources"] = json!({"limits": {"cpu": "2"}});
@@ -148,18 +148,18 @@ fn a_change_keeps_what_the_view_does_not_know() {
     container["env"] = json!([{"name": "B", "value": "2"},
         {"name": "K", "valueFrom": {"secretKeyRef": {"name": "s", "key": "k"}}},
         {"name": "C", "value": "3"}]);
-    assert_eq!(put(Kind::Deployment, &sent), expected);
+    assert_eq!(put(WorkloadKind::Deployment, &sent), expected);
 }
 
 #[test]
 fn ports_get_names_and_are_noted_in_the_template() {
-    let mut sent = get(Kind::Deployment, &deployment());
+    let mut sent = get(WorkloadKind::Deployment, &deployment());
     sent["containers"][0]["ports"] = json!([
         {"containerPort": 80, "protocol": "TCP", "kind": "ClusterIP"},
         {"containerPort": 80, "protocol": "TCP", "kind": "NodePort", "sourcePort": 30080},
         {"containerPort": 53, "protocol": "UDP", "kind": "HostPort", "sourcePort": 5353, "name": "dns"},
     ]);
-    let stored = put(Kind::Deployment, &sent);
+    let stored = put(WorkloadKind::Deployment, &sent);
     let template = &stored["spec"]["template"];
     let ports = json!([
         {"name": "80tcp02", "containerPort": 80, "protocol": "TCP"},
@@ -172,31 +172,34 @@ fn ports_get_names_and_are_noted_in_the_template() {
     assert_eq!(note[0][0]["dnsName"], "web");
     assert_eq!(note[0][1]["dnsName"], "web-nodeport");
     assert_eq!(note[1], json!([]));
-    let shown = get(Kind::Deployment, &stored);
+    let shown = get(WorkloadKind::Deployment, &stored);
     assert_eq!(shown["containers"][0]["ports"][1]["kind"], "NodePort");
     assert_eq!(shown["containers"][0]["ports"][1]["sourcePort"], 30080);
     assert_eq!(shown["annotations"], json!({"x": "y"}));
-    assert_eq!(put(Kind::Deployment, &shown), stored);
+    assert_eq!(put(WorkloadKind::Deployment, &shown), stored);
 
     sent["containers"][0]["ports"] =
         json!([{"containerPort": 80, "name": "a"}, {"containerPort": 81, "name": "a"}]);
-    let refused = flat::put(&TYPES, Kind::Deployment, &sent).unwrap_err();
+    let refused = flat::put(&TYPES, WorkloadKind::Deployment, &sent).unwrap_err();
     assert_eq!((refused.status, refused.field.as_deref()), (422, Some("ports")));
 }
 
 #[test]
 fn another_strategy_takes_what_belongs_to_rolling_updates_along() {
-    let mut sent = get(Kind::Deployment, &deployment());
+    let mut sent = get(WorkloadKind::Deployment, &deployment());
     sent["deploymentConfig"]["strategy"] = "Recreate".into();
-    assert_eq!(put(Kind::Deployment, &sent)["spec"]["strategy"], json!({"type": "Recreate"}));
+    assert_eq!(
+        put(WorkloadKind::Deployment, &sent)["spec"]["strategy"],
+        json!({"type": "Recreate"})
+    );
 }
 
 #[test]
 fn requirements_of_nodes_go_where_kubernetes_has_them() {
-    let mut sent = get(Kind::Deployment, &deployment());
+    let mut sent = get(WorkloadKind::Deployment, &deployment());
     sent["scheduling"]["node"] = json!({
         "requireAll": ["disk = ssd", "zone in (a, b)"], "preferred": ["gpu", "!old && cores > 3"]});
-    let stored = put(Kind::Deployment, &sent);
+    let stored = put(WorkloadKind::Deployment, &sent);
     let spec = &stored["spec"]["template"]["spec"];
     assert_eq!(spec["nodeSelector"], json!({"disk": "ssd"}));
     let affinity = &spec["affinity"]["nodeAffinity"];
@@ -207,20 +210,20 @@ fn requirements_of_nodes_go_where_kubernetes_has_them() {
     );
     let weights = affinity["preferredDuringSchedulingIgnoredDuringExecution"].as_array().unwrap();
     assert_eq!((&weights[0]["weight"], &weights[1]["weight"]), (&json!(100), &json!(99)));
-    let mut shown = get(Kind::Deployment, &stored);
+    let mut shown = get(WorkloadKind::Deployment, &stored);
     assert_eq!(shown["scheduling"], sent["scheduling"]);
     shown["scheduling"]["node"] = Value::Null;
-    let spec = &put(Kind::Deployment, &shown)["spec"]["template"]["spec"];
+    let spec = &put(WorkloadKind::Deployment, &shown)["spec"]["template"]["spec"];
     assert_eq!((spec.get("nodeSelector"), spec.get("affinity")), (None, None));
 }
 
 #[test]
 fn a_probe_becomes_another_one_whole() {
-    let mut sent = get(Kind::Deployment, &deployment());
+    let mut sent = get(WorkloadKind::Deployment, &deployment());
     sent["containers"][0]["livenessProbe"] =
         json!({"port": 8080, "path": "/ok", "periodSeconds": 3});
-    let probe =
-        &put(Kind::Deployment, &sent)["spec"]["template"]["spec"]["containers"][0]["livenessProbe"];
+    let probe = &put(WorkloadKind::Deployment, &sent)["spec"]["template"]["spec"]["containers"][0]
+        ["livenessProbe"];
     assert_eq!(*probe, json!({"httpGet": {"port": 8080, "path": "/ok"}, "periodSeconds": 3}));
 }
 
@@ -250,9 +253,9 @@ fn what_has_the_wrong_form_is_refused_by_its_name() {
         ),
     ];
     for (key, value, field) in cases {
-        let mut sent = get(Kind::Deployment, &deployment());
+        let mut sent = get(WorkloadKind::Deployment, &deployment());
         sent[key] = value.clone();
-        let refused = flat::put(&TYPES, Kind::Deployment, &sent).unwrap_err();
+        let refused = flat::put(&TYPES, WorkloadKind::Deployment, &sent).unwrap_err();
         assert_eq!(refused.status, 422, "{key}: {value}");
         assert_eq!(refused.field.as_deref(), Some(field), "{key}: {value}: {refused}");
     }
@@ -294,26 +297,26 @@ fn a_new_workload_is_of_the_kind_whose_configuration_it_has() {
     );
     assert_eq!(job["spec"]["template"]["spec"]["restartPolicy"], "OnFailure");
     assert_eq!(object["spec"].get("selector"), None);
-    assert_eq!(get(Kind::CronJob, &object)["cronJobConfig"], config);
+    assert_eq!(get(WorkloadKind::CronJob, &object)["cronJobConfig"], config);
 
     let long = "n".repeat(60);
     let mut flat = json!({"metadata": {"name": long, "namespace": "ns"}});
-    creation::complete(Kind::DaemonSet, &mut flat);
+    creation::complete(WorkloadKind::DaemonSet, &mut flat);
     let label = flat["labels"]["workload.user.cattle.io/workloadselector"].as_str().unwrap();
     assert!(label.len() <= 63 && label.starts_with("daemonSet-ns-nnn"), "{label}");
 }
 
 #[test]
 fn ids_name_kind_namespace_and_name() {
-    let (kind, key) = Kind::Deployment.key_of("statefulset:default:db").unwrap();
+    let (kind, key) = WorkloadKind::Deployment.key_of("statefulset:default:db").unwrap();
     assert_eq!(
         (kind, key.namespace.as_str(), key.name.as_str()),
-        (Kind::StatefulSet, "default", "db")
+        (WorkloadKind::StatefulSet, "default", "db")
     );
     assert_eq!(kind.id_of(&key), "statefulset:default:db");
-    assert_eq!(Kind::Job.key_of("default:x").unwrap().0, Kind::Job);
+    assert_eq!(WorkloadKind::Job.key_of("default:x").unwrap().0, WorkloadKind::Job);
     for odd in ["", "x", ":", "::", "a:b:c", "deployment:..:x", "deployment:a:b:c", "job:a/b:c"] {
-        assert_eq!(Kind::Deployment.key_of(odd), None, "{odd}");
+        assert_eq!(WorkloadKind::Deployment.key_of(odd), None, "{odd}");
     }
 }
 
@@ -324,7 +327,9 @@ fn a_pod_is_of_the_workload_above_its_controller() {
             "ownerReferences": [{"kind": kind, "name": name, "controller": true}]}})
     };
     let of = |pod: &Value| {
-        pod::workload_id(pod, |job| (job == "tick-1").then(|| (Kind::CronJob, "tick".to_owned())))
+        pod::workload_id(pod, |job| {
+            (job == "tick-1").then(|| (WorkloadKind::CronJob, "tick".to_owned()))
+        })
     };
     assert_eq!(of(&pod("ReplicaSet", "web-5d9")).unwrap(), "deployment:ns:web");
     assert_eq!(of(&pod("ReplicaSet", "web-other")).unwrap(), "replicaset:ns:web-other");
@@ -346,7 +351,7 @@ fn containers_of_pods_say_how_they_are() {
             {"name": "c", "state": {"terminated": {"exitCode": 1, "reason": "Error"}}},
         ]},
     });
-    let shown = get(Kind::Pod, &object);
+    let shown = get(WorkloadKind::Pod, &object);
     let said = |at: usize, key: &str| shown["containers"][at][key].clone();
     assert_eq!((said(0, "state"), said(0, "restartCount")), (json!("running"), json!(2)));
     assert_eq!(
@@ -365,17 +370,17 @@ fn containers_of_pods_say_how_they_are() {
 fn a_workload_is_active_when_its_pods_are_ready() {
     let now = "2026-01-01T00:00:00Z".parse().unwrap();
     let mut object = deployment();
-    assert_eq!(state::of(Kind::Deployment, &object, now).state, "paused");
+    assert_eq!(state::of(WorkloadKind::Deployment, &object, now).state, "paused");
     object["spec"]["paused"] = false.into();
-    let summary = state::of(Kind::Deployment, &object, now);
+    let summary = state::of(WorkloadKind::Deployment, &object, now);
     assert_eq!((summary.state.as_str(), summary.transitioning), ("updating", Transitioning::Yes));
     object["status"]["readyReplicas"] = 3.into();
-    assert_eq!(state::of(Kind::Deployment, &object, now).state, "active");
+    assert_eq!(state::of(WorkloadKind::Deployment, &object, now).state, "active");
     object["metadata"]["generation"] = 2.into();
-    let unseen = state::of(Kind::Deployment, &object, now);
+    let unseen = state::of(WorkloadKind::Deployment, &object, now);
     assert_eq!((unseen.state.as_str(), unseen.transitioning), ("updating", Transitioning::Yes));
     object["status"]["observedGeneration"] = 2.into();
-    assert_eq!(state::of(Kind::Deployment, &object, now).state, "active");
+    assert_eq!(state::of(WorkloadKind::Deployment, &object, now).state, "active");
     object["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
-    assert_eq!(state::of(Kind::Deployment, &object, now).state, "removing");
+    assert_eq!(state::of(WorkloadKind::Deployment, &object, now).state, "removing");
 }

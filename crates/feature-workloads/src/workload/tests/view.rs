@@ -1,5 +1,5 @@
-//! The types in the REST view, over objects in memory: what the view makes of requests. What a cluster
-//! makes of them is tested with one (`test-kit`).
+//! The types in the REST view, over objects in memory: what the view makes of requests. What a
+//! cluster makes of them is tested with one (`test-kit`).
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
@@ -12,7 +12,7 @@ use rest_view::store::DeleteOptions;
 use rest_view::{ApiError, Caller, Context, Key, ListScope, RestView, Store};
 use serde_json::{Value, json};
 
-use crate::workload::kind::Kind;
+use crate::workload::kind::WorkloadKind;
 use crate::workload::store::Stores;
 use crate::workload::view::views;
 
@@ -20,7 +20,7 @@ use crate::workload::view::views;
 #[derive(Default)]
 struct Memory(Mutex<BTreeMap<(String, String), Value>>);
 
-fn place(key: &Key) -> (String, String) {
+fn key_pair(key: &Key) -> (String, String) {
     (key.namespace.clone(), key.name.clone())
 }
 
@@ -37,7 +37,7 @@ impl Store for Memory {
         _: &'a Context<'a>,
         key: &'a Key,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        let found = self.0.lock().unwrap().get(&place(key)).cloned();
+        let found = self.0.lock().unwrap().get(&key_pair(key)).cloned();
         Box::pin(async { found.ok_or_else(ApiError::no_such_id) })
     }
     fn create<'a>(
@@ -46,7 +46,7 @@ impl Store for Memory {
         mut object: Value,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
         object["metadata"]["uid"] = format!("uid-{}", object["metadata"]["name"]).into();
-        self.0.lock().unwrap().insert(place(&Key::of(&object)), object.clone());
+        self.0.lock().unwrap().insert(key_pair(&Key::of(&object)), object.clone());
         Box::pin(async { Ok(object) })
     }
     fn replace<'a>(
@@ -55,7 +55,7 @@ impl Store for Memory {
         key: &'a Key,
         object: Value,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        self.0.lock().unwrap().insert(place(key), object.clone());
+        self.0.lock().unwrap().insert(key_pair(key), object.clone());
         Box::pin(async { Ok(object) })
     }
     fn delete<'a>(
@@ -64,14 +64,14 @@ impl Store for Memory {
         key: &'a Key,
         _: &'a DeleteOptions,
     ) -> BoxFuture<'a, Result<Option<Value>, ApiError>> {
-        self.0.lock().unwrap().remove(&place(key));
+        self.0.lock().unwrap().remove(&key_pair(key));
         Box::pin(async { Ok(None) })
     }
 }
 
 struct World {
     view: RestView,
-    memory: BTreeMap<Kind, Arc<Memory>>,
+    memory: BTreeMap<WorkloadKind, Arc<Memory>>,
 }
 
 const ROOT: &str = "/v3/projects/c-1:p-1";
@@ -79,17 +79,17 @@ const ROOT: &str = "/v3/projects/c-1:p-1";
 impl World {
     fn new() -> Self {
         let memory: BTreeMap<_, _> =
-            Kind::ALL.into_iter().map(|kind| (kind, Arc::<Memory>::default())).collect();
+            WorkloadKind::ALL.into_iter().map(|kind| (kind, Arc::<Memory>::default())).collect();
         let stores: Stores =
             memory.iter().map(|(kind, m)| (*kind, m.clone() as Arc<dyn Store>)).collect();
         let view = RestView::new(feature_kit::view::api_versions(), views(&stores));
         Self { view, memory }
     }
-    fn stored(&self, kind: Kind, name: &str) -> Value {
+    fn stored(&self, kind: WorkloadKind, name: &str) -> Value {
         let all = self.memory[&kind].0.lock().unwrap();
         all[&("ns".to_owned(), name.to_owned())].clone()
     }
-    async fn ask(&self, method: &str, rest: &str, body: Value) -> (u16, Value) {
+    async fn send(&self, method: &str, rest: &str, body: Value) -> (u16, Value) {
         let nobody = tower::service_fn(|_: Request<kube::client::Body>| async {
             Ok::<_, Infallible>(Response::new(kube::client::Body::empty()))
         });
@@ -97,14 +97,14 @@ impl World {
         let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
         let request = Request::builder().method(method).uri(format!("{ROOT}/{rest}"));
         let request = request.header("host", "drover.example").body(body).unwrap();
-        let answer = self.view.handle(request, &Caller::user("u-1"), &client).await;
-        let (parts, body) = answer.into_parts();
+        let response = self.view.handle(request, &Caller::user("u-1"), &client).await;
+        let (parts, body) = response.into_parts();
         (parts.status.as_u16(), serde_json::from_slice(&body).unwrap_or_default())
     }
     async fn must(&self, code: u16, method: &str, rest: &str, body: Value) -> Value {
-        let (status, answer) = self.ask(method, rest, body).await;
-        assert_eq!(status, code, "{method} {rest}: {answer}");
-        answer
+        let (status, response) = self.send(method, rest, body).await;
+        assert_eq!(status, code, "{method} {rest}: {response}");
+        response
     }
     async fn ids(&self, rest: &str) -> Vec<String> {
         let list = self.must(200, "GET", rest, Value::Null).await;
@@ -123,9 +123,12 @@ fn body(more: Value) -> Value {
 #[tokio::test]
 async fn workloads_are_made_shown_together_changed_and_removed() {
     let world = World::new();
-    for kind in Kind::WORKLOADS.into_iter().filter(|kind| *kind != Kind::ReplicationController) {
+    for kind in WorkloadKind::WORKLOADS
+        .into_iter()
+        .filter(|kind| *kind != WorkloadKind::ReplicationController)
+    {
         let more = match kind {
-            Kind::Deployment => json!({"scale": 2}),
+            WorkloadKind::Deployment => json!({"scale": 2}),
             _ => json!({kind.config_field(): {}}),
         };
         let made = world.must(201, "POST", "workloads", body(more)).await;
@@ -153,25 +156,25 @@ async fn workloads_are_made_shown_together_changed_and_removed() {
     world.must(405, "POST", "replicationControllers", body(json!({}))).await;
 
     let path = "workloads/deployment:ns:web";
-    let before = world.stored(Kind::Deployment, "web");
+    let before = world.stored(WorkloadKind::Deployment, "web");
     let mut sent = world.must(200, "GET", path, Value::Null).await;
     world.must(200, "PUT", path, sent.clone()).await;
-    assert_eq!(world.stored(Kind::Deployment, "web"), before);
+    assert_eq!(world.stored(WorkloadKind::Deployment, "web"), before);
     sent["containers"][0]["image"] = "nginx:2".into();
     world.must(200, "PUT", path, sent).await;
     let mut expected = before;
     expected["spec"]["template"]["spec"]["containers"][0]["image"] = "nginx:2".into();
-    assert_eq!(world.stored(Kind::Deployment, "web"), expected);
+    assert_eq!(world.stored(WorkloadKind::Deployment, "web"), expected);
     world.must(200, "PUT", path, json!({"workloadLabels": {"x": "y"}, "scale": 7})).await;
-    let stored = world.stored(Kind::Deployment, "web");
+    let stored = world.stored(WorkloadKind::Deployment, "web");
     assert_eq!(
         (&stored["metadata"]["labels"]["x"], &stored["spec"]["replicas"]),
         (&json!("y"), &json!(7))
     );
-    // What is left out of a replacement goes, but for what holds the view together.
+    // A replacement removes what it leaves out, except what the view needs.
     let whole = body(json!({"selector": stored["spec"]["selector"], "labels": {"x": "y"}}));
     world.must(200, "PUT", &format!("{path}?_replace=true"), whole).await;
-    let stored = world.stored(Kind::Deployment, "web");
+    let stored = world.stored(WorkloadKind::Deployment, "web");
     assert_eq!(
         (stored["spec"].get("replicas"), &stored["metadata"]["labels"]["x"]),
         (None, &json!("y"))
@@ -202,7 +205,7 @@ async fn actions_change_one_thing_each() {
     act(422, "pause", json!({})).await;
     act(200, "resume", json!({})).await;
     act(200, "redeploy", json!({})).await;
-    let stored = world.stored(Kind::Deployment, "web");
+    let stored = world.stored(WorkloadKind::Deployment, "web");
     let annotations = &stored["spec"]["template"]["metadata"]["annotations"];
     assert_eq!(annotations["a"], "b");
     assert!(annotations["cattle.io/timestamp"].is_string());
@@ -213,7 +216,7 @@ async fn actions_change_one_thing_each() {
         "annotations": {"deployment.kubernetes.io/revision": "1"}, "ownerReferences":
         [{"kind": "Deployment", "name": "web", "uid": stored["metadata"]["uid"], "controller": true}]});
     set["spec"]["template"]["spec"]["containers"][0]["image"] = "nginx:old".into();
-    let sets = &world.memory[&Kind::ReplicaSet];
+    let sets = &world.memory[&WorkloadKind::ReplicaSet];
     sets.0.lock().unwrap().insert(("ns".to_owned(), "web-1".to_owned()), set);
     assert_eq!(world.ids("workloads").await, ["deployment:ns:web"]);
     assert_eq!(world.ids(&format!("{path}/revisions")).await, ["replicaset:ns:web-1"]);
@@ -224,7 +227,7 @@ async fn actions_change_one_thing_each() {
         act(200, "rollback", input).await;
         let mut expected = stored.clone();
         expected["spec"]["template"]["spec"]["containers"][0]["image"] = "nginx:old".into();
-        assert_eq!(world.stored(Kind::Deployment, "web"), expected);
+        assert_eq!(world.stored(WorkloadKind::Deployment, "web"), expected);
     }
     world.must(201, "POST", "jobs", body(json!({}))).await;
     assert_eq!(world.must(200, "GET", "jobs/ns:web", Value::Null).await["actions"], json!({}));
@@ -239,8 +242,8 @@ async fn pods_can_be_found_by_their_workload() {
         "spec": {"containers": [{"name": "a"}]}});
     let owner = json!([{"kind": "CronJob", "name": "tick", "controller": true}]);
     let job = json!({"metadata": {"name": "tick-1", "namespace": "ns", "ownerReferences": owner}});
-    for (kind, object) in [(Kind::Pod, pod), (Kind::Job, job)] {
-        world.memory[&kind].0.lock().unwrap().insert(place(&Key::of(&object)), object);
+    for (kind, object) in [(WorkloadKind::Pod, pod), (WorkloadKind::Job, job)] {
+        world.memory[&kind].0.lock().unwrap().insert(key_pair(&Key::of(&object)), object);
     }
     assert_eq!(world.ids("pods?workloadId=cronjob:ns:tick").await, ["ns:p"]);
     assert_eq!(world.ids("jobs").await, Vec::<String>::new());

@@ -1,19 +1,20 @@
-//! What version 1 of HorizontalPodAutoscaler has no fields for. kube-apiserver writes it as JSON
-//! into annotations: metrics and conditions in types of that version, the behavior in its internal one.
+//! The fields that version 1 of HorizontalPodAutoscaler lacks. kube-apiserver writes them as JSON
+//! into annotations: metrics and conditions in the types of that version, the behavior in its
+//! internal one.
 //!
-//! Tables say which field is which, in the order of Go's structs, so that the text is the same.
-//! A text that is not of these types counts as absent, as there.
+//! Tables map the fields, in the order of Go's structs, so that the text is the same. Like in
+//! kube-apiserver, a text that does not fit these types counts as absent.
 
 use api_meta::quantity;
 use apiserver::fields::Object;
 use serde_json::{Map, Value, json};
 
-/// Metrics that are not the use of processors.
+/// Metrics other than CPU utilization.
 pub const METRICS: &str = "autoscaling.alpha.kubernetes.io/metrics";
 pub const BEHAVIOR: &str = "autoscaling.alpha.kubernetes.io/behavior";
 pub const CURRENT_METRICS: &str = "autoscaling.alpha.kubernetes.io/current-metrics";
 pub const CONDITIONS: &str = "autoscaling.alpha.kubernetes.io/conditions";
-/// All that hold fields of another version; the last two are of removed versions.
+/// All annotations with fields of another version; the last two are of removed versions.
 pub const ALL: [&str; 6] = [
     METRICS,
     BEHAVIOR,
@@ -22,12 +23,12 @@ pub const ALL: [&str; 6] = [
     "autoscaling.alpha.kubernetes.io/scale-down-tolerance",
     "autoscaling.alpha.kubernetes.io/scale-up-tolerance",
 ];
-/// Those that hold fields of the status.
+/// The annotations with fields of the status.
 pub const OF_STATUS: [&str; 2] = [CURRENT_METRICS, CONDITIONS];
 
-/// What a field holds. Those that may be absent are left out.
+/// The type of a field. Optional fields are omitted when they are absent.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Form {
+enum FieldType {
     Text,
     Reference,
     Amount,
@@ -36,36 +37,42 @@ enum Form {
     MaybeSelector,
 }
 
-/// A field's name in version 1, and its path in version 2.
-type Field = (&'static str, &'static [&'static str], Form);
-/// A source of metrics, by its name in both versions.
-type Source = (&'static str, &'static [Field]);
+/// The name of a field in version 1, its path in version 2, and its type.
+type FieldMapping = (&'static str, &'static [&'static str], FieldType);
+/// A source of metrics: its name in both versions, and its fields.
+type MetricSource = (&'static str, &'static [FieldMapping]);
 
-const NAME: Field = ("metricName", &["metric", "name"], Form::Text);
-const SELECTOR: Field = ("selector", &["metric", "selector"], Form::MaybeSelector);
-const OBJECT: Field = ("target", &["describedObject"], Form::Reference);
-const EXTERNAL_SELECTOR: Field = ("metricSelector", &["metric", "selector"], Form::MaybeSelector);
-const RESOURCE: Field = ("name", &["name"], Form::Text);
-const CONTAINER: Field = ("container", &["container"], Form::Text);
-const UTILIZATION: Field =
-    ("targetAverageUtilization", &["target", "averageUtilization"], Form::MaybeNumber);
-const TARGET: Field = ("targetAverageValue", &["target", "averageValue"], Form::MaybeAmount);
-const CURRENT_UTILIZATION: Field =
-    ("currentAverageUtilization", &["current", "averageUtilization"], Form::MaybeNumber);
-const CURRENT: Field = ("currentAverageValue", &["current", "averageValue"], Form::Amount);
+const NAME: FieldMapping = ("metricName", &["metric", "name"], FieldType::Text);
+const SELECTOR: FieldMapping = ("selector", &["metric", "selector"], FieldType::MaybeSelector);
+const OBJECT: FieldMapping = ("target", &["describedObject"], FieldType::Reference);
+const EXTERNAL_SELECTOR: FieldMapping =
+    ("metricSelector", &["metric", "selector"], FieldType::MaybeSelector);
+const RESOURCE: FieldMapping = ("name", &["name"], FieldType::Text);
+const CONTAINER: FieldMapping = ("container", &["container"], FieldType::Text);
+const UTILIZATION: FieldMapping =
+    ("targetAverageUtilization", &["target", "averageUtilization"], FieldType::MaybeNumber);
+const TARGET: FieldMapping =
+    ("targetAverageValue", &["target", "averageValue"], FieldType::MaybeAmount);
+const CURRENT_UTILIZATION: FieldMapping =
+    ("currentAverageUtilization", &["current", "averageUtilization"], FieldType::MaybeNumber);
+const CURRENT: FieldMapping =
+    ("currentAverageValue", &["current", "averageValue"], FieldType::Amount);
 
-const SPECS: [Source; 5] = [
+const SPECS: [MetricSource; 5] = [
     (
         "object",
         &[
             OBJECT,
             NAME,
-            ("targetValue", &["target", "value"], Form::Amount),
+            ("targetValue", &["target", "value"], FieldType::Amount),
             SELECTOR,
-            ("averageValue", &["target", "averageValue"], Form::MaybeAmount),
+            ("averageValue", &["target", "averageValue"], FieldType::MaybeAmount),
         ],
     ),
-    ("pods", &[NAME, ("targetAverageValue", &["target", "averageValue"], Form::Amount), SELECTOR]),
+    (
+        "pods",
+        &[NAME, ("targetAverageValue", &["target", "averageValue"], FieldType::Amount), SELECTOR],
+    ),
     ("resource", &[RESOURCE, UTILIZATION, TARGET]),
     ("containerResource", &[RESOURCE, UTILIZATION, TARGET, CONTAINER]),
     (
@@ -73,20 +80,20 @@ const SPECS: [Source; 5] = [
         &[
             NAME,
             EXTERNAL_SELECTOR,
-            ("targetValue", &["target", "value"], Form::MaybeAmount),
+            ("targetValue", &["target", "value"], FieldType::MaybeAmount),
             TARGET,
         ],
     ),
 ];
-const STATUSES: [Source; 5] = [
+const STATUSES: [MetricSource; 5] = [
     (
         "object",
         &[
             OBJECT,
             NAME,
-            ("currentValue", &["current", "value"], Form::Amount),
+            ("currentValue", &["current", "value"], FieldType::Amount),
             SELECTOR,
-            ("averageValue", &["current", "averageValue"], Form::MaybeAmount),
+            ("averageValue", &["current", "averageValue"], FieldType::MaybeAmount),
         ],
     ),
     ("pods", &[NAME, CURRENT, SELECTOR]),
@@ -97,13 +104,13 @@ const STATUSES: [Source; 5] = [
         &[
             NAME,
             EXTERNAL_SELECTOR,
-            ("currentValue", &["current", "value"], Form::Amount),
-            ("currentAverageValue", &["current", "averageValue"], Form::MaybeAmount),
+            ("currentValue", &["current", "value"], FieldType::Amount),
+            ("currentAverageValue", &["current", "averageValue"], FieldType::MaybeAmount),
         ],
     ),
 ];
 
-/// The rules of a behavior, internally and in version 2.
+/// The rules of a behavior: their names in the internal version and in version 2.
 const RULES: [(&str, &str); 4] = [
     ("StabilizationWindowSeconds", "stabilizationWindowSeconds"),
     ("SelectPolicy", "selectPolicy"),
@@ -113,20 +120,20 @@ const RULES: [(&str, &str); 4] = [
 const POLICY: [(&str, &str); 3] =
     [("Type", "type"), ("Value", "value"), ("PeriodSeconds", "periodSeconds")];
 const DIRECTIONS: [(&str, &str); 2] = [("ScaleUp", "scaleUp"), ("ScaleDown", "scaleDown")];
-/// Fields of a condition, the last two of which may be absent.
+/// Fields of a condition; the last two are optional.
 const CONDITION: [&str; 5] = ["type", "status", "lastTransitionTime", "reason", "message"];
 
-/// The text of the spec's metrics of version 2 that version 1 has no field for.
+/// Encodes the metrics of a version 2 spec that version 1 has no field for.
 pub fn write_metrics<'m>(metrics: impl Iterator<Item = &'m Value>) -> String {
-    escaped(&list(metrics.map(|metric| metric_text(metric, &SPECS))))
+    escape_html(&list(metrics.map(|metric| metric_text(metric, &SPECS))))
 }
 
-/// The text of the status's metrics of version 2.
+/// Encodes the metrics of a version 2 status.
 pub fn write_current_metrics(metrics: &[Value]) -> String {
-    escaped(&list(metrics.iter().map(|metric| metric_text(metric, &STATUSES))))
+    escape_html(&list(metrics.iter().map(|metric| metric_text(metric, &STATUSES))))
 }
 
-/// The text of a behavior of version 2.
+/// Encodes a behavior of version 2.
 pub fn write_behavior(behavior: &Value) -> String {
     let rules = |rules: &Value| {
         let fields = RULES.iter().map(|(name, field)| {
@@ -140,19 +147,19 @@ pub fn write_behavior(behavior: &Value) -> String {
         });
         if rules.is_null() { "null".to_owned() } else { map(fields) }
     };
-    escaped(&map(DIRECTIONS.iter().map(|(name, field)| (*name, rules(&behavior[*field])))))
+    escape_html(&map(DIRECTIONS.iter().map(|(name, field)| (*name, rules(&behavior[*field])))))
 }
 
-/// The text of the status's conditions of version 2.
+/// Encodes the conditions of a version 2 status.
 pub fn write_conditions(conditions: &[Value]) -> String {
-    escaped(&list(conditions.iter().map(|condition| {
+    escape_html(&list(conditions.iter().map(|condition| {
         let fields = CONDITION.iter().enumerate();
         let present = fields.filter(|(at, name)| *at < 3 || !condition[**name].is_null());
         map(present.map(|(_, name)| (*name, condition[*name].to_string())))
     })))
 }
 
-/// The metrics of a text, in version 2.
+/// Decodes metrics into version 2; `None` when the text does not fit.
 pub fn read_metrics(text: &str) -> Option<Vec<Value>> {
     let mut metrics = read_sources(text, &SPECS)?;
     for metric in &mut metrics {
@@ -165,12 +172,12 @@ pub fn read_metrics(text: &str) -> Option<Vec<Value>> {
     Some(metrics)
 }
 
-/// The status's metrics of a text, in version 2; `None` when it is no such text.
+/// Decodes the metrics of a status into version 2; `None` when the text does not fit.
 pub fn read_current_metrics(text: &str) -> Option<Vec<Value>> {
     read_sources(text, &STATUSES)
 }
 
-/// The behavior of a text, in version 2; `None` when it is no such text.
+/// Decodes a behavior into version 2; `None` when the text does not fit.
 pub fn read_behavior(text: &str) -> Option<Value> {
     fn fields<'v>(
         from: &'v Value,
@@ -204,7 +211,7 @@ pub fn read_behavior(text: &str) -> Option<Value> {
     (!behavior.is_empty()).then(|| behavior.into())
 }
 
-/// The conditions of a text, in version 2; `None` when it is no such text.
+/// Decodes conditions into version 2; `None` when the text does not fit.
 pub fn read_conditions(text: &str) -> Option<Vec<Value>> {
     let given: Value = serde_json::from_str(text).ok()?;
     let conditions = given.as_array()?.iter().map(|given| {
@@ -215,15 +222,15 @@ pub fn read_conditions(text: &str) -> Option<Vec<Value>> {
             value.as_str()?;
             condition.insert(name.to_owned(), value.clone());
         }
-        // Never left out.
+        // Always present.
         condition.entry("lastTransitionTime").or_insert(Value::Null);
         Some(Value::Object(condition))
     });
     conditions.collect()
 }
 
-/// A metric of version 2 in the types of version 1.
-fn metric_text(metric: &Value, sources: &[Source]) -> String {
+/// Encodes a version 2 metric in the types of version 1.
+fn metric_text(metric: &Value, sources: &[MetricSource]) -> String {
     let kind = ("type", metric["type"].to_string());
     let given = sources.iter().filter(|(source, _)| metric[*source].is_object());
     let sources = given.map(|(source, fields)| {
@@ -236,7 +243,7 @@ fn metric_text(metric: &Value, sources: &[Source]) -> String {
     map([kind].into_iter().chain(sources))
 }
 
-fn read_sources(text: &str, sources: &[Source]) -> Option<Vec<Value>> {
+fn read_sources(text: &str, sources: &[MetricSource]) -> Option<Vec<Value>> {
     let given: Value = serde_json::from_str(text).ok()?;
     let metrics = given.as_array()?.iter().map(|given| {
         given.as_object()?;
@@ -260,7 +267,7 @@ fn read_sources(text: &str, sources: &[Source]) -> Option<Vec<Value>> {
     metrics.collect()
 }
 
-/// Sets the type of a target. In version 1 it follows from the fields that there are.
+/// Sets the type of a target. In version 1 it follows from the fields that are set.
 fn complete(target: &mut Value, source: &str) {
     if !target.is_object() {
         *target = json!({});
@@ -272,7 +279,7 @@ fn complete(target: &mut Value, source: &str) {
         "resource" | "containerResource" if has("averageUtilization") => "Utilization",
         _ => "AverageValue",
     };
-    // Version 1 cannot leave it out.
+    // Version 1 always has this field.
     let is_unset = source == "object" && kind == "AverageValue" && target["value"] == "0";
     let fields = target.as_object_mut().expect("made one above");
     if is_unset {
@@ -281,8 +288,8 @@ fn complete(target: &mut Value, source: &str) {
     fields.insert("type".to_owned(), kind.into());
 }
 
-impl Form {
-    /// The JSON of a value of version 2; `None` where it is left out.
+impl FieldType {
+    /// The JSON of a version 2 value; `None` when the field is omitted.
     fn text(self, value: &Value) -> Option<String> {
         match (self, value) {
             (Self::Text, Value::Null) => Some("\"\"".to_owned()),
@@ -303,9 +310,9 @@ impl Form {
         }
     }
 
-    /// The value in version 2, if there is one.
+    /// Decodes a value into version 2; the inner `None` is an absent field.
     ///
-    /// `None` when what is given is of another type.
+    /// Returns `None` when the value has another type.
     fn read(self, given: &Value) -> Option<Option<Value>> {
         let fits = match (self, given) {
             (Self::Text, Value::Null) => return Some(Some("".into())),
@@ -323,7 +330,7 @@ impl Form {
     }
 }
 
-/// The JSON of an object, with its fields in this order.
+/// The JSON of an object, with its fields in the given order.
 fn map<'n>(fields: impl Iterator<Item = (&'n str, String)>) -> String {
     let fields: Vec<String> = fields.map(|(name, value)| format!("\"{name}\":{value}")).collect();
     format!("{{{}}}", fields.join(","))
@@ -333,8 +340,9 @@ fn list(items: impl Iterator<Item = String>) -> String {
     format!("[{}]", items.collect::<Vec<_>>().join(","))
 }
 
-/// Escapes what Go escapes, so that JSON can be part of a page. It occurs in strings alone.
-fn escaped(text: &str) -> String {
+/// Escapes the characters that Go escapes, so that JSON is safe in HTML. They only occur in
+/// strings.
+fn escape_html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
         match character {

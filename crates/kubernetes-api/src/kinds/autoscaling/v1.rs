@@ -1,5 +1,5 @@
-//! Version 1 of HorizontalPodAutoscaler: the use of processors is a field, all other metrics are in
-//! annotations. Objects are stored in version 2.
+//! Version 1 of HorizontalPodAutoscaler: CPU utilization is a field, all other metrics are in
+//! annotations. Objects are stored as version 2.
 
 use apiserver::fields::{Object, child, ensure, map, preset};
 use apiserver::kind::{Hooks, Kind};
@@ -11,13 +11,13 @@ use super::annotations::{self, BEHAVIOR, CONDITIONS, CURRENT_METRICS, METRICS};
 const API_VERSION: &str = "autoscaling/v1";
 const STORED_VERSION: &str = "autoscaling/v2";
 
-/// The kind, with the names and columns of the stored version.
+/// The kind HorizontalPodAutoscaler in version 1, with the names and columns of the stored version.
 pub fn kind() -> Kind {
     Kind {
         version: "v1",
         stored_version: Some("v2"),
         hooks: Hooks {
-            // Annotations come to say what is stored of them.
+            // The annotations are rewritten from the fields that are stored of them.
             default: |object| {
                 to_stored(object);
                 to_served(object);
@@ -36,8 +36,7 @@ pub fn kind() -> Kind {
     }
 }
 
-/// A write of the spec does not reach the annotations that hold fields of the status, nor the other
-/// way round.
+/// A write of the spec does not change the annotations with fields of the status, and vice versa.
 fn prepare(write: &Write<'_>, object: &mut Value, old: Option<&Value>) {
     if write.operation == Operation::Create {
         object["status"] = json!({"currentReplicas": 0, "desiredReplicas": 0});
@@ -65,7 +64,7 @@ fn stored(object: &Value) -> Value {
     object
 }
 
-/// Changes the annotations; none are left when there is nothing in them.
+/// Changes the annotations. Removes the map when it is empty.
 fn with_annotations<T>(object: &mut Value, change: impl FnOnce(&mut Object) -> T) -> Option<T> {
     let metadata = map(object).and_then(|object| ensure(object, "metadata"))?;
     let annotations = ensure(metadata, "annotations")?;
@@ -76,7 +75,7 @@ fn with_annotations<T>(object: &mut Value, change: impl FnOnce(&mut Object) -> T
     Some(changed)
 }
 
-/// Takes out what holds fields of another version.
+/// Removes and returns the annotations with fields of another version.
 fn take_annotations(object: &mut Value) -> Map<String, Value> {
     with_annotations(object, |annotations| {
         let taken = annotations::ALL.iter().filter_map(|name| annotations.remove_entry(*name));
@@ -85,14 +84,14 @@ fn take_annotations(object: &mut Value) -> Map<String, Value> {
     .unwrap_or_default()
 }
 
-/// Removes what holds fields of another version.
+/// Removes the annotations with fields of another version.
 pub fn drop_annotations(object: &mut Value) {
     if object["metadata"]["annotations"].is_object() {
         take_annotations(object);
     }
 }
 
-/// From the stored version, all objects of which have metrics.
+/// Converts from the stored version, in which every object has metrics.
 fn to_served(object: &mut Value) {
     if !object["spec"]["metrics"].is_array() {
         return;
@@ -146,12 +145,13 @@ fn is_cpu(metric: &Value) -> bool {
     metric["type"] == "Resource" && metric["resource"]["name"] == "cpu"
 }
 
-/// The metric that version 1 has a field for.
+/// Whether version 1 has a field for the metric.
 fn is_utilization(metric: &Value) -> bool {
     is_cpu(metric) && !metric["resource"]["target"]["averageUtilization"].is_null()
 }
 
-/// To the stored version, whose defaults are filled in: the annotations need not have all.
+/// Converts to the stored version and sets its defaults, because the annotations need not contain
+/// all fields.
 pub fn to_stored(object: &mut Value) {
     if object["spec"]["metrics"].is_array() || object.get("metadata").is_none() {
         return;

@@ -1,4 +1,4 @@
-//! Rules of the spec of a HorizontalPodAutoscaler, in kube-apiserver's words and order.
+//! Validation of the spec of a HorizontalPodAutoscaler, with kube-apiserver's messages and order.
 
 use api_meta::names;
 use api_meta::quantity::Quantity;
@@ -17,8 +17,8 @@ const METRICS: [&str; 5] = ["ContainerResource", "External", "Object", "Pods", "
 const TARGETS: [&str; 3] = ["Utilization", "Value", "AverageValue"];
 const NOT_POSITIVE: &str = "must be greater than zero";
 
-/// Sources in the order in which they are looked for; of more than one, the first is judged.
-const SOURCES: [(&str, Check); 5] = [
+/// Sources in the order of validation. When several are set, the first one is validated.
+const SOURCES: [(&str, MetricCheck); 5] = [
     ("object", of_object),
     ("external", of_external),
     ("pods", of_pods),
@@ -26,19 +26,19 @@ const SOURCES: [(&str, Check); 5] = [
     ("containerResource", of_container),
 ];
 
-type Check = fn(&str, &Value, Group, &mut Vec<Cause>);
+type MetricCheck = fn(&str, &Value, Group, &mut Vec<Cause>);
 
-/// What the version in a reference must say.
+/// The requirement on the API group of a reference.
 #[derive(Clone, Copy)]
 enum Group {
     Named,
-    /// The oldest group has no name.
+    /// The core group, whose name is empty, is also allowed.
     AnyOrNone,
-    /// It was already there, and may stay.
-    Unjudged,
+    /// It was there before the update, and is not validated.
+    Unchecked,
 }
 
-/// All problems of `spec`, which was `old` before.
+/// Returns all causes to refuse `spec`. `old` is the spec before an update.
 pub fn validate(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
     counts(spec, old, &mut causes);
@@ -46,7 +46,7 @@ pub fn validate(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
     let is_kept =
         |field: &str| old.is_some_and(|old| old["scaleTargetRef"][field] == target[field]);
     let group = match str_of(&target["kind"]) {
-        _ if is_kept("apiVersion") && is_kept("kind") => Group::Unjudged,
+        _ if is_kept("apiVersion") && is_kept("kind") => Group::Unchecked,
         "ReplicationController" => Group::AnyOrNone,
         _ => Group::Named,
     };
@@ -92,7 +92,7 @@ fn reference(field: &str, target: &Value, group: Group, causes: &mut Vec<Cause>)
 
 fn version_problem(version: &str, group: Group) -> Option<String> {
     match (group, version.matches('/').count()) {
-        (Group::Unjudged, _) => None,
+        (Group::Unchecked, _) => None,
         (_, 2..) => Some(format!("unexpected GroupVersion string: {version}")),
         (Group::Named, 0) => Some("apiVersion must specify API group".to_owned()),
         (Group::Named, _) if version.starts_with('/') => {
@@ -102,7 +102,7 @@ fn version_problem(version: &str, group: Group) -> Option<String> {
     }
 }
 
-/// A name that is part of a path.
+/// A name that is a segment of a path.
 fn segment(field: &str, name: &Value, missing: &str, causes: &mut Vec<Cause>) {
     let name = str_of(name);
     if name.is_empty() {
@@ -119,7 +119,7 @@ fn metrics(spec: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
         metric["type"] == "Object" && version_problem(version, Group::AnyOrNone).is_some()
     };
     let before = old.map(|old| items(&old["metrics"])).unwrap_or_default();
-    let group = if before.iter().any(was_wrong) { Group::Unjudged } else { Group::AnyOrNone };
+    let group = if before.iter().any(was_wrong) { Group::Unchecked } else { Group::AnyOrNone };
     for (index, given) in list.iter().enumerate() {
         metric(&format!("{field}[{index}]"), given, group, causes);
     }
@@ -209,7 +209,7 @@ fn of_container(field: &str, source: &Value, _: Group, causes: &mut Vec<Cause>) 
     of_use(field, source, causes);
 }
 
-/// The target of what pods use, as such or in proportion to what they asked for.
+/// The target for the use of pods: a value, or a percentage of their requests.
 fn of_use(field: &str, source: &Value, causes: &mut Vec<Cause>) {
     let text = "must set either a target raw value or a target utilization";
     let either = ["averageUtilization", "averageValue"];
@@ -225,7 +225,8 @@ fn named(field: &str, source: &Value, causes: &mut Vec<Cause>) {
     segment(&format!("{field}.metric.name"), name, "must specify a metric name", causes);
 }
 
-/// The target of a source, which has to tell one of `either`; `missing` tells that it does not.
+/// The target of a source, which must have one field of `either`; `missing` is the message when it
+/// has none.
 fn target(
     field: &str,
     source: &Value,

@@ -1,4 +1,4 @@
-//! What is wrong with a certificate request, and with what is told of it.
+//! Validation of certificate requests and of their status.
 
 use api_meta::names::{self, NameCheck};
 use api_meta::status::Cause;
@@ -10,9 +10,9 @@ use x509_parser::certification_request::X509CertificationRequest;
 use x509_parser::pem::{Pem, parse_x509_pem};
 use x509_parser::prelude::FromDer;
 
-/// Shortest life that a certificate may be asked for, in seconds.
+/// Shortest lifetime that may be requested for a certificate, in seconds.
 const LIFE_SECONDS_MIN: i64 = 600;
-/// Signs whatever older servers did not know the signer of.
+/// The signer of requests from before signers had names.
 const LEGACY_SIGNER: &str = "kubernetes.io/legacy-unknown";
 
 const USAGES: [&str; 23] = [
@@ -40,10 +40,11 @@ const USAGES: [&str; 23] = [
     "signing",
     "timestamping",
 ];
-/// Conditions that stay once they are there, and whether `/approval` (else `/status`) brings them.
+/// Conditions that cannot be removed, and whether `/approval` (else `/status`) sets them.
 const LASTING: [(&str, bool); 3] = [("Approved", true), ("Denied", true), ("Failed", false)];
 
-/// All that is wrong. `approves` is whether the write goes through `/approval`.
+/// Returns all causes to refuse the object. `approves` is whether the write uses `/approval`; `old`
+/// is the object before an update.
 pub fn all(approves: bool, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = match old {
         None => spec(&object["spec"]),
@@ -181,7 +182,7 @@ fn states(conditions: &[Value]) -> Vec<Cause> {
     causes
 }
 
-/// A new certificate is one or more in PEM.
+/// A new certificate must consist of one or more PEM blocks.
 fn certificate(given: &Value, old: Option<&Value>) -> Option<Cause> {
     let same = old.is_some_and(|old| old["status"]["certificate"] == *given);
     if same || str_of(given).is_empty() {

@@ -1,4 +1,4 @@
-//! What an EndpointSlice may say.
+//! Validation of EndpointSlices.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -14,12 +14,12 @@ use crate::kinds::ip;
 
 const PORTS_MAX: usize = 20_000;
 const ENDPOINTS_MAX: usize = 1_000;
-/// Of one endpoint.
+/// Number of addresses of one endpoint.
 const ADDRESSES_MAX: usize = 100;
 const HINTS_MAX: usize = 8;
 const ADDRESS_TYPES: [&str; 3] = ["FQDN", "IPv4", "IPv6"];
 
-/// All rules, of the slice and of its change.
+/// Returns all causes to refuse the slice, or its change from `old`.
 pub fn all(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let kind = &object["addressType"];
     let mut causes = Vec::new();
@@ -29,7 +29,7 @@ pub fn all(write: &Write<'_>, object: &Value, old: Option<&Value>) -> Vec<Cause>
         causes.push(Cause::not_supported("addressType", kind, &ADDRESS_TYPES));
     }
     causes.extend(ports(&object["ports"]));
-    // What once was taken stays, and where the server itself listens it knows best.
+    // Unchanged addresses stay valid, and the server's own addresses are not checked.
     if !write.is_by_server() && old.is_none_or(|old| old["endpoints"] != object["endpoints"]) {
         causes.extend(endpoints(&object["endpoints"], str_of(kind)));
     }
@@ -80,15 +80,15 @@ fn endpoint(field: &str, endpoint: &Value, kind: &str) -> Vec<Cause> {
     let host = &endpoint["hostname"];
     causes.extend(problems(&format!("{field}.hostname"), host, names::dns1123_label));
     let hints = &endpoint["hints"];
-    causes.extend(hinted(
+    causes.extend(validate_hints(
         &format!("{field}.hints.forZones"),
         &hints["forZones"],
         names::label_value,
     ));
-    // Of too many zones nothing more is said.
+    // With too many zones, no more causes are reported.
     if items(&hints["forZones"]).len() <= HINTS_MAX {
         let path = format!("{field}.hints.forNodes");
-        causes.extend(hinted(&path, &hints["forNodes"], names::dns1123_subdomain));
+        causes.extend(validate_hints(&path, &hints["forNodes"], names::dns1123_subdomain));
     }
     causes
 }
@@ -117,7 +117,7 @@ fn ip_address(list: &str, field: &str, text: &str, kind: &str) -> Vec<Cause> {
     let Some(address) = ip::read(text).filter(|_| problems.is_empty()) else {
         return problems.iter().map(|why| Cause::invalid(field, &shown, why)).collect();
     };
-    // The newer form came with the newer rules.
+    // The stricter rules require the canonical representation.
     if kind == "IPv6" && address.to_string() != text {
         let why = format!("must be in canonical form (\"{address}\")");
         return vec![Cause::invalid(field, &shown, &why)];
@@ -144,12 +144,12 @@ fn domain_name(field: &str, text: &str) -> Vec<Cause> {
     }
     let wrong = name.split('.').find(|label| !names::dns1123_label(label).is_empty());
     // The older check of one label counts characters.
-    let told = |label| names::dns1123_label(label).join(",").replace(" bytes", " characters");
-    wrong.map(|label| invalid(label, &told(label))).unwrap_or_default()
+    let message = |label| names::dns1123_label(label).join(",").replace(" bytes", " characters");
+    wrong.map(|label| invalid(label, &message(label))).unwrap_or_default()
 }
 
-/// For whom an endpoint is meant.
-fn hinted(field: &str, list: &Value, check: fn(&str) -> Vec<String>) -> Vec<Cause> {
+/// Validates the hints of an endpoint.
+fn validate_hints(field: &str, list: &Value, check: fn(&str) -> Vec<String>) -> Vec<Cause> {
     if let Some(cause) = Cause::too_many(field, items(list).len(), HINTS_MAX) {
         return vec![cause];
     }

@@ -1,4 +1,4 @@
-//! What FlowSchemas and priority levels may say. Pure; texts are those of Kubernetes.
+//! Validation of FlowSchemas and priority levels. Pure; the messages are those of Kubernetes.
 
 use api_meta::names;
 use api_meta::object::ObjectExt;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 const PRECEDENCE_MAX: i64 = 10_000;
 const QUEUES_MAX: i64 = 10_000_000;
-/// Bits of a hash that dealing a hand may use up.
+/// Number of bits of a hash that the choice of a hand may use.
 const ENTROPY_BITS_MAX: u32 = 60;
 const VERBS: [&str; 9] =
     ["create", "delete", "deletecollection", "get", "list", "patch", "proxy", "update", "watch"];
@@ -50,16 +50,16 @@ pub(super) fn flow_schema(object: &Value) -> Vec<Cause> {
     for (index, rule) in items(&spec["rules"]).iter().enumerate() {
         rules(rule, &format!("spec.rules[{index}]"), &mut causes);
     }
-    fixed(object, bootstrap::flow_schemas(), &mut causes);
+    validate_fixed_spec(object, bootstrap::flow_schemas(), &mut causes);
     causes
 }
 
-/// The mandatory objects have one spec.
-fn fixed(object: &Value, initial: Vec<Value>, causes: &mut Vec<Cause>) {
+/// The mandatory objects have a fixed spec.
+fn validate_fixed_spec(object: &Value, initial: Vec<Value>, causes: &mut Vec<Cause>) {
     let name = object.name();
-    let wanted = initial.into_iter().find(|wanted| wanted.name() == name);
-    let Some(wanted) = wanted.filter(|_| bootstrap::is_mandatory(name)) else { return };
-    if object["spec"] != wanted["spec"] {
+    let expected = initial.into_iter().find(|expected| expected.name() == name);
+    let Some(expected) = expected.filter(|_| bootstrap::is_mandatory(name)) else { return };
+    if object["spec"] != expected["spec"] {
         let text = format!("spec of '{name}' must equal the fixed value");
         causes.push(Cause::invalid("spec", &object["spec"], &text));
     }
@@ -116,7 +116,7 @@ fn subject(subject: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A list in which `*` stands alone. `missing`: what is said when it is empty.
+/// A list in which `*` must be the only item. `missing` is the message for an empty list.
 fn wildcards(list: &Value, path: &str, what: &str, missing: &str, causes: &mut Vec<Cause>) -> bool {
     let all = items(list);
     if all.is_empty() {
@@ -223,7 +223,7 @@ pub(super) fn priority_level(object: &Value) -> Vec<Cause> {
                 let text = "must not be empty when type is Limited";
                 causes.push(Cause::required("spec.limited", text));
             } else {
-                limited(&spec["limited"], &mut causes);
+                validate_limited(&spec["limited"], &mut causes);
             }
         }
         "" => causes.push(Cause::required("spec.type", "")),
@@ -233,7 +233,7 @@ pub(super) fn priority_level(object: &Value) -> Vec<Cause> {
         }
     }
     if name != EXEMPT {
-        fixed(object, bootstrap::priority_levels(), &mut causes);
+        validate_fixed_spec(object, bootstrap::priority_levels(), &mut causes);
     }
     causes
 }
@@ -252,7 +252,7 @@ fn shares(limits: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-fn limited(limited: &Value, causes: &mut Vec<Cause>) {
+fn validate_limited(limited: &Value, causes: &mut Vec<Cause>) {
     let path = "spec.limited";
     shares(limited, path, causes);
     let borrowing = &limited["borrowingLimitPercent"];
@@ -309,7 +309,7 @@ fn queuing(queuing: &Value, path: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Bits that tell all hands out of a deck apart, the order of cards included.
+/// Number of bits that distinguish all hands of a deck, including the order of cards.
 fn entropy_bits(deck: i64, hand: i64) -> u32 {
     let bits: f64 = (0..hand).map(|dealt| ((deck - dealt) as f64).log2()).sum();
     bits.ceil() as u32
@@ -323,7 +323,7 @@ mod tests {
         causes.iter().map(|cause| cause.field.clone()).collect()
     }
 
-    /// The answers of a kube-apiserver 1.36.3 to the same.
+    /// The expected messages are those of a kube-apiserver 1.36.3.
     #[test]
     fn levels_are_refused_for_what_kubernetes_refuses() {
         let level = |name: &str, spec: Value| {

@@ -1,4 +1,4 @@
-//! Rules of a CronJob: its times, and the Job that it makes again and again.
+//! Validation of a CronJob: its schedule, and the template of its Jobs.
 
 use api_meta::object::ObjectExt;
 use api_meta::status::Cause;
@@ -8,11 +8,11 @@ use serde_json::Value;
 use super::{schedule, time_zone, validate};
 use crate::kinds::template::{not_negative, whole_selector};
 
-/// Names of Jobs have 63 characters, 11 of which tell the time.
+/// Names of Jobs have 63 characters. 11 of them encode the time.
 const NAME_LENGTH_MAX: usize = 52;
 const CONCURRENCY_POLICIES: [&str; 3] = ["Allow", "Forbid", "Replace"];
 
-/// Problems of a new object, or of what became of `old`.
+/// Returns all causes to refuse a new object, or its change from `old`.
 pub fn problems(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let spec = &object["spec"];
     let mut causes = Vec::new();
@@ -61,7 +61,7 @@ fn names_zone(schedule: &str) -> bool {
     schedule.contains("TZ")
 }
 
-/// Each Job gets its selector when it is made.
+/// Each Job gets its selector when it is created.
 fn job(spec: &Value, causes: &mut Vec<Cause>) {
     let field = "spec.jobTemplate.spec";
     validate::without_selector(field, spec, causes);

@@ -1,4 +1,4 @@
-//! What a failed pod means for its job: `podFailurePolicy`.
+//! The consequences of a failed pod for its job: `podFailurePolicy`.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use api_meta::status::Cause;
 use apiserver::fields::{items, str_of};
 use serde_json::{Value, json};
 
-use super::validate::listed;
+use super::validate::format_list;
 
 const RULES_MAX: usize = 20;
 const EXIT_CODES_MAX: usize = 255;
@@ -16,7 +16,7 @@ const ACTIONS: [&str; 4] = ["Count", "FailIndex", "FailJob", "Ignore"];
 const OPERATORS: [&str; 2] = ["In", "NotIn"];
 const STATUSES: [&str; 3] = ["False", "True", "Unknown"];
 
-/// Problems of the policy of `spec` at `field`.
+/// Validates the policy of `spec` at `field`; appends a cause for each problem.
 pub fn validate(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     let rules_field = format!("{field}.rules");
     let rules = items(&spec["podFailurePolicy"]["rules"]);
@@ -43,7 +43,7 @@ fn rule(
             causes.push(Cause::invalid(action_path, &rule["action"], text));
         }
     } else {
-        chosen(action_path, &rule["action"], &ACTIONS, causes);
+        require_one_of(action_path, &rule["action"], &ACTIONS, causes);
     }
     let (codes, patterns) = (&rule["onExitCodes"], items(&rule["onPodConditions"]));
     if codes.is_object() {
@@ -58,18 +58,18 @@ fn rule(
     causes.push(Cause::new("FieldValueInvalid", path, format!("Invalid value: {text}")));
 }
 
-/// A text of a set that has to be given.
-fn chosen(path: String, value: &Value, allowed: &[&str], causes: &mut Vec<Cause>) {
+/// A required text of a set.
+fn require_one_of(path: String, value: &Value, allowed: &[&str], causes: &mut Vec<Cause>) {
     let text = str_of(value);
     if text.is_empty() {
-        causes.push(Cause::required(path, &format!("valid values: {}", listed(allowed))));
+        causes.push(Cause::required(path, &format!("valid values: {}", format_list(allowed))));
     } else if !allowed.contains(&text) {
         causes.push(Cause::not_supported(path, value, allowed));
     }
 }
 
 fn exit_codes(path: &str, codes: &Value, containers: &BTreeSet<&str>, causes: &mut Vec<Cause>) {
-    chosen(format!("{path}.operator"), &codes["operator"], &OPERATORS, causes);
+    require_one_of(format!("{path}.operator"), &codes["operator"], &OPERATORS, causes);
     let container = &codes["containerName"];
     if container.as_str().is_some_and(|name| !containers.contains(name)) {
         let text = "must be one of the container or initContainer names in the pod template";
@@ -102,14 +102,14 @@ fn conditions(path: &str, patterns: &[Value], causes: &mut Vec<Cause>) {
     for (index, pattern) in patterns.iter().enumerate() {
         let path = format!("{path}[{index}]");
         let kind = str_of(&pattern["type"]);
-        let told = |text: String| Cause::invalid(format!("{path}.type"), &kind.into(), &text);
-        causes.extend(names::qualified_name(kind).into_iter().map(told));
-        chosen(format!("{path}.status"), &pattern["status"], &STATUSES, causes);
+        let cause = |text: String| Cause::invalid(format!("{path}.type"), &kind.into(), &text);
+        causes.extend(names::qualified_name(kind).into_iter().map(cause));
+        require_one_of(format!("{path}.status"), &pattern["status"], &STATUSES, causes);
     }
 }
 
-/// The policy as upstream prints its own structure.
-pub fn printed(policy: &Value) -> String {
+/// The policy in the notation in which upstream prints its own struct.
+pub fn format_policy(policy: &Value) -> String {
     if policy.is_null() {
         return "null".to_owned();
     }

@@ -1,6 +1,9 @@
-//! Lists of indexes in the status of a Job: `1,3-5,7`, as kube-apiserver reads them.
+//! Lists of indexes in the status of a Job: `1,3-5,7`, parsed like kube-apiserver.
 
-/// What is wrong with a list of indexes below `end`, each above the one before.
+/// Checks that a list of indexes is ascending and below `end`.
+///
+/// # Errors
+/// The message of kube-apiserver about the list.
 pub fn ascending(text: &str, end: i64) -> Result<(), String> {
     let mut last = None;
     for interval in intervals(text) {
@@ -13,7 +16,7 @@ pub fn ascending(text: &str, end: i64) -> Result<(), String> {
     Ok(())
 }
 
-/// The first index that is in both lists, as far as they can be read.
+/// The first index that is in both lists, as far as they can be parsed.
 pub fn first_shared(one: &str, other: &str, end: i64) -> Option<i64> {
     let readable = |text| intervals(text).filter_map(|interval| parse(interval, end).ok());
     let (mut ones, mut others) = (readable(one).peekable(), readable(other).peekable());

@@ -1,45 +1,45 @@
-//! Whether a text is a schedule of a CronJob, and what Go's `robfig/cron` v3.0.1 says when it is none.
-//! When it is due is the business of kube-controller-manager, which reads it for itself.
+//! Validates the schedule of a CronJob, with the messages of Go's `robfig/cron` v3.0.1.
+//! kube-controller-manager parses the schedule itself and computes when it is due.
 
 use api_meta::{duration, go_text};
 
 use super::time_zone;
 
-/// One of the five fields: the numbers it may have, and names that stand for some of them.
-struct Field {
+/// One of the five fields: its range, and names for some of its numbers.
+struct ScheduleField {
     min: u64,
     max: u64,
     names: &'static [&'static str],
 }
 
-const fn numbers(min: u64, max: u64) -> Field {
-    Field { min, max, names: &[] }
+const fn numbers(min: u64, max: u64) -> ScheduleField {
+    ScheduleField { min, max, names: &[] }
 }
 
-const FIELDS: [Field; 5] = [
+const FIELDS: [ScheduleField; 5] = [
     numbers(0, 59),
     numbers(0, 23),
     numbers(1, 31),
-    Field {
+    ScheduleField {
         min: 1,
         max: 12,
         names: &[
             "jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec",
         ],
     },
-    Field { min: 0, max: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] },
+    ScheduleField { min: 0, max: 6, names: &["sun", "mon", "tue", "wed", "thu", "fri", "sat"] },
 ];
 const DESCRIPTORS: [&str; 7] =
     ["@yearly", "@annually", "@monthly", "@weekly", "@daily", "@midnight", "@hourly"];
 const EVERY: &str = "@every ";
 
-/// Why `text` is no schedule. A zone before the fields is read, although a CronJob may not name one
-/// there.
+/// The message about a text that is no schedule; `None` for a valid one. Accepts a time zone before
+/// the fields, although a CronJob may not have one there.
 pub fn problem(text: &str) -> Option<String> {
-    parsed(text).err()
+    parse(text).err()
 }
 
-fn parsed(text: &str) -> Result<(), String> {
+fn parse(text: &str) -> Result<(), String> {
     let text = without_zone(text)?;
     if text.starts_with('@') {
         return descriptor(text);
@@ -61,18 +61,18 @@ fn parsed(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-/// What follows `TZ=ZONE ` or `CRON_TZ=ZONE `.
+/// The text after `TZ=ZONE ` or `CRON_TZ=ZONE `.
 fn without_zone(text: &str) -> Result<&str, String> {
     let Some(rest) = text.strip_prefix("TZ=").or_else(|| text.strip_prefix("CRON_TZ=")) else {
         return Ok(text);
     };
     let Some((zone, rest)) = rest.split_once(' ') else {
-        // Upstream's parser panics, and what it panicked with is told.
+        // Upstream's parser panics, and the message of the panic is reported.
         return Err(
             "invalid schedule format: runtime error: slice bounds out of range [:-1]".to_owned()
         );
     };
-    let zone_problem = if zone.is_empty() { None } else { time_zone::unknown(zone) };
+    let zone_problem = if zone.is_empty() { None } else { time_zone::load_error(zone) };
     match zone_problem {
         Some(problem) => Err(format!("provided bad location {zone}: {problem}")),
         None => Ok(rest.trim()),
@@ -91,7 +91,7 @@ fn descriptor(text: &str) -> Result<(), String> {
 }
 
 /// `first[-last][/step]`, where `first` may be `*` or `?`.
-fn range(text: &str, field: &Field) -> Result<(), String> {
+fn range(text: &str, field: &ScheduleField) -> Result<(), String> {
     let parts: Vec<&str> = text.split('/').collect();
     let ends: Vec<&str> = parts[0].split('-').collect();
     let (first, mut last) = match ends.as_slice() {
@@ -100,7 +100,7 @@ fn range(text: &str, field: &Field) -> Result<(), String> {
             let number = number_or_name(one, field)?;
             (number, number)
         }
-        // The numbers are read before they are counted.
+        // The numbers are parsed before they are counted.
         [first, last, more @ ..] => {
             let first = number_or_name(first, field)?;
             if !more.is_empty() {
@@ -118,7 +118,7 @@ fn range(text: &str, field: &Field) -> Result<(), String> {
     if parts.len() == 2 && ends.len() == 1 {
         last = field.max;
     }
-    let Field { min, max, .. } = field;
+    let ScheduleField { min, max, .. } = field;
     if first < *min {
         return Err(format!("beginning of range ({first}) below minimum ({min}): {text}"));
     }
@@ -134,7 +134,7 @@ fn range(text: &str, field: &Field) -> Result<(), String> {
     Ok(())
 }
 
-fn number_or_name(text: &str, field: &Field) -> Result<u64, String> {
+fn number_or_name(text: &str, field: &ScheduleField) -> Result<u64, String> {
     let lower = text.to_lowercase();
     match (field.min..).zip(field.names).find(|(_, name)| **name == lower) {
         Some((number, _)) => Ok(number),
@@ -162,7 +162,7 @@ mod tests {
     use super::problem;
 
     #[test]
-    fn schedules_of_all_forms_are_read() {
+    fn schedules_in_all_notations_are_accepted() {
         for text in [
             "* * * * ?",
             "0 0 1 1 0",
@@ -179,8 +179,8 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_with_a_schedule_is_told_in_gos_words() {
-        for (text, told) in [
+    fn invalid_schedules_have_the_messages_of_go() {
+        for (text, message) in [
             ("* * * *", "expected exactly 5 fields, found 4: [* * * *]"),
             ("60 * * * *", "end of range (60) above maximum (59): 60"),
             ("* * 0 * *", "beginning of range (0) below minimum (1): 0"),
@@ -197,7 +197,7 @@ mod tests {
             ("@every x", "failed to parse duration @every x: time: invalid duration \"x\""),
             ("TZ=No/Where * * * * *", "provided bad location No/Where: unknown time zone No/Where"),
         ] {
-            assert_eq!(problem(text).as_deref(), Some(told), "{text}");
+            assert_eq!(problem(text).as_deref(), Some(message), "{text}");
         }
     }
 

@@ -1,6 +1,6 @@
-//! Rules of the status of a Job, whoever writes it: what kube-apiserver 1.36 refuses, in its words and
-//! in its order. Most judge only what the write changes, so a status that a change of the spec made
-//! wrong can still be mended.
+//! Validation of the status of a Job by any writer, with the messages and order of kube-apiserver
+//! 1.36. Most rules check only what the write changes, so that a status that a change of the spec
+//! invalidated can still be corrected.
 
 use std::collections::HashSet;
 
@@ -12,40 +12,41 @@ use serde_json::Value;
 use super::indexes;
 use crate::kinds::template::not_negative;
 
-/// Conditions that stay true once they are.
+/// Conditions that cannot become false again.
 const TERMINAL: [&str; 3] = ["Failed", "Complete", "FailureTarget"];
 const CONDITIONS: &str = "status.conditions";
 
-/// Problems of the status of `object`, which `old` had before.
+/// Returns all causes to refuse the status of `object`. `old` is the object before the write.
 pub fn validate(object: &Value, old: &Value) -> Vec<Cause> {
-    let change = Change { spec: &object["spec"], new: &object["status"], old: &old["status"] };
+    let change =
+        StatusChange { spec: &object["spec"], new: &object["status"], old: &old["status"] };
     let mut causes = Vec::new();
     amounts(change.new, &mut causes);
     uncounted_pods(change.new, &mut causes);
     change.ends_one_way(&mut causes);
     change.times(&mut causes);
     change.ends_as_announced(&mut causes);
-    change.finished(&mut causes);
+    change.validate_finished(&mut causes);
     change.indexes(&mut causes);
     change.pods(&mut causes);
     change.success(&mut causes);
-    change.stays(&mut causes);
+    change.validate_immutable(&mut causes);
     causes
 }
 
-struct Change<'a> {
+struct StatusChange<'a> {
     spec: &'a Value,
     new: &'a Value,
     old: &'a Value,
 }
 
-impl Change<'_> {
+impl StatusChange<'_> {
     fn differs(&self, fields: &[&str]) -> bool {
         fields.iter().any(|field| self.new[field] != self.old[field])
     }
 
-    /// Whether one of these conditions becomes true, or is so no longer.
-    fn turns(&self, conditions: &[&str]) -> bool {
+    /// Whether the status of one of these conditions changes to or from true.
+    fn changes_any(&self, conditions: &[&str]) -> bool {
         conditions.iter().any(|name| is(self.new, name) != is(self.old, name))
     }
 
@@ -55,7 +56,10 @@ impl Change<'_> {
 
     fn ends_one_way(&self, causes: &mut Vec<Cause>) {
         for other in ["Failed", "FailureTarget"] {
-            if self.turns(&["Complete", other]) && is(self.new, "Complete") && is(self.new, other) {
+            if self.changes_any(&["Complete", other])
+                && is(self.new, "Complete")
+                && is(self.new, other)
+            {
                 let text = format!("cannot set Complete=True and {other}=true conditions");
                 causes.push(of_conditions(&text));
             }
@@ -65,7 +69,7 @@ impl Change<'_> {
     fn times(&self, causes: &mut Vec<Cause>) {
         let field = "status.completionTime";
         let (started, ended) = (&self.new["startTime"], &self.new["completionTime"]);
-        if self.turns(&["Complete"]) || self.differs(&["completionTime"]) {
+        if self.changes_any(&["Complete"]) || self.differs(&["completionTime"]) {
             let is_complete = is(self.new, "Complete");
             if !ended.is_null() && !is_complete {
                 let text = "cannot set completionTime when there is no Complete=True condition";
@@ -85,8 +89,8 @@ impl Change<'_> {
     }
 
     fn ends_as_announced(&self, causes: &mut Vec<Cause>) {
-        let fails = self.turns(&["Failed"]) || self.differs(&["failedIndexes"]);
-        let succeeds = self.turns(&["Complete", "SuccessCriteriaMet"]);
+        let fails = self.changes_any(&["Failed"]) || self.differs(&["failedIndexes"]);
+        let succeeds = self.changes_any(&["Complete", "SuccessCriteriaMet"]);
         for (asks, end, before) in
             [(fails, "Failed", "FailureTarget"), (succeeds, "Complete", "SuccessCriteriaMet")]
         {
@@ -98,7 +102,7 @@ impl Change<'_> {
         }
     }
 
-    fn finished(&self, causes: &mut Vec<Cause>) {
+    fn validate_finished(&self, causes: &mut Vec<Cause>) {
         if !is_finished(self.new) {
             return;
         }
@@ -107,7 +111,7 @@ impl Change<'_> {
             let text = "active>0 is invalid for finished job";
             causes.push(Cause::invalid("status.active", &status["active"], text));
         }
-        // One that was suspended with nothing to do never started.
+        // A suspended job without completions never started.
         let never_starts = self.spec["suspend"] == true && self.spec["completions"] == 0;
         if (finishes || self.differs(&["startTime"]))
             && !never_starts
@@ -119,7 +123,7 @@ impl Change<'_> {
         let pods = &status["uncountedTerminatedPods"];
         let are_some = ["failed", "succeeded"].iter().any(|end| !items(&pods[end]).is_empty());
         if (finishes || self.differs(&["uncountedTerminatedPods"])) && are_some {
-            // In the form of the type that upstream keeps for itself.
+            // In the notation of upstream's internal type.
             let message = format!(
                 r#"Invalid value: {{"Succeeded":{},"Failed":{}}}: must be empty for finished job"#,
                 pods["succeeded"], pods["failed"]
@@ -198,8 +202,8 @@ impl Change<'_> {
         }
     }
 
-    /// What must not be taken back.
-    fn stays(&self, causes: &mut Vec<Cause>) {
+    /// Fields that must not be reverted.
+    fn validate_immutable(&self, causes: &mut Vec<Cause>) {
         let (new, old) = (self.new, self.old);
         for name in TERMINAL {
             if is(old, name) && !is(new, name) {
@@ -207,7 +211,7 @@ impl Change<'_> {
                 causes.push(of_conditions(&text));
             }
         }
-        // One that grows and shrinks by its completions counts anew.
+        // A job that scales with its completions starts counting again.
         let shrinks = self.spec["completionMode"] == "Indexed"
             && self.spec["completions"] == self.spec["parallelism"];
         for (name, holds) in [("failed", true), ("succeeded", !shrinks)] {
@@ -256,7 +260,7 @@ fn amounts(status: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Each pod once, in either list.
+/// Each pod is once in one of the two lists.
 fn uncounted_pods(status: &Value, causes: &mut Vec<Cause>) {
     let mut seen = HashSet::new();
     for end in ["succeeded", "failed"] {

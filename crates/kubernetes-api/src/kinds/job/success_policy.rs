@@ -1,4 +1,4 @@
-//! When an indexed job is done before all of its indexes are: `successPolicy`.
+//! When an indexed job succeeds before all of its indexes do: `successPolicy`.
 
 use api_meta::go_text;
 use api_meta::status::Cause;
@@ -8,10 +8,10 @@ use serde_json::Value;
 use crate::kinds::template::not_negative;
 
 const RULES_MAX: usize = 20;
-/// Of the text that names indexes, in bytes.
+/// Size of the text that lists indexes, in bytes.
 const INDEXES_MAX: usize = 64 * 1024;
 
-/// Problems of the policy at `field` of a job of `completions`.
+/// Validates the policy at `field` of a job with `completions`; appends a cause for each problem.
 pub fn validate(field: &str, policy: &Value, completions: i64, causes: &mut Vec<Cause>) {
     let rules_field = format!("{field}.rules");
     let rules = items(&policy["rules"]);
@@ -36,17 +36,17 @@ fn rule(path: &str, rule: &Value, completions: i64, causes: &mut Vec<Cause>) {
         if text.len() > INDEXES_MAX {
             causes.push(Cause::too_long(&path, INDEXES_MAX));
         }
-        counted(text, completions).unwrap_or_else(|problem| {
+        count_indexes(text, completions).unwrap_or_else(|problem| {
             let text = format!("error parsing succeededIndexes: {problem}");
             causes.push(Cause::invalid(path, indexes, &text));
             0
         })
     });
-    let Some(wanted) = count.as_i64() else { return };
+    let Some(required) = count.as_i64() else { return };
     let path = format!("{path}.succeededCount");
     causes.extend(not_negative(&path, count));
     let mut at_most = |limit: i64, what: &str| {
-        if wanted > limit {
+        if required > limit {
             let text = format!("must be less than or equal to {limit} (the number of {what})");
             causes.push(Cause::invalid(&path, count, &text));
         }
@@ -57,8 +57,8 @@ fn rule(path: &str, rule: &Value, completions: i64, causes: &mut Vec<Cause>) {
     }
 }
 
-/// How many indexes a text as `0,3-5` names, all of them below `completions`.
-fn counted(text: &str, completions: i64) -> Result<i64, String> {
+/// Number of indexes in a text such as `0,3-5`, all of them below `completions`.
+fn count_indexes(text: &str, completions: i64) -> Result<i64, String> {
     let (mut before, mut total) = (None, 0);
     if text.is_empty() {
         return Ok(total);
@@ -100,8 +100,8 @@ fn not_increasing(before: i64, index: i64) -> String {
     format!("non-increasing order, previous: {before}, current: {index}")
 }
 
-/// The policy as upstream prints its own structure.
-pub fn printed(policy: &Value) -> String {
+/// The policy in the notation in which upstream prints its own struct.
+pub fn format_policy(policy: &Value) -> String {
     if policy.is_null() {
         return "null".to_owned();
     }

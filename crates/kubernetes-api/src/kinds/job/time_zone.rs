@@ -1,15 +1,15 @@
-//! Names of time zones. The zones are those of the IANA database that is built in: what is installed
-//! on the machine does not count, so that every server judges alike.
+//! Names of time zones. The zones are those of the built-in IANA database; the machine's own
+//! database is not used, so that all servers agree.
 
 use api_meta::status::Cause;
 use serde_json::Value;
 
-/// Of one part of a name, in bytes.
+/// Length of one part of a name, in bytes.
 const PART_MAX: usize = 14;
 
-/// Why `name` cannot be loaded, in Go's words. Other than the database's own reader, Go's
-/// distinguishes upper and lower case.
-pub fn unknown(name: &str) -> Option<String> {
+/// Go's message about a zone that cannot be loaded; `None` for a known zone. Unlike the database's
+/// own parser, Go distinguishes upper and lower case.
+pub fn load_error(name: &str) -> Option<String> {
     if name.contains("..") || name.starts_with(['/', '\\']) {
         return Some("time: invalid location name".to_owned());
     }
@@ -18,7 +18,7 @@ pub fn unknown(name: &str) -> Option<String> {
     (!is_known).then(|| format!("unknown time zone {name}"))
 }
 
-/// Problems of the name at `field`, if there is one.
+/// Causes for the name at `field`. An absent name has none.
 pub fn validate(field: &str, zone: &Value) -> Vec<Cause> {
     let Some(name) = zone.as_str() else { return Vec::new() };
     if name.is_empty() {
@@ -33,7 +33,7 @@ pub fn validate(field: &str, zone: &Value) -> Vec<Cause> {
             "timeZone must be an explicit time zone as defined in https://www.iana.org/time-zones";
         causes.push(Cause::invalid(field, zone, text));
     }
-    causes.extend(unknown(name).map(|problem| Cause::invalid(field, zone, &problem)));
+    causes.extend(load_error(name).map(|problem| Cause::invalid(field, zone, &problem)));
     causes
 }
 

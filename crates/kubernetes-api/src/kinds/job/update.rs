@@ -1,30 +1,30 @@
-//! What an update of a Job may change: little, and while it is suspended where and with which
-//! resources its pods will run.
+//! Validates updates of a Job. Few fields can change; while it is suspended, the placement and
+//! resources of its pods can.
 
 use api_meta::status::Cause;
 use apiserver::fields::{items, map};
 use serde_json::{Value, json};
 
 use super::{failure_policy, success_policy};
-use crate::kinds::template::selector_is_kept;
+use crate::kinds::template::selector_change;
 
-/// Problems of the change.
+/// Returns all causes to refuse the change from `old` to `object`.
 pub fn validate(object: &Value, old: &Value) -> Vec<Cause> {
     let (new, before) = (&object["spec"], &old["spec"]);
     let mut causes = Vec::new();
     causes.extend(completions(new, before));
-    causes.extend(selector_is_kept(object, Some(old)));
+    causes.extend(selector_change(object, Some(old)));
     causes.extend(template(new, old));
-    let mut kept = |field: &str, printed: fn(&Value) -> String| {
+    let mut reject_change = |field: &str, printed: fn(&Value) -> String| {
         if new[field] != before[field] {
             causes.push(immutable(&format!("spec.{field}"), &printed(&new[field])));
         }
     };
-    kept("completionMode", Value::to_string);
-    kept("podFailurePolicy", failure_policy::printed);
-    kept("backoffLimitPerIndex", Value::to_string);
-    kept("managedBy", Value::to_string);
-    kept("successPolicy", success_policy::printed);
+    reject_change("completionMode", Value::to_string);
+    reject_change("podFailurePolicy", failure_policy::format_policy);
+    reject_change("backoffLimitPerIndex", Value::to_string);
+    reject_change("managedBy", Value::to_string);
+    reject_change("successPolicy", success_policy::format_policy);
     causes
 }
 
@@ -33,80 +33,80 @@ fn immutable(field: &str, shown: &str) -> Cause {
     Cause::new("FieldValueInvalid", field, message)
 }
 
-/// Only an indexed job grows or shrinks, and all of its pods run at once.
+/// Only an indexed job can scale, and all of its pods run in parallel.
 fn completions(new: &Value, old: &Value) -> Option<Cause> {
-    let (field, wanted) = ("spec.completions", &new["completions"]);
-    if *wanted == old["completions"] {
+    let (field, requested) = ("spec.completions", &new["completions"]);
+    if *requested == old["completions"] {
         return None;
     }
     if new["completionMode"] != "Indexed" {
-        return Some(immutable(field, &wanted.to_string()));
+        return Some(immutable(field, &requested.to_string()));
     }
     let text = "can only be modified in tandem with spec.parallelism";
-    let apart = !wanted.is_null() && *wanted != new["parallelism"];
-    apart.then(|| Cause::invalid(field, wanted, text))
+    let differs = !requested.is_null() && *requested != new["parallelism"];
+    differs.then(|| Cause::invalid(field, requested, text))
 }
 
 fn template(new: &Value, old: &Value) -> Option<Cause> {
     let template = &new["template"];
-    let mut kept = old["spec"]["template"].clone();
-    if rests(old) {
-        place(template, &mut kept);
+    let mut target = old["spec"]["template"].clone();
+    if is_suspended_without_pods(old) {
+        copy_placement(template, &mut target);
         for kind in ["containers", "initContainers"] {
-            resources(&template["spec"][kind], &mut kept["spec"][kind]);
+            copy_resources(&template["spec"][kind], &mut target["spec"][kind]);
         }
-        let (pod, kept) = (&template["spec"], &kept["spec"]);
-        return (without_null(kept) != without_null(pod))
+        let (pod, target) = (&template["spec"], &target["spec"]);
+        return (without_null(target) != without_null(pod))
             .then(|| immutable("spec.template.spec", &pod.to_string()));
     }
-    (*template != kept).then(|| immutable("spec.template", &template.to_string()))
+    (*template != target).then(|| immutable("spec.template", &template.to_string()))
 }
 
-/// Suspended, with no pod left.
-fn rests(job: &Value) -> bool {
+/// Whether the job is suspended and has no pods.
+fn is_suspended_without_pods(job: &Value) -> bool {
     let status = &job["status"];
-    let is_told =
+    let is_suspended =
         |condition: &Value| condition["type"] == "Suspended" && condition["status"] == "True";
     job["spec"]["suspend"] == true
-        && (status["startTime"].is_null() || items(&status["conditions"]).iter().any(is_told))
+        && (status["startTime"].is_null() || items(&status["conditions"]).iter().any(is_suspended))
         && status["active"].as_i64().unwrap_or_default() == 0
 }
 
-/// Gives `kept` what `template` says about where its pods run.
-fn place(template: &Value, kept: &mut Value) {
+/// Copies the fields for placement from `template` to `target`.
+fn copy_placement(template: &Value, target: &mut Value) {
     for field in ["annotations", "labels"] {
-        take(&template["metadata"], &mut kept["metadata"], field);
+        copy_field(&template["metadata"], &mut target["metadata"], field);
     }
-    let (pod, kept) = (&template["spec"], &mut kept["spec"]);
+    let (pod, target) = (&template["spec"], &mut target["spec"]);
     for field in ["nodeSelector", "tolerations", "schedulingGates"] {
-        take(pod, kept, field);
+        copy_field(pod, target, field);
     }
-    let (wanted, mut affinity) = (&pod["affinity"], kept["affinity"].clone());
-    if wanted.is_null() && affinity.is_null() {
+    let (requested, mut affinity) = (&pod["affinity"], target["affinity"].clone());
+    if requested.is_null() && affinity.is_null() {
         return;
     }
     if affinity.is_null() {
         affinity = json!({});
     }
-    take(wanted, &mut affinity, "nodeAffinity");
-    let is_gone = wanted.is_null() && affinity == json!({});
-    kept["affinity"] = if is_gone { Value::Null } else { affinity };
+    copy_field(requested, &mut affinity, "nodeAffinity");
+    let is_empty = requested.is_null() && affinity == json!({});
+    target["affinity"] = if is_empty { Value::Null } else { affinity };
 }
 
-/// Gives containers of the same names in the same places the wanted resources.
-fn resources(wanted: &Value, kept: &mut Value) {
-    if items(wanted).len() != items(kept).len() {
+/// Copies the requested resources to containers with the same name at the same index.
+fn copy_resources(requested: &Value, target: &mut Value) {
+    if items(requested).len() != items(target).len() {
         return;
     }
-    let kept = kept.as_array_mut().into_iter().flatten();
-    for (wanted, kept) in items(wanted).iter().zip(kept) {
-        if wanted["name"] == kept["name"] {
-            take(wanted, kept, "resources");
+    let target = target.as_array_mut().into_iter().flatten();
+    for (requested, target) in items(requested).iter().zip(target) {
+        if requested["name"] == target["name"] {
+            copy_field(requested, target, "resources");
         }
     }
 }
 
-fn take(from: &Value, to: &mut Value, field: &str) {
+fn copy_field(from: &Value, to: &mut Value, field: &str) {
     let Some(to) = map(to) else { return };
     match from.get(field) {
         Some(value) => to.insert(field.to_owned(), value.clone()),
@@ -114,7 +114,7 @@ fn take(from: &Value, to: &mut Value, field: &str) {
     };
 }
 
-/// The fields that are there: reaching for others to change them left nulls behind.
+/// The fields that are set. Accesses to absent fields left nulls behind.
 fn without_null(object: &Value) -> Vec<(&String, &Value)> {
     object.as_object().into_iter().flatten().filter(|(_, value)| !value.is_null()).collect()
 }

@@ -1,5 +1,5 @@
-//! Rules of the spec of a Job, alone and in the template of a CronJob: what kube-apiserver 1.36
-//! refuses, in its words and in its order.
+//! Validation of the spec of a Job, alone and in the template of a CronJob, with the messages and
+//! order of kube-apiserver 1.36.
 
 use api_meta::labels::{self, LabelSelector};
 use api_meta::names;
@@ -15,16 +15,16 @@ use crate::kinds::template::{not_negative, whole_selector};
 use crate::kinds::{pod, prefixed_path};
 
 const COMPLETION_MODES: [&str; 2] = ["NonIndexed", "Indexed"];
-/// Of an indexed job; keeps the list of its indexes in the status short.
+/// Limit of an indexed job. It bounds the list of indexes in the status.
 const PARALLELISM_MAX: i64 = 100_000;
 const FAILED_INDEXES_MAX: i64 = 100_000;
-/// Above so many completions, counted index by index, narrower limits hold.
+/// Number of completions of an indexed job beyond which lower limits apply.
 const COMPLETIONS_MANY: i64 = 100_000;
 const PARALLELISM_OF_MANY_MAX: i64 = 10_000;
 const FAILED_INDEXES_OF_MANY_MAX: i64 = 10_000;
 const MANAGED_BY_MAX: usize = 63;
 
-/// All problems of a Job but those of its metadata.
+/// Returns all causes to refuse a Job, except those of its metadata.
 pub fn job(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let spec = &object["spec"];
     let mut causes = Vec::new();
@@ -40,28 +40,28 @@ pub fn job(object: &Value, old: Option<&Value>) -> Vec<Cause> {
         }
     }
     if old.is_some() {
-        // Upstream looks at it twice.
+        // Upstream checks it twice.
         whole(spec, &mut causes);
     }
     causes
 }
 
-/// Where the server made the selector, it and the labels of pods must be as it made them.
+/// A generated selector and the labels of pods must be those that the server generated.
 fn generated_selector(object: &Value, old: Option<&Value>, causes: &mut Vec<Cause>) {
     let spec = &object["spec"];
     if spec["manualSelector"] == true || spec["selector"].is_null() {
         return;
     }
-    let mut wanted = vec![(OLD_CONTROLLER_UID, object.uid()), (OLD_JOB_NAME, object.name())];
-    // Jobs of long ago have no others.
+    let mut expected = vec![(OLD_CONTROLLER_UID, object.uid()), (OLD_JOB_NAME, object.name())];
+    // Jobs of old versions have only these.
     let had = |label| {
         old.is_none_or(|old| old["spec"]["template"]["metadata"]["labels"].get(label).is_some())
     };
     if had(CONTROLLER_UID) && had(JOB_NAME) {
-        wanted.extend([(CONTROLLER_UID, object.uid()), (JOB_NAME, object.name())]);
+        expected.extend([(CONTROLLER_UID, object.uid()), (JOB_NAME, object.name())]);
     }
     let given = &spec["template"]["metadata"]["labels"];
-    for (label, value) in &wanted {
+    for (label, value) in &expected {
         let field = format!("spec.template.metadata.labels[{label}]");
         let text = format!("must be '{value}'");
         match given.get(label) {
@@ -71,7 +71,7 @@ fn generated_selector(object: &Value, old: Option<&Value>, causes: &mut Vec<Caus
         }
     }
     let lookup =
-        |key: &str| wanted.iter().find(|(label, _)| *label == key).map(|(_, value)| *value);
+        |key: &str| expected.iter().find(|(label, _)| *label == key).map(|(_, value)| *value);
     if LabelSelector::from_object(&spec["selector"]).is_ok_and(|selector| !selector.matches(lookup))
     {
         let text = ": `selector` not auto-generated";
@@ -95,7 +95,7 @@ fn whole(spec: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Problems of the spec at `field`, but for its selector.
+/// Validates the spec at `field` without its selector; appends a cause for each problem.
 pub fn without_selector(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     amounts(field, spec, causes);
     managed_by(&format!("{field}.managedBy"), &spec["managedBy"], causes);
@@ -135,7 +135,7 @@ fn managed_by(path: &str, value: &Value, causes: &mut Vec<Cause>) {
 fn completion_mode(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     let mode = &spec["completionMode"];
     match mode.as_str() {
-        Some("Indexed") => indexed(field, spec, causes),
+        Some("Indexed") => validate_indexed(field, spec, causes),
         None | Some("NonIndexed") => {
             for name in ["backoffLimitPerIndex", "maxFailedIndexes"] {
                 if spec[name].is_number() {
@@ -151,7 +151,7 @@ fn completion_mode(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn indexed(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
+fn validate_indexed(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     let completions = spec["completions"].as_i64();
     if completions.is_none() {
         let text = "when completion mode is Indexed";
@@ -193,7 +193,7 @@ fn policies(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     }
     let (path, policy) = (format!("{field}.successPolicy"), &spec["successPolicy"]);
     if policy.is_object() && spec["completionMode"] != "Indexed" {
-        let shown = success_policy::printed(policy);
+        let shown = success_policy::format_policy(policy);
         let message = format!("Invalid value: {shown}: requires indexed completion mode");
         causes.push(Cause::new("FieldValueInvalid", path, message));
     } else if policy.is_object() {
@@ -228,8 +228,8 @@ fn restart_policy(path: &str, spec: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Texts as Go prints a list of them.
-pub fn listed(texts: &[&str]) -> String {
+/// The texts in the notation in which Go prints a list.
+pub fn format_list(texts: &[&str]) -> String {
     let quoted: Vec<String> = texts.iter().map(|text| json!(text).to_string()).collect();
     format!("[{}]", quoted.join(" "))
 }

@@ -1,4 +1,4 @@
-//! What the spec of an IngressClass may say.
+//! Validation of the spec of an IngressClass.
 
 use api_meta::names;
 use api_meta::status::Cause;
@@ -11,7 +11,7 @@ const CONTROLLER: &str = "spec.controller";
 const CONTROLLER_MAX: usize = 250;
 const SCOPES: [&str; 2] = ["Cluster", "Namespace"];
 
-/// The rules of a spec, and of its change.
+/// Returns all causes to refuse a spec, or its change from `old`.
 pub fn validate(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
     let controller = str_of(&spec["controller"]);
     let mut causes = Vec::new();
@@ -30,17 +30,17 @@ pub fn validate(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
 
 fn parameters(parameters: &Value, causes: &mut Vec<Cause>) {
     let field = |name: &str| format!("spec.parameters.{name}");
-    let told = |name: &str, problems: Vec<String>| {
+    let invalid_causes = |name: &str, problems: Vec<String>| {
         let cause = |why| Cause::invalid(field(name), &parameters[name], why);
         problems.iter().map(|why| cause(why)).collect::<Vec<_>>()
     };
     if let Value::String(group) = &parameters["apiGroup"] {
-        causes.extend(told("apiGroup", names::dns1123_subdomain(group)));
+        causes.extend(invalid_causes("apiGroup", names::dns1123_subdomain(group)));
     }
     for name in ["kind", "name"] {
         match str_of(&parameters[name]) {
             "" => causes.push(Cause::required(field(name), "")),
-            text => causes.extend(told(name, names::path_segment(text, false))),
+            text => causes.extend(invalid_causes(name, names::path_segment(text, false))),
         }
     }
     let namespace = parameters["namespace"].as_str();
@@ -49,7 +49,9 @@ fn parameters(parameters: &Value, causes: &mut Vec<Cause>) {
             let why = "`parameters.scope` is set to 'Namespace'";
             causes.push(Cause::required(field("namespace"), why));
         }
-        ("Namespace", Some(name)) => causes.extend(told("namespace", names::dns1123_label(name))),
+        ("Namespace", Some(name)) => {
+            causes.extend(invalid_causes("namespace", names::dns1123_label(name)))
+        }
         ("Cluster", None) => {}
         ("Cluster", Some(_)) => {
             let why = "`parameters.scope` is set to 'Cluster'";

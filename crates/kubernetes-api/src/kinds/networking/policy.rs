@@ -1,4 +1,4 @@
-//! What the spec of a NetworkPolicy may say.
+//! Validation of the spec of a NetworkPolicy.
 
 use std::collections::HashSet;
 
@@ -13,10 +13,10 @@ use crate::kinds::ip::{self, Range};
 
 const PROTOCOLS: [&str; 3] = ["TCP", "UDP", "SCTP"];
 const TYPES: [&str; 2] = ["Ingress", "Egress"];
-/// Which way, and who is at the other end.
+/// The direction of traffic, and the field that names the peers.
 const DIRECTIONS: [(&str, &str); 2] = [("ingress", "from"), ("egress", "to")];
 
-/// The rules of a spec. Ranges that `old` has are taken, whatever they are.
+/// Returns all causes to refuse a spec. Ranges that `old` has are accepted as they are.
 pub fn validate(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
     let before = old.map(ranges).unwrap_or_default();
     let mut causes = validate_selector("spec.podSelector", &spec["podSelector"]);
@@ -46,7 +46,7 @@ pub fn validate(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
     causes
 }
 
-/// All ranges of addresses in a spec.
+/// All address ranges in a spec.
 fn ranges(spec: &Value) -> HashSet<&str> {
     let rules = DIRECTIONS.iter().flat_map(|(direction, other)| {
         items(&spec[*direction]).iter().flat_map(|rule| items(&rule[*other]))

@@ -1,4 +1,4 @@
-//! Rules of a Node, in kube-apiserver's words and order.
+//! Validation of a Node, with kube-apiserver's messages and order.
 
 use api_meta::decode::syntax_problem;
 use api_meta::names;
@@ -15,7 +15,7 @@ const TAINTS: &str = "scheduler.alpha.kubernetes.io/taints";
 const AVOIDED: &str = "scheduler.alpha.kubernetes.io/preferAvoidPods";
 const FEATURE_LENGTH_MAX: usize = 253;
 
-/// All problems of `node`, which was `old` before.
+/// Returns all causes to refuse `node`. `old` is the node before an update.
 pub fn validate(node: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
     annotations(node, &mut causes);
@@ -28,12 +28,12 @@ pub fn validate(node: &Value, old: Option<&Value>) -> Vec<Cause> {
     }
     features(&node["status"]["declaredFeatures"], &mut causes);
     ranges(&node["spec"]["podCIDRs"], &mut causes);
-    // Upstream looks at some of it again.
+    // Upstream checks some of it again.
     causes.extend(old.into_iter().flat_map(|old| changes(node, old)));
     causes
 }
 
-/// Problems of `node` after a change, be it of the status or of the rest.
+/// Causes for the change from `old` to `node`, of its status or of other fields.
 pub fn changes(node: &Value, old: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     annotations(node, &mut causes);
@@ -102,7 +102,7 @@ fn taints(field: &str, list: &Value, causes: &mut Vec<Cause>) {
             causes.push(Cause::not_supported(of_effect, &effect, &EFFECTS));
         }
         if list[..index].iter().any(|before| key(before) == key(taint)) {
-            // In the form of the type that upstream keeps for itself.
+            // In the notation of upstream's internal type.
             let message = format!(
                 "Duplicate value: {{\"Key\":{name},\"Value\":{value},\"Effect\":{effect},\
                  \"TimeAdded\":{}}}: taints must be unique by key and effect pair",
@@ -119,7 +119,7 @@ fn amounts(node: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What the kubelet says it can do, in the order of the alphabet.
+/// Features that the kubelet declares, in alphabetical order.
 fn features(list: &Value, causes: &mut Vec<Cause>) {
     let (field, list) = ("status.declaredFeatures", items(list));
     for (index, feature) in list.iter().enumerate() {
@@ -157,7 +157,7 @@ fn feature_problem(name: &str) -> Option<String> {
     })
 }
 
-/// Ranges of the addresses of pods: one, or one of each family.
+/// Address ranges of pods: one, or one of each family.
 fn ranges(list: &Value, causes: &mut Vec<Cause>) {
     let (field, ranges) = ("spec.podCIDRs", items(list));
     for (index, range) in ranges.iter().enumerate() {
@@ -184,7 +184,7 @@ fn ranges(list: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Ranges are given once.
+/// Ranges are set once.
 fn kept_ranges(node: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let [now, before] = [node, old].map(|node| items(&node["spec"]["podCIDRs"]));
     let changed = match before.len() {
@@ -204,7 +204,7 @@ fn addresses(list: &Value, causes: &mut Vec<Cause>) {
         if !list[..index].contains(address) {
             continue;
         }
-        // In the form of the type that upstream keeps for itself.
+        // In the notation of upstream's internal type.
         let (kind, text) = (str_of(&address["type"]), str_of(&address["address"]));
         let message = format!(r#"Duplicate value: {{"Type":"{kind}","Address":"{text}"}}"#);
         let field = format!("status.addresses[{index}]");

@@ -1,4 +1,4 @@
-//! `POST …/pods/<name>/binding` and `POST …/bindings`: the scheduler puts a pod on a node.
+//! `POST …/pods/<name>/binding` and `POST …/bindings`: the scheduler binds a pod to a node.
 
 use std::sync::Weak;
 
@@ -7,7 +7,7 @@ use api_meta::status::{Cause, Status};
 use api_meta::time;
 use apiserver::admission::built_in::topology_labels;
 use apiserver::fields::{items, str_of};
-use apiserver::registry::{Registry, Target, WriteOptions};
+use apiserver::registry::{Registry, WriteOptions, WriteTarget};
 use apiserver::resource::{Call, Endpoint};
 use apiserver::strategy::Operation;
 use futures::future::BoxFuture;
@@ -15,11 +15,11 @@ use serde_json::{Map, Value, json};
 
 use super::status::set_condition;
 
-/// The subresource, and the part of a pod that it writes.
+/// The name of the subresource and of the part of a pod that it writes.
 pub const NAME: &str = "binding";
 pub const WRITES: &[&[&str]] = &[&["metadata"], &["spec", "nodeName"], &["status", "conditions"]];
 
-/// Binds pods of a registry.
+/// Binds the pods of a registry.
 pub struct Bindings(pub Weak<Registry>);
 
 impl Bindings {
@@ -39,7 +39,7 @@ impl Bindings {
         }
         let registry = super::registry(&self.0)?;
         let pods = registry.find("", "pods").ok_or_else(Status::unknown_resource)?;
-        let target = Target { resource: &pods, namespace: &call.namespace, name };
+        let target = WriteTarget { resource: &pods, namespace: &call.namespace, name };
         let place = match str_of(&body["target"]["kind"]) {
             "Node" => topology_labels(&registry, str_of(&body["target"]["name"])).await?,
             _ => Map::new(),
@@ -68,7 +68,7 @@ impl Bindings {
             set_condition(&mut new["status"], condition);
             Ok(new)
         };
-        // The binding was shown to admission, in the place of the pod.
+        // Admission saw the binding instead of the pod.
         let options = WriteOptions {
             dry_run: call.dry_run,
             manager: call.manager.clone(),
@@ -80,7 +80,7 @@ impl Bindings {
     }
 }
 
-/// What is wrong with where a pod is to go.
+/// A cause to refuse the target of a binding.
 fn target_problem(target: &Value) -> Option<Cause> {
     if !matches!(str_of(&target["kind"]), "" | "Node") {
         let known = ["Node", "<empty>"];
@@ -89,7 +89,7 @@ fn target_problem(target: &Value) -> Option<Cause> {
     str_of(&target["name"]).is_empty().then(|| Cause::required("target.name", ""))
 }
 
-/// Why a pod cannot be bound.
+/// The reason why a pod cannot be bound; `None` when it can.
 fn refusal(pod: &Value) -> Option<String> {
     let name = pod.name();
     if pod.is_terminating() {

@@ -1,10 +1,11 @@
-//! The row that `kubectl get pods` prints: the status word is drawn from many fields.
+//! The row that `kubectl get pods` prints. Its status word is derived from many fields.
 
 use api_meta::object::ObjectExt;
 use apiserver::fields::{items, str_of};
 use apiserver::kind::cells::{NONE, age, name, number, or_none, since};
 use serde_json::Value;
 
+/// The cells of a pod's row, like kube-apiserver. `now` is in seconds since 1970.
 pub fn row(pod: &Value, now: i64) -> Vec<Value> {
     let (spec, status) = (&pod["spec"], &pod["status"]);
     let mut word = match str_of(&status["reason"]) {
@@ -78,7 +79,7 @@ impl Tally {
     }
 }
 
-/// The status word while init containers are not through; `None` after.
+/// The status word while init containers are not complete; `None` afterwards.
 fn initializing(spec: &Value, status: &Value, tally: &mut Tally) -> Option<String> {
     let declared = items(&spec["initContainers"]);
     let is_sidecar = |name: &Value| {

@@ -1,4 +1,4 @@
-//! `…/pods/<name>/ephemeralcontainers`: containers that are added to a running pod.
+//! `…/pods/<name>/ephemeralcontainers`: adds containers to a running pod.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ pub const NAME: &str = "ephemeralcontainers";
 pub const WRITES: &[&[&str]] = &[&["spec", "ephemeralContainers"]];
 
 const FIELD: &str = "spec.ephemeralContainers";
-/// Problems of the containers, and of the change: they are only ever added.
+/// Causes to refuse the containers, or their change: containers can only be added.
 pub fn validate(object: &Value, old: &Value) -> Vec<Cause> {
     let spec = &object["spec"];
     let names = |list: &str| items(&spec[list]).iter().map(|container| str_of(&container["name"]));

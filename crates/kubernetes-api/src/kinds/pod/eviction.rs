@@ -1,4 +1,4 @@
-//! `POST …/pods/<name>/eviction`: a delete that keeps to the disruption budgets.
+//! `POST …/pods/<name>/eviction`: a delete that respects disruption budgets.
 
 use std::sync::{Arc, Weak};
 
@@ -7,7 +7,7 @@ use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
 use api_meta::time;
 use apiserver::fields::{items, str_of};
-use apiserver::registry::{DeleteOptions, ListQuery, Registry, Target, WriteOptions};
+use apiserver::registry::{DeleteOptions, ListQuery, Registry, WriteOptions, WriteTarget};
 use apiserver::resource::{Call, Endpoint, Resource};
 use apiserver::strategy::Operation;
 use futures::future::BoxFuture;
@@ -16,15 +16,15 @@ use serde_json::{Value, json};
 use super::status::set_condition;
 
 pub const NAME: &str = "eviction";
-/// After so long a budget that is not yet up to date may be.
+/// Seconds until a budget that is not yet up to date is trusted.
 const PROCESSED_SECONDS: u32 = 10;
-/// Pods that a budget remembers as evicted before its controller has seen them go.
+/// Number of evicted pods that a budget records before its controller observes their deletion.
 const DISRUPTED_MAX: usize = 2000;
 
-/// Evicts pods of a registry.
+/// Evicts the pods of a registry.
 pub struct Evictions(pub Weak<Registry>);
 
-/// One eviction under way.
+/// One eviction in progress.
 struct Eviction {
     registry: Arc<Registry>,
     pods: Arc<Resource>,
@@ -45,17 +45,18 @@ impl Evictions {
         let find = |group: &str, plural: &str| {
             registry.find(group, plural).ok_or_else(Status::unknown_resource)
         };
-        let asked = &call.body["deleteOptions"];
-        let precondition = |field: &str| asked["preconditions"][field].as_str().map(str::to_owned);
+        let requested = &call.body["deleteOptions"];
+        let precondition =
+            |field: &str| requested["preconditions"][field].as_str().map(str::to_owned);
         let delete = DeleteOptions {
-            grace_seconds: asked["gracePeriodSeconds"].as_i64(),
+            grace_seconds: requested["gracePeriodSeconds"].as_i64(),
             uid: precondition("uid"),
             resource_version: precondition("resourceVersion"),
             ..DeleteOptions::default()
         };
-        // The eviction was shown to admission, in the place of the delete.
+        // Admission saw the eviction instead of the delete.
         let options = WriteOptions {
-            dry_run: call.dry_run || items(&asked["dryRun"]).iter().any(|mode| mode == "All"),
+            dry_run: call.dry_run || items(&requested["dryRun"]).iter().any(|mode| mode == "All"),
             manager: call.manager.clone(),
             admitted: true,
             ..WriteOptions::of(call.user.clone())
@@ -79,9 +80,10 @@ impl Eviction {
         if !is_free(&pod) {
             self.charge_budget(&pod).await?;
         }
-        let target = Target { resource: &self.pods, namespace: &self.namespace, name: &self.name };
+        let target =
+            WriteTarget { resource: &self.pods, namespace: &self.namespace, name: &self.name };
         if !self.options.dry_run && self.delete.uid.as_deref().is_none_or(|uid| uid == pod.uid()) {
-            let tell = |old: &Value| {
+            let change = |old: &Value| {
                 let mut new = old.clone();
                 let now = time::format_seconds(jiff::Timestamp::now().as_second());
                 let condition = json!({
@@ -92,13 +94,13 @@ impl Eviction {
                 Ok(new)
             };
             let operation = Operation::UpdateStatus;
-            self.registry.modify(&target, operation, &self.options, &tell).await?;
+            self.registry.modify(&target, operation, &self.options, &change).await?;
         }
         self.registry.delete(&target, &self.delete, &self.options).await?;
         Ok(super::success())
     }
 
-    /// Takes one disruption from the pod's budget, if it has one.
+    /// Charges one disruption to the pod's budget, if it has one.
     async fn charge_budget(&self, pod: &Value) -> Result<(), Status> {
         let all = self.registry.list(&self.budgets, &ListQuery::all(&self.namespace)).await?;
         let covers = |budget: &Value| {
@@ -121,15 +123,18 @@ impl Eviction {
         if !is_ready(pod) && unready_may_go(budget) {
             return Ok(());
         }
-        let target =
-            Target { resource: &self.budgets, namespace: &self.namespace, name: budget.name() };
-        let charge = |old: &Value| charged(old, &self.name);
+        let target = WriteTarget {
+            resource: &self.budgets,
+            namespace: &self.namespace,
+            name: budget.name(),
+        };
+        let charge = |old: &Value| charged_budget(old, &self.name);
         let operation = Operation::UpdateStatus;
         self.registry.modify(&target, operation, &self.options, &charge).await.map(drop)
     }
 }
 
-/// Pods that serve nobody may go whatever the budgets say.
+/// Whether a pod serves no traffic, so that budgets do not protect it.
 fn is_free(pod: &Value) -> bool {
     let phase = str_of(&pod["status"]["phase"]);
     pod.is_terminating() || matches!(phase, "Succeeded" | "Failed" | "Pending")
@@ -147,8 +152,8 @@ fn unready_may_go(budget: &Value) -> bool {
         || number("desiredHealthy") > 0 && number("currentHealthy") >= number("desiredHealthy")
 }
 
-/// The budget with one disruption less.
-fn charged(budget: &Value, pod: &str) -> Result<Value, Status> {
+/// The budget with one more disruption charged.
+fn charged_budget(budget: &Value, pod: &str) -> Result<Value, Status> {
     let name = budget.name();
     let status = &budget["status"];
     let number = |field: &str| status[field].as_i64().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! `…/pods/<name>/resize`: other amounts of CPU and memory for containers, and nothing else.
+//! `…/pods/<name>/resize`: changes CPU and memory of containers, and nothing else.
 
 use api_meta::status::Cause;
 use apiserver::fields::{Object, items, map};
@@ -9,11 +9,11 @@ pub const NAME: &str = "resize";
 pub const WRITES: &[&[&str]] = &[&["spec", "containers"], &["spec", "initContainers"]];
 
 const LISTS: [&str; 2] = ["containers", "initContainers"];
-/// Amounts that may change while a pod runs, and that a pod has as a whole.
+/// Resources that can be resized while a pod runs, and that pods can have as a whole.
 pub const RESIZABLE: [&str; 2] = ["cpu", "memory"];
 
-/// Keeps everything of the containers but their resources. Containers in another order are left as
-/// they are, for [`validate`] to find.
+/// Resets all fields of the containers but their resources. Leaves containers in another order
+/// unchanged, so that [`validate`] refuses them.
 pub fn prepare(object: &mut Value, old: &Value) {
     for list in LISTS {
         let before = items(&old["spec"][list]);
@@ -23,12 +23,13 @@ pub fn prepare(object: &mut Value, old: &Value) {
             else {
                 continue;
             };
-            let wanted = std::mem::replace(container, kept.clone());
-            let (Some(container), Value::Object(mut wanted)) = (map(container), wanted) else {
+            let requested = std::mem::replace(container, kept.clone());
+            let (Some(container), Value::Object(mut requested)) = (map(container), requested)
+            else {
                 continue;
             };
             for field in ["resizePolicy", "resources"] {
-                match wanted.remove(field) {
+                match requested.remove(field) {
                     Some(value) => container.insert(field.to_owned(), value),
                     None => container.remove(field),
                 };
@@ -37,7 +38,7 @@ pub fn prepare(object: &mut Value, old: &Value) {
     }
 }
 
-/// Problems of the change, beside those of the amounts.
+/// Causes to refuse the change, besides those of the amounts.
 pub fn validate(object: &Value, old: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let class = quality::of(&old["spec"]);

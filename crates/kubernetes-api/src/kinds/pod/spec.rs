@@ -1,4 +1,4 @@
-//! Defaults of a pod spec, in pods and in templates alike.
+//! Defaults of a pod spec, in pods and in templates.
 
 use apiserver::fields::{Object, child, each, ensure, preset, text};
 use serde_json::json;
@@ -6,13 +6,14 @@ use serde_json::json;
 /// Mode of files in volumes: 0644.
 const FILE_MODE: i64 = 0o644;
 
+/// Sets the defaults of a pod spec, like kube-apiserver. Idempotent.
 pub fn default(spec: &mut Object) {
     preset(spec, "dnsPolicy", "ClusterFirst");
     preset(spec, "restartPolicy", "Always");
     preset(spec, "terminationGracePeriodSeconds", 30);
     preset(spec, "schedulerName", "default-scheduler");
     ensure(spec, "securityContext");
-    // One field under two names.
+    // One field with two names.
     let account = match (text(spec, "serviceAccountName"), text(spec, "serviceAccount")) {
         ("", old) => old.to_owned(),
         (name, _) => name.to_owned(),
@@ -67,9 +68,9 @@ fn http_get(handler: &mut Object) {
     }
 }
 
-/// What the tag says: `latest`, or none at all, may move.
+/// The default depends on the tag: `latest` and a missing tag may move.
 fn pull_policy(image: &str) -> &'static str {
-    // What is no name at all has no tag that may move either.
+    // A text that is no image name has no tag that may move either.
     let is_name = !image.is_empty() && !image.contains(char::is_whitespace);
     if image.contains('@') || !is_name {
         return "IfNotPresent";

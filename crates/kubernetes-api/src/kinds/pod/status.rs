@@ -1,4 +1,4 @@
-//! What the server itself sets and keeps in the status of pods.
+//! The parts of a pod's status that the server itself sets and retains.
 
 use apiserver::fields::{Object, child, each, ensure, items, map, preset, str_of, text};
 use apiserver::kind::default_conditions;
@@ -7,12 +7,13 @@ use serde_json::{Value, json};
 const CONTAINERS: [&str; 3] =
     ["containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses"];
 
+/// Sets the defaults of a pod's status, like kube-apiserver. Idempotent.
 pub fn default(status: &mut Object) {
     default_conditions(status, &["lastProbeTime"]);
     for list in CONTAINERS {
         each(status, list, default_container);
     }
-    // Older readers know but one address; it is the first of all.
+    // Older clients read only one address; it is the first of all.
     let address = text(status, "podIP").to_owned();
     let first = status.get("podIPs").map_or("", |list| str_of(&list[0]["ip"])).to_owned();
     if !address.is_empty() && first != address {
@@ -39,14 +40,15 @@ fn default_container(container: &mut Object) {
             preset(ended, "finishedAt", Value::Null);
         }
     }
-    // Which version of an image was mounted is not told yet.
+    // The mounted version of an image is not reported yet.
     each(container, "volumeMounts", |mount| {
         mount.remove("volumeStatus");
     });
 }
 
-/// Gives a written status what old kubelets leave out of it: class, generations, and owners.
-pub fn keep(object: &mut Value, old: &Value) {
+/// Restores the fields of a written status that old kubelets omit: QoS class, generations and
+/// owners.
+pub fn retain_old_fields(object: &mut Value, old: &Value) {
     let Some(object) = map(object) else { return };
     if let Some(metadata) = child(object, "metadata") {
         match &old["metadata"]["ownerReferences"] {
@@ -70,7 +72,7 @@ pub fn keep(object: &mut Value, old: &Value) {
     });
 }
 
-/// Puts a condition in the place of the one of its type, or at the end.
+/// Replaces the condition of the same type, or appends the condition.
 pub fn set_condition(status: &mut Value, condition: Value) {
     if !status["conditions"].is_array() {
         status["conditions"] = json!([]);

@@ -1,4 +1,4 @@
-//! What an update of a pod may change: images, its deadline, and more of what holds it back.
+//! Validates updates of a pod. Images, the deadline, tolerations and scheduling gates can change.
 
 use api_meta::status::Cause;
 use apiserver::fields::{items, map, str_of};
@@ -13,7 +13,7 @@ const UPDATE_FORBIDDEN: &str = "pod updates may not change fields other than \
     `spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)";
 const DEADLINE_MAX: i64 = i32::MAX as i64;
 
-/// Problems of the new object, and of the change.
+/// Causes to refuse the new object, or its change.
 pub fn validate(write: &Write<'_>, object: &Value, old: &Value) -> Vec<Cause> {
     let (new, old) = (&object["spec"], &old["spec"]);
     let mut causes = validate::spec("spec", new);
@@ -25,7 +25,7 @@ pub fn validate(write: &Write<'_>, object: &Value, old: &Value) -> Vec<Cause> {
             causes.push(Cause::forbidden(path, text));
             return causes;
         }
-        // Upstream looks at images twice.
+        // Upstream checks images twice.
         causes.extend(validate::images(&path, &new[kind]));
     }
     match deadline(&new["activeDeadlineSeconds"], &old["activeDeadlineSeconds"]) {
@@ -48,7 +48,7 @@ pub fn validate(write: &Write<'_>, object: &Value, old: &Value) -> Vec<Cause> {
     causes
 }
 
-/// The old spec with all of the new one that may change, or that is told apart.
+/// The old spec with the new values of all fields that may change or that are checked separately.
 fn rest(write: &Write<'_>, new: &Value, old: &Value, is_gated: bool) -> Value {
     let mut rest = old.clone();
     for kind in ["containers", "initContainers"] {
@@ -100,7 +100,7 @@ fn rest(write: &Write<'_>, new: &Value, old: &Value, is_gated: bool) -> Value {
     rest
 }
 
-/// A deadline only ever comes nearer.
+/// A deadline can only move closer.
 fn deadline(new: &Value, old: &Value) -> Option<Cause> {
     let text = match (new.as_i64(), old.as_i64()) {
         (Some(seconds), _) if !(0..=DEADLINE_MAX).contains(&seconds) => {
@@ -115,7 +115,7 @@ fn deadline(new: &Value, old: &Value) -> Option<Cause> {
     Some(Cause::invalid("spec.activeDeadlineSeconds", new, text))
 }
 
-/// Old tolerations stay, but for how long they hold. New ones come behind.
+/// Existing tolerations stay, except for their duration. New ones are appended.
 fn tolerations(new: &Value, old: &Value) -> Vec<Cause> {
     let without_seconds = |toleration: &Value| {
         let mut toleration = toleration.clone();
@@ -130,22 +130,22 @@ fn tolerations(new: &Value, old: &Value) -> Vec<Cause> {
     vec![Cause::forbidden("spec.tolerations", text)]
 }
 
-/// Gates only ever go.
+/// Scheduling gates can only be removed.
 fn gates(new: &Value, old: &Value) -> Vec<Cause> {
     let added = |(_, gate): &(usize, &Value)| {
         items(old).iter().all(|before| before["name"] != gate["name"])
     };
-    let told = |(index, gate): (usize, &Value)| {
+    let cause = |(index, gate): (usize, &Value)| {
         let text = format!(
             "only deletion is allowed, but found new scheduling gate '{}'",
             str_of(&gate["name"])
         );
         Cause::forbidden(format!("spec.schedulingGates[{index}].name"), &text)
     };
-    items(new).iter().enumerate().filter(added).map(told).collect()
+    items(new).iter().enumerate().filter(added).map(cause).collect()
 }
 
-/// Labels of nodes are only ever added.
+/// Node labels can only be added.
 fn selector(new: &Value, old: &Value) -> Option<Cause> {
     let mut before = old.as_object().into_iter().flatten();
     let text = "only additions to spec.nodeSelector are allowed (no mutations or deletions)";
@@ -153,7 +153,7 @@ fn selector(new: &Value, old: &Value) -> Option<Cause> {
         .then(|| Cause::invalid("spec.nodeSelector", new, text))
 }
 
-/// Terms for nodes only ever get narrower.
+/// Terms for nodes can only become narrower.
 fn node_affinity(new: &Value, old: &Value) -> Option<Cause> {
     let field = "requiredDuringSchedulingIgnoredDuringExecution";
     let path = format!("spec.affinity.nodeAffinity.{field}.nodeSelectorTerms");
@@ -164,29 +164,29 @@ fn node_affinity(new: &Value, old: &Value) -> Option<Cause> {
     if old.is_empty() {
         return None;
     }
-    let told = |path: String, value: String, text: &str| {
+    let cause = |path: String, value: String, text: &str| {
         Cause::new("FieldValueInvalid", path, format!("Invalid value: {value}: {text}"))
     };
     if new.len() != old.len() {
-        let list: Vec<String> = new.iter().map(printed).collect();
+        let list: Vec<String> = new.iter().map(format_term).collect();
         let list = if new.is_empty() { "null".to_owned() } else { format!("[{}]", list.join(",")) };
         let text = "no additions/deletions to non-empty NodeSelectorTerms list are allowed";
-        return Some(told(path, list, text));
+        return Some(cause(path, list, text));
     }
     let narrower = |new: &Value, old: &Value| {
         let kept = |kind: &str| items(&new[kind]).starts_with(items(&old[kind]));
         let was_empty = |kind: &&str| items(&old[kind]).is_empty();
-        // A term without any requirement matches nothing, and does so for ever.
+        // A term without any requirement matches no node, and must stay so.
         let kinds = ["matchExpressions", "matchFields"];
         (new == old || !kinds.iter().all(was_empty)) && kinds.into_iter().all(kept)
     };
     let index = new.iter().zip(&old).position(|(new, old)| !narrower(new, old))?;
     let text = "only additions are allowed (no mutations or deletions)";
-    Some(told(format!("{path}[{index}]"), printed(&new[index]), text))
+    Some(cause(format!("{path}[{index}]"), format_term(&new[index]), text))
 }
 
-/// A term as upstream prints its own structure.
-fn printed(term: &Value) -> String {
+/// The term in the notation in which upstream prints its own struct.
+fn format_term(term: &Value) -> String {
     let list = |kind: &str| {
         let one = |requirement: &Value| {
             format!(

@@ -1,5 +1,5 @@
-//! Structural rules of a pod spec, in pods and in templates: what kube-apiserver 1.36 refuses, in its
-//! words and in its order.
+//! Validation of a pod spec, in pods and in templates, with the messages and order of
+//! kube-apiserver 1.36.
 
 mod affinity;
 mod container;
@@ -38,7 +38,7 @@ const RESTART_POLICIES: &[&str] = &["Always", "OnFailure", "Never"];
 const PREEMPTION_POLICIES: &[&str] = &["PreemptLowerPriority", "Never"];
 const PRESENT_MIN: &str = "must be greater than or equal to 0";
 
-/// All problems of the spec at `field`.
+/// Returns all causes to refuse the spec at `field`.
 pub fn spec(field: &str, spec: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let volumes = volume::all(&format!("{field}.volumes"), &spec["volumes"], &mut causes);
@@ -64,7 +64,7 @@ pub fn spec(field: &str, spec: &Value) -> Vec<Cause> {
     causes
 }
 
-/// All problems of the template at `field`.
+/// Returns all causes to refuse the template at `field`.
 pub fn template(field: &str, template: &Value) -> Vec<Cause> {
     let mut causes = template_metadata(field, template);
     causes.extend(spec(&format!("{field}.spec"), &template["spec"]));
@@ -75,7 +75,7 @@ pub fn template(field: &str, template: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Problems of the labels and annotations of a template, told where upstream tells them.
+/// Causes for the labels and annotations of a template, at the fields where upstream reports them.
 pub fn template_metadata(field: &str, template: &Value) -> Vec<Cause> {
     let metadata = &template["metadata"];
     let mut causes =
@@ -85,7 +85,7 @@ pub fn template_metadata(field: &str, template: &Value) -> Vec<Cause> {
     causes
 }
 
-/// What only a pod of its own is held to, and not a template.
+/// Causes that apply only to pods and not to templates.
 pub fn pod_only(spec: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for kind in ["containers", "initContainers"] {
@@ -96,27 +96,27 @@ pub fn pod_only(spec: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Problems of the images of containers at `field`.
+/// Causes for the images of containers at `field`.
 pub fn images(field: &str, containers: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     for (path, container) in each(field, containers) {
-        required(&format!("{path}.image"), &container["image"], &mut causes);
+        require_text(&format!("{path}.image"), &container["image"], &mut causes);
         container::image_is_trimmed(&path, container, &mut causes);
     }
     causes
 }
 
-/// Problems of a list of tolerations.
+/// Causes for a list of tolerations at `field`.
 pub fn tolerations(field: &str, list: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     placement::tolerations(field, list, &mut causes);
     causes
 }
 
-/// A pod's spec, and what its containers name of it.
+/// A pod's spec, and the names in it that containers refer to.
 struct Pod<'a> {
     spec: &'a Value,
-    /// Only those without a problem.
+    /// Only valid volumes.
     volumes: volume::Volumes<'a>,
     claims: resource_claim::Names<'a>,
 }
@@ -167,13 +167,13 @@ fn each<'a>(field: &str, list: &'a Value) -> impl Iterator<Item = (String, &'a V
     items(list).iter().enumerate().map(at)
 }
 
-/// Visits init containers, containers and ephemeral ones.
+/// All init, regular and ephemeral containers.
 fn every_container<'a>(field: &str, spec: &'a Value) -> Vec<(String, &'a Value)> {
     let kinds = ["initContainers", "containers", "ephemeralContainers"];
     kinds.iter().flat_map(|kind| each(&format!("{field}.{kind}"), &spec[kind])).collect()
 }
 
-/// A text of a set; what is empty has been, or will be, preset.
+/// A text of a set. An empty text has a default.
 fn one_of(field: &str, object: &Value, name: &str, allowed: &[&str], causes: &mut Vec<Cause>) {
     let value = str_of(&object[name]);
     if !value.is_empty() && !allowed.contains(&value) {
@@ -181,16 +181,16 @@ fn one_of(field: &str, object: &Value, name: &str, allowed: &[&str], causes: &mu
     }
 }
 
-/// A text of a set, without which there is no sense.
-pub fn chosen(path: &str, value: &Value, allowed: &[&str], causes: &mut Vec<Cause>) {
+/// A required text of a set; appends a cause for each problem.
+pub fn require_one_of(path: &str, value: &Value, allowed: &[&str], causes: &mut Vec<Cause>) {
     let value = str_of(value);
     if !allowed.contains(&value) {
         causes.push(Cause::not_supported(path, &value.into(), allowed));
     }
 }
 
-/// True when the text is there.
-pub fn required(path: &str, value: &Value, causes: &mut Vec<Cause>) -> bool {
+/// Returns whether the text is set; appends a cause when it is not.
+pub fn require_text(path: &str, value: &Value, causes: &mut Vec<Cause>) -> bool {
     let is_empty = str_of(value).is_empty();
     if is_empty {
         causes.push(Cause::required(path, ""));
@@ -198,6 +198,7 @@ pub fn required(path: &str, value: &Value, causes: &mut Vec<Cause>) -> bool {
     !is_empty
 }
 
+/// Validates a required name with `check`; appends a cause for each problem.
 pub fn name(path: &str, value: &Value, check: NameCheck, causes: &mut Vec<Cause>) {
     let text = str_of(value);
     causes.extend(check(text).iter().map(|why| Cause::invalid(path, &text.into(), why)));
@@ -210,7 +211,7 @@ fn name_if_any(path: &str, value: &Value, check: NameCheck, causes: &mut Vec<Cau
 }
 
 fn required_name(path: &str, value: &Value, check: NameCheck, causes: &mut Vec<Cause>) {
-    if required(path, value, causes) {
+    if require_text(path, value, causes) {
         name(path, value, check, causes);
     }
 }
@@ -219,12 +220,12 @@ fn not_found(path: &str, value: &str) -> Cause {
     Cause::new("FieldValueNotFound", path, format!("Not found: {}", Value::from(value)))
 }
 
-/// A number that Go would read as zero when it is not there.
+/// A number. Like in Go, an absent one is zero.
 fn int(value: &Value) -> i64 {
     value.as_i64().unwrap_or_default()
 }
 
-/// A number within `range` when it is there.
+/// Checks that a number, if it is set, is within `range`.
 fn within(
     path: &str,
     value: &Value,
@@ -241,7 +242,7 @@ fn port_number(path: &str, number: i64, causes: &mut Vec<Cause>) {
     causes.extend(port_problem(path, &number.into()));
 }
 
-/// A path below some folder: relative, and never back up.
+/// A relative path without `..`.
 fn descending_path(path: &str, value: &Value, causes: &mut Vec<Cause>) {
     if str_of(value).starts_with('/') {
         causes.push(Cause::invalid(path, value, "must be a relative path"));
@@ -249,13 +250,14 @@ fn descending_path(path: &str, value: &Value, causes: &mut Vec<Cause>) {
     no_backsteps(path, value, causes);
 }
 
+/// Checks that a path has no segment `..`; appends a cause when it has.
 pub fn no_backsteps(path: &str, value: &Value, causes: &mut Vec<Cause>) {
     if str_of(value).split('/').any(|part| part == "..") {
         causes.push(Cause::invalid(path, value, "must not contain '..'"));
     }
 }
 
-/// A descending path that no name of the kubelet's own can be.
+/// A relative path without `..` that differs from the kubelet's own names.
 fn free_path(path: &str, value: &Value, causes: &mut Vec<Cause>) {
     descending_path(path, value, causes);
     let text = str_of(value);
@@ -264,7 +266,7 @@ fn free_path(path: &str, value: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The texts that come twice are told; `seen` grows.
+/// Reports duplicate texts, and adds new ones to `seen`.
 fn duplicate<'a>(
     path: &str,
     value: &'a str,

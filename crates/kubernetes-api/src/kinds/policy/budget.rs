@@ -1,4 +1,4 @@
-//! Rules of the spec of a PodDisruptionBudget, in kube-apiserver's words and order.
+//! Validation of the spec of a PodDisruptionBudget, with kube-apiserver's messages and order.
 
 use api_meta::labels;
 use api_meta::status::Cause;
@@ -9,17 +9,17 @@ use crate::kinds::template::percentage;
 
 const EVICTION_POLICIES: [&str; 2] = ["AlwaysAllow", "IfHealthyBudget"];
 
-/// All problems of `spec`.
+/// Returns all causes to refuse `spec`.
 pub fn validate(spec: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let (least, most) = (&spec["minAvailable"], &spec["maxUnavailable"]);
     if !least.is_null() && !most.is_null() {
-        // In the form of the type that upstream keeps for itself.
+        // In the notation of upstream's internal type.
         let message = format!(
             "Invalid value: {{\"MinAvailable\":{least},\"Selector\":{},\"MaxUnavailable\":{most},\
              \"UnhealthyPodEvictionPolicy\":{}}}: minAvailable and maxUnavailable cannot be both \
              set",
-            shown(&spec["selector"]),
+            format_selector(&spec["selector"]),
             spec["unhealthyPodEvictionPolicy"],
         );
         causes.push(Cause::new("FieldValueInvalid", "spec", message));
@@ -38,7 +38,7 @@ pub fn validate(spec: &Value) -> Vec<Cause> {
 }
 
 /// A selector with its fields in the order of Go's type.
-fn shown(selector: &Value) -> String {
+fn format_selector(selector: &Value) -> String {
     let Value::Object(fields) = selector else { return selector.to_string() };
     let parts = ["matchLabels", "matchExpressions"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! Rules of a LimitRange, in kube-apiserver's words and order.
+//! Validation of a LimitRange, with kube-apiserver's messages and order.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,13 @@ const TYPES: [&str; 3] = ["Container", "PersistentVolumeClaim", "Pod"];
 const DEFAULTS: [&str; 2] = ["default", "defaultRequest"];
 const RATIO: &str = "maxLimitRequestRatio";
 
-/// Two bounds of one resource of which the first is not above the second.
+/// Two bounds of one resource of which the first must not exceed the second.
 struct Order {
     low: &'static str,
     high: &'static str,
-    /// Which of all bounds a violation is told of, and which amount it tells.
-    told: (&'static str, &'static str),
-    /// What the two are called.
+    /// The bound whose field a violation names, and the bound whose amount it names.
+    reported_bounds: (&'static str, &'static str),
+    /// The names of the two bounds in messages.
     words: [&'static str; 2],
 }
 
@@ -51,13 +51,13 @@ const ORDERS: [Order; 6] = [
 const fn order(
     low: &'static str,
     high: &'static str,
-    told: (&'static str, &'static str),
+    reported_bounds: (&'static str, &'static str),
     words: [&'static str; 2],
 ) -> Order {
-    Order { low, high, told, words }
+    Order { low, high, reported_bounds, words }
 }
 
-/// All problems of `spec`.
+/// Returns all causes to refuse `spec`.
 pub fn validate(spec: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut seen = BTreeSet::new();
@@ -115,40 +115,40 @@ fn bounds(field: &str, kind: &str, limit: &Value, causes: &mut Vec<Cause>) {
     named(RATIO, causes);
     for name in resources {
         let amount = |bound: &str| {
-            let is_told = !(is_pod && DEFAULTS.contains(&bound));
-            str_of(&limit[bound][name.as_str()]).parse().ok().filter(|_| is_told)
+            let is_set = !(is_pod && DEFAULTS.contains(&bound));
+            str_of(&limit[bound][name.as_str()]).parse().ok().filter(|_| is_set)
         };
         of_resource(field, name, amount, causes);
     }
 }
 
-/// Bounds of one resource among each other. `amount` is what a bound says.
+/// Compares the bounds of one resource. `amount` returns the value of a bound.
 fn of_resource(
     field: &str,
     name: &str,
     amount: impl Fn(&str) -> Option<Quantity>,
     causes: &mut Vec<Cause>,
 ) {
-    let mut tell = |bound: &str, value: Quantity, text: String| {
+    let mut report = |bound: &str, value: Quantity, text: String| {
         let path = format!("{field}.{bound}[{name}]");
         causes.push(Cause::invalid(path, &value.to_string().into(), &text));
     };
-    for Order { low, high, told: (at, shown), words } in &ORDERS {
+    for Order { low, high, reported_bounds: (at, shown), words } in &ORDERS {
         let (Some(least), Some(most)) = (amount(low), amount(high)) else { continue };
         if least > most {
             let shown = if shown == low { least } else { most };
             let [low, high] = words;
-            tell(at, shown, format!("{low} value {least} is greater than {high} value {most}"));
+            report(at, shown, format!("{low} value {least} is greater than {high} value {most}"));
         }
     }
     if let Some(ratio) = amount(RATIO) {
         if ratio < Quantity::from_whole(1) {
-            tell(RATIO, ratio, format!("ratio {ratio} is less than 1"));
+            report(RATIO, ratio, format!("ratio {ratio} is less than 1"));
         }
         if let (Some(least), Some(most)) = (amount("min"), amount("max")) {
             let span = most.to_f64() / least.to_f64();
             if ratio.to_f64() > span {
-                tell(RATIO, ratio, format!("ratio {ratio} is greater than max/min = {span:.6}"));
+                report(RATIO, ratio, format!("ratio {ratio} is greater than max/min = {span:.6}"));
             }
         }
     }
@@ -158,6 +158,6 @@ fn of_resource(
     {
         let text =
             format!("default value {limit} must equal to defaultRequest value {request} in {name}");
-        tell("defaultRequest", request, text);
+        report("defaultRequest", request, text);
     }
 }

@@ -1,4 +1,4 @@
-//! Rules of the spec of a ResourceQuota, in kube-apiserver's words and order.
+//! Validation of the spec of a ResourceQuota, with kube-apiserver's messages and order.
 
 use std::collections::BTreeSet;
 
@@ -10,10 +10,10 @@ use crate::kinds::pod;
 
 const COMPUTE: [&str; 6] =
     ["cpu", "memory", "limits.cpu", "limits.memory", "requests.cpu", "requests.memory"];
-/// Scopes that nothing fits both of.
+/// Pairs of scopes that exclude each other.
 const OPPOSITES: [[&str; 2]; 2] =
     [["BestEffort", "NotBestEffort"], ["Terminating", "NotTerminating"]];
-/// Scopes that a pod is in or not; of others, an expression names values.
+/// Scopes without values. For other scopes, an expression names values.
 const WITHOUT_VALUES: [&str; 5] =
     ["BestEffort", "NotBestEffort", "Terminating", "NotTerminating", "CrossNamespacePodAffinity"];
 const WITH_VALUES: [&str; 2] = ["PriorityClass", "VolumeAttributesClass"];
@@ -21,7 +21,7 @@ const EXISTS_TEXT: &str = "must be 'Exists' when scope is any of ResourceQuotaSc
     ResourceQuotaScopeNotTerminating, ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort \
     or ResourceQuotaScopeCrossNamespacePodAffinity";
 
-/// All problems of `spec`, which was `old` before.
+/// Returns all causes to refuse `spec`. `old` is the spec before an update.
 pub fn validate(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
     pod::validate::of_quota("spec.hard", &spec["hard"], &mut causes);
@@ -43,7 +43,7 @@ fn is_known(scope: &str) -> bool {
     WITHOUT_VALUES.contains(&scope) || WITH_VALUES.contains(&scope)
 }
 
-/// Limited resources that a scope tells nothing about.
+/// Limited resources to which a scope does not apply.
 fn unfit<'a>(scope: &'a str, spec: &'a Value) -> impl Iterator<Item = &'a String> {
     let fits = move |resource: &str| match scope {
         "BestEffort" => resource == "pods",
@@ -89,10 +89,10 @@ fn selector(spec: &Value, causes: &mut Vec<Cause>) {
             ));
         }
         for _ in unfit(name, spec) {
-            // In the form of the type that upstream keeps for itself.
+            // In the notation of upstream's internal type.
             let message = format!(
                 "Invalid value: {}: unsupported scope applied to resource",
-                shown(selector)
+                format_selector(selector)
             );
             causes.push(Cause::new("FieldValueInvalid", field, message));
         }
@@ -128,7 +128,7 @@ fn operator(field: &str, expression: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-fn shown(selector: &Value) -> String {
+fn format_selector(selector: &Value) -> String {
     let expressions = items(&selector["matchExpressions"]).iter().map(|one| {
         let text = |field: &str| Value::from(str_of(&one[field]));
         format!(

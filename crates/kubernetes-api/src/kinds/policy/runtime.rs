@@ -1,4 +1,4 @@
-//! Rules of a RuntimeClass, in kube-apiserver's words and order.
+//! Validation of a RuntimeClass, with kube-apiserver's messages and order.
 
 use api_meta::status::Cause;
 use api_meta::{labels, names};
@@ -7,10 +7,10 @@ use serde_json::{Value, json};
 
 use crate::kinds::pod;
 
-/// What tells tolerations apart.
+/// Fields that identify a toleration.
 const KEYS: [&str; 4] = ["key", "operator", "value", "effect"];
 
-/// All problems of `class`, which was `old` before.
+/// Returns all causes to refuse `class`. `old` is the class before an update.
 pub fn validate(class: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = Vec::new();
     let handler = Value::from(str_of(&class["handler"]));
@@ -40,7 +40,7 @@ fn tolerations(field: &str, list: &Value) -> Vec<Cause> {
     let key = |one: &Value| KEYS.map(|part| str_of(&one[part]).to_owned());
     for (index, one) in list.iter().enumerate() {
         if list[..index].iter().any(|before| key(before) == key(one)) {
-            // In the form of the type that upstream keeps for itself.
+            // In the notation of upstream's internal type.
             let [name, operator, value, effect] = key(one).map(Value::from);
             let message = format!(
                 "Duplicate value: {{\"Key\":{name},\"Operator\":{operator},\"Value\":{value},\

@@ -1,4 +1,4 @@
-//! The cluster's addresses of a service, and the families that they are of. The cluster has one.
+//! The cluster addresses of a service, and their families. The cluster has one family.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use super::{HEADLESS, is_named};
 use crate::kinds::ip;
 
 const FAMILIES: [&str; 2] = ["IPv4", "IPv6"];
-/// What the cluster gives addresses of.
+/// The family of the cluster's addresses.
 const SERVED: &str = FAMILIES[0];
 const POLICIES: [&str; 3] = ["PreferDualStack", "RequireDualStack", "SingleStack"];
 const ADDRESSES_MAX: usize = 2;
@@ -22,17 +22,18 @@ fn family(address: &str) -> &'static str {
     FAMILIES[usize::from(is_newer)]
 }
 
+/// Whether the service is headless.
 pub fn is_headless(spec: &Value) -> bool {
     matches!(items(&spec["clusterIPs"]), [one] if one == HEADLESS)
 }
 
-/// Without address and selector: the families are those of its endpoints.
+/// Without address and selector the families are those of its endpoints.
 fn is_bare(address: &str, selector: Option<&Value>) -> bool {
     let selects = selector.and_then(Value::as_object).is_some_and(|map| !map.is_empty());
     address == HEADLESS && !selects
 }
 
-/// The list is what the first address says it is, when it is not given or was left behind.
+/// Derives the list of addresses from the first address when it is not set or was not updated.
 pub fn follow_address(spec: &mut Object, old: &Value) {
     let listed = |spec: &Object| spec.get("clusterIPs").cloned().unwrap_or_default();
     let (address, list) = (text(spec, "clusterIP").to_owned(), listed(spec));
@@ -45,7 +46,7 @@ pub fn follow_address(spec: &mut Object, old: &Value) {
     }
 }
 
-/// Fills what nobody has said about families. What does not fit is left to be judged.
+/// Sets families and policy that are not set. Invalid values are left to validation.
 pub fn fill(spec: &mut Object, old: &Value) {
     let is_bare = is_bare(text(spec, "clusterIP"), spec.get("selector"));
     let policy = match &old["ipFamilyPolicy"] {
@@ -69,9 +70,10 @@ pub fn fill(spec: &mut Object, old: &Value) {
     }
 }
 
-/// What keeps the server from giving addresses. Told alone, before all other rules.
+/// Causes that prevent the allocation of addresses. They are reported alone, before all other
+/// rules.
 pub fn problems(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let causes = related(spec, old);
+    let causes = validate_consistency(spec, old);
     if !causes.is_empty() {
         return causes;
     }
@@ -79,11 +81,11 @@ pub fn problems(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
     if !causes.is_empty() || is_bare(str_of(&spec["clusterIP"]), Some(&spec["selector"])) {
         return causes;
     }
-    unserved(spec)
+    unserved_families(spec)
 }
 
-/// Whether addresses, families and policy fit each other.
-fn related(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
+/// Whether addresses, families and policy are consistent.
+fn validate_consistency(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
     let (field, list) = ("spec.clusterIPs", &spec["clusterIPs"]);
     let invalid = |why: &str| Cause::invalid(field, list, why);
     let mut causes = Vec::new();
@@ -94,7 +96,7 @@ fn related(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
         }
         _ => {}
     }
-    causes.extend(known(spec));
+    causes.extend(validate_known(spec));
     let of_addresses = addresses(list, old);
     let are_bad = !of_addresses.is_empty();
     causes.extend(of_addresses);
@@ -114,8 +116,8 @@ fn related(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
     causes
 }
 
-/// Families and policies there are.
-fn known(spec: &Value) -> Vec<Cause> {
+/// Whether families and policies are known.
+fn validate_known(spec: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let mut seen = HashSet::new();
     for (index, one) in items(&spec["ipFamilies"]).iter().enumerate() {
@@ -151,7 +153,7 @@ fn addresses(list: &Value, old: Option<&Value>) -> Vec<Cause> {
     causes
 }
 
-/// Addresses of another family than is said.
+/// Addresses that are not of the declared family.
 fn unlike(spec: &Value) -> Vec<Cause> {
     let pairs = items(&spec["clusterIPs"]).iter().zip(items(&spec["ipFamilies"])).enumerate();
     let unlike = pairs.filter(|(_, (address, said))| {
@@ -166,7 +168,7 @@ fn unlike(spec: &Value) -> Vec<Cause> {
         .collect()
 }
 
-/// Whether there are as many addresses and families as the policy says.
+/// Whether the numbers of addresses and families agree with the policy.
 fn against_policy(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
     let policy = &spec["ipFamilyPolicy"];
     let invalid = |why: String| Cause::invalid("spec.ipFamilyPolicy", policy, &why);
@@ -196,7 +198,7 @@ fn against_policy(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
 }
 
 /// Families that the cluster does not have.
-fn unserved(spec: &Value) -> Vec<Cause> {
+fn unserved_families(spec: &Value) -> Vec<Cause> {
     let policy = &spec["ipFamilyPolicy"];
     let why = "this cluster is not configured for dual-stack services";
     let both =
@@ -209,8 +211,9 @@ fn unserved(spec: &Value) -> Vec<Cause> {
     both.into_iter().chain(unserved).collect()
 }
 
-/// Of a change: the first address and the first family stay, unless one of the two specs has none.
-pub fn changed(spec: &Value, old: &Value) -> Vec<Cause> {
+/// Causes for a change: the first address and the first family are immutable, unless one of the two
+/// specs has none.
+pub fn validate_change(spec: &Value, old: &Value) -> Vec<Cause> {
     let headless = [is_headless(spec), is_headless(old)];
     if is_named(spec) || is_named(old) || headless == [true, true] {
         return Vec::new();
@@ -222,7 +225,7 @@ pub fn changed(spec: &Value, old: &Value) -> Vec<Cause> {
         let (now, before) = (items(&spec[field]), items(&old[field]));
         let compared = if now.len() == before.len() { now.len() } else { 1 };
         for (index, (now, before)) in now.iter().zip(before).take(compared).enumerate() {
-            // Of families, upstream always tells the first.
+            // For families, upstream always reports the first.
             let index = if field == "clusterIPs" { index } else { 0 };
             if now != before {
                 let path = format!("spec.{field}[{index}]");

@@ -1,4 +1,4 @@
-//! What a service may say, in kube-apiserver's words and order.
+//! Validation of a service, with kube-apiserver's messages and order.
 
 use std::collections::HashSet;
 
@@ -25,7 +25,7 @@ const SOURCE_RANGES: &str = "service.beta.kubernetes.io/load-balancer-source-ran
 const TOPOLOGY_HINTS: &str = "service.kubernetes.io/topology-aware-hints";
 const TOPOLOGY_MODE: &str = "service.kubernetes.io/topology-mode";
 
-/// All rules of a service, which was `old` before.
+/// Returns all causes to refuse a service. `old` is the object before an update.
 pub fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let spec = &object["spec"];
     let before = old.map(|old| &old["spec"]);
@@ -35,7 +35,7 @@ pub fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
             return causes;
         }
     }
-    let mut causes = before.map(|before| changed(spec, before)).unwrap_or_default();
+    let mut causes = before.map(|before| validate_change(spec, before)).unwrap_or_default();
     causes.extend(topology(object));
     if items(&spec["ports"]).is_empty() && !is_headless(spec) && !is_named(spec) {
         causes.push(Cause::required("spec.ports", ""));
@@ -58,14 +58,14 @@ pub fn validate(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     causes
 }
 
-fn changed(spec: &Value, old: &Value) -> Vec<Cause> {
-    let mut causes = families::changed(spec, old);
+fn validate_change(spec: &Value, old: &Value) -> Vec<Cause> {
+    let mut causes = families::validate_change(spec, old);
     let field = "loadBalancerClass";
     if is_balancer(spec) && is_balancer(old) && spec[field] != old[field] {
         let path = "spec.loadBalancerClass";
         causes.push(Cause::invalid(path, &spec[field], "may not change once set"));
     }
-    // Upstream judges the class once more among the other rules.
+    // Upstream validates the class again among the other rules.
     causes.extend(class(spec));
     let field = "healthCheckNodePort";
     if needs_health_port(spec) && needs_health_port(old) && spec[field] != old[field] {
@@ -92,7 +92,7 @@ fn topology(object: &Value) -> Option<Cause> {
     differs.then(|| Cause::invalid(field, mode, &why))
 }
 
-/// What a kind of service needs, and what it cannot have.
+/// Fields that a type of service requires or forbids.
 fn of_kind(spec: &Value) -> Vec<Cause> {
     let kind = str_of(&spec["type"]);
     if has_node_ports(kind) && is_headless(spec) {
@@ -169,12 +169,12 @@ fn affinity(spec: &Value) -> Vec<Cause> {
 fn external_addresses(spec: &Value, old: Option<&Value>) -> Vec<Cause> {
     let before = old.map(|old| items(&old["externalIPs"]).iter().map(str_of).collect());
     let before = before.unwrap_or_default();
-    let judge = |(index, address): (usize, &Value)| {
+    let validate_address = |(index, address): (usize, &Value)| {
         let field = format!("spec.externalIPs[{index}]");
         let causes = ip::new_address(&field, address, &before);
         if causes.is_empty() { ip::of_endpoint(&field, str_of(address)) } else { causes }
     };
-    items(&spec["externalIPs"]).iter().enumerate().flat_map(judge).collect()
+    items(&spec["externalIPs"]).iter().enumerate().flat_map(validate_address).collect()
 }
 
 fn node_ports(spec: &Value) -> Vec<Cause> {
@@ -195,7 +195,7 @@ fn node_ports(spec: &Value) -> Vec<Cause> {
     causes
 }
 
-/// No two ports are the same to a client.
+/// Clients must be able to distinguish all ports.
 fn distinct(spec: &Value) -> Vec<Cause> {
     let mut seen = HashSet::new();
     let again = |(_, port): &(usize, &Value)| {
@@ -206,7 +206,7 @@ fn distinct(spec: &Value) -> Vec<Cause> {
         .enumerate()
         .filter(again)
         .map(|(index, port)| {
-            // In the form of the type that upstream keeps for itself.
+            // In the notation of upstream's internal type.
             let message = format!(
                 "Duplicate value: {{\"Name\":\"\",\"Protocol\":{},\"AppProtocol\":null,\"Port\":{},\
                  \"TargetPort\":0,\"NodePort\":0}}",
@@ -217,14 +217,14 @@ fn distinct(spec: &Value) -> Vec<Cause> {
         .collect()
 }
 
-/// From where a balancer may be reached: in the field, or else in the annotation.
+/// The sources that a load balancer accepts: in the field, or else in the annotation.
 fn source_ranges(object: &Value, old: Option<&Value>) -> Vec<Cause> {
     let list = |object: &Value| -> Vec<Value> {
         let list = items(&object["spec"]["loadBalancerSourceRanges"]).iter();
         list.map(|range| str_of(range).trim().into()).collect()
     };
     let annotation = |object: &Value| object["metadata"]["annotations"][SOURCE_RANGES].clone();
-    let (ranges, told) = (list(object), annotation(object));
+    let (ranges, annotated) = (list(object), annotation(object));
     let mut causes = Vec::new();
     let mut only_balancers = |field: &str| {
         if !is_balancer(&object["spec"]) {
@@ -240,12 +240,12 @@ fn source_ranges(object: &Value, old: Option<&Value>) -> Vec<Cause> {
         causes.extend(each.filter_map(|(index, range)| {
             ip::new_range(&format!("{field}[{index}]"), range, &before)
         }));
-    } else if told.is_string() {
+    } else if annotated.is_string() {
         let field = format!("metadata.annotations[{SOURCE_RANGES}]");
         only_balancers(&field);
-        let stays = old.is_some_and(|old| annotation(old) == told);
-        if !stays && !str_of(&told).trim().is_empty() {
-            let each = str_of(&told).split(',').map(|range| json!(range.trim()));
+        let stays = old.is_some_and(|old| annotation(old) == annotated);
+        if !stays && !str_of(&annotated).trim().is_empty() {
+            let each = str_of(&annotated).split(',').map(|range| json!(range.trim()));
             causes.extend(each.filter_map(|one| ip::new_range(&field, &one, &HashSet::new())));
         }
     }
@@ -261,7 +261,7 @@ fn class(spec: &Value) -> Vec<Cause> {
     }
 }
 
-/// Where packets go on to.
+/// The policies for where traffic is sent.
 fn traffic(spec: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let (field, outside) = ("spec.externalTrafficPolicy", &spec["externalTrafficPolicy"]);

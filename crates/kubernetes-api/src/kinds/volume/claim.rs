@@ -1,4 +1,4 @@
-//! Rules of a PersistentVolumeClaim, in kube-apiserver's words and order.
+//! Validation of a PersistentVolumeClaim, with kube-apiserver's messages and order.
 
 use api_meta::names;
 use api_meta::quantity::Quantity;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::kinds::{pod, status};
 
-/// How far the growth of a claim may be.
+/// States of the resize of a claim.
 const RESIZE_STATES: [&str; 5] = [
     "ControllerResizeInProgress",
     "ControllerResizeInfeasible",
@@ -20,16 +20,16 @@ const ACCESS_MODES: [&str; 4] =
     ["ReadOnlyMany", "ReadWriteMany", "ReadWriteOnce", "ReadWriteOncePod"];
 pub const VOLUME_MODES: [&str; 2] = ["Block", "Filesystem"];
 const CLAIM: &str = "PersistentVolumeClaim";
-/// Where a class was named before there was a field for it.
+/// The annotation that named the class before there was a field.
 const CLASS: &str = "volume.beta.kubernetes.io/storage-class";
 const IMMUTABLE: &str = "field is immutable";
 
-/// Tells what the volume is filled from in both fields that tell it, the older and the newer.
-/// The older one takes no more than it once did; whatever else it says is dropped.
+/// Copies the source of the volume's data to both fields that name it, `dataSource` and
+/// `dataSourceRef`. Sources that the older field never accepted are dropped from it.
 pub fn prepare(claim: &mut Value, old: Option<&Value>) {
     let Some(spec) = map(claim).and_then(|claim| child(claim, "spec")) else { return };
     let had = |field: &str| old.is_some_and(|old| old["spec"][field].is_object());
-    // Those of other namespaces are behind a feature gate that is closed.
+    // Sources in other namespaces are behind a feature gate that is disabled.
     let is_foreign =
         child(spec, "dataSourceRef").is_some_and(|it| !text(it, "namespace").is_empty());
     if is_foreign && !had("dataSourceRef") {
@@ -47,10 +47,10 @@ pub fn prepare(claim: &mut Value, old: Option<&Value>) {
             spec.remove("dataSource");
         }
     }
-    tell_source_twice(spec);
+    copy_data_source(spec);
 }
 
-fn tell_source_twice(spec: &mut Object) {
+fn copy_data_source(spec: &mut Object) {
     match (spec.get("dataSource").cloned(), spec.get("dataSourceRef").cloned()) {
         (Some(source), None) => {
             spec.insert("dataSourceRef".to_owned(), source);
@@ -63,25 +63,25 @@ fn tell_source_twice(spec: &mut Object) {
     }
 }
 
-/// All problems of `claim`, which was `old` before.
+/// Returns all causes to refuse `claim`. `old` is the claim before an update.
 pub fn validate(claim: &Value, old: Option<&Value>) -> Vec<Cause> {
-    // A group that is there already may stay.
+    // An existing group may stay.
     let has_group = |old: &Value| {
         ["dataSource", "dataSourceRef"].iter().any(|from| old["spec"][from]["apiGroup"].is_string())
     };
-    let mut causes = judged("spec", &claim["spec"], old.is_some_and(has_group));
+    let mut causes = validate_spec("spec", &claim["spec"], old.is_some_and(has_group));
     if let Some(old) = old {
         changes(claim, old, &mut causes);
     }
     causes
 }
 
-/// Problems of the spec of a claim that does not exist yet, at `field`.
+/// Causes for the spec at `field` of a claim that does not exist yet.
 pub fn spec(field: &str, spec: &Value) -> Vec<Cause> {
-    judged(field, spec, false)
+    validate_spec(field, spec, false)
 }
 
-fn judged(field: &str, spec: &Value, takes_any_group: bool) -> Vec<Cause> {
+fn validate_spec(field: &str, spec: &Value, takes_any_group: bool) -> Vec<Cause> {
     let mut causes = Vec::new();
     let at = |name: &str| format!("{field}.{name}");
     if items(&spec["accessModes"]).is_empty() {
@@ -107,7 +107,7 @@ fn judged(field: &str, spec: &Value, takes_any_group: bool) -> Vec<Cause> {
     causes
 }
 
-/// How a volume is used, and by how many.
+/// Validates how a volume can be used, and by how many nodes.
 pub fn access_modes(field: &str, modes: &Value, causes: &mut Vec<Cause>) {
     let modes = items(modes).iter();
     let (known, unknown): (Vec<_>, Vec<_>) =
@@ -121,7 +121,7 @@ pub fn access_modes(field: &str, modes: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The name of a class, if there is one.
+/// Validates the name of a class. An absent name is valid.
 pub fn class_name(field: &str, class: &Value, causes: &mut Vec<Cause>) {
     if !str_of(class).is_empty() {
         let problems = names::dns1123_subdomain(str_of(class));
@@ -129,12 +129,12 @@ pub fn class_name(field: &str, class: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// An amount, which is zero where none is.
+/// A quantity; zero when it is absent.
 fn quantity(value: &Value) -> Quantity {
     str_of(value).parse().unwrap_or(Quantity::from_whole(0))
 }
 
-/// What a volume is filled from.
+/// The sources of the volume's data.
 fn sources(field: &str, spec: &Value, takes_any_group: bool, causes: &mut Vec<Cause>) {
     let [older, newer] = ["dataSource", "dataSourceRef"].map(|from| {
         let source = Some(&spec[from]).filter(|source| source.is_object());
@@ -152,7 +152,7 @@ fn sources(field: &str, spec: &Value, takes_any_group: bool, causes: &mut Vec<Ca
     } else {
         return;
     };
-    // Upstream means to tell the other field, and tells nothing.
+    // Upstream intends to print the other field, but prints an empty one.
     causes.push(Cause::invalid(field, &json!({}), text));
 }
 
@@ -178,14 +178,14 @@ fn data_source(field: &str, source: &Value, takes_any_group: bool, causes: &mut 
     }
 }
 
-/// What of a claim may not change so.
+/// Changes of a claim that are not allowed.
 fn changes(claim: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let (mut new, mut before) = (claim["spec"].clone(), old["spec"].clone());
     if str_of(&before["volumeName"]).is_empty() {
         before["volumeName"] = new["volumeName"].clone();
     }
     storage_class(claim, old, &mut new, causes);
-    // Only what is bound grows, and changes its attributes.
+    // Only a bound claim can grow or change its attributes.
     if old["status"]["phase"] == "Bound" {
         if new["resources"]["requests"].is_object() {
             new["resources"]["requests"]["storage"] =
@@ -193,7 +193,7 @@ fn changes(claim: &Value, old: &Value, causes: &mut Vec<Cause>) {
         }
         new["volumeAttributesClassName"] = before["volumeAttributesClassName"].clone();
     }
-    map(&mut before).into_iter().for_each(tell_source_twice);
+    map(&mut before).into_iter().for_each(copy_data_source);
     let null = Value::Null;
     let fields = |spec: &Value| spec.as_object().cloned().unwrap_or_default();
     let (new, before) = (fields(&new), fields(&before));
@@ -215,24 +215,26 @@ fn changes(claim: &Value, old: &Value, causes: &mut Vec<Cause>) {
     attributes_class(claim, old, causes);
 }
 
-/// A class is named once, at first in an annotation and then in a field. `new` is the new spec as it
-/// is compared with the old one.
+/// The class is set once, in an annotation or later in a field. `new` is the new spec for the
+/// comparison with the old one.
 fn storage_class(claim: &Value, old: &Value, new: &mut Value, causes: &mut Vec<Cause>) {
     const FIELD: &str = "storageClassName";
-    let [told, old_told] = [claim, old].map(|claim| &claim["metadata"]["annotations"][CLASS]);
+    let [annotated, old_annotated] =
+        [claim, old].map(|claim| &claim["metadata"]["annotations"][CLASS]);
     let class = claim["spec"][FIELD].clone();
     let is_new = old["spec"][FIELD].is_null() && class.is_string();
-    let is_moved = is_new && class == *old_told && (told.is_null() || told == old_told);
-    if !is_moved && str_of(told) != str_of(old_told) {
+    let is_moved =
+        is_new && class == *old_annotated && (annotated.is_null() || annotated == old_annotated);
+    if !is_moved && str_of(annotated) != str_of(old_annotated) {
         let field = format!("metadata.annotations.{CLASS}");
-        causes.push(Cause::invalid(field, &str_of(told).into(), IMMUTABLE));
+        causes.push(Cause::invalid(field, &str_of(annotated).into(), IMMUTABLE));
     }
-    if is_moved || is_new && (old_told.is_null() || *old_told == class) {
+    if is_moved || is_new && (old_annotated.is_null() || *old_annotated == class) {
         new[FIELD] = Value::Null;
     }
 }
 
-/// Attributes that a volume has are replaced by others, not by none.
+/// The attributes class of a volume can be replaced, but not removed.
 fn attributes_class(claim: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let [class, before] = [claim, old].map(|claim| &claim["spec"]["volumeAttributesClassName"]);
     if class == before || old["status"]["currentVolumeAttributesClassName"].is_null() {
@@ -249,7 +251,7 @@ fn attributes_class(claim: &Value, old: &Value, causes: &mut Vec<Cause>) {
     causes.push(Cause::forbidden("spec.volumeAttributesClassName", &text));
 }
 
-/// Problems of the status of a claim.
+/// Returns all causes to refuse the status of a claim.
 pub fn validate_status(status: &Value) -> Vec<Cause> {
     let entries = |map: &'static str| status[map].as_object().into_iter().flatten();
     let mut causes = Vec::new();
@@ -274,7 +276,7 @@ pub fn validate_status(status: &Value) -> Vec<Cause> {
     causes
 }
 
-/// Of what is not of a driver's own, nothing but the storage grows.
+/// Of the resources without a driver's prefix, only storage can be resized.
 fn resizable(field: &str, name: &str) -> Vec<Cause> {
     let given = Value::from(name);
     let problems = names::qualified_name(name);

@@ -1,4 +1,4 @@
-//! Rules of a StorageClass, in kube-apiserver's words and order.
+//! Validation of a StorageClass, with kube-apiserver's messages and order.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,16 +8,16 @@ use apiserver::fields::{items, str_of};
 use serde_json::Value;
 
 const PARAMETERS_MAX: usize = 512;
-/// Keys and values of all parameters together, in bytes.
+/// Total size of the keys and values of all parameters, in bytes.
 const PARAMETERS_LENGTH_MAX: usize = 256 << 10;
 const RECLAIM_POLICIES: [&str; 2] = ["Delete", "Retain"];
 const BINDING_MODES: [&str; 2] = ["Immediate", "WaitForFirstConsumer"];
 const IMMUTABLE: [&str; 4] = ["parameters", "provisioner", "reclaimPolicy", "volumeBindingMode"];
 
-/// Values that are asked for, by label.
+/// Requested values by label.
 type Topology<'a> = BTreeMap<&'a str, BTreeSet<&'a str>>;
 
-/// All problems of `class`, which was `old` before.
+/// Returns all causes to refuse `class`. `old` is the class before an update.
 pub fn validate(class: &Value, old: Option<&Value>) -> Vec<Cause> {
     let mut causes = provisioner("provisioner", &class["provisioner"]);
     causes.extend(parameters(&class["parameters"]));
@@ -36,7 +36,7 @@ pub fn validate(class: &Value, old: Option<&Value>) -> Vec<Cause> {
     causes
 }
 
-/// Problems of the name of who makes volumes.
+/// Causes for the name of a provisioner at `field`.
 pub fn provisioner(field: &str, name: &Value) -> Vec<Cause> {
     let name = str_of(name).to_lowercase();
     if name.is_empty() {
@@ -46,7 +46,7 @@ pub fn provisioner(field: &str, name: &Value) -> Vec<Cause> {
     problems.iter().map(|why| Cause::invalid(field, &name.as_str().into(), why)).collect()
 }
 
-/// Problems of what such a one is told.
+/// Causes for the parameters of a provisioner.
 pub fn parameters(parameters: &Value) -> Vec<Cause> {
     let (field, mut causes) = ("parameters", Vec::new());
     let Some(parameters) = parameters.as_object() else { return causes };
@@ -65,7 +65,7 @@ pub fn parameters(parameters: &Value) -> Vec<Cause> {
 
 fn topologies(field: &str, list: &Value, causes: &mut Vec<Cause>) {
     let list = items(list);
-    // Upstream compares with as many empty ones as there are terms, too.
+    // Upstream also compares with as many empty terms.
     let mut seen = vec![Topology::new(); list.len()];
     for (index, term) in list.iter().enumerate() {
         let path = format!("{field}[{index}].matchLabelExpressions");

@@ -1,4 +1,4 @@
-//! Rules of a PersistentVolume, in kube-apiserver's words and order.
+//! Validation of a PersistentVolume, with kube-apiserver's messages and order.
 
 use api_meta::names;
 use api_meta::quantity::Quantity;
@@ -8,13 +8,15 @@ use serde_json::Value;
 
 use super::claim::{VOLUME_MODES, access_modes, class_name};
 use crate::kinds::pod::validate::volume::{driver, host_path, network, texts};
-use crate::kinds::pod::validate::{chosen, name, no_backsteps, node_selector, required};
+use crate::kinds::pod::validate::{
+    name, no_backsteps, node_selector, require_one_of, require_text,
+};
 use crate::kinds::status::basic_amount;
 
-type Check = fn(&str, &Value, &mut Vec<Cause>);
+type VolumeSourceCheck = fn(&str, &Value, &mut Vec<Cause>);
 
-/// Sources in the order in which they are looked for; of more than one, the first is judged.
-const SOURCES: [(&str, Check); 21] = [
+/// Sources in the order of validation; when several are set, the first one is validated.
+const SOURCES: [(&str, VolumeSourceCheck); 21] = [
     ("hostPath", host_path),
     ("gcePersistentDisk", network::gce_disk),
     ("awsElasticBlockStore", network::aws_store),
@@ -39,9 +41,9 @@ const SOURCES: [(&str, Check); 21] = [
     ("local", local),
     ("storageos", storage_os),
 ];
-/// Looked for after all others.
+/// Validated after all others.
 const CSI: &str = "csi";
-/// Sources whose options of mounting an annotation may tell.
+/// Sources for which an annotation may contain mount options.
 const MOUNTED: [&str; 13] = [
     "gcePersistentDisk",
     "awsElasticBlockStore",
@@ -60,9 +62,9 @@ const MOUNTED: [&str; 13] = [
 const MOUNT_OPTIONS: &str = "volume.beta.kubernetes.io/mount-options";
 const RECLAIM_POLICIES: [&str; 3] = ["Delete", "Recycle", "Retain"];
 const INLINE: &str = "may not be specified in the context of inline volumes";
-/// Name of the volume and portal of its target together, in bytes.
+/// Total length of the volume's name and of its target's portal, in bytes.
 const PORTAL_LENGTH_MAX: usize = 64;
-/// Labels of nodes that have another name since.
+/// Node labels that have been renamed.
 const RENAMED_LABELS: [(&str, &str); 5] = [
     ("failure-domain.beta.kubernetes.io/zone", "topology.kubernetes.io/zone"),
     ("failure-domain.beta.kubernetes.io/region", "topology.kubernetes.io/region"),
@@ -71,7 +73,7 @@ const RENAMED_LABELS: [(&str, &str); 5] = [
     ("beta.kubernetes.io/instance-type", "node.kubernetes.io/instance-type"),
 ];
 
-/// All problems of `volume`, which was `old` before.
+/// Returns all causes to refuse `volume`. `old` is the volume before an update.
 pub fn validate(volume: &Value, old: Option<&Value>) -> Vec<Cause> {
     let of_spec = || {
         let mut causes = Vec::new();
@@ -79,13 +81,13 @@ pub fn validate(volume: &Value, old: Option<&Value>) -> Vec<Cause> {
         causes
     };
     let mut causes = of_spec();
-    let is_told = !volume["metadata"]["annotations"][MOUNT_OPTIONS].is_null();
-    if is_told && !MOUNTED.iter().any(|source| volume["spec"][source].is_object()) {
+    let has_mount_options = !volume["metadata"]["annotations"][MOUNT_OPTIONS].is_null();
+    if has_mount_options && !MOUNTED.iter().any(|source| volume["spec"][source].is_object()) {
         let field = format!("metadata.annotations.{MOUNT_OPTIONS}");
         causes.push(Cause::forbidden(field, "may not specify mount options for this volume type"));
     }
     if let Some(old) = old {
-        // Upstream looks at it again.
+        // Upstream checks it again.
         causes.extend(of_spec());
         changes(&volume["spec"], &old["spec"], &mut causes);
     }
@@ -98,7 +100,7 @@ fn spec(volume: &Value, causes: &mut Vec<Cause>) {
     capacity(&spec["capacity"], causes);
     let policy = &spec["persistentVolumeReclaimPolicy"];
     if !str_of(policy).is_empty() {
-        chosen("spec.persistentVolumeReclaimPolicy", policy, &RECLAIM_POLICIES, causes);
+        require_one_of("spec.persistentVolumeReclaimPolicy", policy, &RECLAIM_POLICIES, causes);
     }
     let affinity = &spec["nodeAffinity"];
     if affinity["required"].is_object() {
@@ -116,7 +118,7 @@ fn spec(volume: &Value, causes: &mut Vec<Cause>) {
     class_name("spec.storageClassName", &spec["storageClassName"], causes);
     let mode = &spec["volumeMode"];
     if mode.is_string() {
-        chosen("spec.volumeMode", mode, &VOLUME_MODES, causes);
+        require_one_of("spec.volumeMode", mode, &VOLUME_MODES, causes);
     }
     let (field, class) = ("spec.volumeAttributesClassName", &spec["volumeAttributesClassName"]);
     if class.is_null() {
@@ -132,7 +134,7 @@ fn spec(volume: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Problems of the spec at `field` of a volume that is none of its own.
+/// Causes for the spec at `field` of an inline volume.
 pub fn inline(field: &str, spec: &Value) -> Vec<Cause> {
     let mut causes = Vec::new();
     let refused = |names: &[&str], causes: &mut Vec<Cause>| {
@@ -190,19 +192,19 @@ fn capacity(capacity: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// The one source of a volume of this name.
+/// The single source of the volume with this name.
 fn source(field: &str, spec: &Value, name: &str, causes: &mut Vec<Cause>) {
     let mut found = false;
-    let all = SOURCES.iter().copied().chain([(CSI, csi as Check)]);
+    let all = SOURCES.iter().copied().chain([(CSI, csi as VolumeSourceCheck)]);
     for (kind, check) in all.filter(|(kind, _)| spec[kind].is_object()) {
-        // Upstream spells one of them differently where it is one too many, and another where it
+        // Upstream spells one of them differently when it is one too many, and another one when it
         // is the first.
         let (path, too_many) = match kind {
             "gcePersistentDisk" => (format!("{field}.persistentDisk"), kind),
             "cephfs" => (format!("{field}.{kind}"), "cephFS"),
             _ => (format!("{field}.{kind}"), kind),
         };
-        // It never takes a flex volume for one too many.
+        // It never counts a flex volume as one too many.
         if found && kind != "flexVolume" {
             let text = "may not specify more than 1 volume type";
             causes.push(Cause::forbidden(format!("{field}.{too_many}"), text));
@@ -234,10 +236,10 @@ fn gluster(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What the name of the volume leaves to that of the portal.
+/// The length that the name of the volume leaves for that of the portal.
 fn portal(path: &str, name: &str, source: &Value, causes: &mut Vec<Cause>) {
     let portal = str_of(&source["targetPortal"]);
-    required(&format!("{path}.targetPortal"), &source["targetPortal"], causes);
+    require_text(&format!("{path}.targetPortal"), &source["targetPortal"], causes);
     let is_long = name.len() + ":".len() + portal.len() > PORTAL_LENGTH_MAX;
     if !source["initiatorName"].is_null() && is_long {
         let text = format!(
@@ -254,7 +256,7 @@ fn iscsi(path: &str, source: &Value, causes: &mut Vec<Cause>) {
             causes.push(Cause::invalid(format!("{path}.{field}"), value, "must be valid format"));
         }
     };
-    if required(&format!("{path}.iqn"), &source["iqn"], causes) {
+    if require_text(&format!("{path}.iqn"), &source["iqn"], causes) {
         initiator("iqn", &source["iqn"], causes);
     }
     network::lun(path, source, causes);
@@ -268,7 +270,7 @@ fn iscsi(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Where a secret is, if one is needed.
+/// The location of a secret, if one is needed.
 fn secret(path: &str, source: &Value, parts: &[&str], causes: &mut Vec<Cause>) {
     if source["secretRef"].is_object() {
         texts(&format!("{path}.secretRef"), &source["secretRef"], parts, causes);
@@ -289,14 +291,14 @@ fn azure_file(path: &str, source: &Value, causes: &mut Vec<Cause>) {
 
 fn local(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     let path = format!("{path}.path");
-    if required(&path, &source["path"], causes) {
+    if require_text(&path, &source["path"], causes) {
         no_backsteps(&path, &source["path"], causes);
     }
 }
 
 fn storage_os(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     let (field, volume) = (format!("{path}.volumeName"), &source["volumeName"]);
-    if required(&field, volume, causes) {
+    if require_text(&field, volume, causes) {
         name(&field, volume, names::dns1123_label, causes);
     }
     let namespace = &source["volumeNamespace"];
@@ -309,7 +311,7 @@ fn storage_os(path: &str, source: &Value, causes: &mut Vec<Cause>) {
 fn csi(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     driver(&format!("{path}.driver"), &source["driver"], causes);
     texts(path, source, &["volumeHandle"], causes);
-    // The secret of staging is not looked at.
+    // The secret for staging is not validated.
     let acts = ["controllerPublish", "controllerExpand", "nodePublish", "nodeExpand"];
     for field in acts.map(|act| format!("{act}SecretRef")) {
         let reference = &source[&field];
@@ -320,7 +322,7 @@ fn csi(path: &str, source: &Value, causes: &mut Vec<Cause>) {
             [("name", names::dns1123_subdomain), ("namespace", names::dns1123_label)];
         for (part, check) in checks {
             let path = format!("{path}.{field}.{part}");
-            if required(&path, &reference[part], causes) {
+            if require_text(&path, &reference[part], causes) {
                 name(&path, &reference[part], check, causes);
             }
         }
@@ -336,10 +338,10 @@ fn is_root(path: &str) -> bool {
     path.starts_with('/') && depth == 0
 }
 
-/// What of a volume may not change so.
+/// Changes of a volume that are not allowed.
 fn changes(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let kinds = || SOURCES.iter().map(|(kind, _)| *kind);
-    // The secret with which it grows is told once, and maybe late.
+    // The secret for expansion can be set once, at any time.
     let mut csi = spec[CSI].clone();
     let late = "controllerExpandSecretRef";
     if old[CSI].is_object() && old[CSI][late].is_null() {
@@ -355,7 +357,7 @@ fn changes(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
     let (affinity, before) = (&spec["nodeAffinity"], &old["nodeAffinity"]);
     if !before.is_null() && !is_same(affinity, before) {
         let text = "field is immutable, except for updating from beta label to GA";
-        let message = format!("Invalid value: {}: {text}", shown(affinity));
+        let message = format!("Invalid value: {}: {text}", format_affinity(affinity));
         causes.push(Cause::new("FieldValueInvalid", "nodeAffinity", message));
     }
     let class = "volumeAttributesClassName";
@@ -365,7 +367,7 @@ fn changes(spec: &Value, old: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Whether it says the same, maybe by newer names of labels.
+/// Whether two affinities are equal, except for renamed labels.
 fn is_same(new: &Value, old: &Value) -> bool {
     match (new, old) {
         (Value::Array(new), Value::Array(old)) => {
@@ -386,13 +388,15 @@ fn is_same(new: &Value, old: &Value) -> bool {
     }
 }
 
-/// An affinity in the form of the type that upstream keeps for itself.
-fn shown(affinity: &Value) -> String {
+/// An affinity in the notation of upstream's internal type.
+fn format_affinity(affinity: &Value) -> String {
     if affinity.is_null() {
         return affinity.to_string();
     }
     let list = |list: &Value, shown: fn(&Value) -> String| match list.as_array() {
-        Some(list) => format!("[{}]", list.iter().map(shown).collect::<Vec<_>>().join(",")),
+        Some(list) => {
+            format!("[{}]", list.iter().map(shown).collect::<Vec<_>>().join(","))
+        }
         None => Value::Null.to_string(),
     };
     let requirement: fn(&Value) -> String = |it| {

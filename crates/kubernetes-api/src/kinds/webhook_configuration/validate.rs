@@ -1,4 +1,4 @@
-//! What a configuration of webhooks may say. Pure; texts are those of Kubernetes.
+//! Validation of webhook configurations. Pure; the messages are those of Kubernetes.
 
 use std::collections::BTreeSet;
 
@@ -10,9 +10,9 @@ use apiserver::fields::{items, str_of};
 use apiserver::webhook;
 use serde_json::Value;
 
-/// Versions of AdmissionReview that a webhook can be sent.
+/// Versions of AdmissionReview that can be sent to a webhook.
 const REVIEW_VERSIONS: [&str; 2] = ["v1", "v1beta1"];
-/// Other classes would be called although nothing is known of what they do on a dry run.
+/// Webhooks of other classes would be called on a dry run with unknown side effects.
 const SIDE_EFFECTS: [&str; 2] = ["None", "NoneOnDryRun"];
 
 pub(super) fn configuration(object: &Value) -> Vec<Cause> {

@@ -1,28 +1,29 @@
-//! How a text is written: plain, in quotes, or line by line.
+//! Styles of text: plain, quoted, or as a literal block.
 
 use std::fmt::Write;
 
 use jiff::civil::Date;
 
-/// The forms of a text.
+/// The style in which a text is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Style {
     Plain,
     SingleQuoted,
     DoubleQuoted,
-    /// Line by line, below a `|`.
+    /// A block of lines after a `|`.
     Literal,
 }
 
 impl Style {
+    /// The style that `yaml.v3` chooses for the text.
     pub fn of(text: &str) -> Self {
         let found = Findings::of(text);
-        let wanted = match text {
+        let preferred = match text {
             _ if text.contains('\n') => Self::Literal,
             _ if !reads_as_text(text) => Self::DoubleQuoted,
             _ => Self::Plain,
         };
-        match wanted {
+        match preferred {
             Self::Literal if found.is_unprintable || found.ends_line_with_space => {
                 Self::DoubleQuoted
             }
@@ -35,10 +36,10 @@ impl Style {
     }
 }
 
-/// What stands in a text.
+/// Properties of a text that decide its style.
 #[derive(Default)]
 struct Findings {
-    /// Something that would be taken for structure, or lost.
+    /// It contains something that YAML would parse as structure, or lose.
     needs_quotes: bool,
     is_unprintable: bool,
     has_tab: bool,
@@ -89,22 +90,24 @@ impl Findings {
     }
 }
 
+/// Whether YAML treats the character as a line break.
 pub fn is_break(character: char) -> bool {
     matches!(character, '\r' | '\n' | '\u{85}' | '\u{2028}' | '\u{2029}')
 }
 
+/// Whether YAML treats the character as a space or a line break.
 pub fn is_space_or_break(character: char) -> bool {
     character == ' ' || is_break(character)
 }
 
 fn is_printable(character: char) -> bool {
-    // Beyond the first 65,536 everything is escaped.
+    // Characters beyond the first 65,536 are always escaped.
     matches!(character, '\n' | ' '..='~' | '\u{a0}'..='\u{fffd}') && character != '\u{feff}'
 }
 
-/// What stands between double quotes.
+/// The text between double quotes, with escapes.
 pub fn escape(text: &str) -> String {
-    // `yaml.v3` takes every character for a byte order mark when the first one is.
+    // `yaml.v3` treats every such character as a byte order mark when the first one is.
     let has_mark = text.starts_with('\u{feff}');
     let mut escaped = String::with_capacity(text.len());
     for character in text.chars() {
@@ -143,7 +146,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// Whether a plain text is read as text, and not as a number, a date or the like.
+/// Whether plain text parses as text, and not as a number, a date or another type.
 fn reads_as_text(text: &str) -> bool {
     let is_word = matches!(
         text,
@@ -187,7 +190,7 @@ fn underscores_separate_digits(text: &str) -> bool {
     text.match_indices('_').all(|(at, _)| at > 0 && is_digit(at - 1) && is_digit(at + 1))
 }
 
-/// Decimal integers are among them. What is too large to be finite is not.
+/// Includes decimal integers. Excludes numbers that are too large to be finite.
 fn is_float(text: &str) -> bool {
     let unsigned = text.strip_prefix(['+', '-']).unwrap_or(text);
     let is_spelled = unsigned.starts_with(|first: char| first == '.' || first.is_ascii_digit())
@@ -208,7 +211,7 @@ fn is_integer_with_base(text: &str) -> bool {
         "0b" | "0B" => 2,
         _ => return false,
     };
-    // A sign behind the base is read too, where the base is binary or octal in lower case.
+    // A sign after the base is valid for binary and for lower-case octal numbers.
     if digits.starts_with(['+', '-']) {
         return sign.is_empty()
             && matches!(prefix, "0b" | "0o")
@@ -225,11 +228,11 @@ fn is_time(text: &str) -> bool {
     Rest(text).time().is_some_and(|rest| rest.is_empty())
 }
 
-/// Reads from the front of a text.
+/// Parses a text from its front.
 struct Rest<'a>(&'a str);
 
 impl<'a> Rest<'a> {
-    /// What follows a date and maybe a time; `None` without them.
+    /// Parses a date with an optional time, and returns the rest; `None` if there is no date.
     fn time(mut self) -> Option<&'a str> {
         let year = self.digits(4)?;
         let month = self.mark("-")?.one_or_two_digits()?;

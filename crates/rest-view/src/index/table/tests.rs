@@ -13,7 +13,7 @@ use crate::tests::world::{depot, widget};
 
 const NAMESPACES: [&str; 3] = ["d-1", "d-10", "d-2"];
 const NAMES: [&str; 6] = ["a", "ab", "b", "b-c", "c", "z"];
-/// When the objects are looked at; some were made shortly before.
+/// When the objects are evaluated; some were created shortly before.
 const NOW: &str = "2024-01-01T00:00:04Z";
 const LATER: &str = "2024-01-01T00:00:30Z";
 
@@ -129,18 +129,18 @@ fn bytes(object: &Value) -> Bytes {
 }
 
 /// Objects by namespace and name.
-type State = BTreeMap<(String, String), (Key, Value)>;
+type ObjectsById = BTreeMap<(String, String), (Key, Value)>;
 
-fn take(state: &mut State, step: Step) -> Change {
+fn take(state: &mut ObjectsById, step: Step) -> ObjectChange {
     match step {
         Step::Put(key, object) => {
             let bytes = bytes(&object);
             state.insert((key.namespace.clone(), key.name.clone()), (key.clone(), object));
-            Change::Is(Recorded { key, bytes })
+            ObjectChange::Stored(Recorded { key, bytes })
         }
         Step::Remove(key) => {
             state.remove(&(key.namespace.clone(), key.name.clone()));
-            Change::Gone(key)
+            ObjectChange::Deleted(key)
         }
     }
 }
@@ -149,7 +149,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 128, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_table_answers_as_reading_everything_does(
+    fn a_table_returns_the_same_as_a_scan(
         before in prop::collection::vec(step(), 0..12),
         after in prop::collection::vec(step(), 0..24),
         queries in prop::collection::vec((query(), visible()), 1..8),
@@ -164,13 +164,13 @@ proptest! {
             columns.extend(query.sort.iter().map(|name| (name.clone(), true)));
         }
         let (now, later): (Timestamp, Timestamp) = (NOW.parse().unwrap(), LATER.parse().unwrap());
-        let mut state = State::new();
+        let mut state = ObjectsById::new();
         for step in before {
             take(&mut state, step);
         }
         let all = state.values();
         let all = all.map(|(key, object)| Recorded { key: key.clone(), bytes: bytes(object) });
-        let mut table = Table::new(descriptor.clone(), registry.clone(), &columns);
+        let mut table = ObjectTable::new(descriptor.clone(), registry.clone(), &columns);
         table.fill(all.collect(), now);
         let changes = after.into_iter().map(|step| take(&mut state, step)).collect();
         table.apply(changes, now);
@@ -178,7 +178,7 @@ proptest! {
 
         let (caller, urls) = (Caller::user("u-alice"), Urls::new("https://host.example"));
         for (at, (query, visible)) in [now, later].into_iter().flat_map(|at| {
-            queries.iter().map(move |asked| (at, asked))
+            queries.iter().map(move |query| (at, query))
         }) {
             table.settle(at);
             let presentation = Presentation {

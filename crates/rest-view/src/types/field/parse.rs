@@ -1,17 +1,17 @@
-//! Field types from the words that schemas use.
+//! Parses field types as schemas spell them.
 
 use super::FieldType;
 
-/// Brackets within brackets in the name of a type.
+/// Nested brackets in the name of a type.
 const NESTING_MAX: usize = 8;
-/// How references may name the schema they point at.
+/// Prefixes with which references may name the schema they refer to.
 const SCHEMA_PATHS: [&str; 2] = ["/v3/schemas/", "/v3-public/schemas/"];
 
 impl FieldType {
     /// The type that a schema calls `text`: `int`, `array[string]`, `reference[cluster]`. A word
-    /// that is no type of its own is the id of an embedded type.
+    /// that is no built-in type is the id of an embedded type.
     ///
-    /// `None`: brackets do not fit, a name is empty, or it is nested deeper than 8 levels.
+    /// `None`: brackets do not match, a name is empty, or the nesting is deeper than 8 levels.
     pub fn parse(text: &str) -> Option<Self> {
         parse(text, NESTING_MAX)
     }

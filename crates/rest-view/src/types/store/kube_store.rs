@@ -17,18 +17,18 @@ use crate::types::rights::MayChange;
 
 /// Objects that are fetched one by one for a caller who may get but not list them.
 pub const VISIBLE_NAMES_MAX: usize = 1_000;
-/// Requests in flight at once while doing so.
+/// Concurrent requests while doing so.
 pub const VISIBLE_FETCHES_MAX: usize = 16;
-/// Reading the rules of the caller that hold everywhere needs some namespace.
+/// A rules review needs a namespace, also for rules that apply to cluster-scoped objects.
 const NAMESPACE_OF_GLOBAL_RULES: &str = "default";
 const JSON: &str = "application/json";
-/// Lists without all but the metadata of what is in them.
+/// Media types of a list with only the metadata of its items.
 pub(crate) const METADATA_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
-/// How much is read of what the caller may see.
-trait Form: Send + Sized + 'static {
-    /// What is in a namespace, or everywhere when that is empty. Refused unless the caller may list
+/// How much is read of each object that the caller may see.
+trait ListItem: Send + Sized + 'static {
+    /// The objects in a namespace, or in all when it is empty. Forbidden unless the caller may list
     /// there.
     fn list(
         context: &Context<'_>,
@@ -36,15 +36,15 @@ trait Form: Send + Sized + 'static {
         namespace: &str,
     ) -> impl Future<Output = Result<Vec<Self>, ApiError>> + Send;
 
-    /// One object that the caller's rules name.
-    fn named(
+    /// One object that the rules of the caller name.
+    fn get_named(
         context: &Context<'_>,
         resource: &KubeResource,
         key: Key,
     ) -> impl Future<Output = Result<Self, ApiError>> + Send;
 }
 
-impl Form for Value {
+impl ListItem for Value {
     async fn list(
         context: &Context<'_>,
         resource: &KubeResource,
@@ -52,7 +52,7 @@ impl Form for Value {
     ) -> Result<Vec<Self>, ApiError> {
         items(context, &resource.collection_path(namespace), JSON).await
     }
-    async fn named(
+    async fn get_named(
         context: &Context<'_>,
         resource: &KubeResource,
         key: Key,
@@ -61,13 +61,13 @@ impl Form for Value {
     }
 }
 
-/// Its key alone.
+/// The key of an object, without its contents.
 #[derive(Deserialize)]
-struct Named {
+struct KeyOnly {
     metadata: Key,
 }
 
-impl Form for Named {
+impl ListItem for KeyOnly {
     async fn list(
         context: &Context<'_>,
         resource: &KubeResource,
@@ -75,7 +75,7 @@ impl Form for Named {
     ) -> Result<Vec<Self>, ApiError> {
         items(context, &resource.collection_path(namespace), METADATA_LIST).await
     }
-    async fn named(
+    async fn get_named(
         context: &Context<'_>,
         resource: &KubeResource,
         key: Key,
@@ -84,48 +84,51 @@ impl Form for Named {
     }
 }
 
-/// Nothing: only what may be read.
-impl Form for Visible {
+/// Reads no objects: only whether they may be read.
+impl ListItem for Visible {
     async fn list(
         context: &Context<'_>,
         resource: &KubeResource,
         namespace: &str,
     ) -> Result<Vec<Self>, ApiError> {
         let path = format!("{}?limit=1", resource.collection_path(namespace));
-        let _: Vec<Named> = items(context, &path, METADATA_LIST).await?;
+        let _: Vec<KeyOnly> = items(context, &path, METADATA_LIST).await?;
         Ok(vec![match namespace {
             "" => Self::Everything,
             namespace => Self::Namespace(namespace.to_owned()),
         }])
     }
-    async fn named(_: &Context<'_>, _: &KubeResource, key: Key) -> Result<Self, ApiError> {
+    async fn get_named(_: &Context<'_>, _: &KubeResource, key: Key) -> Result<Self, ApiError> {
         Ok(Self::Object(key))
     }
 }
 
-/// Objects of a Kubernetes resource, reached with the caller's client.
+/// Objects of a Kubernetes resource, accessed with the client of the caller.
 #[derive(Clone, Debug)]
 pub struct KubeStore {
     resource: KubeResource,
-    /// Cluster-scoped resource whose objects' names are the namespaces that hold this one.
+    /// Cluster-scoped resource whose object names are the namespaces that contain this one.
     parent: Option<KubeResource>,
 }
 
 impl KubeStore {
+    /// A store whose callers must be able to list the resource, or have rules that name its
+    /// objects.
     pub fn new(resource: KubeResource) -> Self {
         Self { resource, parent: None }
     }
+    /// The resource that the store serves.
     pub fn resource(&self) -> &KubeResource {
         &self.resource
     }
-    /// For callers who may not list everywhere: look in the namespaces named like the objects of
-    /// `parent` that they may see.
+    /// For callers who may not list all namespaces: list the namespaces that are named like the
+    /// objects of `parent` which they may see.
     pub fn in_namespaces_of(mut self, parent: KubeResource) -> Self {
         self.parent = Some(parent);
         self
     }
 
-    async fn list_as<T: Form>(
+    async fn list_as<T: ListItem>(
         &self,
         context: &Context<'_>,
         scope: &ListScope,
@@ -138,17 +141,20 @@ impl KubeStore {
         }
     }
 
-    async fn list_everywhere<T: Form>(&self, context: &Context<'_>) -> Result<Vec<T>, ApiError> {
+    async fn list_everywhere<T: ListItem>(
+        &self,
+        context: &Context<'_>,
+    ) -> Result<Vec<T>, ApiError> {
         match T::list(context, &self.resource, "").await {
             Err(error) if error.is_forbidden() => {}
             other => return other,
         }
         if !self.resource.namespaced {
-            return visible(context, &self.resource, "").await;
+            return named_in_rules(context, &self.resource, "").await;
         }
         let Some(parent) = &self.parent else { return Ok(Vec::new()) };
-        let parents: Vec<Named> = match Named::list(context, parent, "").await {
-            Err(error) if error.is_forbidden() => visible(context, parent, "").await?,
+        let parents: Vec<KeyOnly> = match KeyOnly::list(context, parent, "").await {
+            Err(error) if error.is_forbidden() => named_in_rules(context, parent, "").await?,
             other => other?,
         };
         let lists: Vec<Vec<T>> = futures::stream::iter(parents)
@@ -159,14 +165,14 @@ impl KubeStore {
         Ok(lists.into_iter().flatten().collect())
     }
 
-    async fn list_namespace<T: Form>(
+    async fn list_namespace<T: ListItem>(
         &self,
         context: &Context<'_>,
         namespace: String,
     ) -> Result<Vec<T>, ApiError> {
         match T::list(context, &self.resource, &namespace).await {
             Err(error) if error.is_forbidden() => {
-                visible(context, &self.resource, &namespace).await
+                named_in_rules(context, &self.resource, &namespace).await
             }
             other => other,
         }
@@ -231,7 +237,7 @@ impl Store for KubeStore {
             call(context, "DELETE", &path, Some(&body)).await?;
             match self.get(context, key).await {
                 Ok(object) => Ok(Some(object)),
-                // Gone, or gone together with the right to see it.
+                // Deleted, perhaps together with the right to read it.
                 Err(error) if error.is_not_found() || error.is_forbidden() => Ok(None),
                 Err(error) => Err(error),
             }
@@ -244,8 +250,8 @@ impl Store for KubeStore {
         scope: &'a ListScope,
     ) -> BoxFuture<'a, Result<Vec<Key>, ApiError>> {
         Box::pin(async move {
-            let named: Vec<Named> = self.list_as(context, scope).await?;
-            Ok(named.into_iter().map(|object| object.metadata).collect())
+            let objects: Vec<KeyOnly> = self.list_as(context, scope).await?;
+            Ok(objects.into_iter().map(|object| object.metadata).collect())
         })
     }
 
@@ -257,11 +263,14 @@ impl Store for KubeStore {
         Box::pin(async move { Ok(Some(self.list_as(context, scope).await?)) })
     }
 
-    fn watched(&self) -> Option<&KubeResource> {
+    fn indexed_resource(&self) -> Option<&KubeResource> {
         Some(&self.resource)
     }
 
-    fn sees_all<'a>(&'a self, context: &'a Context<'a>) -> BoxFuture<'a, Result<bool, ApiError>> {
+    fn can_see_all<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<bool, ApiError>> {
         Box::pin(async { may(context, "list", &self.resource, &Key::default()).await })
     }
 
@@ -275,7 +284,7 @@ impl Store for KubeStore {
 }
 
 #[derive(Deserialize)]
-struct List<T> {
+struct ItemList<T> {
     items: Vec<T>,
 }
 
@@ -284,12 +293,12 @@ async fn items<T: DeserializeOwned>(
     path: &str,
     accept: &str,
 ) -> Result<Vec<T>, ApiError> {
-    let list: List<T> = send(context, "GET", path, accept, None).await?;
+    let list: ItemList<T> = send(context, "GET", path, accept, None).await?;
     Ok(list.items)
 }
 
-/// The objects that the caller's rules name one by one.
-async fn visible<T: Form>(
+/// The objects that the rules of the caller name one by one.
+async fn named_in_rules<T: ListItem>(
     context: &Context<'_>,
     resource: &KubeResource,
     namespace: &str,
@@ -298,7 +307,7 @@ async fn visible<T: Form>(
     let found: Vec<Option<T>> = futures::stream::iter(names)
         .map(|name| async move {
             let key = Key { namespace: namespace.to_owned(), name };
-            match T::named(context, resource, key).await {
+            match T::get_named(context, resource, key).await {
                 Ok(object) => Ok(Some(object)),
                 Err(error) if error.is_not_found() || error.is_forbidden() => Ok(None),
                 Err(error) => Err(error),
@@ -310,7 +319,8 @@ async fn visible<T: Form>(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// The rules of the caller in a namespace, or for what is in none when that is empty. Null: they cannot be told.
+/// The rules of the caller in a namespace, or for cluster-scoped objects when it is empty. Null:
+/// the API server does not report them.
 async fn rules_in(context: &Context<'_>, namespace: &str) -> Result<Value, ApiError> {
     let review = json!({
         "apiVersion": "authorization.k8s.io/v1",
@@ -321,17 +331,17 @@ async fn rules_in(context: &Context<'_>, namespace: &str) -> Result<Value, ApiEr
     });
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
     match call(context, "POST", path, Some(&review)).await {
-        Ok(mut answer) => Ok(answer["status"]["resourceRules"].take()),
+        Ok(mut response) => Ok(response["status"]["resourceRules"].take()),
         Err(error) if error.is_forbidden() || error.is_not_found() => Ok(Value::Null),
         Err(error) => Err(error),
     }
 }
 
-/// Names that the rules allow to get, in order; at most [`VISIBLE_NAMES_MAX`].
+/// Names that the rules allow to get, sorted; at most [`VISIBLE_NAMES_MAX`].
 fn names_in_rules(rules: &Value, resource: &KubeResource) -> BTreeSet<String> {
-    let holds = |rule: &Value, key: &str, wanted: &str| {
+    let holds = |rule: &Value, key: &str, expected: &str| {
         let values = rule[key].as_array();
-        values.is_some_and(|values| values.iter().any(|v| v == wanted || v == "*"))
+        values.is_some_and(|values| values.iter().any(|v| v == expected || v == "*"))
     };
     rules
         .as_array()
@@ -349,6 +359,9 @@ fn names_in_rules(rules: &Value, resource: &KubeResource) -> BTreeSet<String> {
 }
 
 /// Whether the caller may do `verb` on an object. For actions that then act with other rights.
+///
+/// # Errors
+/// The access review failed.
 pub async fn may(
     context: &Context<'_>,
     verb: &str,
@@ -364,11 +377,15 @@ pub async fn may(
         }},
     });
     let path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews";
-    let answer = call(context, "POST", path, Some(&review)).await?;
-    Ok(answer["status"]["allowed"] == true)
+    let response = call(context, "POST", path, Some(&review)).await?;
+    Ok(response["status"]["allowed"] == true)
 }
 
-/// One request to the Kubernetes API with the caller's client.
+/// Sends one request to the Kubernetes API with the client of the caller and returns the JSON
+/// response.
+///
+/// # Errors
+/// The refusal of the API server with its code and reason, or 500 when it cannot be reached.
 pub async fn call(
     context: &Context<'_>,
     method: &str,
@@ -391,7 +408,7 @@ async fn send<T: DeserializeOwned>(
     if body.is_some() {
         request = request.header(http::header::CONTENT_TYPE, JSON);
     }
-    // Names that no path can hold are those of nothing.
+    // No object has a name that a path cannot contain.
     let request = request.body(bytes).map_err(|_| ApiError::no_such_id())?;
     Ok(context.client.request(request).await?)
 }

@@ -1,4 +1,4 @@
-//! The log of an agent, which is really run: the file that its output goes to.
+//! The log of an agent, which runs as a real process: the file with its output.
 
 use std::io::SeekFrom;
 use std::path::{Path, PathBuf};
@@ -10,31 +10,31 @@ use tokio::io::{AsyncReadExt, AsyncSeekExt};
 use super::LogLine;
 use crate::agent::{LOG_FILE, PREVIOUS_LOG_FILE};
 
-/// Of a longer file the end is shown.
+/// Only the end of a longer file is shown, in bytes.
 const SHOWN_SIZE_MAX: u64 = 1024 * 1024;
-/// How often a log that is followed is read again.
+/// How often a followed log is polled.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 
 pub struct AgentLog {
     path: PathBuf,
-    /// Up to here it was read.
+    /// Offset up to which the file was read.
     offset: u64,
-    /// Of the line that has not ended yet.
+    /// The unfinished last line.
     begun: String,
-    /// When the last line with a time was written.
+    /// Time of the last line that has one.
     at: Timestamp,
-    /// Read and not yet given out.
+    /// Lines that were read and not yet returned.
     waiting: std::collections::VecDeque<LogLine>,
 }
 
 impl AgentLog {
-    /// That of the pod with this UID, if it is really run.
+    /// The log of the pod with this UID, if it runs as a real process.
     pub fn find(pods: &Path, uid: &str) -> Option<Self> {
         let path = pods.join(uid).join(LOG_FILE);
         path.exists().then(|| Self::at(path))
     }
 
-    /// The lines of the run before this one.
+    /// The lines of the previous run.
     pub async fn previous(pods: &Path, uid: &str) -> std::io::Result<Option<Vec<LogLine>>> {
         let path = pods.join(uid).join(PREVIOUS_LOG_FILE);
         if !path.exists() {
@@ -49,12 +49,12 @@ impl AgentLog {
         Self { path, offset: 0, begun, at: Timestamp::UNIX_EPOCH, waiting }
     }
 
-    /// All lines that were written since the last time.
+    /// Reads all lines that were written since the last call.
     pub async fn read(&mut self) -> std::io::Result<Vec<LogLine>> {
         let mut file = tokio::fs::File::open(&self.path).await?;
         let size = file.metadata().await?.len();
         if size < self.offset {
-            // It was begun anew.
+            // The file was truncated.
             (self.offset, self.begun) = (0, String::new());
         }
         let from = self.offset.max(size.saturating_sub(SHOWN_SIZE_MAX));

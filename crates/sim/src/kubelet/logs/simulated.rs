@@ -1,14 +1,14 @@
-//! The log of a container that does not run: what it is, and a sign of life now and then. A pure
-//! function of the container and the time, so that it reads the same whenever it is read.
+//! The log of a simulated container: a description, then a heartbeat line at intervals. A pure
+//! function of the container and the time, so that every read returns the same lines.
 
 use jiff::{SignedDuration, Timestamp};
 
 use super::LogLine;
 use crate::kubelet::container::Container;
 
-/// Between two signs of life.
+/// Time between two heartbeat lines.
 pub const SIGN_OF_LIFE_EVERY: SignedDuration = SignedDuration::from_secs(15);
-/// Signs of life that are kept, as logs that are rotated keep the newest lines.
+/// Heartbeat lines that are retained, like rotated logs retain the newest lines.
 pub const SIGNS_OF_LIFE_MAX: i64 = 20;
 
 /// The lines written until `now`.
@@ -17,9 +17,9 @@ pub fn lines(container: &Container, now: Timestamp) -> Vec<LogLine> {
     let until = container.finished_at.unwrap_or(now);
     let mut lines: Vec<LogLine> =
         opening(container).into_iter().map(|text| LogLine { at: started_at, text }).collect();
-    let signs = signs_until(started_at, until);
+    let signs = heartbeats_until(started_at, until);
     let oldest = (signs - SIGNS_OF_LIFE_MAX + 1).max(1);
-    lines.extend((oldest..=signs).map(|number| sign_of_life(started_at, number)));
+    lines.extend((oldest..=signs).map(|number| heartbeat(started_at, number)));
     if let Some(at) = container.finished_at {
         lines.push(LogLine { at, text: "completed with exit code 0 (simulated)".to_owned() });
     }
@@ -29,7 +29,7 @@ pub fn lines(container: &Container, now: Timestamp) -> Vec<LogLine> {
 /// The first line after `after`; none when the container has ended.
 pub fn next_line(container: &Container, after: Timestamp) -> Option<LogLine> {
     let started_at = container.started_at.filter(|_| container.finished_at.is_none())?;
-    Some(sign_of_life(started_at, signs_until(started_at, after) + 1))
+    Some(heartbeat(started_at, heartbeats_until(started_at, after) + 1))
 }
 
 fn opening(container: &Container) -> Vec<String> {
@@ -46,11 +46,11 @@ fn opening(container: &Container) -> Vec<String> {
     lines
 }
 
-fn signs_until(started_at: Timestamp, until: Timestamp) -> i64 {
+fn heartbeats_until(started_at: Timestamp, until: Timestamp) -> i64 {
     (until.duration_since(started_at).as_secs() / SIGN_OF_LIFE_EVERY.as_secs()).max(0)
 }
 
-fn sign_of_life(started_at: Timestamp, number: i64) -> LogLine {
+fn heartbeat(started_at: Timestamp, number: i64) -> LogLine {
     let age = SignedDuration::from_secs(number * SIGN_OF_LIFE_EVERY.as_secs());
     let seconds = age.as_secs();
     let words = match (seconds / 3600, seconds / 60 % 60, seconds % 60) {

@@ -1,4 +1,4 @@
-//! Which lines are shown, and how.
+//! Selection and formatting of log lines.
 
 use apiserver::request::Query;
 use jiff::ToSpan;
@@ -37,7 +37,7 @@ fn shown(query: &str, age: jiff::Span) -> String {
 }
 
 #[test]
-fn a_simulated_log_says_what_the_container_is_and_that_it_lives() {
+fn a_simulated_log_describes_the_container_and_shows_that_it_runs() {
     assert_eq!(
         shown("", 31.seconds()),
         "container \"web\" of image nginx:1.27 started on node sim-node-0 (simulated: nothing is \
@@ -63,7 +63,7 @@ fn tail_since_limit_and_timestamps_select_and_mark_lines() {
 }
 
 #[test]
-fn parameters_that_cannot_be_read_are_refused_by_name() {
+fn invalid_parameters_are_refused_by_name() {
     for (query, name) in [
         ("tailLines=-1", "tailLines"),
         ("limitBytes=0", "limitBytes"),
@@ -78,7 +78,7 @@ fn parameters_that_cannot_be_read_are_refused_by_name() {
 }
 
 #[test]
-fn a_running_container_goes_on_to_write_and_a_finished_one_does_not() {
+fn a_running_container_writes_more_lines_and_a_finished_one_does_not() {
     let running = container(&json!({"running": {"startedAt": STARTED}}));
     let now = started() + 20.seconds();
     let next = simulated::next_line(&running, now).unwrap();
@@ -98,7 +98,7 @@ fn a_running_container_goes_on_to_write_and_a_finished_one_does_not() {
 }
 
 #[test]
-fn a_pod_with_several_containers_wants_one_of_them_named() {
+fn a_pod_with_several_containers_requires_a_container_name() {
     let named = |name: &str| json!({"name": name, "image": "i"});
     let pod = json!({
         "metadata": {"name": "two"},

@@ -1,4 +1,4 @@
-//! A command's streams as streams of SPDY, told apart by the header `streamtype`.
+//! A command's streams as streams of SPDY, identified by the header `streamtype`.
 
 use anyhow::{Context, bail};
 use apiserver::connect::Switched;
@@ -6,11 +6,13 @@ use bytes::Bytes;
 use tokio::sync::mpsc;
 use tokio::time::timeout;
 
-use super::{CLOSE_TIME_MAX, PIECES_WAITING_MAX, Run, SETUP_TIME_MAX, Streams, ending, upgraded};
+use super::{
+    CLOSE_TIME_MAX, PIECES_WAITING_MAX, Run, SETUP_TIME_MAX, Streams, await_upgrade, exit_status,
+};
 use crate::kubelet::console::{Console, Output};
 use crate::kubelet::spdy::{self, Stream, StreamWriter};
 
-/// What the client opened, each if it wants it.
+/// The streams that the client opened; each is optional.
 #[derive(Default)]
 struct Opened {
     error: Option<Stream>,
@@ -21,7 +23,7 @@ struct Opened {
 }
 
 pub async fn run(mut switched: Switched, streams: Streams, run: Run) -> anyhow::Result<()> {
-    let io = upgraded(&mut switched).await?;
+    let io = await_upgrade(&mut switched).await?;
     let (opened, arriving) = mpsc::channel(1);
     let mut connection = Box::pin(spdy::serve(io, opened));
     tokio::select! {
@@ -29,7 +31,7 @@ pub async fn run(mut switched: Switched, streams: Streams, run: Run) -> anyhow::
         done = serve(arriving, streams, run) => done?,
         () = switched.cut() => return Ok(()),
     }
-    // The last frames are on their way; the client closes when it has them.
+    // The last frames are in transit; the client closes when it has received them.
     let _ = timeout(CLOSE_TIME_MAX, connection).await;
     Ok(())
 }
@@ -43,7 +45,7 @@ async fn serve(
     let opened = opened.context("the client did not open all of its streams")??;
     let (output, mut written) = mpsc::channel(PIECES_WAITING_MAX);
     let input = opened.stdin.map(|stream| stream.incoming);
-    // Reads nothing of the size of a terminal.
+    // The size of the terminal is ignored.
     drop(opened.resize);
     let process = run(Console::new(input, output, streams.tty));
     let stdout = opened.stdout.map(|stream| stream.outgoing);
@@ -60,7 +62,7 @@ async fn serve(
     };
     let (code, ()) = tokio::join!(process, forward);
     if let (Some(error), Ok(code)) = (opened.error, code) {
-        let _ = error.outgoing.write(ending(code).to_string().into()).await;
+        let _ = error.outgoing.write(exit_status(code).to_string().into()).await;
         error.outgoing.finish().await;
     }
     Ok(())
@@ -70,7 +72,7 @@ async fn send(
     piece: Output,
     stdout: Option<&StreamWriter>,
     stderr: Option<&StreamWriter>,
-) -> Result<(), spdy::ClientLeft> {
+) -> Result<(), spdy::ClientDisconnected> {
     let (stream, bytes): (_, Bytes) = match piece {
         Output::Standard(bytes) => (stdout, bytes),
         Output::Errors(bytes) => (stderr, bytes),
@@ -90,7 +92,7 @@ async fn collect(
     let mut missing = 1 + [stdin, stdout, stderr, tty].into_iter().filter(|one| *one).count();
     let mut opened = Opened::default();
     while missing > 0 {
-        let stream = arriving.recv().await.context("the client has left")?;
+        let stream = arriving.recv().await.context("the client has disconnected")?;
         let slot = match stream.header("streamtype") {
             "error" => &mut opened.error,
             "stdin" => &mut opened.stdin,

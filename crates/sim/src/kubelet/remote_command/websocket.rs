@@ -1,4 +1,4 @@
-//! A command's streams as messages of a WebSocket: the first byte of each says which one.
+//! A command's streams as messages of a WebSocket: the first byte of each is the stream's number.
 
 use anyhow::Context;
 use apiserver::connect::Switched;
@@ -13,7 +13,7 @@ use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::protocol::frame::coding::CloseCode;
 use tokio_tungstenite::tungstenite::protocol::{CloseFrame, Message, Role};
 
-use super::{CLOSE_TIME_MAX, PIECES_WAITING_MAX, Run, Streams, ending, upgraded};
+use super::{CLOSE_TIME_MAX, PIECES_WAITING_MAX, Run, Streams, await_upgrade, exit_status};
 use crate::kubelet::console::{Console, Output};
 use crate::kubelet::websocket_config;
 
@@ -21,7 +21,7 @@ const STDIN: u8 = 0;
 const STDOUT: u8 = 1;
 const STDERR: u8 = 2;
 const ERROR: u8 = 3;
-/// Of version 5: the stream that the second byte names has ended.
+/// Since version 5: the stream that the second byte names has ended.
 const CLOSE: u8 = 255;
 
 type Socket = WebSocketStream<TokioIo<Upgraded>>;
@@ -33,7 +33,7 @@ pub async fn run(
     streams: Streams,
     run: Run,
 ) -> anyhow::Result<()> {
-    let io = upgraded(&mut switched).await?;
+    let io = await_upgrade(&mut switched).await?;
     let config = Some(websocket_config());
     let socket = WebSocketStream::from_raw_socket(io, Role::Server, config).await;
     let (sink, messages) = socket.split();
@@ -48,12 +48,12 @@ pub async fn run(
         done = serve(sink, typed, streams, run) => done?,
         () = switched.cut() => return Ok(()),
     }
-    // To the client's own farewell: bytes left unread would turn the end into an error for it.
+    // Reads up to the client's close frame: unread bytes would reset the connection.
     let _ = timeout(CLOSE_TIME_MAX, reading).await;
     Ok(())
 }
 
-/// Passes on what is typed, until the client leaves.
+/// Passes on the input, until the client disconnects.
 async fn read(
     mut messages: SplitStream<Socket>,
     mut input: Option<mpsc::Sender<Bytes>>,
@@ -66,10 +66,10 @@ async fn read(
         }
         let channel = data.split_to(1)[0];
         match (channel, &input) {
-            // Whoever runs may not want it.
+            // The command may have closed its input.
             (STDIN, Some(to)) if !data.is_empty() => drop(to.send(data).await),
             (CLOSE, _) if can_close && data.first() == Some(&STDIN) => input = None,
-            // The size of a terminal, and what means nothing.
+            // The size of a terminal, and unknown messages.
             _ => {}
         }
     }
@@ -81,7 +81,7 @@ async fn serve(
     streams: Streams,
     run: Run,
 ) -> anyhow::Result<()> {
-    // As kube-apiserver tells the client that the connection is there.
+    // Like kube-apiserver, this signals that the connection is established.
     sink.send(message(STDOUT, &[])).await?;
     let (output, mut written) = mpsc::channel(PIECES_WAITING_MAX);
     let process = run(Console::new(typed, output, streams.tty));
@@ -98,8 +98,8 @@ async fn serve(
         }
     };
     let (code, ()) = tokio::join!(process, forward);
-    let code = code.ok().context("the client has left")?;
-    sink.send(message(ERROR, ending(code).to_string().as_bytes())).await?;
+    let code = code.ok().context("the client has disconnected")?;
+    sink.send(message(ERROR, exit_status(code).to_string().as_bytes())).await?;
     let normal = CloseFrame { code: CloseCode::Normal, reason: "".into() };
     sink.send(Message::Close(Some(normal))).await?;
     Ok(())

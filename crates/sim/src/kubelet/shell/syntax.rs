@@ -1,5 +1,5 @@
-//! What of a shell's language is understood: quotes, variables, `;`, `&&`, `||`, comments, and
-//! output that is sent to the errors. Everything else is refused by name rather than misread.
+//! The supported part of a shell's language: quotes, variables, `;`, `&&`, `||`, comments, and
+//! output that is redirected to the errors. Everything else is refused by name.
 
 /// How a command follows the one before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -11,25 +11,25 @@ pub enum Joint {
 
 /// A part of a word.
 #[derive(Clone, Debug, PartialEq, Eq)]
-enum Part {
+enum WordPart {
     Text(String),
     Variable(String),
 }
 
-/// A command that was not run yet.
+/// A parsed command that was not run yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Command {
-    words: Vec<Vec<Part>>,
-    /// `>&2`: its output goes to the errors.
+pub struct ShellCommand {
+    words: Vec<Vec<WordPart>>,
+    /// `>&2`: its output is written to the errors.
     pub to_errors: bool,
 }
 
-impl Command {
+impl ShellCommand {
     /// Its words; `value` gives those of variables.
     pub fn expand(&self, value: &dyn Fn(&str) -> String) -> Vec<String> {
-        let part = |part: &Part| match part {
-            Part::Text(text) => text.clone(),
-            Part::Variable(name) => value(name),
+        let part = |part: &WordPart| match part {
+            WordPart::Text(text) => text.clone(),
+            WordPart::Variable(name) => value(name),
         };
         self.words.iter().map(|parts| parts.iter().map(part).collect()).collect()
     }
@@ -38,29 +38,29 @@ impl Command {
 /// The commands of a script.
 ///
 /// # Errors
-/// What is not understood: `'|' is not supported`.
-pub fn parse(script: &str) -> Result<Vec<(Joint, Command)>, String> {
-    let mut parser = Parser {
+/// The unsupported syntax: `'|' is not supported`.
+pub fn parse(script: &str) -> Result<Vec<(Joint, ShellCommand)>, String> {
+    let mut parser = ScriptParser {
         rest: script.chars().collect::<Vec<_>>().into_iter().peekable(),
         commands: Vec::new(),
         joint: Joint::Always,
-        command: Command::default(),
+        command: ShellCommand::default(),
         word: None,
     };
     parser.run()?;
     Ok(parser.commands)
 }
 
-struct Parser {
+struct ScriptParser {
     rest: std::iter::Peekable<std::vec::IntoIter<char>>,
-    commands: Vec<(Joint, Command)>,
+    commands: Vec<(Joint, ShellCommand)>,
     joint: Joint,
-    command: Command,
-    /// The word that has begun.
-    word: Option<Vec<Part>>,
+    command: ShellCommand,
+    /// The unfinished word.
+    word: Option<Vec<WordPart>>,
 }
 
-impl Parser {
+impl ScriptParser {
     fn run(&mut self) -> Result<(), String> {
         while let Some(next) = self.rest.next() {
             match next {
@@ -95,7 +95,7 @@ impl Parser {
 
     /// `>&2`, also as `1>&2`.
     fn redirect(&mut self) -> Result<(), String> {
-        let is_output = self.word.as_deref() == Some(&[Part::Text("1".to_owned())]);
+        let is_output = self.word.as_deref() == Some(&[WordPart::Text("1".to_owned())]);
         let target = (self.rest.next_if_eq(&'&').is_some(), self.rest.next_if_eq(&'2').is_some());
         if target != (true, true) || !(is_output || self.word.is_none()) {
             return Err("'>' is not supported, but for '>&2'".to_owned());
@@ -108,8 +108,8 @@ impl Parser {
     fn push(&mut self, next: char) {
         let word = self.word.get_or_insert_default();
         match word.last_mut() {
-            Some(Part::Text(text)) => text.push(next),
-            _ => word.push(Part::Text(next.to_string())),
+            Some(WordPart::Text(text)) => text.push(next),
+            _ => word.push(WordPart::Text(next.to_string())),
         }
     }
 
@@ -169,7 +169,7 @@ impl Parser {
         if name.is_empty() {
             self.push('$');
         } else {
-            self.word.get_or_insert_default().push(Part::Variable(name));
+            self.word.get_or_insert_default().push(WordPart::Variable(name));
         }
         Ok(())
     }

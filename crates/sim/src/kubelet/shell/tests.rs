@@ -1,4 +1,4 @@
-//! What the shell says, by line.
+//! Output of the shell for single lines.
 
 use serde_json::json;
 
@@ -25,11 +25,11 @@ fn container() -> Container {
     Container::choose(&pod, "").unwrap()
 }
 
-/// All that a script says, with its exit code.
+/// The output and the errors of a script, with its exit code.
 fn run(script: &str) -> (String, String, u8) {
     let container = container();
     let mut shell = Shell::new(&container);
-    let mut all = Ran::default();
+    let mut all = CommandOutput::default();
     let commands = match shell.parse(script) {
         Ok(commands) => commands,
         Err(ran) => return (ran.output, ran.errors, ran.code),
@@ -67,13 +67,13 @@ fn built_in_commands_describe_the_simulated_container() {
 }
 
 #[test]
-fn the_environment_leaves_out_what_comes_from_a_secret() {
+fn the_environment_omits_values_of_secrets() {
     assert!(!output("env").contains("KEY="));
     assert_eq!(run("printenv KEY").2, 1);
 }
 
 #[test]
-fn unknown_commands_fail_with_127_and_a_sentence() {
+fn unknown_commands_fail_with_127_and_an_explanation() {
     let (output, errors, code) = run("curl example.com");
     assert_eq!((output.as_str(), code), ("", 127));
     assert!(errors.starts_with("curl: not found: container \"web\" is simulated"), "{errors}");
@@ -91,7 +91,7 @@ fn commands_are_joined_by_success_and_failure() {
 }
 
 #[test]
-fn what_the_shell_does_not_know_is_refused_by_name() {
+fn unsupported_syntax_is_refused_by_name() {
     for (script, named) in [
         ("ps | cat", "'|' is not supported"),
         ("echo a > b", "'>' is not supported"),
@@ -106,11 +106,17 @@ fn what_the_shell_does_not_know_is_refused_by_name() {
 }
 
 #[test]
-fn a_shell_is_told_from_its_script_and_from_other_programs() {
+fn shells_scripts_and_other_programs_are_distinguished() {
     let words = |line: &str| line.split(' ').map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(Program::of(words("/bin/bash")), Program::Shell);
-    assert_eq!(Program::of(words("sh -i")), Program::Shell);
-    assert_eq!(Program::of(words("sh -c date")), Program::Script("date".to_owned()));
-    assert_eq!(Program::of(words("sh -e -uc date")), Program::Script("date".to_owned()));
-    assert_eq!(Program::of(words("ls -c")), Program::Command(words("ls -c")));
+    assert_eq!(ContainerProgram::of(words("/bin/bash")), ContainerProgram::Shell);
+    assert_eq!(ContainerProgram::of(words("sh -i")), ContainerProgram::Shell);
+    assert_eq!(
+        ContainerProgram::of(words("sh -c date")),
+        ContainerProgram::Script("date".to_owned())
+    );
+    assert_eq!(
+        ContainerProgram::of(words("sh -e -uc date")),
+        ContainerProgram::Script("date".to_owned())
+    );
+    assert_eq!(ContainerProgram::of(words("ls -c")), ContainerProgram::Command(words("ls -c")));
 }

@@ -1,9 +1,9 @@
-//! The dictionary that SPDY/3 compresses headers with, so that both sides know the usual names.
+//! The dictionary for SPDY/3's header compression: the usual names, known to both sides.
 //!
 //! Source: "SPDY Protocol - Draft 3", section 2.6.10.1. Its checksum goes over the wire; a test
 //! compares it.
 
-/// Each with its length before it.
+/// Words, each encoded with its length before it.
 const WORDS: &[&str] = &[
     "options",
     "head",
@@ -72,7 +72,7 @@ const WORDS: &[&str] = &[
     "origin",
 ];
 
-/// What follows the words, as it is.
+/// Text after the words, without lengths.
 const TAIL: &str = concat!(
     "100101201202205206300302303304305306307402405406407408409410411412413414415416417502504505",
     "203 Non-Authoritative Information204 No Content301 Moved Permanently400 Bad Request",

@@ -5,7 +5,7 @@ use flate2::{Compress, Compression, Decompress, FlushCompress, FlushDecompress, 
 
 use super::dictionary::dictionary;
 
-/// Longest headers of one stream, as they are after decompression.
+/// Longest headers of one stream, after decompression.
 const HEADERS_SIZE_MAX: usize = 64 * 1024;
 /// Output of the compressor for no headers at all; the first block is the longest, with the header
 /// of the whole stream.
@@ -23,11 +23,11 @@ impl HeaderReader {
         Self { zlib: Decompress::new(true) }
     }
 
-    /// The headers of one frame.
+    /// Reads the headers of one frame.
     ///
     /// # Errors
     /// The block cannot be decompressed, is longer than [`HEADERS_SIZE_MAX`], or is no list of
-    /// names and values. The connection is of no use any more.
+    /// names and values. The caller must close the connection.
     pub fn read(&mut self, mut block: &[u8]) -> anyhow::Result<Headers> {
         let mut plain = vec![0; HEADERS_SIZE_MAX];
         let mut filled = 0;

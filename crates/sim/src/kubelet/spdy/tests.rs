@@ -1,4 +1,4 @@
-//! Frames as a client sends them, and what comes back.
+//! Frames of a client, and the responses.
 
 use flate2::{Compress, Compression, FlushCompress};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream};
@@ -8,7 +8,7 @@ use super::dictionary::dictionary;
 use super::headers::{HeaderReader, HeaderWriter};
 use super::*;
 
-/// What zlib sends of the dictionary: SPDY/3 has this one.
+/// The checksum of the dictionary in zlib's header: SPDY/3 has this one.
 const DICTIONARY_CHECKSUM: u32 = 0xe3c6_a7c2;
 
 struct ClientSide {
@@ -38,7 +38,7 @@ impl ClientSide {
         self.io.write_all(&control(SYN_STREAM, &[fixed, block].concat())).await.unwrap();
     }
 
-    /// The next frame: its first word, its flags and what it carries.
+    /// The next frame: its first word, its flags and its payload.
     async fn frame(&mut self) -> (u32, u8, Vec<u8>) {
         let first = self.io.read_u32().await.unwrap();
         let second = self.io.read_u32().await.unwrap();
@@ -63,7 +63,7 @@ async fn streams_carry_data_both_ways_and_each_side_ends_its_own() {
         assert!(replies.read(&reply[4..]).unwrap().is_empty());
 
         let long = vec![b'x'; PIECE_SIZE_MAX + 1];
-        client.io.write_all(&encoded(id, FLAG_FIN, &long)).await.unwrap();
+        client.io.write_all(&encode_frame(id, FLAG_FIN, &long)).await.unwrap();
         let mut arrived = Vec::new();
         while let Some(piece) = stream.incoming.recv().await {
             arrived.extend(piece);
@@ -77,13 +77,13 @@ async fn streams_carry_data_both_ways_and_each_side_ends_its_own() {
 }
 
 #[tokio::test]
-async fn pings_return_and_data_of_a_stream_that_nobody_reads_is_dropped() {
+async fn pings_return_and_data_of_an_unread_stream_is_dropped() {
     let (mut client, mut streams) = ClientSide::start();
     client.open(1, &[("streamtype", "resize")]).await;
     drop(streams.recv().await.unwrap().incoming);
     client.frame().await;
     for _ in 0..PIECES_WAITING_MAX * 4 {
-        client.io.write_all(&encoded(1, 0, b"{}")).await.unwrap();
+        client.io.write_all(&encode_frame(1, 0, b"{}")).await.unwrap();
     }
     client.io.write_all(&control(PING, &7u32.to_be_bytes())).await.unwrap();
     let pong = (CONTROL | VERSION << 16 | PING, 0, 7u32.to_be_bytes().to_vec());
@@ -104,7 +104,7 @@ fn headers_that_are_no_headers_end_the_connection_with_a_reason() {
     assert!(read(&compressed(&[0, 0, 0, 1, 0, 0, 0, 9])).contains("end within a name"));
     assert!(read(&compressed(&[0; 3])).contains("end within a number"));
     assert!(read(&compressed(&vec![b'x'; 1 << 20])).contains("longer than"));
-    // Without the dictionary is fine, too.
+    // Blocks without the dictionary are valid too.
     assert!(HeaderReader::new().read(&compressed(&[0; 4])).unwrap().is_empty());
     assert!(HeaderReader::new().read(&HeaderWriter::new().empty_block()).unwrap().is_empty());
 }

@@ -8,10 +8,10 @@ use std::time::{Duration, Instant};
 
 use super::quantiles;
 
-/// About what a commit of half of [`super::WRITERS`] appends to the log: two pages for each write.
-/// The other half comes meanwhile.
+/// Approximate bytes that a commit of half of [`super::WRITERS`] appends to the log: two pages for
+/// each write. The other half is queued meanwhile.
 const COMMIT_BYTES: usize = 320 * 1024;
-/// What the log holds when it is moved into the database.
+/// Size of the log when it is moved into the database.
 const CHECKPOINT_BYTES: usize = 8 * 1024 * 1024;
 
 /// The disk without a storage: durable appends of a commit's size to one file, alone and while
@@ -39,7 +39,7 @@ fn appends(file: &Path, duration: Duration) -> std::io::Result<String> {
     let until = Instant::now() + duration;
     let mut latencies = Vec::new();
     while Instant::now() < until {
-        // The log starts over, as the storage's does: its blocks are there.
+        // The log restarts like the storage's, with its blocks allocated.
         if latencies.len() % (2 * CHECKPOINT_BYTES / COMMIT_BYTES) == 0 {
             file.rewind()?;
         }

@@ -2,12 +2,12 @@
 //! only: `storage-bench SECONDS etcd://HOST:PORT,…`. With `encrypted` before, creates and lists of
 //! an encrypted storage.
 //!
-//! Prints what the disk itself takes for the same amounts, then durable writes per second with their
-//! latencies (checkpoints and compaction included), the file under churn, and lists of 100,000 keys.
-//! Build it with `--release`; the directory must be on a disk.
+//! Prints the times of the disk itself for the same amounts, then durable writes per second with
+//! their latencies (checkpoints and compaction included), the file under churn, and lists of
+//! 100,000 keys. Build it with `--release`; the directory must be on a disk.
 //!
-//! `storage-bench write DIRECTORY` writes without end and prints each acknowledged write, for tests
-//! that kill it.
+//! `storage-bench write DIRECTORY` writes until it is killed and prints each acknowledged write,
+//! for tests.
 
 mod disk;
 
@@ -26,7 +26,7 @@ const WRITERS: usize = 64;
 const VALUE_BYTES: usize = 1024;
 const CHURN_KEYS: usize = 1000;
 const LIST_KEYS: usize = 100_000;
-/// Of a storage that nobody keeps anything in.
+/// The encryption key of the benchmark's storage, which holds no real data.
 const KEY: &str = "AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
 const EVENT_TTL: Duration = Duration::from_secs(2);
 
@@ -56,7 +56,7 @@ async fn main() -> Result<(), StorageError> {
     create(&directory.join("create.db"), duration).await?;
     churn(&directory.join("churn.db"), duration, 0).await?;
     churn(&directory.join("churn-read.db"), duration, 4).await?;
-    come_and_go(&directory.join("come-and-go.db"), duration).await?;
+    expire_and_renew(&directory.join("come-and-go.db"), duration).await?;
     list(&directory.join("list.db"), false).await
 }
 
@@ -172,9 +172,9 @@ async fn churn(file: &Path, duration: Duration, readers: usize) -> Result<(), St
     Ok(())
 }
 
-/// Events that expire beside leases that are renewed, with a history so short that compaction,
-/// expiry and the reuse of pages are under way all the time.
-async fn come_and_go(file: &Path, duration: Duration) -> Result<(), StorageError> {
+/// Events that expire and leases that are renewed, with a history so short that compaction, expiry
+/// and the reuse of pages are always active.
+async fn expire_and_renew(file: &Path, duration: Duration) -> Result<(), StorageError> {
     open(file)?.close();
     let config = EmbeddedConfig {
         history_keep: Duration::from_secs(1),
@@ -265,11 +265,11 @@ async fn list(file: &Path, encrypted: bool) -> Result<(), StorageError> {
 /// Keys of each writer of [`write_without_end`].
 const ENDLESS_KEYS: u64 = 40;
 
-/// Each writer rewrites its own keys, and deletes every seventh time. A line is printed after the
-/// acknowledgement: revision, `put` or `delete`, key, number. The value is the number, then as many
-/// bytes of its lowest byte as the number's hash says.
+/// Each writer rewrites its own keys, and deletes every seventh time. Each acknowledgement is
+/// printed as a line: revision, `put` or `delete`, key, number. The value is the number, followed
+/// by its lowest byte repeated as often as the number's hash determines.
 async fn write_without_end(directory: &Path) -> Result<(), StorageError> {
-    // Short history, so that compaction and reuse of pages are always under way.
+    // A short history, so that compaction and the reuse of pages are always active.
     let config = EmbeddedConfig {
         history_keep: Duration::ZERO,
         history_revisions_min: 100,
@@ -311,9 +311,9 @@ fn endless_value(number: u64) -> Bytes {
     value.into()
 }
 
-type Writer = tokio::task::JoinHandle<Result<Vec<Duration>, StorageError>>;
+type WriterTask = tokio::task::JoinHandle<Result<Vec<Duration>, StorageError>>;
 
-async fn collect(writers: impl Iterator<Item = Writer>) -> Result<Vec<Duration>, StorageError> {
+async fn collect(writers: impl Iterator<Item = WriterTask>) -> Result<Vec<Duration>, StorageError> {
     let writers: Vec<_> = writers.collect();
     let mut latencies = Vec::new();
     for writer in writers {
@@ -329,7 +329,7 @@ fn report(name: &str, duration: Duration, latencies: Vec<Duration>) {
     println!("{name}: {WRITERS} writers, {VALUE_BYTES} B: {rate:.0} puts/s, {latencies}");
 }
 
-/// Of sorted latencies.
+/// The quantiles of sorted latencies.
 fn quantiles(latencies: &[Duration]) -> String {
     let quantile = |of: usize| latencies[(latencies.len() - 1) * of / 1000];
     format!(

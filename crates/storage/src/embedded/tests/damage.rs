@@ -1,5 +1,5 @@
-//! Files that are garbled in the middle: what is answered is what was written, or an error that says
-//! what to do.
+//! Files that are garbled in the middle: reads return what was written, or an error that says what
+//! to do.
 
 use std::os::unix::fs::FileExt as _;
 use std::path::Path;
@@ -15,7 +15,7 @@ const SECTOR: usize = 512;
 const SEEDS: u64 = 80;
 
 /// A storage with some hundred keys of all sizes and some history, closed.
-async fn written(dir: &TempDir) -> Vec<KeyValue> {
+async fn write_sample(dir: &TempDir) -> Vec<KeyValue> {
     let storage = open(dir);
     let mut random = StdRng::seed_from_u64(1);
     for number in 0..400 {
@@ -55,7 +55,7 @@ fn noise(length: usize, random: &mut StdRng) -> Vec<u8> {
     bytes
 }
 
-fn is_told(error: &StorageError) -> bool {
+fn names_the_damage(error: &StorageError) -> bool {
     let text = error.to_string();
     text.contains("restore its data directory from a backup")
         || text.contains("not a database")
@@ -66,7 +66,7 @@ fn is_told(error: &StorageError) -> bool {
 #[tokio::test]
 async fn a_garbled_file_is_refused_and_not_served() {
     let sound = dir();
-    let all = written(&sound).await;
+    let all = write_sample(&sound).await;
     let (mut refused, mut unharmed, mut served) = (0, 0, Vec::new());
     for seed in 0..SEEDS {
         let mut random = StdRng::seed_from_u64(seed);
@@ -77,7 +77,7 @@ async fn a_garbled_file_is_refused_and_not_served() {
         let storage = match EmbeddedStorage::open(dir.path(), config()) {
             Ok(storage) => storage,
             Err(error) => {
-                if !is_told(&error) {
+                if !names_the_damage(&error) {
                     served.push(format!("seed {seed}, {damage}: {error}"));
                 }
                 refused += 1;
@@ -88,7 +88,7 @@ async fn a_garbled_file_is_refused_and_not_served() {
             Ok(listed) if listed.items == all => unharmed += 1,
             Ok(listed) => served.push(format!("seed {seed}, {damage}: {}", listed.items.len())),
             Err(error) => {
-                if !is_told(&error) {
+                if !names_the_damage(&error) {
                     served.push(format!("seed {seed}, {damage}: {error}"));
                 }
                 refused += 1;
@@ -101,7 +101,7 @@ async fn a_garbled_file_is_refused_and_not_served() {
 }
 
 #[tokio::test]
-async fn a_garbled_or_lost_value_is_told_and_can_be_deleted() {
+async fn a_garbled_or_lost_value_is_reported_and_can_be_deleted() {
     for damage in
         ["UPDATE data SET value = x'00' WHERE revision = 2", "DELETE FROM data WHERE revision = 2"]
     {
@@ -114,12 +114,15 @@ async fn a_garbled_or_lost_value_is_told_and_can_be_deleted() {
         file.execute(damage, []).unwrap();
         drop(file);
         let storage = open(&dir);
-        let told = storage.get("/b", None).await.unwrap_err();
-        assert!(is_told(&told) && told.to_string().contains("\"/b\" at revision 2"), "{told}");
-        assert!(is_told(&storage.range(RangeRequest::prefix("/")).await.unwrap_err()));
+        let error = storage.get("/b", None).await.unwrap_err();
+        assert!(
+            names_the_damage(&error) && error.to_string().contains("\"/b\" at revision 2"),
+            "{error}"
+        );
+        assert!(names_the_damage(&storage.range(RangeRequest::prefix("/")).await.unwrap_err()));
         assert_eq!(get(&storage, "/a").await, Some(other.clone()));
         let mut watch = storage.watch("/", 0).await.unwrap();
-        assert!(is_told(&events_until(&mut watch, |_| false).await.unwrap_err()));
+        assert!(names_the_damage(&events_until(&mut watch, |_| false).await.unwrap_err()));
         let empty = KeyValue { value: Bytes::new(), ..harmed.clone() };
         assert_eq!(storage.delete("/b", harmed.mod_revision).await.unwrap(), (3, empty));
         assert_eq!(storage.range(RangeRequest::prefix("/")).await.unwrap().items, [other]);
@@ -144,5 +147,5 @@ async fn a_file_from_before_there_were_checksums_is_read_and_gets_them() {
     drop(file);
     let storage = open(&dir);
     assert!(storage.get("/old", None).await.is_ok(), "nobody knows what it was");
-    assert!(is_told(&storage.get("/new", None).await.unwrap_err()));
+    assert!(names_the_damage(&storage.get("/new", None).await.unwrap_err()));
 }

@@ -25,7 +25,7 @@ async fn a_reopened_storage_has_what_was_written() {
 }
 
 #[tokio::test]
-async fn revisions_go_on_after_all_history_was_compacted() {
+async fn revisions_continue_after_all_history_was_compacted() {
     let dir = dir();
     let storage = open(&dir);
     let made = put(&storage, "/a", "1").await;
@@ -92,7 +92,7 @@ async fn a_file_of_another_program_or_format_is_refused() {
 }
 
 #[tokio::test]
-async fn a_revision_that_history_tells_is_known_everywhere() {
+async fn a_revision_in_the_history_is_known_to_all_operations() {
     let dir = dir();
     let storage = open(&dir);
     put(&storage, "/a", "x").await;
@@ -113,7 +113,7 @@ async fn a_revision_that_history_tells_is_known_everywhere() {
 }
 
 #[tokio::test]
-async fn a_closed_storage_says_so() {
+async fn operations_of_a_closed_storage_fail_with_closed() {
     let dir = dir();
     let storage = open(&dir);
     let mut watch = storage.watch("/", 0).await.unwrap();
@@ -140,7 +140,7 @@ async fn a_closed_storage_says_so() {
 async fn closing_finishes_the_writes_that_were_begun() {
     let dir = dir();
     let storage = open(&dir);
-    // Fewer than a task may begin before tokio makes it yield.
+    // Fewer than a task can begin before tokio makes it yield.
     let keys: Vec<_> = (0..100).map(|number| format!("/q/{number:03}")).collect();
     let mut puts = Vec::new();
     for key in &keys {

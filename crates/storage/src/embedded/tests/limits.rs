@@ -16,7 +16,7 @@ fn file_size(dir: &TempDir) -> u64 {
 }
 
 #[tokio::test]
-async fn old_history_is_compacted_unasked() {
+async fn old_history_is_compacted_without_a_request() {
     let dir = dir();
     let config =
         EmbeddedConfig { history_keep: Duration::ZERO, history_revisions_min: 10, ..config() };
@@ -31,7 +31,7 @@ async fn old_history_is_compacted_unasked() {
 }
 
 #[tokio::test]
-async fn history_within_its_limits_is_kept() {
+async fn history_within_its_limits_stays() {
     let dir = dir();
     let config = EmbeddedConfig {
         history_revisions_min: 10,
@@ -44,7 +44,7 @@ async fn history_within_its_limits_is_kept() {
         assert_eq!(put(&storage, "/k", "x").await.mod_revision, number);
     }
     assert_eq!(storage.compacted_revision().await.unwrap(), 0);
-    // No tick comes: the writes themselves keep the count.
+    // There is no tick: the writes themselves bound the count.
     for _ in 0..300 {
         put(&storage, "/k", "x").await;
     }
@@ -75,7 +75,7 @@ async fn the_file_does_not_grow_with_the_number_of_writes() {
 }
 
 #[tokio::test]
-async fn deleted_space_is_given_back() {
+async fn deleted_space_is_returned() {
     let dir = dir();
     let config =
         EmbeddedConfig { history_keep: Duration::ZERO, history_revisions_min: 1, ..config() };
@@ -91,7 +91,7 @@ async fn deleted_space_is_given_back() {
     for item in storage.range(RangeRequest::prefix("/big/")).await.unwrap().items {
         storage.delete(&item.key, item.mod_revision).await.unwrap();
     }
-    // The newest deletion is history and keeps the last value.
+    // The newest deletion is history, with the last value.
     wait_for("the file should become short", async || {
         if file_size(&dir) < 12 << 20 { Ok(()) } else { Err(file_size(&dir)) }
     })
@@ -99,7 +99,7 @@ async fn deleted_space_is_given_back() {
 }
 
 #[tokio::test]
-async fn a_watcher_that_does_not_read_is_dropped_and_can_come_back() {
+async fn a_watcher_that_does_not_read_is_dropped_and_can_resume() {
     let dir = dir();
     let config = EmbeddedConfig { watch_queue_events_max: 10, ..config() };
     let storage = EmbeddedStorage::open(dir.path(), config).unwrap();
@@ -114,7 +114,11 @@ async fn a_watcher_that_does_not_read_is_dropped_and_can_come_back() {
     for number in 10..25 {
         put(&storage, &format!("/k/{number}"), "x").await;
     }
-    assert_eq!(storage.shared.hub.watchers(), 1, "the slow one is gone, the quiet one is not");
+    assert_eq!(
+        storage.shared.hub.watchers(),
+        1,
+        "the slow watcher is dropped, the quiet one is not"
+    );
     let lost = events_until(&mut slow, |_| false).await;
     assert!(matches!(lost, Err(StorageError::Lagged)), "{lost:?}");
     assert!(slow.next().await.is_none());
@@ -126,9 +130,9 @@ async fn a_watcher_that_does_not_read_is_dropped_and_can_come_back() {
 }
 
 #[tokio::test]
-async fn a_long_history_is_read_in_pieces_while_writes_go_on() {
+async fn a_long_history_is_read_in_pieces_during_writes() {
     let dir = dir();
-    // The queue could not hold what is written while history is read.
+    // The queue could not hold the events that are written while history is read.
     let config = EmbeddedConfig { watch_queue_events_max: 600, ..config() };
     let storage = EmbeddedStorage::open(dir.path(), config).unwrap();
     let write = |number: usize| {
@@ -163,7 +167,7 @@ async fn compaction_overtakes_a_watch_that_reads_history_slowly() {
     let last = first.last().unwrap().revision;
     let rest = events_until(&mut watch, |_| false).await;
     assert!(
-        matches!(rest, Err(StorageError::Compacted { wanted, oldest: 2500 }) if wanted == last),
+        matches!(rest, Err(StorageError::Compacted { requested, oldest: 2500 }) if requested == last),
         "{rest:?}"
     );
 }
@@ -174,7 +178,7 @@ fn open_small(dir: &TempDir) -> Arc<EmbeddedStorage> {
     EmbeddedStorage::open(dir.path(), config).unwrap()
 }
 
-/// Writes until the file is full. Answers what was made, and how the last write was refused.
+/// Writes until the file is full. Returns the created keys, and the error of the last write.
 async fn fill(storage: &EmbeddedStorage, value: &Bytes) -> (Vec<KeyValue>, StorageError) {
     let mut made = Vec::new();
     loop {
@@ -188,7 +192,7 @@ async fn fill(storage: &EmbeddedStorage, value: &Bytes) -> (Vec<KeyValue>, Stora
 }
 
 #[tokio::test]
-async fn a_full_file_takes_deletions_while_a_reader_holds_its_log() {
+async fn a_full_file_accepts_deletions_while_a_reader_holds_its_log() {
     let dir = dir();
     let storage = open_small(&dir);
     let (made, full) = fill(&storage, &Bytes::from(vec![7; 64 << 10])).await;
@@ -210,7 +214,7 @@ async fn a_full_file_refuses_writes_serves_reads_and_recovers() {
     assert_eq!(storage.revision().await.unwrap(), made.len() as u64, "nothing was written");
     let listed = storage.range(RangeRequest::prefix("/fill/")).await.unwrap().items;
     assert_eq!(listed, made);
-    // Small writes may still fit or not; a deletion must, since it is the way out.
+    // Small writes may fit or not; a deletion must, because it frees space.
     for state in made.drain(..8) {
         storage.delete(&state.key, state.mod_revision).await.unwrap();
     }
@@ -224,11 +228,11 @@ async fn a_full_file_refuses_writes_serves_reads_and_recovers() {
 }
 
 #[tokio::test]
-async fn leases_and_events_that_come_and_go_leave_no_long_file_and_delay_no_write() {
+async fn expiring_leases_and_events_leave_no_long_file_and_delay_no_write() {
     const LEASES: usize = 20;
     const EVENTS: usize = 300;
     const ROUNDS: i64 = 20;
-    // A round's writes come at once, and the last waits for all of them.
+    // The writes of a round are concurrent, and the last one waits for all of them.
     const P99_MAX: Duration = Duration::from_millis(250);
     let dir = dir();
     let clock = HandClock::at(1_000_000);
@@ -243,9 +247,9 @@ async fn leases_and_events_that_come_and_go_leave_no_long_file_and_delay_no_writ
             let (storage, value) = (Arc::clone(&storage), value.clone());
             let key = format!("/event/{round}/{number}");
             async move {
-                let asked = tokio::time::Instant::now();
+                let requested_at = tokio::time::Instant::now();
                 storage.put(&key, value, Expect::Absent, ttl).await.unwrap();
-                asked.elapsed()
+                requested_at.elapsed()
             }
         });
         let leases = (0..LEASES).map(|number| {
@@ -265,10 +269,10 @@ async fn leases_and_events_that_come_and_go_leave_no_long_file_and_delay_no_writ
         sizes.push(file_size(&dir));
         logs.push(std::fs::metadata(dir.path().join("storage.db-wal")).unwrap().len());
     }
-    // The leases, 300 events and 500 revisions of history, each a page, and what a step of
-    // compaction may be behind; 6,400 values were written.
+    // The leases, 300 events and 500 revisions of history, each a page, and the lag of a step of
+    // compaction; 6,400 values were written.
     assert!(sizes.iter().all(|size| *size < 1200 * 4096), "{sizes:?}");
-    // It starts over at 16 MiB as soon as little of it is left, all of this being less than 64.
+    // The log restarts at 16 MiB as soon as little of it is left; all of this is less than 64 MiB.
     assert!(logs.iter().all(|size| *size < 24 << 20), "{logs:?}");
     // Half of the rounds, for a busy machine. Each compacts and expires while it writes.
     delays.sort_unstable();
@@ -277,7 +281,7 @@ async fn leases_and_events_that_come_and_go_leave_no_long_file_and_delay_no_writ
 }
 
 #[tokio::test]
-async fn the_log_starts_over_under_writers_that_never_pause() {
+async fn the_log_restarts_under_writers_that_never_pause() {
     const WRITERS: usize = 16;
     const WRITES: usize = 120;
     let dir = dir();
@@ -298,7 +302,7 @@ async fn the_log_starts_over_under_writers_that_never_pause() {
         writer.await.unwrap();
     }
     let log = std::fs::metadata(dir.path().join("storage.db-wal")).unwrap().len();
-    // It starts over at 64 MiB at the latest, between two commits of at most 8 MiB.
+    // The log restarts at 64 MiB at the latest, between two commits of at most 8 MiB.
     assert!(log < 96 << 20, "the log has {log} bytes");
     // 116 values, and a quarter of free pages at most.
     wait_for("the file should hold no more than what lives and history", async || {

@@ -1,10 +1,10 @@
-//! Room on the disk, as the writer counts it.
+//! The writer's count of the space on the disk.
 
 use super::*;
 use crate::embedded::room::{Load, Room};
 
 #[tokio::test]
-async fn what_a_disk_of_this_size_cannot_hold_is_missing_and_little_is_not() {
+async fn a_load_larger_than_the_disk_is_missing_bytes_and_a_small_one_is_not() {
     let dir = dir();
     let storage = EmbeddedStorage::open(dir.path(), config()).unwrap();
     put(&storage, "/k", "x").await;

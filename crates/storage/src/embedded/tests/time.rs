@@ -9,7 +9,7 @@ async fn put_for_an_hour(storage: &EmbeddedStorage, key: &str) -> KeyValue {
     storage.put(key, Bytes::from_static(b"x"), Expect::Absent, Some(HOUR)).await.unwrap()
 }
 
-async fn wait_until_gone(storage: &EmbeddedStorage, key: &str) {
+async fn wait_until_expired(storage: &EmbeddedStorage, key: &str) {
     wait_for("the key should expire", async || match get(storage, key).await {
         None => Ok(()),
         Some(found) => Err(found),
@@ -36,7 +36,7 @@ async fn a_deadline_survives_a_restart() {
 }
 
 #[tokio::test]
-async fn a_deadline_that_passed_while_closed_is_met_at_the_start() {
+async fn a_key_whose_deadline_passed_while_closed_expires_at_the_start() {
     let dir = dir();
     let clock = HandClock::at(0);
     let storage = EmbeddedStorage::open(dir.path(), clock.config()).unwrap();
@@ -44,7 +44,7 @@ async fn a_deadline_that_passed_while_closed_is_met_at_the_start() {
     drop(storage);
     clock.set(50 * HOUR_MILLIS);
     let storage = EmbeddedStorage::open(dir.path(), clock.config()).unwrap();
-    wait_until_gone(&storage, "/t").await;
+    wait_until_expired(&storage, "/t").await;
     assert_eq!(storage.revision().await.unwrap(), 2, "expiry takes a revision");
 }
 
@@ -54,7 +54,7 @@ async fn a_clock_that_jumps_only_moves_deadlines() {
     let clock = HandClock::at(100 * HOUR_MILLIS);
     let storage = EmbeddedStorage::open(dir.path(), clock.config()).unwrap();
     let stays = put_for_an_hour(&storage, "/stays").await;
-    // Back, even to before 1970, and with a deadline beyond all counting.
+    // Back, even to before 1970, and with a deadline beyond the range.
     for (number, at) in [0, -HOUR_MILLIS, i64::MIN / 2].into_iter().enumerate() {
         clock.set(at);
         let key = format!("/early/{number}");
@@ -66,11 +66,11 @@ async fn a_clock_that_jumps_only_moves_deadlines() {
     assert_eq!(get(&storage, "/stays").await, Some(stays));
     clock.set(2 * HOUR_MILLIS);
     for number in 0..3 {
-        wait_until_gone(&storage, &format!("/early/{number}")).await;
+        wait_until_expired(&storage, &format!("/early/{number}")).await;
     }
     assert!(get(&storage, "/stays").await.is_some());
     clock.set(102 * HOUR_MILLIS);
-    wait_until_gone(&storage, "/stays").await;
+    wait_until_expired(&storage, "/stays").await;
     assert!(get(&storage, "/never/0").await.is_some());
 }
 

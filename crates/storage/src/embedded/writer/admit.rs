@@ -1,14 +1,15 @@
-//! Which writes there is room for.
+//! Which writes there is space for.
 
-use super::Writer;
+use super::StorageWriter;
 use crate::embedded::checkpoint;
-use crate::embedded::error::Failure;
-use crate::embedded::queue::{Operation, WriteRequest};
+use crate::embedded::error::EngineFailure;
+use crate::embedded::queue::{WriteOperation, WriteRequest};
 use crate::embedded::room::Load;
 
-impl Writer {
-    /// Leaves of `writes` the deletions and those puts that there is room for, or nothing while the
-    /// log cannot be moved, which has the first right to any room. Answers whether to go on.
+impl StorageWriter {
+    /// Retains in `writes` the deletions and the puts that there is space for. Refuses all writes
+    /// while the log cannot be moved, which has priority for any space. Returns whether to
+    /// continue.
     pub(super) fn admit(&mut self, writes: &mut Vec<WriteRequest>) -> bool {
         let puts = writes.iter().filter(|write| is_put(write));
         let load = puts.fold(Load::default(), |load, put| load.and(put.operation.size()));
@@ -19,10 +20,10 @@ impl Writer {
         let moved = matches!(started_over, Ok(true));
         self.starved &= match started_over {
             Ok(true) => false,
-            // A reader or the checkpoint thread was in the way, which is no want of room.
+            // A reader or the checkpoint thread held the log, which is no lack of space.
             Ok(false) => self.missing(Load::default(), false) > 0,
             Err(error) => {
-                tracing::debug!(%error, "storage log could not be moved for want of room");
+                tracing::debug!(%error, "storage log could not be moved for lack of space");
                 true
             }
         };
@@ -42,20 +43,20 @@ impl Writer {
         };
         if self.starved || !refused.is_empty() {
             let advice = self.room.advice(self.missing(load, moved));
-            self.fail(refused, &Failure::Full(advice), self.next);
+            self.fail(refused, &EngineFailure::Full(advice), self.next);
         }
         !self.starved && (!writes.is_empty() || self.is_due())
     }
 
-    /// Bytes of room that `load` lacks.
+    /// The bytes of space that are missing for `load`.
     fn missing(&self, load: Load, log_is_free: bool) -> u64 {
         self.room.missing(&self.connection, load, log_is_free).unwrap_or_else(|error| {
-            tracing::warn!(%error, "storage could not count the room on its disk");
+            tracing::warn!(%error, "storage could not count the space on its disk");
             0
         })
     }
 }
 
 fn is_put(write: &WriteRequest) -> bool {
-    matches!(write.operation, Operation::Put { .. })
+    matches!(write.operation, WriteOperation::Put { .. })
 }

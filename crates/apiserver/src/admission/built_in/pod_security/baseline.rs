@@ -1,4 +1,4 @@
-//! What the level `baseline` asks for: nothing that is known to lead out of a container.
+//! The level `baseline`: forbids what is known to allow an escape from a container.
 
 use std::collections::BTreeSet;
 use std::iter;
@@ -6,7 +6,7 @@ use std::iter;
 use serde_json::Value;
 
 use super::checks::{
-    Check, Checked, LATEST, USER_NAMESPACES, Violation, containers, forbidden_values, plural,
+    Checked, LATEST, PodCheck, USER_NAMESPACES, Violation, containers, forbidden_values, plural,
     quoted, setters, violation,
 };
 use crate::fields::{items, str_of};
@@ -26,7 +26,7 @@ const CAPABILITIES: [&str; 13] = [
     "SETUID",
     "SYS_CHROOT",
 ];
-/// Settings of the kernel that pods may make, and since which version.
+/// Kernel parameters that pods may set, and the minor version since which each is allowed.
 const SYSCTLS: [(&str, u32); 12] = [
     ("kernel.shm_rmid_forced", 0),
     ("net.ipv4.ip_local_port_range", 0),
@@ -41,7 +41,7 @@ const SYSCTLS: [(&str, u32); 12] = [
     ("net.ipv4.tcp_rmem", 32),
     ("net.ipv4.tcp_wmem", 32),
 ];
-/// Types of SELinux that pods may have, and since which version.
+/// SELinux types that pods may have, and the minor version since which each is allowed.
 const SELINUX_TYPES: [(&str, u32); 5] = [
     ("", 0),
     ("container_t", 0),
@@ -52,13 +52,13 @@ const SELINUX_TYPES: [(&str, u32); 5] = [
 const APPARMOR_PREFIX: &str = "container.apparmor.security.beta.kubernetes.io/";
 const SECCOMP_POD: &str = "seccomp.security.alpha.kubernetes.io/pod";
 const SECCOMP_PREFIX: &str = "container.seccomp.security.alpha.kubernetes.io/";
-/// Since then fields say what these annotations said.
+/// The minor version since which fields replace the seccomp annotations.
 const SECCOMP_FIELDS: u32 = 19;
-/// Since then probes may not go elsewhere.
+/// The minor version since which probes may only address their own pod.
 const PROBE_HOSTS: u32 = 34;
-/// In the order in which violations are told, and from which version on a stricter check stands for
-/// it where the level is `restricted`.
-pub(super) const CHECKS: [(Check, u32); 12] = [
+/// The checks in the order in which violations are reported. The number is the minor version since
+/// which a stricter check replaces this one at the level `restricted`.
+pub(super) const CHECKS: [(PodCheck, u32); 12] = [
     (app_armor, LATEST),
     (capabilities, 22),
     (host_namespaces, LATEST),
@@ -98,7 +98,7 @@ fn app_armor(pod: &Checked<'_>, _: u32) -> Option<Violation> {
     violation(reason, format!("{all} must not set AppArmor profile type to {values}"))
 }
 
-/// Which containers add capabilities beyond those allowed, and which.
+/// Describes the containers that add other capabilities than `allowed`, and those capabilities.
 pub(super) fn added_capabilities(pod: &Checked<'_>, allowed: &[&str]) -> Option<String> {
     fn added(container: &Value) -> &[Value] {
         items(&container["securityContext"]["capabilities"]["add"])
@@ -135,7 +135,7 @@ fn host_ports(pod: &Checked<'_>, _: u32) -> Option<Violation> {
         let ports = items(&container["ports"]).iter().filter_map(|port| port["hostPort"].as_i64());
         ports.filter(|port| *port != 0).map(|port| port.to_string()).collect()
     };
-    let names = pod.named(|container| !used(container).is_empty());
+    let names = pod.names_where(|container| !used(container).is_empty());
     if names.is_empty() {
         return None;
     }
@@ -163,7 +163,7 @@ fn probe_hosts(pod: &Checked<'_>, version: u32) -> Option<Violation> {
         hosts.map(str_of).filter(|host| !host.is_empty())
     }
     let names: BTreeSet<&str> =
-        pod.named(|container| hosts(container).next().is_some()).into_iter().collect();
+        pod.names_where(|container| hosts(container).next().is_some()).into_iter().collect();
     if names.is_empty() {
         return None;
     }
@@ -180,7 +180,7 @@ fn probe_hosts(pod: &Checked<'_>, version: u32) -> Option<Violation> {
 }
 
 fn privileged(pod: &Checked<'_>, _: u32) -> Option<Violation> {
-    let names = pod.named(|container| container["securityContext"]["privileged"] == true);
+    let names = pod.names_where(|container| container["securityContext"]["privileged"] == true);
     let text = || format!("{} must not set securityContext.privileged=true", containers(&names));
     (!names.is_empty()).then(|| violation("privileged", text()))?
 }
@@ -192,12 +192,12 @@ fn proc_mount(pod: &Checked<'_>, version: u32) -> Option<Violation> {
     masked_proc(pod)
 }
 
-/// No container sees more of `/proc` than usual.
+/// Finds containers with another `/proc` mount than the default one.
 pub(super) fn masked_proc(pod: &Checked<'_>) -> Option<Violation> {
     let is_bad = |container: &Value| {
         !matches!(container["securityContext"]["procMount"].as_str(), None | Some("Default"))
     };
-    let names = pod.named(is_bad);
+    let names = pod.names_where(is_bad);
     if names.is_empty() {
         return None;
     }
@@ -221,7 +221,7 @@ fn selinux(pod: &Checked<'_>, version: u32) -> Option<Violation> {
         bad_type(options) || has(options, "user") || has(options, "role")
     };
     let by_pod = is_bad(&pod.spec["securityContext"]);
-    let names = pod.named(|container| is_bad(&container["securityContext"]));
+    let names = pod.names_where(|container| is_bad(&container["securityContext"]));
     let setters = setters(by_pod, &names);
     if setters.is_empty() {
         return None;
@@ -231,20 +231,21 @@ fn selinux(pod: &Checked<'_>, version: u32) -> Option<Violation> {
     let all = contexts.iter().map(|context| &context["seLinuxOptions"]);
     let types: BTreeSet<&str> =
         all.clone().filter(|one| bad_type(one)).map(|one| str_of(&one["type"])).collect();
-    let mut told = Vec::new();
+    let mut details = Vec::new();
     if !types.is_empty() {
-        told.push(format!("{} {}", plural("type", "types", types.len()), quoted(types)));
+        details.push(format!("{} {}", plural("type", "types", types.len()), quoted(types)));
     }
     for field in ["user", "role"] {
         if all.clone().any(|one| has(one, field)) {
-            told.push(format!("{field} may not be set"));
+            details.push(format!("{field} may not be set"));
         }
     }
     let text =
-        format!("{setters} set forbidden securityContext.seLinuxOptions: {}", told.join("; "));
+        format!("{setters} set forbidden securityContext.seLinuxOptions: {}", details.join("; "));
     violation("seLinuxOptions", text)
 }
 
+/// Whether a seccomp profile type is allowed: `Localhost` and `RuntimeDefault` are.
 pub(super) fn is_sound_seccomp(kind: &str) -> bool {
     ["Localhost", "RuntimeDefault"].contains(&kind)
 }
@@ -286,7 +287,7 @@ fn sysctls(pod: &Checked<'_>, version: u32) -> Option<Violation> {
 
 fn windows_host_process(pod: &Checked<'_>, _: u32) -> Option<Violation> {
     let is_set = |owner: &Value| owner["securityContext"]["windowsOptions"]["hostProcess"] == true;
-    let setters = setters(is_set(pod.spec), &pod.named(is_set));
+    let setters = setters(is_set(pod.spec), &pod.names_where(is_set));
     let text = || format!("{setters} must not set securityContext.windowsOptions.hostProcess=true");
     (!setters.is_empty()).then(|| violation("hostProcess", text()))?
 }

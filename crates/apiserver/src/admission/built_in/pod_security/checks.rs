@@ -1,68 +1,73 @@
-//! A pod held against a standard: which checks are made, and what is told of what they find. The checks
-//! are in [`baseline`] and [`restricted`].
+//! Checks a pod against a standard: which checks apply, and how their findings are reported. The
+//! checks are in [`baseline`] and [`restricted`].
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::policy::{Level, Standard};
+use super::policy::{SecurityLevel, Standard};
 use super::{baseline, restricted};
 use crate::fields::{items, str_of};
 
-/// Since then pods in a user namespace of their own may do what others may not.
+/// The minor version since which pods in their own user namespace have fewer restrictions.
 pub(super) const USER_NAMESPACES: u32 = 35;
-/// Stands for the newest version.
+/// Represents the newest version.
 pub(super) const LATEST: u32 = u32::MAX;
 
-/// A pod, or what pods are made of.
+/// A pod or a pod template.
 pub(super) struct Checked<'a> {
     pub annotations: &'a Value,
     pub spec: &'a Value,
 }
 
 impl<'a> Checked<'a> {
+    /// The part of a pod or pod template that is checked.
     pub fn of(pod: &'a Value) -> Self {
         Self { annotations: &pod["metadata"]["annotations"], spec: &pod["spec"] }
     }
 
+    /// All containers: init, regular and ephemeral ones.
     pub fn containers(&self) -> impl Iterator<Item = &'a Value> + use<'a> {
         let fields = ["initContainers", "containers", "ephemeralContainers"];
         let spec = self.spec;
         fields.into_iter().flat_map(move |field| items(&spec[field]))
     }
 
-    /// The names of containers for which something holds.
-    pub fn named(&self, holds: impl Fn(&Value) -> bool) -> Vec<&'a str> {
+    /// The names of the containers for which `holds` returns true.
+    pub fn names_where(&self, holds: impl Fn(&Value) -> bool) -> Vec<&'a str> {
         self.containers().filter(|one| holds(one)).map(|one| str_of(&one["name"])).collect()
     }
 
-    /// Whether what is root inside is somebody else outside.
+    /// Whether the pod has its own user namespace, in which root is an unprivileged user of the
+    /// host.
     pub fn has_own_users(&self) -> bool {
         self.spec["hostUsers"] == false
     }
 }
 
-/// One thing that is wrong: what, and in which places.
+/// One violated rule: which, and where in the pod.
 pub(super) struct Violation {
     reason: &'static str,
     detail: String,
 }
 
+/// A violation of the rule `reason`; always `Some`, so that checks can return it.
 pub(super) fn violation(reason: &'static str, detail: String) -> Option<Violation> {
     Some(Violation { reason, detail })
 }
 
-/// Looks at a pod by the rules of a minor version.
-pub(super) type Check = fn(&Checked<'_>, u32) -> Option<Violation>;
+/// Checks a pod by the rules of a minor version.
+pub(super) type PodCheck = fn(&Checked<'_>, u32) -> Option<Violation>;
 
-/// Everything that violates a standard.
-pub(super) struct Verdict(Vec<Violation>);
+/// All violations of a standard by one pod.
+pub(super) struct Violations(Vec<Violation>);
 
-impl Verdict {
+impl Violations {
+    /// Runs all checks of a standard.
     pub fn of(standard: Standard, pod: &Checked<'_>) -> Self {
         let version = standard.version.unwrap_or(LATEST);
-        let restricted = standard.level == Level::Restricted;
-        if standard.level == Level::Privileged {
+        let restricted = standard.level == SecurityLevel::Restricted;
+        if standard.level == SecurityLevel::Privileged {
             return Self(Vec::new());
         }
         let replaced = |from: u32| restricted && from != LATEST && version >= from;
@@ -72,19 +77,21 @@ impl Verdict {
         Self(baseline.chain(further).filter_map(|check| check(pod, version)).collect())
     }
 
-    pub fn allows(&self) -> bool {
+    /// Whether the pod meets the standard.
+    pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// What is wrong.
+    /// The violated rules, separated by commas.
     pub fn reason(&self) -> String {
         self.0.iter().map(|one| one.reason).collect::<Vec<_>>().join(", ")
     }
 
-    /// What is wrong, and where.
+    /// The violated rules with where they are violated, separated by commas.
     pub fn detail(&self) -> String {
-        let told = self.0.iter().map(|Violation { reason, detail }| format!("{reason} ({detail})"));
-        told.collect::<Vec<_>>().join(", ")
+        let details =
+            self.0.iter().map(|Violation { reason, detail }| format!("{reason} ({detail})"));
+        details.collect::<Vec<_>>().join(", ")
     }
 }
 
@@ -94,6 +101,7 @@ pub(super) fn quoted<'a>(texts: impl IntoIterator<Item = &'a str>) -> String {
     quoted.join(", ")
 }
 
+/// The singular for a count of one, else the plural.
 pub(super) fn plural<'a>(one: &'a str, several: &'a str, count: usize) -> &'a str {
     if count == 1 { one } else { several }
 }
@@ -104,15 +112,15 @@ pub(super) fn containers(names: &[&str]) -> String {
     format!("{what} {}", quoted(names.iter().copied()))
 }
 
-/// Who sets something: `pod and containers "a", "b"`. Empty when nobody does.
+/// Who sets a field: `pod and containers "a", "b"`. Empty when nobody does.
 pub(super) fn setters(pod: bool, names: &[&str]) -> String {
     let pod = pod.then(|| "pod".to_owned());
-    let named = (!names.is_empty()).then(|| containers(names));
-    pod.into_iter().chain(named).collect::<Vec<_>>().join(" and ")
+    let names_where = (!names.is_empty()).then(|| containers(names));
+    pod.into_iter().chain(names_where).collect::<Vec<_>>().join(" and ")
 }
 
-/// Values at a place of the security contexts of pod and containers that are not allowed: who sets
-/// them, and which there are.
+/// The values of a field in the security contexts of pod and containers that are not allowed: who
+/// sets them, and which values these are.
 pub(super) fn forbidden_values<'a>(
     pod: &Checked<'a>,
     value: impl Fn(&'a Value) -> &'a Value,

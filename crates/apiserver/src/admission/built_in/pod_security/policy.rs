@@ -1,20 +1,21 @@
-//! What the labels of a namespace ask for.
+//! The Pod Security Standards that the labels of a namespace select.
 
 use std::fmt;
 
 use api_meta::status::Cause;
 
-/// Begins every label and audit annotation.
+/// Prefix of every label and audit annotation of PodSecurity.
 pub(super) const PREFIX: &str = "pod-security.kubernetes.io/";
 
+/// A level of the Pod Security Standards, from the least strict to the strictest.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Level {
+pub(super) enum SecurityLevel {
     Privileged,
     Baseline,
     Restricted,
 }
 
-impl Level {
+impl SecurityLevel {
     const ALL: [(&'static str, Self); 3] = [
         ("privileged", Self::Privileged),
         ("baseline", Self::Baseline),
@@ -22,17 +23,17 @@ impl Level {
     ];
 }
 
-/// A level as it was in a version of Kubernetes.
+/// A level as a version of Kubernetes defines it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Standard {
-    pub level: Level,
-    /// The minor version; absent for the newest.
+    pub level: SecurityLevel,
+    /// The minor version; `None` for the newest.
     pub version: Option<u32>,
 }
 
 impl fmt::Display for Standard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (name, _) = Level::ALL[self.level as usize];
+        let (name, _) = SecurityLevel::ALL[self.level as usize];
         match self.version {
             Some(minor) => write!(f, "{name}:v1.{minor}"),
             None => write!(f, "{name}:latest"),
@@ -40,31 +41,32 @@ impl fmt::Display for Standard {
     }
 }
 
-/// The standards of a namespace.
+/// The three standards of a namespace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Policy {
+pub(super) struct NamespacePolicy {
     /// Pods that violate it are refused.
     pub enforce: Standard,
-    /// Of violations the audit log is told.
+    /// Violations are written to the audit log.
     pub audit: Standard,
-    /// Of violations the client is told.
+    /// Violations are returned as warnings.
     pub warn: Standard,
 }
 
-impl Policy {
-    /// Reads labels, and tells those that say nothing. Where an enforced level cannot be read, the
-    /// strictest is enforced; nobody is warned of one that cannot be read.
+impl NamespacePolicy {
+    /// Parses labels, and returns those that cannot be parsed as faults. If the enforced level
+    /// cannot be parsed, `restricted` is enforced; an audit or warn level that cannot be parsed
+    /// counts as `privileged`.
     pub fn read(labels: &[(&str, &str)]) -> (Self, Vec<Cause>) {
         let mut faults = Vec::new();
         let label = |name: &str| {
             let found = labels.iter().find(|(key, _)| key.strip_prefix(PREFIX) == Some(name));
             found.map(|(_, value)| *value)
         };
-        let mut standard = |mode: &str, otherwise: Level| {
-            let mut read = Standard { level: Level::Privileged, version: None };
+        let mut standard = |mode: &str, otherwise: SecurityLevel| {
+            let mut read = Standard { level: SecurityLevel::Privileged, version: None };
             let mut is_sound = true;
             if let Some(text) = label(mode) {
-                let known = Level::ALL.iter().find(|(name, _)| *name == text);
+                let known = SecurityLevel::ALL.iter().find(|(name, _)| *name == text);
                 is_sound = known.is_some();
                 read.level = known.map_or(otherwise, |(_, level)| *level);
                 if !is_sound {
@@ -83,10 +85,10 @@ impl Policy {
             }
             (read, is_sound)
         };
-        let (enforce, is_sound) = standard("enforce", Level::Restricted);
-        let (audit, _) = standard("audit", Level::Privileged);
-        let (mut warn, _) = standard("warn", Level::Privileged);
-        // Who will be refused is to be warned, too.
+        let (enforce, is_sound) = standard("enforce", SecurityLevel::Restricted);
+        let (audit, _) = standard("audit", SecurityLevel::Privileged);
+        let (mut warn, _) = standard("warn", SecurityLevel::Privileged);
+        // A user whose pods will be refused is warned, too.
         let stated = label("enforce").is_some() && is_sound;
         if stated && label("warn").is_none() && enforce.level > warn.level {
             warn.level = enforce.level;
@@ -102,7 +104,7 @@ fn fault(label: &str, value: &str, problem: &str) -> Cause {
     Cause::invalid(format!("metadata.labels[{PREFIX}{label}]"), &value.into(), problem)
 }
 
-/// `latest`, which is `None` inside, or `v1.` and a number.
+/// Parses `latest`, which becomes the inner `None`, or `v1.` and a number. `None` for other texts.
 fn parse_version(text: &str) -> Option<Option<u32>> {
     if text == "latest" {
         return Some(None);
@@ -116,8 +118,8 @@ fn parse_version(text: &str) -> Option<Option<u32>> {
     minor.parse().ok().map(Some)
 }
 
-/// All faults in one text.
-pub(super) fn told(faults: &[Cause]) -> String {
+/// Joins all faults into one text.
+pub(super) fn describe_faults(faults: &[Cause]) -> String {
     let texts: Vec<String> =
         faults.iter().map(|fault| format!("{}: {}", fault.field, fault.message)).collect();
     match texts.as_slice() {
@@ -131,14 +133,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn labels_say_which_standards_hold() {
+    fn labels_select_the_standards_of_a_namespace() {
         type Labels<'l> = &'l [(&'l str, &'l str)];
         let read = |labels: Labels<'_>| {
             let keys: Vec<String> =
                 labels.iter().map(|(key, _)| format!("{PREFIX}{key}")).collect();
             let labels: Vec<(&str, &str)> =
                 keys.iter().zip(labels).map(|(key, (_, value))| (key.as_str(), *value)).collect();
-            let (Policy { enforce, audit, warn }, faults) = Policy::read(&labels);
+            let (NamespacePolicy { enforce, audit, warn }, faults) = NamespacePolicy::read(&labels);
             (format!("{enforce} {audit} {warn}"), faults.len())
         };
         let cases: [(Labels<'_>, &str, usize); 6] = [
@@ -169,8 +171,8 @@ mod tests {
                 0,
             ),
         ];
-        for (labels, wanted, faults) in cases {
-            assert_eq!(read(labels), (wanted.to_owned(), faults), "{labels:?}");
+        for (labels, expected, faults) in cases {
+            assert_eq!(read(labels), (expected.to_owned(), faults), "{labels:?}");
         }
     }
 }

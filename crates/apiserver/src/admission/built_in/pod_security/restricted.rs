@@ -1,4 +1,4 @@
-//! What the level `restricted` asks for beyond `baseline`.
+//! The level `restricted`: what it forbids beyond `baseline`.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,17 @@ use serde_json::Value;
 
 use super::baseline::{added_capabilities, is_sound_seccomp, masked_proc};
 use super::checks::{
-    Check, Checked, USER_NAMESPACES, Violation, containers, forbidden_values, plural, quoted,
+    Checked, PodCheck, USER_NAMESPACES, Violation, containers, forbidden_values, plural, quoted,
     setters, violation,
 };
 use crate::fields::{items, str_of};
 
-/// Since then the fields are there that a check is about.
+/// The minor versions since which the fields exist that a check is about.
 const ESCALATION_SINCE: u32 = 8;
 const SECCOMP_SINCE: u32 = 19;
 const CAPABILITIES_SINCE: u32 = 22;
 const USER_SINCE: u32 = 23;
-/// Since then pods that say they are for Windows need not set what there is not.
+/// The minor version since which pods for Windows need not set fields that Windows does not have.
 const WINDOWS_SINCE: u32 = 25;
 
 /// Volumes that any pod may have.
@@ -32,8 +32,8 @@ const VOLUMES: [&str; 9] = [
     "secret",
 ];
 
-/// In the order in which violations are told.
-pub(super) const CHECKS: [Check; 7] = [
+/// The checks in the order in which violations are reported.
+pub(super) const CHECKS: [PodCheck; 7] = [
     privilege_escalation,
     capabilities,
     proc_mount,
@@ -51,8 +51,8 @@ fn privilege_escalation(pod: &Checked<'_>, version: u32) -> Option<Violation> {
     if version < ESCALATION_SINCE || is_for_windows(pod, version) {
         return None;
     }
-    let names =
-        pod.named(|container| container["securityContext"]["allowPrivilegeEscalation"] != false);
+    let names = pod
+        .names_where(|container| container["securityContext"]["allowPrivilegeEscalation"] != false);
     let text = || {
         let names = containers(&names);
         format!("{names} must set securityContext.allowPrivilegeEscalation=false")
@@ -64,17 +64,17 @@ fn capabilities(pod: &Checked<'_>, version: u32) -> Option<Violation> {
     if version < CAPABILITIES_SINCE || is_for_windows(pod, version) {
         return None;
     }
-    let keeping = pod.named(|container| {
+    let not_dropping = pod.names_where(|container| {
         let dropped = items(&container["securityContext"]["capabilities"]["drop"]);
         !dropped.iter().any(|one| one == "ALL")
     });
-    let mut told = Vec::new();
-    if !keeping.is_empty() {
-        let names = containers(&keeping);
-        told.push(format!("{names} must set securityContext.capabilities.drop=[\"ALL\"]"));
+    let mut details = Vec::new();
+    if !not_dropping.is_empty() {
+        let names = containers(&not_dropping);
+        details.push(format!("{names} must set securityContext.capabilities.drop=[\"ALL\"]"));
     }
-    told.extend(added_capabilities(pod, &["NET_BIND_SERVICE"]));
-    (!told.is_empty()).then(|| violation("unrestricted capabilities", told.join("; ")))?
+    details.extend(added_capabilities(pod, &["NET_BIND_SERVICE"]));
+    (!details.is_empty()).then(|| violation("unrestricted capabilities", details.join("; ")))?
 }
 
 fn proc_mount(pod: &Checked<'_>, version: u32) -> Option<Violation> {
@@ -114,7 +114,7 @@ fn run_as_non_root(pod: &Checked<'_>, version: u32) -> Option<Violation> {
     let own = |owner: &Value| owner["securityContext"]["runAsNonRoot"].as_bool();
     let by_pod = own(pod.spec);
     let root = |owner: &Value| own(owner) == Some(false);
-    let setters = setters(root(pod.spec), &pod.named(root));
+    let setters = setters(root(pod.spec), &pod.names_where(root));
     if !setters.is_empty() {
         let text = format!("{setters} must not set securityContext.runAsNonRoot=false");
         return violation(REASON, text);
@@ -122,7 +122,7 @@ fn run_as_non_root(pod: &Checked<'_>, version: u32) -> Option<Violation> {
     if by_pod == Some(true) {
         return None;
     }
-    let names = pod.named(|container| own(container).is_none());
+    let names = pod.names_where(|container| own(container).is_none());
     let text = || {
         let names = containers(&names);
         format!("pod or {names} must set securityContext.runAsNonRoot=true")
@@ -135,7 +135,7 @@ fn run_as_user(pod: &Checked<'_>, version: u32) -> Option<Violation> {
         return None;
     }
     let root = |owner: &Value| owner["securityContext"]["runAsUser"] == 0;
-    let setters = setters(root(pod.spec), &pod.named(root));
+    let setters = setters(root(pod.spec), &pod.names_where(root));
     (!setters.is_empty())
         .then(|| violation("runAsUser=0", format!("{setters} must not set runAsUser=0")))?
 }
@@ -156,7 +156,7 @@ fn seccomp(pod: &Checked<'_>, version: u32) -> Option<Violation> {
     if is_set(pod.spec) {
         return None;
     }
-    let names = pod.named(|container| !is_set(container));
+    let names = pod.names_where(|container| !is_set(container));
     let text = || {
         let names = containers(&names);
         format!(

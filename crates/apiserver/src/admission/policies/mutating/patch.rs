@@ -1,4 +1,4 @@
-//! One mutation of a policy: what its expression makes, and how an object is changed by it.
+//! One mutation of a policy: what its expression returns, and how that changes an object.
 
 use std::borrow::Cow;
 
@@ -10,39 +10,41 @@ use serde_json::{Value, json};
 use structured_merge::{Duplicates, Schema, Typed};
 
 use crate::admission::expressions::{Composition, Expression, Facts, evaluate_all};
-use crate::admission::forms::has_own_kind;
+use crate::admission::objects::has_own_kind;
 use crate::fields::str_of;
-use crate::registry::admission::Request;
+use crate::registry::admission::AdmissionRequest;
 use crate::registry::merge_schema;
 use crate::resource::Resource;
 use crate::schemas::builtin;
 
-/// Cost units that one mutation may use.
+/// The cost units that one mutation may use.
 const COST_MAX: u64 = 10_000_000;
 
-/// How an object is changed.
+/// How a mutation changes an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::admission::policies) enum PatchType {
-    /// By laying an object over it, as an apply does.
+    /// Merges an apply configuration into it.
     ApplyConfiguration,
+    /// Applies a JSON patch to it.
     JsonPatch,
 }
 
+/// A compiled mutation.
 pub(super) struct Mutation {
     patch_type: PatchType,
     expression: Expression,
 }
 
-/// Why a mutation changes nothing.
-pub(super) enum Fault {
-    /// The failure policy says what becomes of the write.
+/// Why a mutation failed.
+pub(super) enum MutationError {
+    /// The failure policy decides about the write.
     Failed(String),
-    /// What came of it is no object of the kind, which refuses the write in any case.
+    /// The result is no object of the kind, which refuses the write in any case.
     Unreadable(Box<Status>),
 }
 
-impl Fault {
-    /// What metrics call it.
+impl MutationError {
+    /// The label value in metrics.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Failed(text) if text.starts_with("compilation") => "compile_error",
@@ -53,13 +55,13 @@ impl Fault {
 }
 
 impl PatchType {
-    /// The type and its field in a mutation.
+    /// Each type, its name in `patchType`, and its field in a mutation.
     pub(in crate::admission::policies) const ALL: [(Self, &'static str, &'static str); 2] = [
         (Self::ApplyConfiguration, "ApplyConfiguration", "applyConfiguration"),
         (Self::JsonPatch, "JSONPatch", "jsonPatch"),
     ];
 
-    /// What the expression must evaluate to.
+    /// The type that the expression must have.
     pub(in crate::admission::policies) fn result(self) -> Type {
         match self {
             Self::ApplyConfiguration => Type::Message(OBJECT.into()),
@@ -69,7 +71,7 @@ impl PatchType {
 }
 
 impl Mutation {
-    /// Reads a mutation as it was validated.
+    /// Parses and compiles a mutation that passed validation.
     pub(super) fn read(mutation: &Value, scope: &Composition) -> Self {
         let [apply, patch] = PatchType::ALL;
         let (patch_type, _, field) = if mutation["patchType"] == apply.1 { apply } else { patch };
@@ -77,58 +79,66 @@ impl Mutation {
         Self { patch_type, expression: scope.mutation(source, &patch_type.result()) }
     }
 
-    /// What the mutation makes of the object of `facts`.
-    pub(super) fn patched(
+    /// Applies the mutation to the object of `facts` and returns the result.
+    ///
+    /// # Errors
+    /// The expression failed, or its result cannot be applied.
+    pub(super) fn patch_object(
         &self,
         scope: &Composition,
         facts: Facts<'_>,
-        request: &Request<'_>,
-        seen: &Resource,
-    ) -> Result<Value, Fault> {
+        request: &AdmissionRequest<'_>,
+        resource: &Resource,
+    ) -> Result<Value, MutationError> {
         let composed = scope.over(facts);
         let evaluated = evaluate_all(&composed, [Some(&self.expression)], COST_MAX);
-        let (outcomes, _) = evaluated.map_err(Fault::Failed)?;
-        let made = outcomes.into_iter().flatten().next();
+        let (results, _) = evaluated.map_err(MutationError::Failed)?;
+        let made = results.into_iter().flatten().next();
         let made = made.unwrap_or_else(|| Err("the mutation has no expression".to_owned()));
-        let made = made.map_err(Fault::Failed)?;
+        let made = made.map_err(MutationError::Failed)?;
         match self.patch_type {
             PatchType::ApplyConfiguration => {
-                applied(&made, facts.object, schema(request, seen)).map_err(Fault::Failed)
+                merge_configuration(&made, facts.object, schema(request, resource))
+                    .map_err(MutationError::Failed)
             }
             PatchType::JsonPatch => {
-                let operations = operations(&made).map_err(Fault::Failed)?;
-                changed(&operations, facts.object, request, seen)
+                let operations = operations(&made).map_err(MutationError::Failed)?;
+                apply_operations(&operations, facts.object, request, resource)
             }
         }
     }
 }
 
-/// How objects of the kind that the write is about merge.
-fn schema<'s>(request: &Request<'_>, seen: &'s Resource) -> &'s Schema {
+/// The merge schema of the kind that the write is about.
+fn schema<'s>(request: &AdmissionRequest<'_>, resource: &'s Resource) -> &'s Schema {
     if has_own_kind(request) {
         let (group, version, kind) = request.kind();
         if let Some(own) = builtin(&group, &version, &kind) {
             return own.merge_schema();
         }
     }
-    merge_schema(seen)
+    merge_schema(resource)
 }
 
-/// `object` with what an expression made laid over it.
-fn applied(made: &cel::Value<'_>, object: &Value, schema: &Schema) -> Result<Value, String> {
+/// Merges the apply configuration that an expression returned into `object`.
+fn merge_configuration(
+    made: &cel::Value<'_>,
+    object: &Value,
+    schema: &Schema,
+) -> Result<Value, String> {
     let cel::Value::Message(made) = made else {
         return Err("unsupported return type from ApplyConfiguration expression".to_owned());
     };
-    let mut wish = made.to_object()?;
+    let mut configuration = made.to_object()?;
     for field in ["apiVersion", "kind"] {
-        wish[field] = object[field].clone();
+        configuration[field] = object[field].clone();
     }
     let failed = |what: &str, problem: &dyn std::fmt::Display| {
         format!("error applying patch: {what}: {problem}")
     };
-    let wish = Typed::new(Cow::Owned(wish), schema, Duplicates::Refuse)
+    let configuration = Typed::new(Cow::Owned(configuration), schema, Duplicates::Refuse)
         .map_err(|problems| failed("failed to convert patch object to typed object", &problems))?;
-    let atomics = wish.atomics();
+    let atomics = configuration.atomics();
     if !atomics.is_empty() {
         let text = format!("may not mutate atomic arrays, maps or structs: {}", atomics.join(", "));
         return Err(failed("invalid ApplyConfiguration", &text));
@@ -137,12 +147,12 @@ fn applied(made: &cel::Value<'_>, object: &Value, schema: &Schema) -> Result<Val
         Typed::new(Cow::Borrowed(object), schema, Duplicates::Allow).map_err(|problems| {
             failed("failed to convert original object to typed object", &problems)
         })?;
-    let merged = live.merge(&wish);
+    let merged = live.merge(&configuration);
     let merged = merged.map_err(|problems| failed("failed to merge patch", &problems))?;
     Ok(merged.value.into_owned())
 }
 
-/// The JSON patch that an expression made.
+/// Converts the result of an expression to a JSON patch.
 fn operations(made: &cel::Value<'_>) -> Result<Value, String> {
     let cel::Value::List(List::Made(made)) = made else {
         return Err("type mismatch: JSONPatchType.expression should evaluate to array".to_owned());
@@ -179,32 +189,32 @@ fn operation(made: &cel::Value<'_>) -> Result<Value, String> {
     Ok(operation)
 }
 
-/// `object` with the operations done. A test that fails undoes all of them.
-fn changed(
+/// Applies a JSON patch to `object`. A failed `test` operation leaves the object unchanged.
+fn apply_operations(
     operations: &Value,
     object: &Value,
-    request: &Request<'_>,
-    seen: &Resource,
-) -> Result<Value, Fault> {
+    request: &AdmissionRequest<'_>,
+    resource: &Resource,
+) -> Result<Value, MutationError> {
     let mut changed = object.clone();
     match patch::json_patch_explained(&mut changed, operations) {
         Ok(()) => {}
         Err(Unfit::Test(_)) => return Ok(object.clone()),
-        Err(problem) => return Err(Fault::Failed(format!("JSON Patch: {problem}"))),
+        Err(problem) => return Err(MutationError::Failed(format!("JSON Patch: {problem}"))),
     }
-    let unreadable = |text: &str| Err(Fault::Unreadable(Box::new(Status::internal(text))));
+    let unreadable = |text: &str| Err(MutationError::Unreadable(Box::new(Status::internal(text))));
     if !changed["metadata"].is_object() {
         return unreadable("the object is left without metadata");
     }
     if changed["apiVersion"] != object["apiVersion"] || changed["kind"] != object["kind"] {
         return unreadable("a mutation may not change what kind an object is of");
     }
-    if !seen.custom && !has_own_kind(request) {
-        let unknown = seen.strategy.unknown_fields(&changed);
+    if !resource.custom && !has_own_kind(request) {
+        let unknown = resource.strategy.unknown_fields(&changed);
         if !unknown.is_empty() {
-            let told: Vec<_> =
+            let problems: Vec<_> =
                 unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
-            return unreadable(&format!("strict decoding error: {}", told.join(", ")));
+            return unreadable(&format!("strict decoding error: {}", problems.join(", ")));
         }
     }
     Ok(changed)

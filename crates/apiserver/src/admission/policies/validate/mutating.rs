@@ -1,18 +1,19 @@
-//! What mutating policies and their bindings may say beyond what validating ones may. Pure; texts are
-//! those of Kubernetes.
+//! Validates mutating policies and their bindings beyond what validating ones have in common. Pure;
+//! messages follow kube-apiserver.
 
 use api_meta::status::Cause;
 use serde_json::Value;
 
 use super::super::mutating::PatchType;
-use super::{bound, constraints, scope};
+use super::{binding_spec, constraints, scope};
 use crate::admission::expressions::Composition;
 use crate::fields::{items, str_of};
 
-/// There is nothing to change in a delete.
+/// Without `DELETE`: a delete has no object to change.
 const OPERATIONS: [&str; 4] = ["*", "CONNECT", "CREATE", "UPDATE"];
 const REINVOCATION_POLICIES: [&str; 2] = ["IfNeeded", "Never"];
 
+/// Validates a mutating policy and returns every problem.
 pub(in crate::admission::policies) fn policy(object: &Value) -> Vec<Cause> {
     let spec = &object["spec"];
     let mut causes = Vec::new();
@@ -37,10 +38,11 @@ pub(in crate::admission::policies) fn policy(object: &Value) -> Vec<Cause> {
     causes
 }
 
+/// Validates a binding of a mutating policy and returns every problem.
 pub(in crate::admission::policies) fn binding(object: &Value) -> Vec<Cause> {
     let spec = &object["spec"];
     let mut causes = Vec::new();
-    bound(spec, &mut causes);
+    binding_spec(spec, &mut causes);
     operations(&spec["matchResources"], "spec.matchResources", &mut causes);
     causes
 }

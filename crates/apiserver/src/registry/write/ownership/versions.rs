@@ -1,4 +1,5 @@
-//! The versions in which fields of a kind have owners, and how its objects get from one into another.
+//! The versions in which fields of a kind have owners, and the conversion of its objects between
+//! them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -16,78 +17,83 @@ use crate::resource::{Backend, Resource};
 
 /// The versions of the kind of a resource, for one write.
 ///
-/// A webhook that converts cannot be asked in the midst of the comparison that finds it must be:
-/// that ends, the webhook is asked, and the comparison begins anew. [`KindVersions::settle`] does so.
+/// A conversion webhook cannot be called inside the comparison that needs it. The comparison
+/// therefore ends, the webhook is called, and the comparison starts again:
+/// [`KindVersions::run_with_conversions`].
 pub(super) struct KindVersions<'a> {
     resource: &'a Resource,
     catalog: Arc<Catalog>,
-    /// What the endpoint resets.
+    /// The fields that the endpoint ignores.
     reset: FieldSet,
     conversions: Mutex<Conversions>,
 }
 
 #[derive(Default)]
 struct Conversions {
-    done: Vec<(Question, Result<Value, String>)>,
-    wanted: Option<Question>,
+    done: Vec<(ConversionRequest, Result<Value, String>)>,
+    pending: Option<ConversionRequest>,
 }
 
-/// An object that is wanted in another version.
+/// An object that is needed in another version.
 #[derive(PartialEq)]
-struct Question {
+struct ConversionRequest {
     object: Value,
     api_version: String,
 }
 
 impl<'a> KindVersions<'a> {
+    /// Without any conversions yet.
     pub fn new(resource: &'a Resource, catalog: Arc<Catalog>, reset: FieldSet) -> Self {
         Self { resource, catalog, reset, conversions: Mutex::default() }
     }
 
-    /// What `work` comes to, once all is converted that it wants to see in other versions. It must
-    /// want the same each time it is done.
-    pub async fn settle<T>(&self, registry: &Registry, work: impl Fn() -> T) -> T {
+    /// Repeats `work` until all conversions that it requests are done, and returns its result. It
+    /// must request the same conversions each time.
+    pub async fn run_with_conversions<T>(&self, registry: &Registry, work: impl Fn() -> T) -> T {
         loop {
-            let outcome = work();
-            let wanted = self.conversions.lock().wanted.take();
-            let Some(question) = wanted else { return outcome };
-            let Some(conversion) = self.resource.strategy.conversion() else { return outcome };
-            let mut object = question.object.clone();
+            let result_of_work = work();
+            let pending = self.conversions.lock().pending.take();
+            let Some(request) = pending else { return result_of_work };
+            let Some(conversion) = self.resource.strategy.conversion() else {
+                return result_of_work;
+            };
+            let mut object = request.object.clone();
             let one = std::slice::from_mut(&mut object);
-            // On the heap: the future of every write would be as large as that of a call.
-            let converted = Box::pin(registry.convert_by(conversion, &question.api_version, one));
-            let answer = converted.await.map(|()| object).map_err(|status| status.message);
-            self.conversions.lock().done.push((question, answer));
+            // Boxed, or the future of every write would be as large as that of a call.
+            let converted = Box::pin(registry.convert_by(conversion, &request.api_version, one));
+            let result = converted.await.map(|()| object).map_err(|status| status.message);
+            self.conversions.lock().done.push((request, result));
         }
     }
 
-    /// A custom resource in another version, whose schema it need not fit.
-    fn converted(&self, mut object: Value, api_version: &str) -> Result<Value, ConvertError> {
+    /// Converts a custom resource to another version; it need not match the schema of that version.
+    fn convert_custom(&self, mut object: Value, api_version: &str) -> Result<Value, ConvertError> {
         let by_name = self.resource.strategy.conversion().is_none();
         if by_name || has_type_only(&object) {
             object["apiVersion"] = api_version.into();
             return Ok(object);
         }
-        // As kube-apiserver, through the version of the request.
+        // Like kube-apiserver, through the version of the request.
         let hub = self.resource.api_version();
         if object.api_version() != hub && api_version != hub {
-            object = self.answered(object, hub)?;
+            object = self.conversion_result(object, hub)?;
         }
-        self.answered(object, api_version.to_owned())
+        self.conversion_result(object, api_version.to_owned())
     }
 
-    /// What the webhook made of it.
-    fn answered(&self, object: Value, api_version: String) -> Result<Value, ConvertError> {
-        let question = Question { object, api_version };
+    /// The result of the webhook, or a pending request for it.
+    fn conversion_result(&self, object: Value, api_version: String) -> Result<Value, ConvertError> {
+        let request = ConversionRequest { object, api_version };
         let mut conversions = self.conversions.lock();
-        if let Some((_, answer)) = conversions.done.iter().find(|(done, _)| *done == question) {
-            return answer.clone().map_err(ConvertError::Failed);
+        if let Some((_, result)) = conversions.done.iter().find(|(done, _)| *done == request) {
+            return result.clone().map_err(ConvertError::Failed);
         }
-        conversions.wanted = Some(question);
-        Err(ConvertError::Failed("the webhook has yet to be asked".to_owned()))
+        conversions.pending = Some(request);
+        Err(ConvertError::Failed("the conversion webhook was not called yet".to_owned()))
     }
 
-    /// A built-in kind in another version. It may be in another group: what is stored counts.
+    /// A built-in kind in another version, possibly of another group: resources with the same
+    /// storage prefix.
     fn served_as(&self, api_version: &str) -> Option<&Resource> {
         let Backend::Stored { prefix } = &self.resource.backend else { return None };
         let same = |other: &&Arc<Resource>| {
@@ -98,7 +104,7 @@ impl<'a> KindVersions<'a> {
     }
 }
 
-/// What is not an object of anybody: the state before a create.
+/// The state before a create, which is not an object yet.
 fn has_type_only(object: &Value) -> bool {
     let members = object.as_object();
     members.is_some_and(|members| members.keys().all(|key| key == "apiVersion" || key == "kind"))
@@ -117,7 +123,7 @@ impl Versions for KindVersions<'_> {
         let mut value = object.value.clone().into_owned();
         if self.resource.custom {
             let schema = self.resource.strategy.merge_schema(api_version).ok_or_else(missing)?;
-            let converted = Cow::Owned(self.converted(value, api_version)?);
+            let converted = Cow::Owned(self.convert_custom(value, api_version)?);
             return Typed::new(converted, schema, Duplicates::Refuse).map_err(ConvertError::Unfit);
         }
         let resource = self.served_as(api_version).ok_or_else(missing)?;
@@ -125,7 +131,7 @@ impl Versions for KindVersions<'_> {
         Ok(Typed::unchecked(Cow::Owned(value), merge_schema(resource)))
     }
 
-    fn ignored(&self, _api_version: &str) -> Option<&FieldSet> {
+    fn ignored_fields(&self, _api_version: &str) -> Option<&FieldSet> {
         Some(&self.reset)
     }
 }

@@ -5,14 +5,14 @@ use proptest::prelude::*;
 use super::*;
 
 /// All at once: whether it passed, and what came out.
-fn checked(text: &[u8]) -> (bool, Vec<u8>) {
+fn check(text: &[u8]) -> (bool, Vec<u8>) {
     let mut bytes = text.to_vec();
     let passed = HeadChecker::default().check(&mut bytes);
     (passed, bytes)
 }
 
 fn passes(text: &str) -> bool {
-    let (passed, bytes) = checked(text.as_bytes());
+    let (passed, bytes) = check(text.as_bytes());
     assert_eq!(passed, bytes == text.as_bytes(), "{text:?}");
     passed
 }
@@ -34,7 +34,7 @@ fn what_clients_send_passes_as_it_is() {
 }
 
 #[test]
-fn what_two_readers_could_understand_differently_is_refused() {
+fn ambiguous_heads_are_rejected() {
     for text in [
         "\nGET / HTTP/1.1\r\n\r\n",
         "GET / HTTP/1.1\nHost: a\r\n\r\n",
@@ -62,13 +62,13 @@ fn what_two_readers_could_understand_differently_is_refused() {
         // The second request.
         "POST / HTTP/1.1\r\nContent-Length: 1\r\n\r\n\nGET / HTTP/1.1\nA: b\r\n\r\n",
     ] {
-        let (passed, bytes) = checked(text.as_bytes());
+        let (passed, bytes) = check(text.as_bytes());
         assert!(!passed && bytes.contains(&0), "{text:?}");
     }
 }
 
 #[test]
-fn http2_is_not_looked_at() {
+fn http2_is_not_checked() {
     let mut bytes = PREFACE.to_vec();
     bytes.extend(b"\n\n\n\0\x04\n");
     let before = bytes.clone();
@@ -111,7 +111,7 @@ fn text() -> impl Strategy<Value = Vec<u8>> {
 proptest! {
     #[test]
     fn how_bytes_are_split_changes_nothing(text in text(), sizes in prop::collection::vec(1usize..9, 1..40)) {
-        let (whole_passed, whole) = checked(&text);
+        let (whole_passed, whole) = check(&text);
         let mut checker = HeadChecker::default();
         let (mut rest, mut out, mut passed) = (text.clone(), Vec::new(), true);
         let mut sizes = sizes.iter().cycle();
@@ -125,7 +125,8 @@ proptest! {
         prop_assert_eq!((whole_passed, whole), (passed, out));
     }
 
-    /// The first head ends where hyper's own reader sees its end, and has only lines that end with CR and LF.
+    /// The first head ends where hyper's own reader sees its end, and has only lines that end with
+    /// CR and LF.
     #[test]
     fn the_readers_agree_on_where_a_head_ends(text in text()) {
         let mut headers = [httparse::EMPTY_HEADER; 32];
@@ -144,11 +145,11 @@ proptest! {
     }
 
     #[test]
-    fn a_bare_lf_anywhere_in_a_head_is_refused(at in 0usize..60) {
+    fn a_bare_lf_anywhere_in_a_head_is_rejected(at in 0usize..60) {
         let mut text = b"GET /a HTTP/1.1\r\nHost: example.com\r\nAccept: text/plain\r\n\r\n".to_vec();
         let at = at.min(text.len() - 1);
         prop_assume!(!matches!(text[at], b'\r') && text[at.saturating_sub(1)] != b'\r');
         text[at] = b'\n';
-        prop_assert!(!checked(&text).0);
+        prop_assert!(!check(&text).0);
     }
 }

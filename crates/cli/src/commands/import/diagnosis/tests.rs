@@ -1,10 +1,10 @@
-//! Objects as Kubernetes 1.36 writes them, and what is said of them.
+//! Objects as Kubernetes 1.36 writes them, and their diagnoses.
 
 use serde_json::{Value, json};
 
 use super::*;
 
-fn typed<T: serde::de::DeserializeOwned>(values: &[Value]) -> Vec<T> {
+fn decode_all<T: serde::de::DeserializeOwned>(values: &[Value]) -> Vec<T> {
     values.iter().map(|value| serde_json::from_value(value.clone()).unwrap()).collect()
 }
 
@@ -40,8 +40,8 @@ fn event(reason: &str, message: &str, at: &str) -> Value {
 }
 
 fn of_pod(pod: Value, events: &[Value]) -> Progress {
-    let replica_sets = typed(&[set(&json!({"replicas": 1}))]);
-    diagnose(&Observed { replica_sets, pods: typed(&[pod]), events: typed(events) })
+    let replica_sets = decode_all(&[set(&json!({"replicas": 1}))]);
+    diagnose(&AgentObjects { replica_sets, pods: decode_all(&[pod]), events: decode_all(events) })
 }
 
 fn waiting(reason: &str, message: &str, last: &Value) -> Progress {
@@ -49,21 +49,24 @@ fn waiting(reason: &str, message: &str, last: &Value) -> Progress {
     of_pod(pod(Some("node-1"), &container(&state, last)), &[])
 }
 
-fn said(progress: Progress, step: Step) -> String {
+fn trouble_text(progress: Progress, step: AgentStep) -> String {
     assert_eq!(progress.step, step, "{progress:?}");
     progress.trouble.expect("something is wrong").to_string()
 }
 
 #[test]
-fn while_nothing_is_wrong_nothing_is_said() {
+fn without_a_problem_only_the_step_is_reported() {
     let running = container(&json!({"running": {"startedAt": "2026-01-01T00:00:01Z"}}), &json!({}));
     let creating = json!({"waiting": {"reason": "ContainerCreating"}});
     for (progress, step) in [
-        (diagnose(&Observed::default()), Step::Created),
-        (of_pod(pod(None, &json!({})), &[]), Step::Scheduled),
-        (of_pod(pod(Some("node-1"), &json!({})), &[]), Step::ImageThere),
-        (of_pod(pod(Some("node-1"), &container(&creating, &json!({}))), &[]), Step::ImageThere),
-        (of_pod(pod(Some("node-1"), &running), &[]), Step::Connected),
+        (diagnose(&AgentObjects::default()), AgentStep::Created),
+        (of_pod(pod(None, &json!({})), &[]), AgentStep::Scheduled),
+        (of_pod(pod(Some("node-1"), &json!({})), &[]), AgentStep::ImageThere),
+        (
+            of_pod(pod(Some("node-1"), &container(&creating, &json!({}))), &[]),
+            AgentStep::ImageThere,
+        ),
+        (of_pod(pod(Some("node-1"), &running), &[]), AgentStep::Connected),
     ] {
         assert_eq!(progress, Progress { step, trouble: None });
     }
@@ -71,20 +74,24 @@ fn while_nothing_is_wrong_nothing_is_said() {
 
 #[test]
 fn a_pod_that_the_cluster_refuses_is_explained_by_who_refuses() {
-    let refused = |message: &str| {
+    let replica_failure = |message: &str| {
         let failure = json!({"type": "ReplicaFailure", "status": "True", "reason": "FailedCreate",
             "message": message});
-        let replica_sets = typed(&[set(&json!({"replicas": 0, "conditions": [failure]}))]);
-        let progress = diagnose(&Observed { replica_sets, ..Observed::default() });
-        said(progress, Step::Created)
+        let replica_sets = decode_all(&[set(&json!({"replicas": 0, "conditions": [failure]}))]);
+        let progress = diagnose(&AgentObjects { replica_sets, ..AgentObjects::default() });
+        trouble_text(progress, AgentStep::Created)
     };
-    let quota = refused("pods \"agent-x\" is forbidden: exceeded quota: none, requested: pods=1");
+    let quota =
+        replica_failure("pods \"agent-x\" is forbidden: exceeded quota: none, requested: pods=1");
     assert!(quota.contains("exceeded quota: none") && quota.contains("raise or remove"), "{quota}");
-    let level = refused("pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": x");
+    let level =
+        replica_failure("pods \"x\" is forbidden: violates PodSecurity \"restricted:latest\": x");
     assert!(level.contains("pod-security.kubernetes.io"), "{level}");
-    let account = refused("pods \"x\" is forbidden: error looking up serviceaccount cattle: gone");
+    let account = replica_failure(
+        "pods \"x\" is forbidden: error looking up serviceaccount cattle: not found",
+    );
     assert!(account.contains("--resume"), "{account}");
-    let webhook = refused("admission webhook \"policy.example\" denied the request: no");
+    let webhook = replica_failure("admission webhook \"policy.example\" denied the request: no");
     assert!(webhook.contains("admission webhook"), "{webhook}");
 }
 
@@ -94,7 +101,7 @@ fn a_pod_without_a_node_says_which_taint_or_what_is_missing() {
         let condition = json!({"type": "PodScheduled", "status": "False",
             "reason": "Unschedulable", "message": message});
         let progress = of_pod(pod(None, &json!({"conditions": [condition]})), &[]);
-        said(progress, Step::Scheduled)
+        trouble_text(progress, AgentStep::Scheduled)
     };
     let taint = unschedulable("0/1 nodes are available: 1 node(s) had untolerated taint(s).");
     assert!(taint.contains("untolerated taint") && taint.contains("kubectl taint"), "{taint}");
@@ -103,13 +110,13 @@ fn a_pod_without_a_node_says_which_taint_or_what_is_missing() {
 }
 
 #[test]
-fn an_image_that_cannot_be_had_is_named_with_both_ways_out() {
+fn a_missing_image_is_named_with_both_solutions() {
     for (reason, message) in [
         ("ErrImageNeverPull", "Container image \"drover-agent:0.1.0\" is not present with pull"),
         ("ErrImagePull", "failed to pull and unpack image: no such host"),
         ("ImagePullBackOff", "Back-off pulling image: ErrImagePull: no such host"),
     ] {
-        let text = said(waiting(reason, message, &json!({})), Step::ImageThere);
+        let text = trouble_text(waiting(reason, message, &json!({})), AgentStep::ImageThere);
         for part in ["\"drover-agent:0.1.0\"", "node-1", reason, message, "agent-image", "ctr"] {
             assert!(text.contains(part), "{part} is not in: {text}");
         }
@@ -119,14 +126,18 @@ fn an_image_that_cannot_be_had_is_named_with_both_ways_out() {
 #[test]
 fn an_agent_that_cannot_start_or_ends_says_why() {
     let message = "container has runAsNonRoot and image will run as root";
-    let text = said(waiting("CreateContainerConfigError", message, &json!({})), Step::Started);
+    let text = trouble_text(
+        waiting("CreateContainerConfigError", message, &json!({})),
+        AgentStep::Started,
+    );
     assert!(text.contains("runAsNonRoot") && text.contains("describe pod"), "{text}");
-    let text = said(waiting("StartError", "exec format error", &json!({})), Step::Started);
+    let text =
+        trouble_text(waiting("StartError", "exec format error", &json!({})), AgentStep::Started);
     assert!(text.contains("processor"), "{text}");
 
     let ended = |reason: &str, message: &str| {
         let end = json!({"terminated": {"exitCode": 1, "reason": reason, "message": message}});
-        said(waiting("CrashLoopBackOff", "back-off 10s", &end), Step::Connected)
+        trouble_text(waiting("CrashLoopBackOff", "back-off 10s", &end), AgentStep::Connected)
     };
     let text = ended("Error", "decide whether to trust the server:\nthe CA has the checksum");
     assert_eq!(text, "the agent says: decide whether to trust the server: the CA has the checksum");
@@ -146,14 +157,15 @@ fn the_startup_probe_says_why_a_running_agent_is_not_connected() {
         event("Pulled", "Container image is there", "2026-01-01T00:00:08Z"),
         other,
     ];
-    let text = said(of_pod(pod, &events), Step::Connected);
+    let text = trouble_text(of_pod(pod, &events), AgentStep::Connected);
     assert_eq!(text, "the agent says: reach the server: new");
 }
 
 #[test]
 fn a_node_that_cannot_mount_or_wire_the_pod_is_quoted() {
     let events = [event("FailedMount", "secret \"x\" not found", "2026-01-01T00:00:03Z")];
-    let text = said(of_pod(pod(Some("node-1"), &json!({})), &events), Step::ImageThere);
+    let text =
+        trouble_text(of_pod(pod(Some("node-1"), &json!({})), &events), AgentStep::ImageThere);
     assert!(text.contains("secret \"x\" not found"), "{text}");
 }
 
@@ -167,11 +179,11 @@ fn only_the_newest_pod_of_the_newest_set_counts_and_long_words_are_cut() {
     let message = "x".repeat(5000);
     let condition = json!({"type": "PodScheduled", "status": "False", "reason": "Unschedulable",
         "message": message});
-    let observed = Observed {
-        replica_sets: typed(&[set(&json!({"replicas": 1})), old]),
-        pods: typed(&[of_old, pod(None, &json!({"conditions": [condition]}))]),
+    let observed = AgentObjects {
+        replica_sets: decode_all(&[set(&json!({"replicas": 1})), old]),
+        pods: decode_all(&[of_old, pod(None, &json!({"conditions": [condition]}))]),
         events: Vec::new(),
     };
-    let text = said(diagnose(&observed), Step::Scheduled);
+    let text = trouble_text(diagnose(&observed), AgentStep::Scheduled);
     assert!(text.contains('…') && text.chars().count() < 1000);
 }

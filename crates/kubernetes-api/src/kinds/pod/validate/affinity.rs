@@ -1,4 +1,4 @@
-//! Which nodes and which other pods a pod wants near, and which far.
+//! Affinity of a pod to nodes and to other pods.
 
 use api_meta::labels;
 use api_meta::names;
@@ -12,6 +12,7 @@ const REQUIRED: &str = "requiredDuringSchedulingIgnoredDuringExecution";
 const PREFERRED: &str = "preferredDuringSchedulingIgnoredDuringExecution";
 const NO_OPERATOR: &str = "not a valid selector operator";
 
+/// Validates `affinity` at `field`; appends a cause for each problem.
 pub fn all(field: &str, affinity: &Value, causes: &mut Vec<Cause>) {
     nodes(&format!("{field}.nodeAffinity"), &affinity["nodeAffinity"], causes);
     for kind in ["podAffinity", "podAntiAffinity"] {
@@ -19,15 +20,15 @@ pub fn all(field: &str, affinity: &Value, causes: &mut Vec<Cause>) {
         for (path, term) in each(&format!("{field}.{REQUIRED}"), &given[REQUIRED]) {
             pod_term(&path, term, causes);
         }
-        for (path, wish) in each(&format!("{field}.{PREFERRED}"), &given[PREFERRED]) {
-            weight(&path, wish, causes);
-            pod_term(&format!("{path}.podAffinityTerm"), &wish["podAffinityTerm"], causes);
+        for (path, preference) in each(&format!("{field}.{PREFERRED}"), &given[PREFERRED]) {
+            weight(&path, preference, causes);
+            pod_term(&format!("{path}.podAffinityTerm"), &preference["podAffinityTerm"], causes);
         }
     }
 }
 
-fn weight(path: &str, wish: &Value, causes: &mut Vec<Cause>) {
-    let weight = super::int(&wish["weight"]);
+fn weight(path: &str, preference: &Value, causes: &mut Vec<Cause>) {
+    let weight = super::int(&preference["weight"]);
     if !(1..=100).contains(&weight) {
         let path = format!("{path}.weight");
         causes.push(Cause::invalid(path, &weight.into(), "must be in the range 1-100"));
@@ -38,13 +39,13 @@ fn nodes(field: &str, affinity: &Value, causes: &mut Vec<Cause>) {
     if affinity[REQUIRED].is_object() {
         node_selector(&format!("{field}.{REQUIRED}"), &affinity[REQUIRED], causes);
     }
-    for (path, wish) in each(&format!("{field}.{PREFERRED}"), &affinity[PREFERRED]) {
-        weight(&path, wish, causes);
-        node_term(&format!("{path}.preference"), &wish["preference"], causes);
+    for (path, preference) in each(&format!("{field}.{PREFERRED}"), &affinity[PREFERRED]) {
+        weight(&path, preference, causes);
+        node_term(&format!("{path}.preference"), &preference["preference"], causes);
     }
 }
 
-/// Terms of which one has to fit a node.
+/// Validates terms of which a node must match one; appends a cause for each problem.
 pub fn node_selector(field: &str, selector: &Value, causes: &mut Vec<Cause>) {
     let (path, terms) = (format!("{field}.nodeSelectorTerms"), &selector["nodeSelectorTerms"]);
     if items(terms).is_empty() {
@@ -147,7 +148,8 @@ fn pod_term(path: &str, term: &Value, causes: &mut Vec<Cause>) {
     name(&at("topologyKey"), &term["topologyKey"], names::qualified_name, causes);
 }
 
-/// Keys of labels whose values a selector takes from the pod itself.
+/// Validates label keys whose values the selector takes from the pod itself; appends a cause for
+/// each problem.
 pub fn label_keys(field: &str, keys: &Value, selector: &Value, causes: &mut Vec<Cause>) {
     if !items(keys).is_empty() && selector.is_null() {
         let text = "must not be specified when labelSelector is not set";

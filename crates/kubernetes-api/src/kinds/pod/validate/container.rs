@@ -1,4 +1,4 @@
-//! Containers of the three kinds.
+//! Init, regular and ephemeral containers.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,9 @@ use api_meta::status::Cause;
 use apiserver::fields::{items, str_of};
 use serde_json::Value;
 
-use super::{Pod, chosen, each, int, not_found, one_of, port_number, required, required_name};
+use super::{
+    Pod, each, int, not_found, one_of, port_number, require_one_of, require_text, required_name,
+};
 use super::{environment, mount, probe, resource_claim, resources, security};
 
 const PROTOCOLS: [&str; 3] = ["SCTP", "TCP", "UDP"];
@@ -17,7 +19,7 @@ const RESTART_POLICIES: [&str; 3] = ["Always", "Never", "OnFailure"];
 const RULE_ACTIONS: [&str; 2] = ["Restart", "RestartAllContainers"];
 const RULE_OPERATORS: [&str; 2] = ["In", "NotIn"];
 const GRACE_SECONDS_PRESET: i64 = 30;
-/// What an ephemeral container cannot have, in the order in which it is told.
+/// Fields that an ephemeral container cannot have, in the order of their causes.
 const NOT_EPHEMERAL: [&str; 9] = [
     "ports",
     "resources",
@@ -31,7 +33,7 @@ const NOT_EPHEMERAL: [&str; 9] = [
 ];
 const ONLY_SIDECARS: &str = "may not be set for init containers without restartPolicy=Always";
 
-/// All containers of the spec at `field`.
+/// Validates all containers of the spec at `field`.
 pub(super) fn all(field: &str, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
     let spec = pod.spec;
     let grace = spec["terminationGracePeriodSeconds"].as_i64().unwrap_or(GRACE_SECONDS_PRESET);
@@ -70,7 +72,8 @@ pub(super) fn all(field: &str, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// An ephemeral container that a running pod with `spec` gets. `seen` are the names that are taken.
+/// Validates an ephemeral container that is added to a running pod with `spec`. `seen` are the
+/// names in use.
 pub fn ephemeral_container<'a>(
     path: &str,
     container: &'a Value,
@@ -119,11 +122,11 @@ fn of_ephemeral<'a>(
     }
 }
 
-/// What containers of all kinds have.
+/// Fields of containers of all types.
 fn common(path: &str, container: &Value, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
     let at = |name: &str| format!("{path}.{name}");
     required_name(&at("name"), &container["name"], names::dns1123_label, causes);
-    required(&at("image"), &container["image"], causes);
+    require_text(&at("image"), &container["image"], causes);
     one_of(path, container, "terminationMessagePolicy", &MESSAGE_POLICIES, causes);
     ports(&at("ports"), &container["ports"], causes);
     environment::variables(&at("env"), &container["env"], &pod.volumes, causes);
@@ -139,7 +142,7 @@ fn common(path: &str, container: &Value, pod: &Pod<'_>, causes: &mut Vec<Cause>)
     security::of_container(&at("securityContext"), container, pod.spec, causes);
 }
 
-/// Spaces around an image name are refused in pods, and kept in templates.
+/// In pods, image names must not have spaces around them; templates may have them.
 pub(super) fn image_is_trimmed(path: &str, container: &Value, causes: &mut Vec<Cause>) {
     let image = str_of(&container["image"]);
     if image != image.trim() {
@@ -172,7 +175,7 @@ fn ports(field: &str, list: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A port of the node is given once for each protocol and address.
+/// A host port is used once for each protocol and address.
 fn host_ports<'a>(containers: impl Iterator<Item = (String, &'a Value)>, causes: &mut Vec<Cause>) {
     let mut seen = BTreeSet::new();
     for (path, container) in containers {
@@ -196,7 +199,7 @@ fn host_ports<'a>(containers: impl Iterator<Item = (String, &'a Value)>, causes:
     }
 }
 
-/// When a container starts again, apart from what the pod says.
+/// The restart policy of a container, apart from the pod's.
 fn restart(path: &str, container: &Value, causes: &mut Vec<Cause>) {
     let field = format!("{path}.restartPolicy");
     let rules = &container["restartPolicyRules"];
@@ -207,16 +210,16 @@ fn restart(path: &str, container: &Value, causes: &mut Vec<Cause>) {
             return;
         }
         Value::Null => {}
-        policy => chosen(&field, policy, &RESTART_POLICIES, causes),
+        policy => require_one_of(&field, policy, &RESTART_POLICIES, causes),
     }
     for (path, rule) in each(&format!("{path}.restartPolicyRules"), rules) {
-        chosen(&format!("{path}.action"), &rule["action"], &RULE_ACTIONS, causes);
+        require_one_of(&format!("{path}.action"), &rule["action"], &RULE_ACTIONS, causes);
         let codes = &rule["exitCodes"];
         if codes.is_null() {
             causes.push(Cause::required(format!("{path}.exitCodes"), "must be specified"));
         } else {
             let path = format!("{path}.exitCodes.operator");
-            chosen(&path, &codes["operator"], &RULE_OPERATORS, causes);
+            require_one_of(&path, &codes["operator"], &RULE_OPERATORS, causes);
         }
     }
 }

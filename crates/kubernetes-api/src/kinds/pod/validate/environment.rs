@@ -1,4 +1,4 @@
-//! Variables of a container's environment.
+//! Environment variables of a container.
 
 use api_meta::names;
 use api_meta::status::Cause;
@@ -6,7 +6,7 @@ use apiserver::fields::str_of;
 use serde_json::Value;
 
 use super::volume::Volumes;
-use super::{each, field_reference, free_path, not_found, required, required_name};
+use super::{each, field_reference, free_path, not_found, require_text, required_name};
 
 const VALUE_SOURCES: [&str; 5] =
     ["fieldRef", "resourceFieldRef", "configMapKeyRef", "secretKeyRef", "fileKeyRef"];
@@ -19,6 +19,7 @@ fn name_problems(name: &str) -> Vec<String> {
     if fits { Vec::new() } else { vec![NAME_TEXT.to_owned()] }
 }
 
+/// Validates the variables at `field`; appends a cause for each problem. `volumes` are the pod's.
 pub fn variables(field: &str, list: &Value, volumes: &Volumes<'_>, causes: &mut Vec<Cause>) {
     for (path, variable) in each(field, list) {
         required_name(&format!("{path}.name"), &variable["name"], name_problems, causes);
@@ -82,14 +83,14 @@ fn file_key(path: &str, reference: &Value, causes: &mut Vec<Cause>) {
     let (volume, file) = (&reference["volumeName"], &reference["path"]);
     required_name(&format!("{path}.volumeName"), volume, names::dns1123_label, causes);
     let path = format!("{path}.path");
-    if required(&path, file, causes) {
-        // An absolute path is taken for one below the volume.
+    if require_text(&path, file, causes) {
+        // An absolute path counts as one below the volume.
         let below = str_of(file).trim_start_matches('/');
         free_path(&path, &below.into(), causes);
     }
 }
 
-/// Config maps and secrets whose keys all become variables.
+/// Validates `envFrom`: config maps and secrets whose keys all become variables.
 pub fn sources(field: &str, list: &Value, causes: &mut Vec<Cause>) {
     for (path, source) in each(field, list) {
         let prefix = &source["prefix"];

@@ -1,4 +1,4 @@
-//! Fields of a pod, and amounts of a container, whose values are shown to containers.
+//! References to fields of a pod and to resources of a container, whose values containers can read.
 
 use api_meta::names;
 use api_meta::quantity;
@@ -6,9 +6,9 @@ use api_meta::status::Cause;
 use apiserver::fields::str_of;
 use serde_json::Value;
 
-use super::required;
+use super::require_text;
 
-/// What variables show.
+/// Fields that variables can contain.
 pub const VARIABLES: &[&str] = &[
     "metadata.name",
     "metadata.namespace",
@@ -20,7 +20,7 @@ pub const VARIABLES: &[&str] = &[
     "status.podIP",
     "status.podIPs",
 ];
-/// What files show.
+/// Fields that files can contain.
 pub const FILES: &[&str] = &[
     "metadata.annotations",
     "metadata.labels",
@@ -28,7 +28,7 @@ pub const FILES: &[&str] = &[
     "metadata.namespace",
     "metadata.uid",
 ];
-/// Known, and shown by neither.
+/// Known fields that neither can contain.
 const OTHERS: &[&str] = &["spec.restartPolicy", "spec.schedulerName", "status.phase", "spec.host"];
 const AMOUNTS: [&str; 6] = [
     "limits.cpu",
@@ -42,11 +42,11 @@ const DIVISORS_CPU: [&str; 2] = ["1m", "1"];
 const DIVISORS_BYTES: [&str; 13] =
     ["1", "1k", "1M", "1G", "1T", "1P", "1E", "1Ki", "1Mi", "1Gi", "1Ti", "1Pi", "1Ei"];
 
-/// `fieldRef` at `path`, for somebody who shows the fields `shown`.
+/// Validates the `fieldRef` at `path`; `shown` are the fields that are allowed there.
 pub fn of_pod(path: &str, reference: &Value, shown: &[&str], causes: &mut Vec<Cause>) {
     let field = &reference["fieldPath"];
     let at = format!("{path}.fieldPath");
-    if !required(&at, field, causes) {
+    if !require_text(&at, field, causes) {
         return;
     }
     let mut cannot = |why: &str| {
@@ -82,16 +82,16 @@ fn subscript(text: &str) -> Option<(&str, &str)> {
     (!map.is_empty()).then_some((map, key))
 }
 
-/// `resourceFieldRef` at `path`. Files say which container they mean.
+/// Validates the `resourceFieldRef` at `path`. In files the container name is required.
 pub fn of_container(path: &str, reference: &Value, in_file: bool, causes: &mut Vec<Cause>) {
     if in_file {
-        required(&format!("{path}.containerName"), &reference["containerName"], causes);
+        require_text(&format!("{path}.containerName"), &reference["containerName"], causes);
     }
     let at = format!("{path}.resource");
     let resource = str_of(&reference["resource"]);
     let pages = ["limits.hugepages-", "requests.hugepages-"];
     let of_pages = pages.iter().any(|prefix| resource.starts_with(prefix));
-    if !required(&at, &reference["resource"], causes) {
+    if !require_text(&at, &reference["resource"], causes) {
     } else if !AMOUNTS.contains(&resource) && !of_pages {
         causes.push(Cause::not_supported(at, &reference["resource"], &AMOUNTS));
     }

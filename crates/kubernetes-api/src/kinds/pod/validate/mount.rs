@@ -1,4 +1,4 @@
-//! Volumes in the file system of a container, and as its devices.
+//! Volumes that a container mounts or uses as block devices.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use apiserver::fields::{items, str_of};
 use serde_json::Value;
 
 use super::volume::Volumes;
-use super::{descending_path, each, not_found, required};
+use super::{descending_path, each, not_found, require_text};
 
 const PROPAGATIONS: [&str; 3] = ["Bidirectional", "HostToContainer", "None"];
 const READ_ONLY_MODES: [&str; 3] = ["Disabled", "Enabled", "IfPossible"];
@@ -17,7 +17,7 @@ fn texts<'a>(list: &'a Value, name: &str) -> BTreeSet<&'a str> {
     items(list).iter().map(|item| str_of(&item[name])).collect()
 }
 
-/// `volumeMounts` of the container at `path`.
+/// Validates the `volumeMounts` of the container at `path`; appends a cause for each problem.
 pub fn volumes(path: &str, container: &Value, volumes: &Volumes<'_>, causes: &mut Vec<Cause>) {
     let field = format!("{path}.volumeMounts");
     let devices = &container["volumeDevices"];
@@ -26,11 +26,11 @@ pub fn volumes(path: &str, container: &Value, volumes: &Volumes<'_>, causes: &mu
     for (path, mount) in each(&field, &container["volumeMounts"]) {
         let (of_name, of_path) = (format!("{path}.name"), format!("{path}.mountPath"));
         let (name, at) = (&mount["name"], &mount["mountPath"]);
-        required(&of_name, name, causes);
+        require_text(&of_name, name, causes);
         if !volumes.contains_key(str_of(name)) {
             causes.push(not_found(&of_name, str_of(name)));
         }
-        required(&of_path, at, causes);
+        require_text(&of_path, at, causes);
         if !seen.insert(str_of(at)) {
             causes.push(Cause::invalid(&of_path, &str_of(at).into(), "must be unique"));
         }
@@ -63,7 +63,7 @@ fn propagation(field: &str, container: &Value, mount: &Value, causes: &mut Vec<C
     if given.is_null() {
         return;
     }
-    super::chosen(&field, given, &PROPAGATIONS, causes);
+    super::require_one_of(&field, given, &PROPAGATIONS, causes);
     if given == "Bidirectional" && container["securityContext"]["privileged"] != true {
         let text = "Bidirectional mount propagation is available only to privileged containers";
         causes.push(Cause::forbidden(field, text));
@@ -75,7 +75,7 @@ fn read_only(field: &str, mount: &Value, causes: &mut Vec<Cause>) {
     if given.is_null() {
         return;
     }
-    super::chosen(&field, given, &READ_ONLY_MODES, causes);
+    super::require_one_of(&field, given, &READ_ONLY_MODES, causes);
     if !matches!(str_of(given), "Enabled" | "IfPossible") {
         return;
     }
@@ -88,7 +88,7 @@ fn read_only(field: &str, mount: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// `volumeDevices` of the container at `path`.
+/// Validates the `volumeDevices` of the container at `path`; appends a cause for each problem.
 pub fn devices(path: &str, container: &Value, volumes: &Volumes<'_>, causes: &mut Vec<Cause>) {
     let field = format!("{path}.volumeDevices");
     let mounts = &container["volumeMounts"];
@@ -99,7 +99,7 @@ pub fn devices(path: &str, container: &Value, volumes: &Volumes<'_>, causes: &mu
         let (name, at) = (str_of(&device["name"]), str_of(&device["devicePath"]));
         let refuse =
             |field: &str, value: &str, why: &str| Cause::invalid(field, &value.into(), why);
-        required(&of_name, &device["name"], causes);
+        require_text(&of_name, &device["name"], causes);
         if !name.is_empty() && !names_seen.insert(name) {
             causes.push(refuse(&of_name, name, "must be unique"));
         }
@@ -114,7 +114,7 @@ pub fn devices(path: &str, container: &Value, volumes: &Volumes<'_>, causes: &mu
                 }
             }
         }
-        required(&of_path, &device["devicePath"], causes);
+        require_text(&of_path, &device["devicePath"], causes);
         if paths_seen.contains(at) {
             causes.push(refuse(&of_path, at, "must be unique"));
         }

@@ -1,4 +1,4 @@
-//! Names and addresses that a pod has and resolves.
+//! Host names, DNS settings and host aliases of a pod.
 
 use api_meta::names;
 use api_meta::status::Cause;
@@ -11,19 +11,21 @@ use crate::kinds::ip;
 const DNS_POLICIES: [&str; 4] = ["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"];
 const NAMESERVERS_MAX: usize = 3;
 const SEARCHES_MAX: usize = 32;
-/// Of all search paths with a space between them.
+/// Total length of all search paths, with a space between them.
 const SEARCHES_LENGTH_MAX: usize = 2048;
-/// Linux has no longer host names.
+/// Longest host name of Linux.
 const HOSTNAME_LENGTH_MAX: usize = 64;
 const SEARCH_TEXT: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric \
     characters, '_', '-' or '.', and must start and end with an alphanumeric character (e.g. \
     'example.com', regex used for validation is \
     '_?[a-z0-9]([-_a-z0-9]*[a-z0-9])?(\\._?[a-z0-9]([-_a-z0-9]*[a-z0-9])?)*')";
 
+/// Validates `dnsPolicy` of the spec at `field`.
 pub fn dns_policy(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     one_of(field, spec, "dnsPolicy", &DNS_POLICIES, causes);
 }
 
+/// Validates `dnsConfig` of the spec at `field`, with upstream's limits.
 pub fn dns_config(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     let config = &spec["dnsConfig"];
     let servers = items(&config["nameservers"]);
@@ -73,7 +75,7 @@ fn searches(field: &str, list: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A subdomain that may have underscores, and a dot at its end.
+/// A subdomain that may contain underscores, and end with a dot.
 fn search_problems(search: &str) -> Vec<String> {
     let is_end = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let fits = |part: &str| {
@@ -93,6 +95,7 @@ fn search_problems(search: &str) -> Vec<String> {
     problems
 }
 
+/// Validates `hostAliases`: addresses with their names.
 pub fn host_aliases(field: &str, list: &Value, causes: &mut Vec<Cause>) {
     for (path, alias) in each(field, list) {
         super::name(&format!("{path}.ip"), &alias["ip"], ip::problems, causes);
@@ -102,6 +105,7 @@ pub fn host_aliases(field: &str, list: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// Validates `hostnameOverride` of the spec at `field`.
 pub fn hostname_override(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     let path = format!("{field}.hostnameOverride");
     let Value::String(name) = &spec["hostnameOverride"] else { return };

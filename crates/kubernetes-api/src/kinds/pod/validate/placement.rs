@@ -1,4 +1,4 @@
-//! Where and when a pod may run, beside affinities.
+//! Placement of a pod, besides affinities.
 
 use std::collections::BTreeSet;
 
@@ -8,14 +8,14 @@ use api_meta::status::Cause;
 use apiserver::fields::{items, str_of};
 use serde_json::Value;
 
-use super::{affinity, chosen, each, int, name, name_if_any};
+use super::{affinity, each, int, name, name_if_any, require_one_of};
 
 const EFFECTS: [&str; 3] = ["NoSchedule", "PreferNoSchedule", "NoExecute"];
 const POLICIES: [&str; 2] = ["Honor", "Ignore"];
 const UNSATISFIABLE: [&str; 2] = ["DoNotSchedule", "ScheduleAnyway"];
 const NOT_POSITIVE: &str = "must be greater than zero";
 
-/// What has to hold before the pod is ready, and before it is scheduled.
+/// Validates readiness gates and scheduling gates of the spec at `field`.
 pub fn gates(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     for (path, gate) in each(&format!("{field}.readinessGates"), &spec["readinessGates"]) {
         let path = format!("{path}.conditionType");
@@ -28,6 +28,7 @@ pub fn gates(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// Validates tolerations at `field`; appends a cause for each problem.
 pub fn tolerations(field: &str, list: &Value, causes: &mut Vec<Cause>) {
     for (path, toleration) in each(field, list) {
         let text = |name: &str| str_of(&toleration[name]);
@@ -54,7 +55,7 @@ pub fn tolerations(field: &str, list: &Value, causes: &mut Vec<Cause>) {
                 causes.push(Cause::invalid(&of_operator, &toleration["value"], why));
                 &[]
             }
-            // Known, and behind a feature gate that is closed.
+            // Known, and behind a feature gate that is disabled.
             "Lt" | "Gt" => &["Equal", "Exists", "Lt", "Gt"],
             _ => &["Equal", "Exists"],
         };
@@ -62,12 +63,12 @@ pub fn tolerations(field: &str, list: &Value, causes: &mut Vec<Cause>) {
             causes.push(Cause::not_supported(of_operator, &operator.into(), supported));
         }
         if !effect.is_empty() {
-            chosen(&of_effect, &toleration["effect"], &EFFECTS, causes);
+            require_one_of(&of_effect, &toleration["effect"], &EFFECTS, causes);
         }
     }
 }
 
-/// `topologySpreadConstraints`.
+/// Validates the `topologySpreadConstraints` of the spec at `field`.
 pub fn spread(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     let list = &spec["topologySpreadConstraints"];
     let constraints = each(&format!("{field}.topologySpreadConstraints"), list);
@@ -82,8 +83,13 @@ pub fn spread(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
         if key.is_empty() {
             causes.push(Cause::required(at("topologyKey"), "can not be empty"));
         }
-        chosen(&at("whenUnsatisfiable"), &constraint["whenUnsatisfiable"], &UNSATISFIABLE, causes);
-        // The first of two that are alike is told.
+        require_one_of(
+            &at("whenUnsatisfiable"),
+            &constraint["whenUnsatisfiable"],
+            &UNSATISFIABLE,
+            causes,
+        );
+        // The first of two equal constraints is reported.
         let alike = |other: &Value| {
             ["topologyKey", "whenUnsatisfiable"].iter().all(|name| other[name] == constraint[name])
         };
@@ -105,7 +111,7 @@ pub fn spread(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
         }
         for name in ["nodeAffinityPolicy", "nodeTaintsPolicy"] {
             if !constraint[name].is_null() {
-                chosen(&at(name), &constraint[name], &POLICIES, causes);
+                require_one_of(&at(name), &constraint[name], &POLICIES, causes);
             }
         }
         let selector = &constraint["labelSelector"];

@@ -19,7 +19,8 @@ const AMOUNTS: [&str; 5] = [
 const HEADER_TEXT: &str = "a valid HTTP header must consist of alphanumeric characters or '-' \
     (e.g. 'X-Header-Name', regex used for validation is '[-A-Za-z0-9]+')";
 
-/// What the container at `path` does when it starts and stops, and how it is asked for its health.
+/// Validates probes and lifecycle handlers of the container at `path`. `grace_seconds` is the pod's
+/// grace period.
 pub fn all(path: &str, container: &Value, grace_seconds: i64, causes: &mut Vec<Cause>) {
     for name in ["postStart", "preStop"] {
         let given = &container["lifecycle"][name];
@@ -95,7 +96,7 @@ fn action(path: &str, kind: &str, action: &Value, grace_seconds: i64, causes: &m
 }
 
 fn http_get(path: &str, get: &Value, causes: &mut Vec<Cause>) {
-    // An absent path is preset, and an empty one too.
+    // An absent or empty path has a default.
     port(&format!("{path}.port"), &get["port"], causes);
     super::one_of(path, get, "scheme", &SCHEMES, causes);
     for header in items(&get["httpHeaders"]) {

@@ -9,10 +9,10 @@ use serde_json::Value;
 
 use super::{each, name, required_name};
 
-/// What containers may name.
+/// Names of claims that containers can use.
 pub type Names<'a> = BTreeSet<&'a str>;
 
-/// Claims of the pod; returns their names.
+/// Validates the claims of the pod; returns their names.
 pub fn all<'a>(field: &str, list: &'a Value, causes: &mut Vec<Cause>) -> Names<'a> {
     let mut seen = Names::new();
     for (path, claim) in each(field, list) {
@@ -34,7 +34,7 @@ pub fn all<'a>(field: &str, list: &'a Value, causes: &mut Vec<Cause>) -> Names<'
                  specified",
             ),
         };
-        // The value is told as upstream's own structure.
+        // The value has the notation of upstream's own struct.
         causes.extend(problem.map(|text| {
             let message = format!(
                 "Invalid value: {{\"Name\":{},\"ResourceClaimName\":{},\
@@ -52,7 +52,7 @@ pub fn all<'a>(field: &str, list: &'a Value, causes: &mut Vec<Cause>) -> Names<'
     seen
 }
 
-/// Claims that a container uses.
+/// Validates the claims that a container uses against those of the pod.
 pub fn uses(field: &str, list: &Value, claims: &Names<'_>, causes: &mut Vec<Cause>) {
     let mut seen = BTreeSet::new();
     for (path, used) in each(field, list) {
@@ -69,7 +69,7 @@ pub fn uses(field: &str, list: &Value, claims: &Names<'_>, causes: &mut Vec<Caus
                 format!("{text}/{request}")
             }
         };
-        // All of a claim and a part of it are not used together.
+        // A claim cannot be used as a whole and in part at the same time.
         let is_part = key != text;
         let whole = seen.contains(text);
         let start = format!("{text}/");

@@ -1,4 +1,4 @@
-//! Amounts of resources that containers and pods ask for, and how they may change.
+//! Amounts of resources that containers and pods request, and how they may change.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::{PRESENT_MIN, Pod, each, items, resource_claim};
 
 const OF_CONTAINERS: [&str; 3] = ["cpu", "memory", "ephemeral-storage"];
-/// Amounts that a quota may name, beside those of containers.
+/// Resources that a quota may limit, besides those of containers.
 const OF_QUOTAS: [&str; 7] = [
     "limits.cpu",
     "limits.ephemeral-storage",
@@ -21,7 +21,7 @@ const OF_QUOTAS: [&str; 7] = [
     "requests.memory",
     "requests.storage",
 ];
-/// What a quota counts piece by piece.
+/// Resources that a quota counts in whole numbers.
 const WHOLE: [&str; 9] = [
     "configmaps",
     "persistentvolumeclaims",
@@ -33,7 +33,7 @@ const WHOLE: [&str; 9] = [
     "services.loadbalancers",
     "services.nodeports",
 ];
-/// Known without a group, and neither in containers nor in quotas.
+/// Known without a group, but neither in containers nor in quotas.
 const ELSEWHERE: [&str; 3] = ["storage", "count", "volumeattributesclass"];
 const PAGES: &str = "hugepages-";
 const RESIZABLE: [&str; 2] = ["cpu", "memory"];
@@ -48,12 +48,12 @@ fn entries(amounts: &Value) -> impl Iterator<Item = (&String, &Value)> {
     amounts.as_object().into_iter().flatten()
 }
 
-/// Resources that all nodes know, in contrast to those that a cluster is extended by.
+/// Whether all nodes know the resource. Others are extended resources.
 pub fn is_native(name: &str) -> bool {
     !name.contains('/') || name.contains("kubernetes.io/")
 }
 
-/// Whether a quota may name it, without a group.
+/// Whether a quota may limit a resource without a group.
 pub fn is_of_quotas(name: &str) -> bool {
     let requested = name.strip_prefix("requests.").unwrap_or(name);
     is_of_containers(requested) || OF_QUOTAS.contains(&name) || WHOLE.contains(&name)
@@ -63,7 +63,7 @@ fn is_of_containers(name: &str) -> bool {
     OF_CONTAINERS.contains(&name) || name.starts_with(PAGES)
 }
 
-/// Whether more may be used than was asked for.
+/// Whether containers may use more of the resource than they requested.
 pub fn is_compressible(name: &str) -> bool {
     is_native(name) && !name.starts_with(PAGES)
 }
@@ -78,7 +78,7 @@ fn is_standard(name: &str) -> bool {
     is_of_quotas(name) || ELSEWHERE.contains(&name)
 }
 
-/// Problems of a name wherever resources have names.
+/// Messages about a name of a resource, in any object; empty for a valid one.
 pub fn name_problems(name: &str) -> Vec<String> {
     let problems = names::qualified_name(name);
     let known = name.contains('/') || is_standard(name);
@@ -88,6 +88,7 @@ pub fn name_problems(name: &str) -> Vec<String> {
     problems
 }
 
+/// Messages about a name of a resource of a container; empty for a valid one.
 pub fn container_name_problems(name: &str) -> Vec<String> {
     let mut problems = name_problems(name);
     if !name.contains('/') && !is_of_containers(name) {
@@ -98,12 +99,12 @@ pub fn container_name_problems(name: &str) -> Vec<String> {
     problems
 }
 
-/// Amounts of what is counted piece by piece.
+/// Whether amounts of the resource must be whole numbers.
 fn is_whole(name: &str) -> bool {
     WHOLE.contains(&name) || is_extended(name)
 }
 
-/// Amounts that a quota at `field` tells.
+/// Validates the amounts of a quota at `field`; appends a cause for each problem.
 pub fn of_quota(field: &str, amounts: &Value, causes: &mut Vec<Cause>) {
     for (name, value) in entries(amounts) {
         let path = format!("{field}[{name}]");
@@ -113,18 +114,18 @@ pub fn of_quota(field: &str, amounts: &Value, causes: &mut Vec<Cause>) {
         }
         causes
             .extend(problems.iter().map(|why| Cause::invalid(&*path, &name.as_str().into(), why)));
-        counted(&path, name, value, causes);
+        validate_whole_number(&path, name, value, causes);
     }
 }
 
-/// Amounts that a node at `field` has.
+/// Validates the amounts of a node at `field`; appends a cause for each problem.
 pub fn of_node(field: &str, amounts: &Value, causes: &mut Vec<Cause>) {
     for (name, value) in entries(amounts) {
-        counted(&format!("{field}.{name}"), name, value, causes);
+        validate_whole_number(&format!("{field}.{name}"), name, value, causes);
     }
 }
 
-fn counted(path: &str, name: &str, value: &Value, causes: &mut Vec<Cause>) {
+fn validate_whole_number(path: &str, name: &str, value: &Value, causes: &mut Vec<Cause>) {
     let Some(amount) = quantity(value) else { return };
     if amount.is_negative() {
         causes.push(Cause::invalid(path, value, PRESENT_MIN));
@@ -134,7 +135,7 @@ fn counted(path: &str, name: &str, value: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Amounts for a whole pod are of fewer kinds.
+/// Pods as a whole have fewer resources than containers.
 fn pod_name(path: &str, name: &str, causes: &mut Vec<Cause>) {
     let problems = name_problems(name);
     if problems.is_empty() && !RESIZABLE.contains(&name) && !name.starts_with(PAGES) {
@@ -167,7 +168,7 @@ fn amount(path: &str, name: &str, value: &Value, causes: &mut Vec<Cause>) {
 
 type NameRule = fn(&str, &str, &mut Vec<Cause>);
 
-/// Limits and requests, each and together.
+/// Limits and requests, each and in relation to each other.
 fn amounts(field: &str, resources: &Value, rule: NameRule, causes: &mut Vec<Cause>) {
     for kind in ["limits", "requests"] {
         for (name, value) in entries(&resources[kind]) {
@@ -175,7 +176,7 @@ fn amounts(field: &str, resources: &Value, rule: NameRule, causes: &mut Vec<Caus
             rule(&path, name, causes);
             amount(&path, name, value, causes);
             if kind == "requests" {
-                bounded(field, name, value, &resources["limits"][name], causes);
+                validate_request(field, name, value, &resources["limits"][name], causes);
             }
         }
     }
@@ -188,17 +189,23 @@ fn amounts(field: &str, resources: &Value, rule: NameRule, causes: &mut Vec<Caus
     }
 }
 
-/// A request within its limit.
-fn bounded(field: &str, name: &str, value: &Value, limit: &Value, causes: &mut Vec<Cause>) {
-    let (Some(asked), Some(most)) = (quantity(value), quantity(limit)) else {
+/// A request must not exceed its limit.
+fn validate_request(
+    field: &str,
+    name: &str,
+    value: &Value,
+    limit: &Value,
+    causes: &mut Vec<Cause>,
+) {
+    let (Some(requested), Some(most)) = (quantity(value), quantity(limit)) else {
         if limit.is_null() && !is_compressible(name) {
             causes.push(Cause::required(format!("{field}.limits"), NO_LIMIT));
         }
         return;
     };
-    let how = if !is_compressible(name) && asked != most {
+    let how = if !is_compressible(name) && requested != most {
         "equal to"
-    } else if is_compressible(name) && asked > most {
+    } else if is_compressible(name) && requested > most {
         "less than or equal to"
     } else {
         return;
@@ -207,11 +214,12 @@ fn bounded(field: &str, name: &str, value: &Value, limit: &Value, causes: &mut V
     causes.push(Cause::invalid(format!("{field}.requests"), value, &text));
 }
 
+/// Validates the limits, requests and claims of a container at `field`.
 pub fn of_container(field: &str, resources: &Value, causes: &mut Vec<Cause>) {
     amounts(field, resources, container_name, causes);
 }
 
-/// What a pod costs beside its containers.
+/// Validates the overhead of a pod: what it costs besides its containers.
 pub fn overhead(field: &str, overhead: &Value, causes: &mut Vec<Cause>) {
     for (name, value) in entries(overhead) {
         let path = format!("{field}.limits[{name}]");
@@ -220,7 +228,7 @@ pub fn overhead(field: &str, overhead: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Amounts for all containers of a pod together.
+/// Amounts of a pod as a whole.
 pub(super) fn of_pod(field: &str, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
     let resources = &pod.spec["resources"];
     if !resources.is_object() {
@@ -235,8 +243,10 @@ pub(super) fn of_pod(field: &str, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
     resource_claim::uses(&claims, &resources["claims"], &pod.claims, causes);
     let together = requests_of_containers(pod.spec);
     for (name, value) in entries(&resources["requests"]) {
-        let Some((asked, sum)) = quantity(value).zip(together.get(name.as_str())) else { continue };
-        if *sum > asked {
+        let Some((requested, sum)) = quantity(value).zip(together.get(name.as_str())) else {
+            continue;
+        };
+        if *sum > requested {
             let text =
                 format!("must be greater than or equal to aggregate container requests of {sum}");
             causes.push(Cause::invalid(format!("{field}.requests[{name}]"), value, &text));
@@ -253,7 +263,7 @@ pub(super) fn of_pod(field: &str, pod: &Pod<'_>, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What the containers ask for when they run: those that stay together, or an init container with
+/// The requests of running containers: those that run at the same time, or an init container with
 /// the sidecars that started before it.
 pub(in crate::kinds::pod) fn requests_of_containers(spec: &Value) -> BTreeMap<&str, Quantity> {
     let mut sidecars = BTreeMap::new();
@@ -288,15 +298,15 @@ fn add<'a>(sums: &mut BTreeMap<&'a str, Quantity>, container: &'a Value) {
     }
 }
 
-/// What a change of amounts does to the container. `restart_policy` is the pod's.
+/// Validates the effect of a resize on a container. `restart_policy` is the pod's.
 pub fn resize_policy(field: &str, list: &Value, restart_policy: &str, causes: &mut Vec<Cause>) {
     let mut seen = std::collections::BTreeSet::new();
     for (path, policy) in each(field, list) {
         super::duplicate(&path, str_of(&policy["resourceName"]), &mut seen, causes);
         let fields = [("resourceName", RESIZABLE), ("restartPolicy", RESIZE_POLICIES)];
         for (name, allowed) in fields {
-            if super::required(field, &policy[name], causes) {
-                super::chosen(field, &policy[name], &allowed, causes);
+            if super::require_text(field, &policy[name], causes) {
+                super::require_one_of(field, &policy[name], &allowed, causes);
             }
         }
         if restart_policy == "Never" && policy["restartPolicy"] == "RestartContainer" {

@@ -1,4 +1,4 @@
-//! Rights of a pod and of its containers on their node.
+//! Security contexts of a pod and of its containers.
 
 use std::collections::BTreeSet;
 
@@ -6,7 +6,7 @@ use api_meta::status::Cause;
 use apiserver::fields::{items, str_of};
 use serde_json::{Value, json};
 
-use super::{chosen, each, every_container, int, one_of, windows};
+use super::{each, every_container, int, one_of, require_one_of, windows};
 
 const ID_TEXT: &str = "must be between 0 and 2147483647, inclusive";
 const ID_RANGE: std::ops::RangeInclusive<i64> = 0..=2_147_483_647;
@@ -14,14 +14,14 @@ const PROFILE_TYPES: [&str; 3] = ["Localhost", "RuntimeDefault", "Unconfined"];
 const PROC_MOUNTS: [&str; 2] = ["Default", "Unmasked"];
 const GROUP_CHANGES: [&str; 2] = ["Always", "OnRootMismatch"];
 const GROUP_POLICIES: [&str; 2] = ["Merge", "Strict"];
-/// `MountOption` is behind a feature gate that is closed.
+/// `MountOption` is behind a feature gate that is disabled.
 const LABEL_CHANGES: [&str; 1] = ["Recursive"];
 const SYSCTL_LENGTH_MAX: usize = 253;
 const SYSCTL_TEXT: &str = "must have at most 253 characters and match regex \
     ^([a-z0-9]([-_a-z0-9]*[a-z0-9])?[\\./])*[a-z0-9]([-_a-z0-9]*[a-z0-9])?$";
 const LOCAL_PROFILE_LENGTH_MAX: usize = 4095;
 
-/// What the pod at `field` is allowed as a whole.
+/// Validates the `securityContext` of the pod whose spec is at `field`.
 pub fn of_pod(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     if spec["hostNetwork"] == true {
         host_network(field, spec, causes);
@@ -48,7 +48,7 @@ pub fn of_pod(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     one_of(&path, context, "seLinuxChangePolicy", &LABEL_CHANGES, causes);
 }
 
-/// In the node's network a port is the same inside and outside.
+/// In the host network a port is the same inside and outside.
 fn host_network(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     for (path, container) in each(&format!("{field}.containers"), &spec["containers"]) {
         for (path, port) in each(&format!("{path}.ports"), &container["ports"]) {
@@ -66,7 +66,7 @@ fn sysctls(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     let mut seen = BTreeSet::new();
     for (path, sysctl) in each(field, &spec["securityContext"]["sysctls"]) {
         let (path, name) = (format!("{path}.name"), str_of(&sysctl["name"]));
-        if !super::required(&path, &sysctl["name"], causes) {
+        if !super::require_text(&path, &sysctl["name"], causes) {
             continue;
         }
         let is_end = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
@@ -79,7 +79,7 @@ fn sysctls(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
         if name.len() > SYSCTL_LENGTH_MAX || !name.split(['.', '/']).all(fits) {
             causes.push(Cause::invalid(&path, &name.into(), SYSCTL_TEXT));
         }
-        if spec["hostNetwork"] == true && dotted(name).starts_with("net.") {
+        if spec["hostNetwork"] == true && to_dotted(name).starts_with("net.") {
             let text = "may not be specified when 'hostNetwork' is true";
             causes.push(Cause::invalid(&path, &name.into(), text));
         }
@@ -89,9 +89,9 @@ fn sysctls(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A name with slashes between its parts in the form with dots. Which of both separates is what
-/// comes first; the other is then a part's own.
-fn dotted(name: &str) -> String {
+/// Converts a name with slashes as separators to dots. The first separator decides which of both
+/// separates; the other is then part of a segment.
+fn to_dotted(name: &str) -> String {
     match name.find(['.', '/']).map(|at| &name[at..=at]) {
         Some("/") => {
             let swap = |character| match character {
@@ -105,7 +105,7 @@ fn dotted(name: &str) -> String {
     }
 }
 
-/// `securityContext` of a container in a pod with `spec`.
+/// Validates the `securityContext` of a container in a pod with `spec`.
 pub fn of_container(path: &str, container: &Value, spec: &Value, causes: &mut Vec<Cause>) {
     let context = &container["securityContext"];
     let at = |name: &str| format!("{path}.{name}");
@@ -114,7 +114,7 @@ pub fn of_container(path: &str, container: &Value, spec: &Value, causes: &mut Ve
     }
     let mount = &context["procMount"];
     if mount.is_string() {
-        chosen(&at("procMount"), mount, &PROC_MOUNTS, causes);
+        require_one_of(&at("procMount"), mount, &PROC_MOUNTS, causes);
     }
     if mount == "Unmasked" && spec["hostUsers"] != false {
         let text = "`hostUsers` must be false to use `Unmasked`";
@@ -125,7 +125,7 @@ pub fn of_container(path: &str, container: &Value, spec: &Value, causes: &mut Ve
         let mut contradiction = |what: &str| {
             let message = format!(
                 "Invalid value: {}: cannot set `allowPrivilegeEscalation` to false and {what}",
-                printed(context)
+                format_context(context)
             );
             causes.push(Cause::new("FieldValueInvalid", path, message));
         };
@@ -140,8 +140,9 @@ pub fn of_container(path: &str, container: &Value, spec: &Value, causes: &mut Ve
     app_armor(&at("appArmorProfile"), &context["appArmorProfile"], causes);
 }
 
-/// A security context as upstream prints its own structure: every field, in its order.
-fn printed(context: &Value) -> String {
+/// A security context in the notation in which upstream prints its own struct: every field, in its
+/// order.
+fn format_context(context: &Value) -> String {
     let object = |value: &Value, fields: &[(&str, &Value)]| {
         if value.is_null() {
             return "null".to_owned();
@@ -197,7 +198,7 @@ fn profile_type(path: &str, field: &str, profile: &Value, causes: &mut Vec<Cause
         let text = format!("type is required when {field} is set");
         causes.push(Cause::required(path, &text));
     } else {
-        chosen(&path, &profile["type"], &PROFILE_TYPES, causes);
+        require_one_of(&path, &profile["type"], &PROFILE_TYPES, causes);
     }
 }
 
@@ -247,18 +248,18 @@ fn app_armor(path: &str, profile: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What cannot be together with users of its own.
+/// Validates `hostUsers`: fields that cannot be combined with a user namespace.
 pub fn host_users(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     if spec["hostUsers"] != false {
         return;
     }
     let text = "when `hostUsers` is false";
-    // Two of them are told by upstream's own names.
-    for (name, told) in
+    // Two of them are reported by upstream's own names.
+    for (name, shown) in
         [("hostNetwork", "hostNetwork"), ("hostPID", "HostPID"), ("hostIPC", "HostIPC")]
     {
         if spec[name] == true {
-            causes.push(Cause::forbidden(format!("{field}.{told}"), text));
+            causes.push(Cause::forbidden(format!("{field}.{shown}"), text));
         }
     }
     for (path, container) in every_container(field, spec) {

@@ -1,4 +1,4 @@
-//! Rules of a pod's status and of what may become of it.
+//! Validation of a pod's status and of its changes.
 
 use std::collections::HashSet;
 use std::net::IpAddr;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use super::{each, items, name};
 use crate::kinds::ip;
 
-/// Conditions of the system's own, whose names are not looked at.
+/// Conditions of the system, whose names are not validated.
 const OF_THE_SYSTEM: [&str; 3] = ["PodScheduled", "Ready", "Initialized"];
 const CLAIM_TEXT: &str = "must match the name of an entry in `spec.resourceClaims`";
 const HEALTH: [&str; 3] = ["Healthy", "Unhealthy", "Unknown"];
@@ -23,7 +23,7 @@ const CONTAINERS: [(&str, &str); 3] = [
     ("ephemeralContainerStatuses", "ephemeralContainers"),
 ];
 
-/// Problems of the status of `object`, which `old` had before.
+/// Returns all causes to refuse the status of `object`. `old` is the pod before the write.
 pub fn status(object: &Value, old: &Value) -> Vec<Cause> {
     let (spec, new, before) = (&object["spec"], &object["status"], &old["status"]);
     let mut causes = Vec::new();
@@ -45,7 +45,7 @@ pub fn status(object: &Value, old: &Value) -> Vec<Cause> {
         users(list, &new[list], spec, &mut causes);
     }
     for (list, containers) in CONTAINERS {
-        allocated(list, &new[list], &spec[containers], &mut causes);
+        validate_allocated(list, &new[list], &spec[containers], &mut causes);
     }
     causes
 }
@@ -79,7 +79,7 @@ fn nominated_node(spec: &Value, new: &Value, old: &Value, causes: &mut Vec<Cause
     }
 }
 
-/// What has ended starts again only where its policies say so.
+/// A terminated container restarts only if its policies allow it.
 fn restarts(
     list: &str,
     containers: &Value,
@@ -193,7 +193,7 @@ fn addresses(list: &str, new: &Value, old: &Value, causes: &mut Vec<Cause>) {
         _ => false,
     };
     if !are_two_families {
-        // In the form of the type that upstream keeps for itself.
+        // In the notation of upstream's internal type.
         let shown: Value = given.iter().map(|ip| json!({"IP": ip})).collect();
         let text = "may specify no more than one IP for each IP family";
         causes.push(Cause::invalid(field, &shown, text));
@@ -227,8 +227,8 @@ fn users(list: &str, statuses: &Value, spec: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// Devices and other resources that containers got.
-fn allocated(list: &str, statuses: &Value, containers: &Value, causes: &mut Vec<Cause>) {
+/// Devices and other resources that are allocated to containers.
+fn validate_allocated(list: &str, statuses: &Value, containers: &Value, causes: &mut Vec<Cause>) {
     for (path, status) in each(&format!("status.{list}"), statuses) {
         let (field, resources) =
             (format!("{path}.allocatedResourcesStatus"), &status["allocatedResourcesStatus"]);
@@ -242,15 +242,15 @@ fn allocated(list: &str, statuses: &Value, containers: &Value, causes: &mut Vec<
         let container = items(containers).iter().find(|one| one["name"] == status["name"]);
         for (path, resource) in each(&field, resources) {
             if let Some(container) = container {
-                is_asked_for(&format!("{path}.name"), &resource["name"], container, causes);
+                is_requested(&format!("{path}.name"), &resource["name"], container, causes);
             }
             healths(&format!("{path}.resources"), &resource["resources"], causes);
         }
     }
 }
 
-fn is_asked_for(field: &str, resource: &Value, container: &Value, causes: &mut Vec<Cause>) {
-    let (text, asked) = (str_of(resource), &container["resources"]);
+fn is_requested(field: &str, resource: &Value, container: &Value, causes: &mut Vec<Cause>) {
+    let (text, requests) = (str_of(resource), &container["resources"]);
     let (found, problem) = match text.strip_prefix("claim:") {
         Some(claim) => {
             let is = |one: &Value| match (str_of(&one["name"]), str_of(&one["request"])) {
@@ -259,11 +259,11 @@ fn is_asked_for(field: &str, resource: &Value, container: &Value, causes: &mut V
             };
             let problem = "must match one of the container's resource claims in a format \
                            'claim:<claimName>/<request>' or 'claim:<claimName>' if request is empty";
-            (items(&asked["claims"]).iter().any(is), problem)
+            (items(&requests["claims"]).iter().any(is), problem)
         }
         None => {
             let problem = "must match one of the container's resource requests";
-            (asked["requests"].get(text).is_some(), problem)
+            (requests["requests"].get(text).is_some(), problem)
         }
     };
     if !found {

@@ -11,16 +11,16 @@ use api_meta::status::Cause;
 use apiserver::fields::{Object, str_of};
 use serde_json::Value;
 
-use super::{container, each, no_backsteps, required, required_name};
+use super::{container, each, no_backsteps, require_text, required_name};
 use crate::kinds::volume::claim;
 
 /// Volumes by name.
 pub type Volumes<'a> = BTreeMap<&'a str, &'a Value>;
 
-type Check = fn(&str, &Value, &mut Vec<Cause>);
+type SourceCheck = fn(&str, &Value, &mut Vec<Cause>);
 
-/// Sources in the order in which they are looked for; of more than one, the first counts.
-const SOURCES: [(&str, Check); 30] = [
+/// Sources in the order of validation; when several are set, the first one counts.
+const SOURCES: [(&str, SourceCheck); 30] = [
     ("emptyDir", empty_dir),
     ("hostPath", host_path),
     ("gitRepo", git_repo),
@@ -66,7 +66,7 @@ const HOST_PATH_TYPES: [&str; 8] = [
 ];
 const DRIVER_LENGTH_MAX: usize = 63;
 
-/// Checks volumes, and returns those without a problem.
+/// Validates volumes, and returns the valid ones.
 pub fn all<'a>(field: &str, list: &'a Value, causes: &mut Vec<Cause>) -> Volumes<'a> {
     let mut good = Volumes::new();
     for (path, volume) in each(field, list) {
@@ -89,26 +89,26 @@ pub fn all<'a>(field: &str, list: &'a Value, causes: &mut Vec<Cause>) -> Volumes
 fn source(path: &str, volume: &Value, causes: &mut Vec<Cause>) {
     let mut given = SOURCES.iter().filter(|(kind, _)| volume[kind].is_object());
     if let Some((kind, check)) = given.next() {
-        // One source is told by the name that it has inside upstream.
-        let told = if *kind == "gcePersistentDisk" { "persistentDisk" } else { kind };
-        check(&format!("{path}.{told}"), &volume[kind], causes);
+        // One source is reported by the name that it has inside upstream.
+        let reported = if *kind == "gcePersistentDisk" { "persistentDisk" } else { kind };
+        check(&format!("{path}.{reported}"), &volume[kind], causes);
     }
     for (kind, _) in given {
         // Upstream spells two of them differently here.
-        let told = match *kind {
+        let reported = match *kind {
             "cephfs" => "cephFS",
             "downwardAPI" => "downwarAPI",
             kind => kind,
         };
         let text = "may not specify more than 1 volume type";
-        causes.push(Cause::forbidden(format!("{path}.{told}"), text));
+        causes.push(Cause::forbidden(format!("{path}.{reported}"), text));
     }
 }
 
-/// Texts that all must be there.
+/// Checks that all texts are set; appends a cause for each that is not.
 pub fn texts(path: &str, source: &Value, names: &[&str], causes: &mut Vec<Cause>) {
     for name in names {
-        required(&format!("{path}.{name}"), &source[name], causes);
+        require_text(&format!("{path}.{name}"), &source[name], causes);
     }
 }
 
@@ -120,10 +120,11 @@ fn empty_dir(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// Validates a `hostPath` source at `path`.
 pub fn host_path(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     texts(path, source, &["path"], causes);
     no_backsteps(&format!("{path}.path"), &source["path"], causes);
-    super::chosen(&format!("{path}.type"), &source["type"], &HOST_PATH_TYPES, causes);
+    super::require_one_of(&format!("{path}.type"), &source["type"], &HOST_PATH_TYPES, causes);
 }
 
 fn git_repo(path: &str, source: &Value, causes: &mut Vec<Cause>) {
@@ -131,9 +132,9 @@ fn git_repo(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     super::descending_path(&format!("{path}.directory"), &source["directory"], causes);
 }
 
-/// The name of a driver of volumes.
+/// Validates the name of a volume driver at `path`.
 pub fn driver(path: &str, driver: &Value, causes: &mut Vec<Cause>) {
-    if required(path, driver, causes) {
+    if require_text(path, driver, causes) {
         if str_of(driver).len() > DRIVER_LENGTH_MAX {
             causes.push(Cause::too_long(path, DRIVER_LENGTH_MAX));
         }
@@ -146,7 +147,7 @@ fn csi(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     driver(&format!("{path}.driver"), &source["driver"], causes);
     let secret = &source["nodePublishSecretRef"];
     if secret.is_object()
-        && required(&format!("{path}.nodePublishSecretRef.name"), &secret["name"], causes)
+        && require_text(&format!("{path}.nodePublishSecretRef.name"), &secret["name"], causes)
     {
         super::name(&format!("{path}.name"), &secret["name"], names::dns1123_subdomain, causes);
     }
@@ -180,5 +181,5 @@ fn image(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     super::one_of(path, source, "pullPolicy", &container::PULL_POLICIES, causes);
 }
 
-/// Paths of files that a volume is made of.
+/// Paths of files in a volume.
 type Paths<'a> = BTreeSet<&'a str>;

@@ -1,14 +1,14 @@
-//! Pods for Windows: what only they, and what they cannot have.
+//! Pods for Windows: fields that only they have, and fields that they cannot have.
 
 use api_meta::names;
 use api_meta::status::Cause;
 use apiserver::fields::str_of;
 use serde_json::Value;
 
-use super::{every_container, required};
+use super::{every_container, require_text};
 
 const SYSTEMS: [&str; 2] = ["linux", "windows"];
-/// Fields of a pod that Windows has no meaning for, in the order in which they are told.
+/// Fields of a pod that Windows does not support, in the order of their causes.
 const NOT_OF_PODS: [&str; 15] = [
     "securityContext.appArmorProfile",
     "securityContext.seLinuxOptions",
@@ -45,7 +45,7 @@ const NETBIOS_LENGTH_MAX: usize = 15;
 const USER_REFUSED: &str = "\"/\\:;|=,+*?<>@[]";
 const NETBIOS_REFUSED: &str = "\\/:*?\"<>|";
 
-/// `windowsOptions` of a pod or container.
+/// Validates the `windowsOptions` of a pod or container.
 pub fn options(path: &str, options: &Value, causes: &mut Vec<Cause>) {
     let name = &options["gmsaCredentialSpecName"];
     if name.is_string() {
@@ -73,7 +73,7 @@ pub fn options(path: &str, options: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// What is wrong with `[domain\]user`.
+/// The messages about `[domain\]user`.
 fn user_problems(text: &str) -> Vec<String> {
     if text.is_empty() {
         return vec![" cannot be an empty string".to_owned()];
@@ -121,7 +121,7 @@ fn is_domain(domain: &str) -> bool {
     names::dns1123_subdomain(&domain.to_lowercase()).is_empty()
 }
 
-/// Containers that are processes of the node: all of a pod, or none.
+/// Validates host process containers: all of a pod's containers are, or none is.
 pub fn host_processes(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     let of_pod = &spec["securityContext"]["windowsOptions"]["hostProcess"];
     let containers = every_container(field, spec);
@@ -152,14 +152,14 @@ pub fn host_processes(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
-/// `os`, and what does not fit it.
+/// Validates `os` and the fields that the operating system does not support.
 pub fn operating_system(field: &str, spec: &Value, causes: &mut Vec<Cause>) {
     if !spec["os"].is_object() {
         return;
     }
     let name = &spec["os"]["name"];
-    if required(&format!("{field}.os.name"), name, causes) {
-        super::chosen(&format!("{field}.os"), name, &SYSTEMS, causes);
+    if require_text(&format!("{field}.os.name"), name, causes) {
+        super::require_one_of(&format!("{field}.os"), name, &SYSTEMS, causes);
     }
     let containers = every_container(field, spec);
     match str_of(name) {
@@ -187,7 +187,7 @@ fn not_windows(
     let text = "cannot be set for a windows pod";
     for path in NOT_OF_PODS {
         let value = path.split('.').fold(spec, |value, part| &value[part]);
-        // These are plain in Go: false is as good as nothing.
+        // Plain values in Go: false counts as absent.
         let is_plain = matches!(path, "hostPID" | "hostIPC");
         let is_unset = value.is_null() || (is_plain && value == false);
         if !is_unset {

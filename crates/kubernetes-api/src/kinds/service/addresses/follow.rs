@@ -1,4 +1,4 @@
-//! Keeps true: taken is what the stored services have.
+//! Invariant: the recorded allocations are those of the stored services.
 
 use std::sync::Arc;
 
@@ -11,18 +11,18 @@ use tokio::task::JoinSet;
 
 use super::{Addresses, places};
 
-/// Writes that wait for the follower to catch up before more of them wait to ask it.
-const ASKING_MAX: usize = 64;
+/// Number of writes whose requests can wait in the channel to the follower.
+const CATCH_UP_REQUESTS_MAX: usize = 64;
 
-/// Follows the services, until dropped.
+/// Tracks the stored services until it is dropped.
 pub struct AddressFollower {
     _tasks: JoinSet<()>,
 }
 
-/// Takes what the stored services have, then follows them in a task.
+/// Reads the stored services, then follows them in a background task.
 ///
 /// # Errors
-/// Services are not served, or the storage cannot be read.
+/// Services are not served, or the storage cannot be read. The server must not start without it.
 pub async fn start(
     registry: &Arc<Registry>,
     addresses: &Arc<Addresses>,
@@ -30,11 +30,11 @@ pub async fn start(
     registry.fresh().await?;
     let mut services = registry.subscribe_to("", "services")?;
     addresses.learn(services.next().await.ok_or_else(Status::unknown_resource)?);
-    let (ask, asked) = mpsc::channel(ASKING_MAX);
-    // A second follower of the same addresses would tell the same.
-    let _ = addresses.follower.set(ask);
+    let (requests, receiver) = mpsc::channel(CATCH_UP_REQUESTS_MAX);
+    // A second follower of the same addresses would do the same.
+    let _ = addresses.follower.set(requests);
     let mut tasks = JoinSet::new();
-    tasks.spawn(follow(registry.clone(), addresses.clone(), services, asked));
+    tasks.spawn(follow(registry.clone(), addresses.clone(), services, receiver));
     Ok(AddressFollower { _tasks: tasks })
 }
 
@@ -42,7 +42,7 @@ async fn follow(
     registry: Arc<Registry>,
     addresses: Arc<Addresses>,
     mut services: Subscription,
-    mut asked: mpsc::Receiver<oneshot::Sender<()>>,
+    mut receiver: mpsc::Receiver<oneshot::Sender<()>>,
 ) {
     loop {
         tokio::select! {
@@ -50,9 +50,9 @@ async fn follow(
                 Some(update) => addresses.learn(update),
                 None => return,
             },
-            Some(done) = asked.recv() => {
+            Some(done) = receiver.recv() => {
                 if let Err(status) = registry.fresh().await {
-                    tracing::warn!(%status, "what deleted services had may be refused for a while");
+                    tracing::warn!(%status, "the allocations of deleted services may stay reserved for a while");
                 }
                 while let Some(Some(update)) = services.next().now_or_never() {
                     addresses.learn(update);
@@ -66,21 +66,21 @@ async fn follow(
 impl Addresses {
     fn learn(&self, update: Update) {
         let owner = |service: &Stored| format!("{}/{}", service.namespace, service.name);
-        let mut taken = self.taken.lock();
+        let mut allocations = self.allocations.lock();
         match update {
             Update::Reset(services) => {
-                let known: Vec<String> = taken.stored.keys().cloned().collect();
-                known.iter().for_each(|owner| taken.release(owner));
+                let known: Vec<String> = allocations.stored.keys().cloned().collect();
+                known.iter().for_each(|owner| allocations.release(owner));
                 for service in services {
-                    taken.hold(&owner(&service), places(&service.value()));
+                    allocations.hold(&owner(&service), places(&service.value()));
                 }
             }
             Update::Events(events) => {
                 for event in events {
                     let service = &event.current;
                     match event.deleted {
-                        true => taken.release(&owner(service)),
-                        false => taken.hold(&owner(service), places(&service.value())),
+                        true => allocations.release(&owner(service)),
+                        false => allocations.hold(&owner(service), places(&service.value())),
                     }
                 }
             }

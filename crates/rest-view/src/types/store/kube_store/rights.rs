@@ -1,4 +1,5 @@
-//! What the caller may do with objects of a Kubernetes resource, by rules instead of object by object.
+//! What the caller may do with objects of a Kubernetes resource, from rules instead of one review
+//! per object.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -11,17 +12,18 @@ use crate::types::context::Context;
 use crate::types::rights::MayChange;
 use crate::types::store::{Key, KubeResource};
 
-/// In the order of `keys`. One object is asked for as it is. For several there are two questions about all
-/// objects and, unless both answers are yes, one about the rules of each namespace.
+/// The rights in the order of `keys`. One object gets one access review per verb. Several objects
+/// get one review per verb for all objects and, unless both are allowed, one rules review per
+/// namespace.
 pub(super) async fn may_change(
     context: &Context<'_>,
     resource: &KubeResource,
     keys: &[Key],
 ) -> Result<Vec<MayChange>, ApiError> {
     if let [only] = keys {
-        return Ok(vec![ask(context, resource, only).await?]);
+        return Ok(vec![query_rights(context, resource, only).await?]);
     }
-    let everywhere = ask(context, resource, &Key::default()).await?;
+    let everywhere = query_rights(context, resource, &Key::default()).await?;
     if everywhere == MayChange::ALL {
         return Ok(vec![everywhere; keys.len()]);
     }
@@ -46,7 +48,7 @@ pub(super) async fn may_change(
         .collect())
 }
 
-async fn ask(
+async fn query_rights(
     context: &Context<'_>,
     resource: &KubeResource,
     key: &Key,
@@ -59,9 +61,9 @@ async fn ask(
 }
 
 fn allow(rules: &Value, verb: &str, resource: &KubeResource, key: &Key) -> bool {
-    let has = |rule: &Value, field: &str, wanted: &str| {
+    let has = |rule: &Value, field: &str, expected: &str| {
         let values = rule[field].as_array();
-        values.is_some_and(|values| values.iter().any(|value| value == wanted || value == "*"))
+        values.is_some_and(|values| values.iter().any(|value| value == expected || value == "*"))
     };
     let names = |rule: &Value| {
         let names = rule["resourceNames"].as_array().filter(|names| !names.is_empty());

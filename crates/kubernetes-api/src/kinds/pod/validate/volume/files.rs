@@ -1,18 +1,18 @@
-//! Volumes of files that the kubelet writes: of secrets, config maps and fields of the pod.
+//! Volumes of files that the kubelet writes: from secrets, config maps and fields of the pod.
 
 use api_meta::status::Cause;
 use apiserver::fields::{items, str_of};
 use serde_json::Value;
 
 use super::super::field_reference::{self, FILES};
-use super::super::{each, free_path, required, within};
+use super::super::{each, free_path, require_text, within};
 use super::Paths;
 
 const MODE_MAX: i64 = 0o777;
 const MODE_TEXT: &str = "must be a number between 0 and 0777 (octal), both inclusive";
 const TOKEN_SECONDS_MIN: i64 = 10 * 60;
 const TOKEN_SECONDS_MAX: i64 = 1 << 32;
-/// What one source of a projected volume can be.
+/// The types of one source of a projected volume.
 const PROJECTED: [&str; 4] = ["secret", "configMap", "downwardAPI", "serviceAccountToken"];
 const DUPLICATE_PATH: &str = "conflicting duplicate paths";
 
@@ -20,33 +20,36 @@ fn mode(path: &str, mode: &Value, causes: &mut Vec<Cause>) {
     within(path, mode, 0..=MODE_MAX, MODE_TEXT, causes);
 }
 
+/// Validates a `secret` source at `path`.
 pub fn secret(path: &str, source: &Value, causes: &mut Vec<Cause>) {
-    required(&format!("{path}.secretName"), &source["secretName"], causes);
+    require_text(&format!("{path}.secretName"), &source["secretName"], causes);
     mode(&format!("{path}.defaultMode"), &source["defaultMode"], causes);
     keys(path, source, causes);
 }
 
+/// Validates a `configMap` source at `path`.
 pub fn config_map(path: &str, source: &Value, causes: &mut Vec<Cause>) {
-    required(&format!("{path}.name"), &source["name"], causes);
+    require_text(&format!("{path}.name"), &source["name"], causes);
     mode(&format!("{path}.defaultMode"), &source["defaultMode"], causes);
     keys(path, source, causes);
 }
 
-/// Which keys become which files.
+/// The mapping of keys to files.
 fn keys(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     for (path, item) in each(&format!("{path}.items"), &source["items"]) {
-        required(&format!("{path}.key"), &item["key"], causes);
+        require_text(&format!("{path}.key"), &item["key"], causes);
         file_path(&format!("{path}.path"), &item["path"], causes);
         mode(&format!("{path}.mode"), &item["mode"], causes);
     }
 }
 
 fn file_path(path: &str, value: &Value, causes: &mut Vec<Cause>) {
-    if required(path, value, causes) {
+    if require_text(path, value, causes) {
         free_path(path, value, causes);
     }
 }
 
+/// Validates a `downwardAPI` source at `path`.
 pub fn downward(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     mode(&format!("{path}.defaultMode"), &source["defaultMode"], causes);
     for item in items(&source["items"]) {
@@ -76,13 +79,14 @@ fn downward_file(path: &str, item: &Value, causes: &mut Vec<Cause>) {
     mode(&format!("{path}.mode"), &item["mode"], causes);
 }
 
+/// Validates a `projected` source at `path`, and that its files have distinct paths.
 pub fn projected(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     mode(&format!("{path}.defaultMode"), &source["defaultMode"], causes);
     let mut paths = Paths::new();
     for (at, part) in each(&format!("{path}.sources"), &source["sources"]) {
         let mut given = PROJECTED.into_iter().filter(|kind| part[kind].is_object());
         let count = given.clone().count();
-        // The first counts, but for the secret and the config map beside it.
+        // The first one counts, besides the secret and the config map.
         for kind in given.by_ref() {
             projected_part(path, &at, kind, &part[kind], &mut paths, causes);
         }
@@ -111,14 +115,14 @@ fn projected_part<'a>(
             }
         }
         _ => {
-            required(&format!("{at}.name"), &part["name"], causes);
+            require_text(&format!("{at}.name"), &part["name"], causes);
             keys(&at, part, causes);
         }
     }
     for file in items(&part["items"]).iter().map(|item| str_of(&item["path"])) {
         if !file.is_empty() && !paths.insert(file) {
-            let told = if kind == "downwardAPI" { file } else { str_of(&part["name"]) };
-            causes.push(Cause::invalid(path, &told.into(), DUPLICATE_PATH));
+            let reported = if kind == "downwardAPI" { file } else { str_of(&part["name"]) };
+            causes.push(Cause::invalid(path, &reported.into(), DUPLICATE_PATH));
         }
     }
 }

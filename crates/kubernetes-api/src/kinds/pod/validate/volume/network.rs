@@ -1,10 +1,10 @@
-//! Volumes on disks and file systems of others.
+//! Volumes on network disks and file systems.
 
 use api_meta::status::Cause;
 use apiserver::fields::{items, str_of};
 use serde_json::Value;
 
-use super::super::{required, within};
+use super::super::{require_text, within};
 use super::texts;
 
 const NUMBER_MAX: i64 = 255;
@@ -16,30 +16,34 @@ const BLOB_DISK: &str =
     "https://{account-name}.blob.core.windows.net/{container-name}/{disk-name}.vhd";
 const REGISTRY_TEXT: &str = "must be a host:port pair or multiple pairs separated by commas";
 const TENANT_LENGTH_MAX: usize = 64;
-/// Owners of option names that a user cannot take.
+/// Domains whose option names are reserved.
 const RESERVED: [&str; 2] = [".kubernetes.io", ".k8s.io"];
 
-/// Zero stands for the whole disk.
+/// Zero means the whole disk.
 fn partition(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     let text = "must be between 1 and 255, inclusive";
     within(&format!("{path}.partition"), &source["partition"], 0..=NUMBER_MAX, text, causes);
 }
 
+/// Validates a logical unit number at `path`: 0 to 255.
 pub fn lun(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     let text = "must be between 0 and 255, inclusive";
     within(&format!("{path}.lun"), &source["lun"], 0..=NUMBER_MAX, text, causes);
 }
 
+/// Validates a `gcePersistentDisk` source at `path`.
 pub fn gce_disk(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     texts(path, source, &["pdName"], causes);
     partition(path, source, causes);
 }
 
+/// Validates an `awsElasticBlockStore` source at `path`.
 pub fn aws_store(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     texts(path, source, &["volumeID"], causes);
     partition(path, source, causes);
 }
 
+/// Validates an `nfs` source at `path`.
 pub fn nfs(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     texts(path, source, &["server", "path"], causes);
     let given = str_of(&source["path"]);
@@ -49,10 +53,11 @@ pub fn nfs(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// Validates an `iscsi` source at `path`.
 pub fn iscsi(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     texts(path, source, &["targetPortal"], causes);
     let iqn = &source["iqn"];
-    if required(&format!("{path}.iqn"), iqn, causes) {
+    if require_text(&format!("{path}.iqn"), iqn, causes) {
         iscsi_name(&format!("{path}.iqn"), str_of(iqn), causes);
     }
     lun(path, source, causes);
@@ -74,7 +79,8 @@ fn iscsi_name(path: &str, name: &str, causes: &mut Vec<Cause>) {
     }
 }
 
-/// A name by date and owner (`iqn`), or by a number of 64 (`eui`) or 128 bits (`naa`).
+/// Whether a text is an iSCSI name: by date and owner (`iqn`), or by a number of 64 (`eui`) or 128
+/// bits (`naa`).
 pub fn is_iscsi_name(name: &str) -> bool {
     let digits = |text: &str, count| {
         text.len() == count && text.bytes().all(|byte| byte.is_ascii_alphanumeric())
@@ -101,6 +107,7 @@ fn is_iqn(name: &str) -> bool {
         && !own.chars().any(refused)
 }
 
+/// Validates a `flocker` source at `path`.
 pub fn flocker(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     let (name, id) = (str_of(&source["datasetName"]), str_of(&source["datasetUUID"]));
     match (name.is_empty(), id.is_empty()) {
@@ -126,31 +133,36 @@ fn monitors(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// Validates an `rbd` source at `path`.
 pub fn rbd(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     monitors(path, source, causes);
     texts(path, source, &["image"], causes);
 }
 
+/// Validates a `cephfs` source at `path`.
 pub fn ceph(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     monitors(path, source, causes);
 }
 
 fn secret(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     if source["secretRef"].is_object() {
-        required(&format!("{path}.secretRef.name"), &source["secretRef"]["name"], causes);
+        require_text(&format!("{path}.secretRef.name"), &source["secretRef"]["name"], causes);
     }
 }
 
+/// Validates a `cinder` source at `path`.
 pub fn cinder(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     texts(path, source, &["volumeID"], causes);
     secret(path, source, causes);
 }
 
+/// Validates a `storageos` source at `path`.
 pub fn storage_os(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     texts(path, source, &["volumeName"], causes);
     secret(path, source, causes);
 }
 
+/// Validates a `quobyte` source at `path`.
 pub fn quobyte(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     let (field, registry) = (format!("{path}.registry"), str_of(&source["registry"]));
     let is_pair = |pair: &str| pair.split(':').count() == 2 && !pair.split(':').any(str::is_empty);
@@ -167,6 +179,7 @@ pub fn quobyte(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     texts(path, source, &["volume"], causes);
 }
 
+/// Validates an `fc` source at `path`.
 pub fn fibre_channel(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     let (field, targets) = (format!("{path}.targetWWNs"), &source["targetWWNs"]);
     match (items(targets).is_empty(), items(&source["wwids"]).is_empty()) {
@@ -190,6 +203,7 @@ pub fn fibre_channel(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     lun(path, source, causes);
 }
 
+/// Validates a `flexVolume` source at `path`. Refuses options in reserved domains.
 pub fn flex(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     texts(path, source, &["driver"], causes);
     for name in source["options"].as_object().into_iter().flat_map(|options| options.keys()) {
@@ -203,6 +217,7 @@ pub fn flex(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     }
 }
 
+/// Validates an `azureDisk` source at `path`.
 pub fn azure_disk(path: &str, source: &Value, causes: &mut Vec<Cause>) {
     texts(path, source, &["diskName", "diskURI"], causes);
     super::super::one_of(path, source, "cachingMode", &CACHING_MODES, causes);

@@ -15,9 +15,9 @@ import { logout, sessionQuery } from "../api/queries.ts";
 import { monogram } from "../lib/names.ts";
 import { GUIDE, paths } from "../paths.ts";
 import { Menu, MenuChoice, MenuGroup, MenuItem, MenuLink } from "../ui/Menu.tsx";
-import { tell } from "../ui/Toasts.tsx";
-import styles from "./PersonMenu.module.css";
+import { notify } from "../ui/Toasts.tsx";
 import { chooseTheme, type Theme, useTheme } from "./theme.ts";
+import styles from "./UserMenu.module.css";
 
 const THEMES: [Theme, string, typeof IconSun][] = [
   ["system", "As the system", IconDeviceDesktop],
@@ -25,22 +25,22 @@ const THEMES: [Theme, string, typeof IconSun][] = [
   ["dark", "Dark", IconMoon],
 ];
 
-export function PersonMenu() {
+export function UserMenu() {
   const client = useQueryClient();
   const navigate = useNavigate();
   const theme = useTheme();
-  const { data: person } = useQuery(sessionQuery);
-  const name = person?.name || person?.username || "";
+  const { data: user } = useQuery(sessionQuery);
+  const name = user?.name || user?.username || "";
   const leave = useMutation({
     mutationFn: () => logout(client),
     onSuccess: () => void navigate(paths.login()),
-    onError: (error) => tell("err", `Still signed in: ${sentence(error)}`),
+    onError: (error) => notify("err", `Still signed in: ${sentence(error)}`),
   });
   return (
     <Menu
       label="You"
       trigger={
-        <button type="button" className={styles.person} title={name}>
+        <button type="button" className={styles.user} title={name}>
           <span aria-hidden="true">{monogram(name)}</span>
           <span className="hidden">You: {name}</span>
         </button>
@@ -48,7 +48,7 @@ export function PersonMenu() {
     >
       <div className={styles.who}>
         <div className="strong">{name}</div>
-        {person?.username && <div className="small third">{person.username}</div>}
+        {user?.username && <div className="small third">{user.username}</div>}
       </div>
       <MenuGroup title="Theme">
         {THEMES.map(([value, word, Icon]) => (

@@ -1,4 +1,4 @@
-//! Requests in and answers out: formats, headers, bodies.
+//! Request bodies and responses: formats, headers, encoding.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -11,39 +11,45 @@ use crate::types::urls::query_pairs;
 
 /// The largest request body.
 pub const BODY_SIZE_MAX: usize = 2 * 1024 * 1024;
-/// Values that the aliases of a YAML body may repeat: a few hundred bytes could ask for millions.
+/// Values that the aliases of a YAML body may repeat: a few hundred bytes could otherwise expand to
+/// millions.
 const YAML_REPEATED_MAX: usize = 10_000;
-/// Answers are never to be kept by caches; clients compare the text.
+/// Responses must not be cached; clients compare this text.
 const EXPIRES: HeaderValue = HeaderValue::from_static("Wed 24 Feb 1982 18:42:00 GMT");
 const SCHEMAS_HEADER: &str = "x-api-schemas";
-/// Media type of what a browser's form sends.
+/// Media type of a submitted HTML form.
 const FORM: &str = "application/x-www-form-urlencoded";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Format {
+pub(crate) enum ResponseFormat {
     Json,
     Yaml,
-    /// A person in front of a browser: sent to the interface. JSON where that cannot be.
+    /// A page that a user opens in a browser: redirected to the web interface. JSON where a
+    /// redirect is impossible.
     Html,
 }
 
-/// `_format`, else HTML for pages that a browser opens, else by the `Accept` header.
+/// The format of the response: `_format`, else HTML for pages that a browser opens, else from the
+/// `Accept` header.
 ///
-/// Scripts in a browser accept anything and get JSON: a redirect would be of no use to them.
-pub(crate) fn format_of(headers: &HeaderMap, asked: Option<&str>) -> Format {
+/// Scripts in a browser accept anything and get JSON: a redirect would not help them.
+pub(crate) fn format_of(headers: &HeaderMap, requested: Option<&str>) -> ResponseFormat {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let accepts = |kind: &str| accept.is_some_and(|accept| accept.contains(kind));
-    match asked.map(|asked| asked.trim().to_ascii_lowercase()).as_deref() {
-        Some("json") => Format::Json,
-        Some("yaml") => Format::Yaml,
-        Some("html") => Format::Html,
-        _ if is_browser(headers) && accepts("text/html") => Format::Html,
-        _ if accepts("application/yaml") => Format::Yaml,
-        _ => Format::Json,
+    match requested.map(|requested| requested.trim().to_ascii_lowercase()).as_deref() {
+        Some("json") => ResponseFormat::Json,
+        Some("yaml") => ResponseFormat::Yaml,
+        Some("html") => ResponseFormat::Html,
+        _ if is_browser(headers) && accepts("text/html") => ResponseFormat::Html,
+        _ if accepts("application/yaml") => ResponseFormat::Yaml,
+        _ => ResponseFormat::Json,
     }
 }
 
 /// The object in the body; an empty body is an empty object.
+///
+/// # Errors
+/// 413 when the body is too large, 422 when it is no object or cannot be parsed.
 pub(crate) fn body_of(headers: &HeaderMap, body: &Bytes) -> Result<Map<String, Value>, ApiError> {
     if body.len() > BODY_SIZE_MAX {
         return Err(ApiError::too_large(BODY_SIZE_MAX));
@@ -58,7 +64,7 @@ pub(crate) fn body_of(headers: &HeaderMap, body: &Bytes) -> Result<Map<String, V
     let media_type = content_type.and_then(|text| text.split(';').next()).unwrap_or_default();
     let value: Value = match media_type.trim() {
         _ if content_type == Some("application/yaml") => {
-            // "no" and "off" are text, as everywhere in Kubernetes.
+            // "no" and "off" are text, as in all YAML of Kubernetes.
             let options = serde_saphyr::options! {
                 strict_booleans: true,
                 alias_limits: serde_saphyr::alias_limits! {
@@ -67,9 +73,11 @@ pub(crate) fn body_of(headers: &HeaderMap, body: &Bytes) -> Result<Map<String, V
             };
             serde_saphyr::from_slice_with_options(body, options).map_err(|error| refuse(&error))?
         }
-        // Where nobody says otherwise, curl calls JSON a form.
+        // curl sends JSON with this media type by default.
         FORM if !body.trim_ascii_start().starts_with(b"{") => return Ok(form(body)),
-        "multipart/form-data" => return Err(refuse(&"multipart is not read here; send JSON")),
+        "multipart/form-data" => {
+            return Err(refuse(&"multipart bodies are not supported; send JSON"));
+        }
         _ => serde_json::from_slice(body).map_err(|error| refuse(&error))?,
     };
     match value {
@@ -78,7 +86,7 @@ pub(crate) fn body_of(headers: &HeaderMap, body: &Bytes) -> Result<Map<String, V
     }
 }
 
-/// Every value is a list of texts, as a form may name a field several times.
+/// Each value becomes a list of texts, because a form may repeat a field.
 fn form(body: &Bytes) -> Map<String, Value> {
     let mut out = Map::new();
     for (name, value) in query_pairs(&String::from_utf8_lossy(body)) {
@@ -90,27 +98,27 @@ fn form(body: &Bytes) -> Map<String, Value> {
     out
 }
 
-/// An answer before its headers.
-pub(crate) enum Answer {
+/// A response before its headers.
+pub(crate) enum ViewResponse {
     Json(StatusCode, Value),
     Error(ApiError),
     Empty(StatusCode),
-    /// To the interface for people, at this URL.
+    /// A redirect to the web interface, at this URL.
     Interface(String),
     Raw(Response<Bytes>),
 }
 
-impl From<ApiError> for Answer {
+impl From<ApiError> for ViewResponse {
     fn from(error: ApiError) -> Self {
         Self::Error(error)
     }
 }
 
-impl Answer {
-    /// Adds what every answer carries.
+impl ViewResponse {
+    /// Encodes the body and adds the headers that every response has.
     pub fn finish(
         self,
-        format: Format,
+        format: ResponseFormat,
         schemas_url: Option<&str>,
         cookies: Vec<HeaderValue>,
     ) -> Response<Bytes> {
@@ -160,8 +168,8 @@ fn with_status(status: StatusCode, body: Bytes) -> Response<Bytes> {
     response
 }
 
-fn encode(format: Format, value: &Value) -> (Bytes, &'static str) {
-    if format == Format::Yaml
+fn encode(format: ResponseFormat, value: &Value) -> (Bytes, &'static str) {
+    if format == ResponseFormat::Yaml
         && let Ok(text) = yaml(value)
     {
         return (text.into(), "application/yaml");
@@ -169,7 +177,7 @@ fn encode(format: Format, value: &Value) -> (Bytes, &'static str) {
     (value.to_string().into(), "application/json")
 }
 
-/// Fields that are hinted at are comments at the end.
+/// Hinted fields become comments at the end.
 fn yaml(value: &Value) -> Result<String, serde_saphyr::ser::Error> {
     let Value::Object(entries) = value else { return serde_saphyr::to_string(value) };
     let mut set = entries.clone();

@@ -1,4 +1,4 @@
-//! Servers that are not there.
+//! Unavailable servers.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use super::{SERVICES, api_service, wait};
 const SERVICES_OF_DEFAULT: &str = "/api/v1/namespaces/default/services";
 const SLICES: &str = "/apis/discovery.k8s.io/v1/namespaces/default/endpointslices";
 
-/// Two Services: one elsewhere, one of this cluster.
+/// Two Services: an external one, and one of this cluster.
 fn services() -> [Value; 2] {
     let service = |name: &str, spec: Value| json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": spec});
     [
@@ -32,7 +32,7 @@ fn slice() -> Value {
     })
 }
 
-/// The same APIServices are refused, or have the same condition, here and there.
+/// The same APIServices are refused, or have the same condition, on both servers.
 pub async fn compare(own: &Own, real: &Real) {
     let [away, bare] = services();
     let mut misnamed = bare.clone();
@@ -45,13 +45,13 @@ pub async fn compare(own: &Own, real: &Real) {
     ];
     for (path, body) in make {
         own.make("POST", path, body.clone()).await;
-        let (code, answer) = real.send(Method::POST, path, &body).await;
-        assert_eq!(code, 201, "{answer}");
+        let (code, response) = real.send(Method::POST, path, &body).await;
+        assert_eq!(code, 201, "{response}");
     }
     for bad in refused() {
-        let mine = own.send_admin("POST", SERVICES, &bad).await;
-        let theirs = real.send(Method::POST, SERVICES, &bad).await;
-        assert_eq!((mine.0.as_u16(), mine.1), theirs);
+        let own_result = own.send_admin("POST", SERVICES, &bad).await;
+        let real_result = real.send(Method::POST, SERVICES, &bad).await;
+        assert_eq!((own_result.0.as_u16(), own_result.1), real_result);
     }
     let cases = [
         ("missing", "missing", 443, "ServiceNotFound"),
@@ -68,18 +68,18 @@ pub async fn compare(own: &Own, real: &Real) {
     for (group, _, _, reason) in cases {
         let path = format!("{SERVICES}/v1.{group}.example");
         wait::until(reason, async || {
-            let told = |object: Value| {
+            let comparable = |object: Value| {
                 let mut condition = object["status"]["conditions"][0].clone();
                 if let Some(condition) = condition.as_object_mut() {
                     condition.remove("lastTransitionTime");
                 }
                 condition
             };
-            let mine = told(own.get(&path).await);
-            let theirs = told(real.send(Method::GET, &path, &Value::Null).await.1);
-            match mine["reason"] == reason && mine == theirs {
+            let own_result = comparable(own.get(&path).await);
+            let real_result = comparable(real.send(Method::GET, &path, &Value::Null).await.1);
+            match own_result["reason"] == reason && own_result == real_result {
                 true => Ok(()),
-                false => Err(format!("{mine} here and {theirs} there")),
+                false => Err(format!("{own_result} here and {real_result} there")),
             }
         })
         .await;
@@ -97,21 +97,22 @@ pub async fn compare(own: &Own, real: &Real) {
     }
 }
 
-/// What is listed at `/` is listed there, too, and has every version that there is.
+/// Paths that one server lists at `/` are listed by the other too, with all versions.
 async fn paths(own: &Own, real: &Real) {
     let list = |document: &Value| -> Vec<String> {
         serde_json::from_value(document["paths"].clone()).unwrap()
     };
-    let mine = list(&own.get("/").await);
-    let theirs = list(&real.send(Method::GET, "/", &Value::Null).await.1);
-    let unknown: Vec<&String> = mine.iter().filter(|path| !theirs.contains(path)).collect();
+    let own_result = list(&own.get("/").await);
+    let real_result = list(&real.send(Method::GET, "/", &Value::Null).await.1);
+    let unknown: Vec<&String> =
+        own_result.iter().filter(|path| !real_result.contains(path)).collect();
     assert!(unknown.is_empty(), "{unknown:?}");
     let groups = own.get("/apis").await;
     let groups = groups["groups"].as_array().unwrap();
     let versions = groups.iter().flat_map(|group| group["versions"].as_array().unwrap());
     for version in versions {
         let path = format!("/apis/{}", version["groupVersion"].as_str().unwrap());
-        assert!(mine.contains(&path), "{path}");
+        assert!(own_result.contains(&path), "{path}");
     }
 }
 
@@ -131,13 +132,13 @@ fn refused() -> Vec<Value> {
     vec![local, remote]
 }
 
-/// The other server ends, and comes back. `namespace` holds something there.
+/// The other server ends and is started again. `namespace` has objects there.
 pub async fn down(own: &Own, real: Real, namespace: &str) {
     let real = real.end().await;
     let path = format!("/apis/{GROUP}/v1/namespaces/default/gadgets");
     let (code, body) = own.send_admin("GET", &path, &Value::Null).await;
     assert_eq!(code, StatusCode::SERVICE_UNAVAILABLE, "{body}");
-    // That request has told that it is gone.
+    // That request has reported the failure.
     let service = format!("{SERVICES}/v1.{GROUP}");
     wait::until("it is known to be away", async || {
         own.get(&service).await["status"]["conditions"][0]["reason"] == "FailedDiscoveryCheck"
@@ -174,11 +175,11 @@ pub async fn down(own: &Own, real: Real, namespace: &str) {
     })
     .await;
     let left = own.get(&format!("{holder}/configmaps")).await;
-    assert_eq!(left["items"], json!([]), "what is here goes all the same");
+    assert_eq!(left["items"], json!([]), "objects of this server are deleted anyway");
 
     let real = real.revive().await;
-    wait::until("the namespace is gone", async || own.get(&holder).await["code"] == 404).await;
+    wait::until("the namespace is deleted", async || own.get(&holder).await["code"] == 404).await;
     let there = format!("/apis/{GROUP}/v1/namespaces/{namespace}/gadgets");
     let (_, left) = real.send(Method::GET, &there, &Value::Null).await;
-    assert_eq!(left["items"], json!([]), "what was there is gone too");
+    assert_eq!(left["items"], json!([]), "objects of the other server are deleted too");
 }

@@ -1,29 +1,29 @@
-//! What a server says to one request, as far as both must say the same.
+//! The parts of a validation response that both servers must agree on.
 
 use std::collections::BTreeSet;
 
-use e2e::http::Answer;
+use e2e::http::HttpResponse;
 use serde_json::Value;
 
-/// A code, its reason, and the causes.
-pub struct Verdict {
+/// Status code, reason, and causes.
+pub struct ValidationResult {
     code: u16,
     reason: String,
     causes: BTreeSet<String>,
 }
 
-impl Verdict {
-    pub fn of(answer: &Answer) -> Self {
-        let body = answer.json();
+impl ValidationResult {
+    pub fn of(response: &HttpResponse) -> Self {
+        let body = response.json();
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
-        let refused = !answer.status.is_success();
+        let refused = !response.status.is_success();
         let causes = body["details"]["causes"].as_array().filter(|_| refused);
         let causes = causes.into_iter().flatten().map(|cause| {
             let message = settled(&text(&cause["message"]));
             format!("{} {}: {message}", text(&cause["field"]), text(&cause["reason"]))
         });
         Self {
-            code: answer.status.as_u16(),
+            code: response.status.as_u16(),
             reason: if refused { text(&body["reason"]) } else { String::new() },
             causes: causes.collect(),
         }
@@ -33,7 +33,7 @@ impl Verdict {
         self.code < 300
     }
 
-    /// What one says and the other does not.
+    /// The differences between both results.
     pub fn differences(&self, ours: &Self) -> Vec<String> {
         let mut differences = Vec::new();
         if (self.code, &self.reason) != (ours.code, &ours.reason) {
@@ -49,11 +49,11 @@ impl Verdict {
     }
 }
 
-/// After these, both may use words of their own: those of a parser generator, of Go's regular
-/// expressions, of Go's URLs.
+/// The text after these may differ: it comes from a parser generator, Go's regular expressions, or
+/// Go's URLs.
 const OWN_WORDS_AFTER: [&str; 3] =
     ["Syntax error", "error parsing regexp:", "URL parse error during conversion from string:"];
-/// What kube-apiserver's library of versions says of texts that are none, and what is said here.
+/// Messages for invalid versions: of kube-apiserver's library, and of Drover.
 const NO_VERSION: [&str; 6] = [
     "No Major.Minor.Patch elements found",
     "Version string empty",
@@ -63,8 +63,8 @@ const NO_VERSION: [&str; 6] = [
     "is not a semantic version",
 ];
 
-/// A message without what may differ. The name of a type ends with a number of kube-apiserver's own:
-/// `selfType123456.spec`.
+/// A message without parts that may differ. In kube-apiserver, the name of a type ends with a
+/// number: `selfType123456.spec`.
 fn settled(message: &str) -> String {
     const NAME: &str = "selfType";
     if NO_VERSION.iter().any(|text| message.contains(text)) {

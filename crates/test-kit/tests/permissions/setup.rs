@@ -1,8 +1,8 @@
-//! Two clusters and the people around them.
+//! Two clusters and their users.
 
 use api_management::{ClusterRoleTemplateBinding, User};
 use bytes::Bytes;
-use feature_kit::{RoleResolver, Clients, Membership, access};
+use feature_kit::{Clients, Membership, RoleResolver, access};
 use http::Request;
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::PostParams;
@@ -13,15 +13,15 @@ use test_kit::{World, eventually};
 
 /// The cluster that the owner and the member have their roles in.
 pub const CLUSTER_A: &str = "c-aaaaa";
-/// The cluster in which they have none.
+/// The cluster in which they have no role.
 pub const CLUSTER_B: &str = "c-bbbbb";
 
-/// A user who asks for nothing.
+/// A user who makes no requests.
 pub const OTHER: &str = "u-other";
 
-/// Who asks.
+/// The user of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Person {
+pub enum TestUser {
     Admin,
     /// Has the role cluster-owner in cluster A.
     Owner,
@@ -29,24 +29,25 @@ pub enum Person {
     Member,
     /// Has the global role `user`.
     Standard,
-    /// Logged in, and has no role anywhere.
+    /// Logged in, without any role.
     Nobody,
-    /// Did not log in.
+    /// Not logged in.
     Anonymous,
 }
 
-/// In the order in which they ask: who may do least comes first, so that objects stay.
-pub const PEOPLE: [Person; 6] = [
-    Person::Anonymous,
-    Person::Nobody,
-    Person::Standard,
-    Person::Member,
-    Person::Owner,
-    Person::Admin,
+/// In the order of their requests: those with the fewest rights first, so that objects are not
+/// deleted early.
+pub const USERS: [TestUser; 6] = [
+    TestUser::Anonymous,
+    TestUser::Nobody,
+    TestUser::Standard,
+    TestUser::Member,
+    TestUser::Owner,
+    TestUser::Admin,
 ];
 
-impl Person {
-    /// The id of their user; empty for who has none.
+impl TestUser {
+    /// The id of the user; empty for anonymous requests.
     pub fn id(self) -> &'static str {
         match self {
             Self::Admin => "u-admin",
@@ -60,82 +61,84 @@ impl Person {
 }
 
 /// A cluster and a project in it, which has its namespace.
-pub struct Place {
+pub struct TestCluster {
     pub cluster: &'static str,
     /// `cluster:project`.
     pub project: String,
 }
 
-pub struct Places {
+pub struct Setup {
     pub world: World,
     pub view: RestView,
-    pub a: Place,
-    pub b: Place,
+    pub a: TestCluster,
+    pub b: TestCluster,
 }
 
-impl Places {
-    /// `with`: last changes to the view.
+impl Setup {
+    /// `with`: final changes to the view's configuration.
     pub async fn start(with: impl FnOnce(RestView, &World) -> RestView) -> Self {
         let world = World::start().await;
         let view = feature_kit::view::rest_view(&world.features, &world.context);
         let view = with(view, &world);
-        for id in PEOPLE.map(Person::id).into_iter().chain([OTHER]) {
+        for id in USERS.map(TestUser::id).into_iter().chain([OTHER]) {
             add_user(&world.admin(), id).await;
         }
         let bindings: Api<ClusterRoleBinding> = Api::all(world.admin());
-        let admin = access::admin_binding(Person::Admin.id());
+        let admin = access::admin_binding(TestUser::Admin.id());
         bindings.create(&PostParams::default(), &admin).await.unwrap();
-        let place = |cluster| Place { cluster, project: String::new() };
-        let (a, b) = (place(CLUSTER_A), place(CLUSTER_B));
-        let mut places = Self { world, view, a, b };
-        places.wait_for_admin().await;
+        let test_cluster = |cluster| TestCluster { cluster, project: String::new() };
+        let (a, b) = (test_cluster(CLUSTER_A), test_cluster(CLUSTER_B));
+        let mut setup = Self { world, view, a, b };
+        setup.wait_for_admin().await;
         for cluster in [CLUSTER_A, CLUSTER_B] {
-            places.world.create_cluster(cluster).await;
-            places.world.token(cluster).await;
+            setup.world.create_cluster(cluster).await;
+            setup.world.token(cluster).await;
         }
-        places.bind(CLUSTER_A).await;
-        places.a.project = places.project_in(CLUSTER_A).await;
-        places.b.project = places.project_in(CLUSTER_B).await;
-        let role = json!({"globalRoleId": "user", "userId": Person::Standard.id()});
-        places.must(201, "POST", "/v3/globalRoleBindings", &role).await;
-        places
+        setup.bind(CLUSTER_A).await;
+        setup.a.project = setup.project_in(CLUSTER_A).await;
+        setup.b.project = setup.project_in(CLUSTER_B).await;
+        let role = json!({"globalRoleId": "user", "userId": TestUser::Standard.id()});
+        setup.must(201, "POST", "/v3/globalRoleBindings", &role).await;
+        setup
     }
 
-    /// RBAC and the role graph each follow the binding by a watch of their own.
+    /// RBAC and the role graph each observe the binding by a watch of their own.
     async fn wait_for_admin(&self) {
-        let person = Membership { user: Person::Admin.id(), groups: &[] };
+        let membership = Membership { user: TestUser::Admin.id(), groups: &[] };
         eventually("the administrator's rights", async || {
-            let (status, answer) = self.get(Person::Admin, "/v3/users/u-other").await;
-            let groups = self.world.graph.management_groups(person);
+            let (status, response) = self.get(TestUser::Admin, "/v3/users/u-other").await;
+            let groups = self.world.graph.management_groups(membership);
             let is_known = groups.iter().any(|group| group == access::GROUP_GLOBAL_ADMIN);
-            if status == 200 && is_known { Ok(()) } else { Err((answer, groups)) }
+            if status == 200 && is_known { Ok(()) } else { Err((response, groups)) }
         })
         .await;
     }
 
-    /// Gives owner and member their roles in the cluster and waits until they have them.
+    /// Binds owner and member to their roles in the cluster and waits until the roles are
+    /// effective.
     pub async fn bind(&self, cluster: &str) {
         let api: Api<ClusterRoleTemplateBinding> = Api::namespaced(self.world.admin(), cluster);
-        for (person, role) in [(Person::Owner, "cluster-owner"), (Person::Member, "cluster-member")]
+        for (user, role) in
+            [(TestUser::Owner, "cluster-owner"), (TestUser::Member, "cluster-member")]
         {
             let mut binding = ClusterRoleTemplateBinding {
                 role_template_name: role.to_owned(),
-                user_name: person.id().to_owned(),
+                user_name: user.id().to_owned(),
                 ..ClusterRoleTemplateBinding::default()
             };
-            binding.metadata.name = Some(format!("of-{}", person.id()));
+            binding.metadata.name = Some(format!("of-{}", user.id()));
             eventually("a namespace to bind in", async || {
                 api.create(&PostParams::default(), &binding).await.map(drop)
             })
             .await;
         }
-        for person in [Person::Owner, Person::Member] {
+        for user in [TestUser::Owner, TestUser::Member] {
             let (own, bindings) = (
                 format!("/v3/clusters/{cluster}"),
                 format!("/v3/clusterRoleTemplateBindings/{cluster}:of-u-owner"),
             );
             eventually("rights in the cluster", async || {
-                let codes = [self.get(person, &own).await.0, self.get(person, &bindings).await.0];
+                let codes = [self.get(user, &own).await.0, self.get(user, &bindings).await.0];
                 if codes == [200, 200] { Ok(()) } else { Err(codes) }
             })
             .await;
@@ -156,39 +159,51 @@ impl Places {
         id
     }
 
-    pub fn caller(&self, person: Person) -> (Caller, Client) {
-        if person == Person::Anonymous {
+    pub fn caller(&self, user: TestUser) -> (Caller, Client) {
+        if user == TestUser::Anonymous {
             let group = "system:unauthenticated".to_owned();
             let client = self.world.api.client_as("system:anonymous", &[group]);
             return (Caller::anonymous(), client);
         }
-        (Caller::user(person.id()), self.world.person(person.id()))
+        (Caller::user(user.id()), self.world.user_client(user.id()))
     }
 
     /// The status, and the body as it is sent.
-    pub async fn text(&self, who: Person, method: &str, path: &str, body: &Value) -> (u16, String) {
+    pub async fn text(
+        &self,
+        who: TestUser,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> (u16, String) {
         let (caller, client) = self.caller(who);
         let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
         let request = Request::builder().method(method).uri(path).header("host", "drover.example");
-        let answer = self.view.handle(request.body(body).unwrap(), &caller, &client).await;
-        let text = String::from_utf8(answer.body().to_vec()).unwrap();
-        (answer.status().as_u16(), text)
+        let response = self.view.handle(request.body(body).unwrap(), &caller, &client).await;
+        let text = String::from_utf8(response.body().to_vec()).unwrap();
+        (response.status().as_u16(), text)
     }
 
-    pub async fn ask(&self, who: Person, method: &str, path: &str, body: &Value) -> (u16, Value) {
+    pub async fn request(
+        &self,
+        who: TestUser,
+        method: &str,
+        path: &str,
+        body: &Value,
+    ) -> (u16, Value) {
         let (status, text) = self.text(who, method, path, body).await;
         (status, serde_json::from_str(&text).unwrap_or_default())
     }
 
-    pub async fn get(&self, who: Person, path: &str) -> (u16, Value) {
-        self.ask(who, "GET", path, &Value::Null).await
+    pub async fn get(&self, who: TestUser, path: &str) -> (u16, Value) {
+        self.request(who, "GET", path, &Value::Null).await
     }
 
-    /// As an administrator; the answer must have this code.
+    /// A request as administrator; the response must have this code.
     pub async fn must(&self, code: u16, method: &str, path: &str, body: &Value) -> Value {
-        let (status, answer) = self.ask(Person::Admin, method, path, body).await;
-        assert_eq!(status, code, "{method} {path} {body}: {answer}");
-        answer
+        let (status, response) = self.request(TestUser::Admin, method, path, body).await;
+        assert_eq!(status, code, "{method} {path} {body}: {response}");
+        response
     }
 }
 

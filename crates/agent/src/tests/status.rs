@@ -1,4 +1,4 @@
-//! What the agent tells the kubelet, and when it ends so that the kubelet tells people.
+//! What the agent reports to the kubelet, and when it ends so that the kubelet reports to users.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 use super::wait::until;
 use super::world::{HomeApi, Running, Server};
 use crate::run::{Agent, AttemptError};
-use crate::standing::{Standing, ask_at};
+use crate::status::{StatusReporter, query_trouble_at};
 
 /// A termination message and a socket, as a container has them.
 struct Container {
@@ -28,16 +28,18 @@ impl Container {
         Self { _folder: folder, log, socket }
     }
 
-    fn standing(&self) -> Standing {
-        let standing = Standing::at(self.log.clone());
-        standing.answer_at(self.socket.as_bytes()).unwrap();
-        standing
+    fn reporter(&self) -> StatusReporter {
+        let reporter = StatusReporter::at(self.log.clone());
+        reporter.serve_at(self.socket.as_bytes()).unwrap();
+        reporter
     }
 
-    async fn asked(&self) -> Option<String> {
+    async fn trouble(&self) -> Option<String> {
         let socket = self.socket.clone();
-        // The answer comes from this test's own thread.
-        tokio::task::spawn_blocking(move || ask_at(socket.as_bytes()).unwrap()).await.unwrap()
+        // The response comes from this test's own thread.
+        tokio::task::spawn_blocking(move || query_trouble_at(socket.as_bytes()).unwrap())
+            .await
+            .unwrap()
     }
 }
 
@@ -46,17 +48,17 @@ fn message(log: &Path) -> String {
 }
 
 #[tokio::test]
-async fn trouble_is_told_while_it_lasts() {
+async fn trouble_is_reported_while_it_lasts() {
     let (server, home, container) =
         (Server::start().await, HomeApi::start().await, Container::new());
     server.registrar.add_token("t", "c-1");
-    let standing = container.standing();
-    assert!(container.asked().await.unwrap().contains("for the first time"));
-    let _agent = Running::start_with(server.settings("t"), home.home(), standing);
+    let reporter = container.reporter();
+    assert!(container.trouble().await.unwrap().contains("for the first time"));
+    let _agent = Running::start_with(server.settings("t"), home.home(), reporter);
     until("the session", || server.sessions.is_connected("c-1")).await;
-    let mut asked = container.asked().await;
-    while asked.is_some() {
-        asked = container.asked().await;
+    let mut trouble = container.trouble().await;
+    while trouble.is_some() {
+        trouble = container.trouble().await;
     }
     assert_eq!(message(&container.log), "");
 
@@ -64,35 +66,35 @@ async fn trouble_is_told_while_it_lasts() {
     drop(server);
     sessions.cut_all();
     until("the message", || message(&container.log).contains("reach the server")).await;
-    let told = message(&container.log);
+    let text = message(&container.log);
     let address = url.trim_start_matches("https://");
-    assert!(told.contains(address) && told.contains("network policies"), "{told}");
-    assert_eq!(container.asked().await, Some(told));
+    assert!(text.contains(address) && text.contains("network policies"), "{text}");
+    assert_eq!(container.trouble().await, Some(text));
 }
 
 #[tokio::test]
-async fn an_agent_that_no_server_ever_accepted_ends_when_only_a_person_can_help() {
+async fn an_agent_that_no_server_ever_accepted_ends_when_only_a_user_can_help() {
     let (server, home, container) =
         (Server::start().await, HomeApi::start().await, Container::new());
-    let refused = Agent::new(server.settings("wrong"), home.home(), container.standing());
+    let refused = Agent::new(server.settings("wrong"), home.home(), container.reporter());
     let error = refused.run(CancellationToken::new()).await.unwrap_err();
     assert!(matches!(error, AttemptError::Connect(_)), "{error}");
-    let told = message(&container.log);
-    assert!(told.contains("apply the cluster's current import manifest"), "{told}");
+    let text = message(&container.log);
+    assert!(text.contains("apply the cluster's current import manifest"), "{text}");
 
     let mut settings = server.settings("t");
     settings.ca_checksum = Some("0".repeat(64));
-    let error = Agent::new(settings, home.home(), Standing::at(container.log.clone()))
+    let error = Agent::new(settings, home.home(), StatusReporter::at(container.log.clone()))
         .run(CancellationToken::new())
         .await
         .unwrap_err();
     assert!(matches!(error, AttemptError::Trust(_)), "{error}");
-    let told = message(&container.log);
-    assert!(told.contains("checksum") && told.contains("get a new import command"), "{told}");
+    let text = message(&container.log);
+    assert!(text.contains("checksum") && text.contains("get a new import command"), "{text}");
 }
 
 #[tokio::test]
-async fn an_agent_that_was_accepted_before_tries_on_and_says_why() {
+async fn an_agent_that_was_accepted_before_retries_and_reports_why() {
     let (server, home, container) =
         (Server::start().await, HomeApi::start().await, Container::new());
     server.registrar.add_token("t", "c-1");
@@ -104,28 +106,28 @@ async fn an_agent_that_was_accepted_before_tries_on_and_says_why() {
     drop(first);
     server.registrar.0.lock().keys.clear();
     server.registrar.0.lock().tokens.clear();
-    let again = Running::start_with(server.settings("t"), home.home(), container.standing());
+    let again = Running::start_with(server.settings("t"), home.home(), container.reporter());
     until("the reason", || message(&container.log).contains("not known to this server")).await;
     assert!(!again.has_ended());
 }
 
 #[tokio::test]
-async fn a_right_that_the_agent_lacks_in_its_own_cluster_is_named() {
+async fn a_right_that_the_agent_lacks_in_its_own_cluster_is_reported() {
     let (server, home, container) =
         (Server::start().await, HomeApi::start().await, Container::new());
     std::fs::write(home.directory.path().join("token"), "of nobody").unwrap();
-    let agent = Running::start_with(server.settings("t"), home.home(), container.standing());
+    let agent = Running::start_with(server.settings("t"), home.home(), container.reporter());
     until("the reason", || message(&container.log).contains("apply it again")).await;
-    let told = message(&container.log);
-    assert!(told.contains("Secret \"drover-agent-identity\"") && told.contains("401"), "{told}");
-    // Rights need a moment until they hold everywhere.
+    let text = message(&container.log);
+    assert!(text.contains("Secret \"drover-agent-identity\"") && text.contains("401"), "{text}");
+    // Rights need a moment to take effect.
     assert!(!agent.has_ended());
 }
 
 #[test]
-fn a_message_is_cut_to_what_kubelets_read() {
+fn a_message_is_truncated_to_the_limit_of_kubelets() {
     let container = Container::new();
-    Standing::at(container.log.clone()).troubled(&"ä".repeat(5000));
-    let told = message(&container.log);
-    assert_eq!(told.len(), 4096);
+    StatusReporter::at(container.log.clone()).report_trouble(&"ä".repeat(5000));
+    let text = message(&container.log);
+    assert_eq!(text.len(), 4096);
 }

@@ -1,4 +1,4 @@
-/** Where one is: the cluster and the page, from the address. */
+/** The current cluster and page, from the address. */
 
 import { useLocation, useParams } from "@tanstack/react-router";
 
@@ -6,14 +6,14 @@ export type ClusterView = "overview" | "nodes" | "conditions" | "audit";
 
 const VIEWS: readonly ClusterView[] = ["nodes", "conditions", "audit"];
 
-export interface Place {
+export interface RouteScope {
   path: string;
   /** As in the address: a name or an id. */
   cluster: string | undefined;
   view: ClusterView;
 }
 
-export function usePlace(): Place {
+export function useRouteScope(): RouteScope {
   const path = useLocation({ select: (location) => location.pathname });
   const { cluster } = useParams({ strict: false });
   const end = path.split("/").at(-1);

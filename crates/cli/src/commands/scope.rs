@@ -1,13 +1,13 @@
-//! Where a command works: a cluster, and perhaps a project in it. What is given comes first, then
-//! what the context chose.
+//! The scope of a command: a cluster, and optionally a project in it. Arguments take precedence
+//! over the context.
 
 use serde_json::Value;
 
-use crate::api::{self, Api, Named, id, text};
-use crate::args::Format;
+use crate::api::{self, Api, NamedType, id, text};
+use crate::args::OutputFormat;
 use crate::error::{CliError, Failure};
 
-/// The cluster given, else the context's.
+/// The given cluster, else the context's.
 pub async fn cluster(api: &Api, given: Option<&str>) -> Result<Value, CliError> {
     match chosen_cluster(api, given).await? {
         Some(cluster) => Ok(cluster),
@@ -16,7 +16,7 @@ pub async fn cluster(api: &Api, given: Option<&str>) -> Result<Value, CliError> 
     }
 }
 
-/// As [`cluster`]; none where none is given nor chosen.
+/// Like [`cluster`], but none if none is given or selected.
 pub async fn chosen_cluster(api: &Api, given: Option<&str>) -> Result<Option<Value>, CliError> {
     let chosen = &api.context().cluster;
     let name = given.or(Some(chosen.id.as_str()).filter(|id| !id.is_empty()));
@@ -26,19 +26,19 @@ pub async fn chosen_cluster(api: &Api, given: Option<&str>) -> Result<Option<Val
     }
 }
 
-/// The project of this name or id. An id says its cluster; a name is looked up in the cluster given,
-/// the context's, or else all.
+/// The project of this name or id. An id contains its cluster; a name is resolved in the given
+/// cluster, else the context's, else all.
 pub async fn project(api: &Api, cluster: Option<&str>, name: &str) -> Result<Value, CliError> {
     if name.contains(':') {
         return api.get("projects", name, &format!("project \"{name}\"")).await;
     }
     let cluster = chosen_cluster(api, cluster).await?;
     let inside = cluster.as_ref().map(|cluster| ("clusterId", id(cluster)));
-    api.resolve(&Named { inside, ..api::PROJECT }, name).await
+    api.resolve(&NamedType { inside, ..api::PROJECT }, name).await
 }
 
-/// A cluster with the project that is asked for or chosen. The context's project is of no account
-/// once a cluster is given.
+/// A cluster, with the given or selected project. The context's project is ignored if a cluster is
+/// given.
 pub async fn cluster_and_project(
     api: &Api,
     given_cluster: Option<&str>,
@@ -68,10 +68,10 @@ pub async fn cluster_and_project(
 /// Field that [`name_clusters`] adds.
 const CLUSTER_NAME: &str = "clusterName";
 
-/// For tables: puts the name of its cluster into each object that has a `clusterId`.
+/// For tables: adds the name of its cluster to each object that has a `clusterId`.
 pub async fn name_clusters(
     api: &Api,
-    format: Format,
+    format: OutputFormat,
     objects: &mut [Value],
 ) -> Result<(), CliError> {
     if !format.is_table() || objects.iter().all(|object| text(object, "clusterId").is_empty()) {
@@ -87,7 +87,7 @@ pub async fn name_clusters(
     Ok(())
 }
 
-/// The name of an object's cluster, or its id where nobody knows the name.
+/// The name of an object's cluster, or its id if the name is unknown.
 pub fn cluster_shown(object: &Value) -> String {
     let name = text(object, CLUSTER_NAME);
     if name.is_empty() { text(object, "clusterId").to_owned() } else { name.to_owned() }

@@ -1,4 +1,4 @@
-//! A cluster with people in it, and `/v3` as each of them is served.
+//! A cluster with users, and `/v3` for each of them.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use apiserver::body::respond;
 use bytes::Bytes;
 use feature_kit::access::GROUP_PEOPLE;
 use feature_kit::rbac::{ours, rule};
-use feature_kit::{RoleResolver, Membership};
+use feature_kit::{Membership, RoleResolver};
 use http::Request;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
@@ -20,38 +20,38 @@ use serde_json::{Value, json};
 use test_kit::{KubeApi, Profile, World, eventually, proxied};
 
 pub const CLUSTER: &str = "c-one";
-/// Everything in the cluster.
+/// The built-in role with all rights in the cluster.
 pub const OWNER: &str = "u-owner";
 /// The built-in role of members: storage, but neither namespaces nor projects.
 pub const MEMBER: &str = "u-member";
-/// Reads projects, namespaces, and what is in them.
+/// A role that reads projects, namespaces, and their contents.
 pub const READER: &str = "u-reader";
-/// Reads projects; what else, the cluster's own roles say.
+/// A role that reads projects; further rights come from the cluster's own roles.
 pub const GUEST: &str = "u-guest";
 pub const NOBODY: &str = "u-nobody";
 
 const READ: [&str; 3] = ["get", "list", "watch"];
 
-pub struct People {
+pub struct Users {
     pub world: World,
     pub downstream: Arc<KubeApi>,
-    /// Of the cluster's agent.
+    /// The key of the cluster's agent.
     pub key: tunnel::AgentKey,
     view: RestView,
     connected: Arc<AtomicBool>,
 }
 
-impl People {
+impl Users {
     pub async fn start() -> Self {
         let world = World::start().await;
         let downstream = KubeApi::start(Profile::Cluster).await;
         let key = world.import(CLUSTER, &downstream).await;
         let view = feature_kit::view::rest_view(&world.features, &world.context);
         let connected = Arc::new(AtomicBool::new(true));
-        let people = Self { world, downstream, key, view, connected };
+        let users = Self { world, downstream, key, view, connected };
         let read_projects = ours(&["projects"], &READ);
-        people.role("reader", vec![read_projects.clone(), rule("*", &["*"], &READ)]).await;
-        people.role("guest", vec![read_projects]).await;
+        users.role("reader", vec![read_projects.clone(), rule("*", &["*"], &READ)]).await;
+        users.role("guest", vec![read_projects]).await;
         let roles = [
             (OWNER, "cluster-owner"),
             (MEMBER, "cluster-member"),
@@ -59,9 +59,9 @@ impl People {
             (GUEST, "guest"),
         ];
         for (user, role) in roles {
-            people.bind(user, role).await;
+            users.bind(user, role).await;
         }
-        people
+        users
     }
 
     pub async fn role(&self, name: &str, rules: Vec<PolicyRule>) {
@@ -75,7 +75,7 @@ impl People {
         Api::all(self.world.admin()).create(&PostParams::default(), &role).await.unwrap();
     }
 
-    /// Gives the role, and waits until it holds on both sides.
+    /// Binds the role, and waits until it is effective on both sides.
     pub async fn bind(&self, user: &str, role: &str) {
         let api: Api<ClusterRoleTemplateBinding> = Api::namespaced(self.world.admin(), CLUSTER);
         let mut binding = ClusterRoleTemplateBinding {
@@ -91,9 +91,9 @@ impl People {
         let bindings: Api<k8s_openapi::api::rbac::v1::ClusterRoleBinding> =
             Api::all(self.downstream.admin());
         eventually("rights on both sides", async || {
-            let (status, answer) = self.get(user, &format!("/v3/clusters/{CLUSTER}")).await;
+            let (status, response) = self.get(user, &format!("/v3/clusters/{CLUSTER}")).await;
             if status != 200 {
-                return Err(answer.to_string());
+                return Err(response.to_string());
             }
             let found = bindings.get_opt(&format!("drover:cluster:{role}")).await.unwrap();
             found.map(drop).ok_or_else(|| "no binding downstream".to_owned())
@@ -101,35 +101,37 @@ impl People {
         .await;
     }
 
-    /// Takes the role that [`Self::bind`] gave, and waits until it no longer holds in the cluster.
+    /// Revokes the role that [`Self::bind`] granted, and waits until it is no longer effective in
+    /// the cluster.
     pub async fn unbind(&self, user: &str, role: &str) {
         let api: Api<ClusterRoleTemplateBinding> = Api::namespaced(self.world.admin(), CLUSTER);
         let name = format!("{user}-{role}");
         api.delete(&name, &DeleteParams::default()).await.unwrap();
         eventually("the role removed", async || {
-            let person = Membership { user, groups: &[] };
-            let groups = self.world.graph.cluster_groups(CLUSTER, person);
+            let membership = Membership { user, groups: &[] };
+            let groups = self.world.graph.cluster_groups(CLUSTER, membership);
             groups.is_empty().then_some(()).ok_or_else(|| format!("{groups:?}"))
         })
         .await;
     }
 
-    /// Whether the cluster can be reached from now on.
+    /// Sets whether the cluster is reachable from now on.
     pub fn connect(&self, connected: bool) {
         self.connected.store(connected, Ordering::Relaxed);
     }
 
-    /// A client as the server gives it to the view: of the management API, and below `/k8s/clusters` of the
-    /// cluster, in the place of the proxy, as the same person with the groups of their roles there.
+    /// A client like the server gives to the view: of the management API, and below
+    /// `/k8s/clusters`, instead of the proxy, of the cluster, as the same user with the groups of
+    /// their roles there.
     fn client(&self, user: &str) -> Client {
-        let person = Membership { user, groups: &[] };
+        let membership = Membership { user, groups: &[] };
         let everybody = ["system:authenticated".to_owned(), GROUP_PEOPLE.to_owned()];
         let name = user.to_owned();
         let as_user = move |groups: Vec<String>| {
             let groups = groups.into_iter().chain(everybody.clone()).collect();
             UserInfo { name: name.clone(), groups, ..UserInfo::default() }
         };
-        let here = as_user(self.world.graph.management_groups(person));
+        let here = as_user(self.world.graph.management_groups(membership));
         let (graph, user) = (self.world.graph.clone(), user.to_owned());
         let (management, downstream) =
             (self.world.api.server.clone(), self.downstream.server.clone());
@@ -138,9 +140,9 @@ impl People {
         let service = move |mut request: Request<kube::client::Body>| {
             let (management, downstream) = (management.clone(), downstream.clone());
             let (here, connected) = (here.clone(), connected.clone());
-            // With the roles of the moment.
-            let person = Membership { user: &user, groups: &[] };
-            let there = as_user(graph.cluster_groups(CLUSTER, person));
+            // With the current roles.
+            let membership = Membership { user: &user, groups: &[] };
+            let there = as_user(graph.cluster_groups(CLUSTER, membership));
             let features = features.clone();
             async move {
                 let prefix = format!("/k8s/clusters/{CLUSTER}");
@@ -159,10 +161,10 @@ impl People {
         Client::new(tower::service_fn(service), "default")
     }
 
-    pub async fn ask(&self, who: &str, method: &str, path: &str, body: &Value) -> (u16, Value) {
-        self.ask_as(&Caller::user(who), method, path, body).await
+    pub async fn request(&self, who: &str, method: &str, path: &str, body: &Value) -> (u16, Value) {
+        self.request_as(&Caller::user(who), method, path, body).await
     }
-    pub async fn ask_as(
+    pub async fn request_as(
         &self,
         caller: &Caller,
         method: &str,
@@ -173,14 +175,14 @@ impl People {
         let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
         let request = Request::builder().method(method).uri(path).header("host", "drover.example");
         let request = request.body(body).unwrap();
-        let answer = self.view.handle(request, caller, &client).await;
-        let (parts, body) = answer.into_parts();
+        let response = self.view.handle(request, caller, &client).await;
+        let (parts, body) = response.into_parts();
         (parts.status.as_u16(), serde_json::from_slice(&body).unwrap_or_default())
     }
     pub async fn get(&self, who: &str, path: &str) -> (u16, Value) {
-        self.ask(who, "GET", path, &Value::Null).await
+        self.request(who, "GET", path, &Value::Null).await
     }
-    /// As the owner; the answer must have this code.
+    /// A request as owner; the response must have this code.
     pub async fn must(&self, code: u16, method: &str, path: &str, body: &Value) -> Value {
         self.must_as(OWNER, code, method, path, body).await
     }
@@ -192,9 +194,9 @@ impl People {
         path: &str,
         body: &Value,
     ) -> Value {
-        let (status, answer) = self.ask(who, method, path, body).await;
-        assert_eq!(status, code, "{who}: {method} {path} {body}: {answer}");
-        answer
+        let (status, response) = self.request(who, method, path, body).await;
+        assert_eq!(status, code, "{who}: {method} {path} {body}: {response}");
+        response
     }
     /// The ids of a list, in its order.
     pub async fn ids(&self, who: &str, path: &str) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Owners in other namespaces, which count as absent: an event on the dependant says so.
+//! Owners in other namespaces, which count as absent: an event on the dependent reports them.
 
 use api_meta::status::Status;
 use serde_json::json;
@@ -11,20 +11,21 @@ use crate::stored::Stored;
 
 const COMPONENT: &str = "garbage-collector-controller";
 const REASON: &str = "OwnerRefInvalidNamespace";
-/// Where events about objects without a namespace are.
+/// The namespace of events about cluster-scoped objects.
 const DEFAULT_NAMESPACE: &str = "default";
 
-/// Writes an event when the owner is in another namespace than the object can mean.
+/// Writes an event when the owner exists in another namespace than that of the object. A failed
+/// write is only logged.
 pub async fn report(registry: &Registry, resource: &Resource, object: &Stored, owner: &Owner) {
-    if !is_elsewhere(registry, object, owner) {
+    if !is_in_other_namespace(registry, object, owner) {
         return;
     }
     if let Err(status) = write(registry, resource, object, owner).await {
-        tracing::debug!(key = %object.key, %status, "cannot tell of an owner elsewhere");
+        tracing::debug!(key = %object.key, %status, "cannot write the event of an owner reference");
     }
 }
 
-fn is_elsewhere(registry: &Registry, object: &Stored, owner: &Owner) -> bool {
+fn is_in_other_namespace(registry: &Registry, object: &Stored, owner: &Owner) -> bool {
     let group = owner.api_version.split_once('/').map_or("", |(group, _)| group);
     let catalog = registry.catalog();
     let Some(owning) = catalog.all().find(|r| r.group == group && *r.kind == *owner.kind) else {

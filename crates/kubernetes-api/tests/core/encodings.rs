@@ -1,4 +1,5 @@
-//! Forms of requests and answers that few clients use. Texts are those of kube-apiserver 1.36.
+//! Encodings of requests and responses that few clients use. The texts are those of kube-apiserver
+//! 1.36.
 
 use apiserver::UserInfo;
 use apiserver::attributes::GROUP_MASTERS;
@@ -17,15 +18,15 @@ async fn send(world: &World, request: http::request::Builder, body: &str) -> Res
 }
 
 async fn yaml(world: &World, request: http::request::Builder, body: &str) -> (u16, Value, String) {
-    let answer = send(world, request, body).await;
-    let warnings = answer.headers().get_all("warning").iter();
+    let response = send(world, request, body).await;
+    let warnings = response.headers().get_all("warning").iter();
     let warnings: Vec<&str> = warnings.map(|value| value.to_str().unwrap()).collect();
-    let body = serde_json::from_slice(answer.body()).unwrap();
-    (answer.status().as_u16(), body, warnings.join(", "))
+    let body = serde_json::from_slice(response.body()).unwrap();
+    (response.status().as_u16(), body, warnings.join(", "))
 }
 
 #[tokio::test]
-async fn large_objects_are_compressed_in_every_answer() {
+async fn large_objects_are_compressed_in_every_response() {
     let world = World::start().await;
     let map = |size: usize| json!({"metadata": {"name": format!("a{size}")}, "data": {"key": "x".repeat(size)}});
     let json = "application/json";
@@ -38,11 +39,11 @@ async fn large_objects_are_compressed_in_every_answer() {
         let read = send(&world, Request::get(&path).header("accept-encoding", "gzip"), "").await;
         let plain = send(&world, Request::get(&path), "").await;
         assert!(plain.headers().get("content-encoding").is_none());
-        for answer in [&created, &read] {
-            let coding = answer.headers().get("content-encoding").map(|value| value.as_bytes());
+        for response in [&created, &read] {
+            let coding = response.headers().get("content-encoding").map(|value| value.as_bytes());
             assert_eq!(coding, compressed.then_some(&b"gzip"[..]), "{size}");
-            assert_eq!(answer.headers().contains_key("vary"), compressed);
-            assert_eq!(answer.body().len() < 10_000, compressed);
+            assert_eq!(response.headers().contains_key("vary"), compressed);
+            assert_eq!(response.body().len() < 10_000, compressed);
         }
         if compressed {
             let mut unpacked = Vec::new();
@@ -67,12 +68,12 @@ async fn an_old_watch_path_may_name_one_object() {
         send(&world, Request::get(path), "").await
     };
     for options in ["", "&fieldSelector=metadata.name%3Da"] {
-        let answer = watch(options).await;
-        let event: Value = serde_json::from_slice(answer.body()).expect("one event");
+        let response = watch(options).await;
+        let event: Value = serde_json::from_slice(response.body()).expect("one event");
         assert_eq!(event["object"]["metadata"]["name"], "a");
     }
-    let answer = watch("&fieldSelector=metadata.name%3Db").await;
-    let status: Value = serde_json::from_slice(answer.body()).unwrap();
+    let response = watch("&fieldSelector=metadata.name%3Db").await;
+    let status: Value = serde_json::from_slice(response.body()).unwrap();
     assert_eq!(status["code"], 400);
     assert_eq!(status["message"], "fieldSelector metadata.name doesn't match requested name");
 }
@@ -83,7 +84,7 @@ const LINES: &str = "yaml: unmarshal errors:\n  line 5: key \"name\" already set
                      line 8: key \"a\" already set in map\n  line 9: key \"a\" already set in map";
 
 #[tokio::test]
-async fn keys_that_stand_twice_in_yaml_are_told_by_their_lines() {
+async fn duplicate_keys_in_yaml_are_reported_with_their_lines() {
     let world = World::start().await;
     let create = |validation: &str| {
         let path = format!("{COLLECTION}?dryRun=All&fieldValidation={validation}");
@@ -113,7 +114,7 @@ async fn keys_that_stand_twice_in_yaml_are_told_by_their_lines() {
 #[tokio::test]
 async fn yaml_that_repeats_itself_a_million_times_is_refused() {
     let world = World::start().await;
-    // Each line stands for ten of the one before.
+    // Each line expands to ten of the one before.
     let tenfold = |level: usize| {
         let before = vec![format!("*l{}", level - 1); 10].join(", ");
         format!("  l{level}: &l{level} [{before}]\n")

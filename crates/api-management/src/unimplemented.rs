@@ -1,52 +1,56 @@
-//! What is only kept: stored, checked and shown, while nothing acts on it yet. Whole objects, or fields of
-//! objects that do something otherwise.
+//! Unimplemented kinds and fields: stored, validated and shown, but not acted on yet. Whole
+//! objects, or fields of objects that are otherwise implemented.
 //!
-//! Each object says so itself, in a condition. States do not take it into account, so an object shows the state
-//! that it would have with nothing left to do. Which types and fields these are, their tables say
-//! ([`crate::table`]).
+//! Each object reports this in a condition. States ignore the condition, so an object shows the
+//! state that it would have with nothing left to do. The tables of the types declare which types
+//! and fields are unimplemented ([`crate::table`]).
 
 use serde_json::{Value, json};
 
 use crate::condition::FALSE;
-use crate::table::Place;
+use crate::table::RowLocation;
 use crate::types;
 
-/// Whether what the object asks for is acted on.
+/// Condition type: whether the object has an effect.
 pub const EFFECTIVE: &str = "Effective";
 /// Reason of [`EFFECTIVE`] being false.
 pub const NOT_IMPLEMENTED: &str = "NotImplemented";
-/// Its message, of a whole object.
+/// Its message for a whole object.
 pub const MESSAGE: &str = "The object is stored and checked, but this version does not act on it.";
 
-/// Puts the condition on an object that does not have it. Idempotent.
+/// Adds the condition to an object that does not have it. Idempotent.
 pub fn mark(object: &mut Value) {
     say(object, MESSAGE);
 }
 
-/// A field that is only kept.
+/// A field that is stored and not acted on.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct KeptField {
+pub struct UnimplementedField {
+    /// Name of the field in the view.
     pub name: &'static str,
     /// JSON pointer from the object's root.
     pointer: String,
 }
 
-/// Those of a kind.
-pub fn fields(kind: &str) -> Vec<KeptField> {
+/// The unimplemented fields of a kind.
+pub fn fields(kind: &str) -> Vec<UnimplementedField> {
     let rows = types::tables_of_kind(kind).into_iter().flat_map(|table| table.fields);
-    let kept = rows.filter(|row| row.kept).filter_map(|row| match row.place {
-        Place::Path(path) => {
-            Some(KeptField { name: row.name, pointer: format!("/{}", path.replace('.', "/")) })
-        }
+    let found = rows.filter(|row| row.is_unimplemented).filter_map(|row| match row.location {
+        RowLocation::Path(path) => Some(UnimplementedField {
+            name: row.name,
+            pointer: format!("/{}", path.replace('.', "/")),
+        }),
         _ => None,
     });
-    kept.collect()
+    found.collect()
 }
 
-/// Makes the condition name the fields of `kept` that the object has; without any, it goes. Idempotent.
-pub fn mark_fields(object: &mut Value, kept: &[KeptField]) {
-    let asks = |field: &&KeptField| object.pointer(&field.pointer).is_some_and(says_something);
-    let names: Vec<&str> = kept.iter().filter(asks).map(|field| field.name).collect();
+/// Makes the condition name the fields of `fields` that the object sets; without any, removes the
+/// condition. Idempotent.
+pub fn mark_fields(object: &mut Value, fields: &[UnimplementedField]) {
+    let is_set =
+        |field: &&UnimplementedField| object.pointer(&field.pointer).is_some_and(says_something);
+    let names: Vec<&str> = fields.iter().filter(is_set).map(|field| field.name).collect();
     if names.is_empty() {
         let conditions = object.pointer_mut("/status/conditions").and_then(Value::as_array_mut);
         if let Some(list) = conditions {
@@ -103,20 +107,20 @@ mod tests {
 
     #[test]
     fn an_object_names_the_fields_that_it_has_and_nothing_acts_on() {
-        let kept = fields("Project");
+        let fields = fields("Project");
         let mut project = json!({"spec": {"displayName": "x", "resourceQuota": {"limit": {}}}});
         let plain = project.clone();
-        mark_fields(&mut project, &kept);
+        mark_fields(&mut project, &fields);
         assert_eq!(project, plain);
         project["spec"]["resourceQuota"]["limit"]["pods"] = "10".into();
         project["spec"]["containerDefaultResourceLimit"] = json!({"limitsCpu": "1"});
-        mark_fields(&mut project, &kept);
+        mark_fields(&mut project, &fields);
         let said = project["status"]["conditions"][0].clone();
         assert_eq!((&said["type"], &said["status"]), (&json!(EFFECTIVE), &json!("False")));
         let message = said["message"].as_str().unwrap();
         assert!(message.ends_with("containerDefaultResourceLimit, resourceQuota."), "{message}");
         project["spec"] = json!({});
-        mark_fields(&mut project, &kept);
+        mark_fields(&mut project, &fields);
         assert_eq!(project["status"]["conditions"], json!([]));
     }
 }

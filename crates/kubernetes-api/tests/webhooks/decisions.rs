@@ -1,24 +1,24 @@
-//! What becomes of answers that were understood.
+//! Valid responses and their effects.
 
 use serde_json::{Value, json};
 
 use super::faults::Outcomes;
 use super::hook_server::HookServer;
-use super::side::{Answer, MAPS, Side, case, map};
+use super::side::{MAPS, Side, TestResponse, case, map};
 
 const DENIALS: [&str; 5] = ["deny", "deny-silent", "deny-reason", "deny-low", "deny-status"];
 const PATCHES: [&str; 5] = ["empty-patch", "label", "patch-unknown", "warn", "annotate"];
 
-/// Runs the cases and says what was answered.
+/// Runs the cases and returns the responses.
 pub async fn run(side: &Side, hooks: &HookServer) -> Outcomes {
     let mut outcomes = Vec::new();
     let named = |name: &str| case(name, side.client(hooks, name), "Fail");
     for kind in ["Mutating", "Validating"] {
         side.configure(hooks, kind, "denials", DENIALS.map(named).to_vec()).await;
         for name in DENIALS {
-            let answer = side.send("POST", MAPS, map(name, name)).await;
-            assert!(answer.code >= 400, "{} {name}: {}", side.name, answer.body);
-            outcomes.push((format!("{kind} {name}"), answer));
+            let response = side.send("POST", MAPS, map(name, name)).await;
+            assert!(response.code >= 400, "{} {name}: {}", side.name, response.body);
+            outcomes.push((format!("{kind} {name}"), response));
         }
         side.deconfigure(kind, "denials").await;
     }
@@ -26,13 +26,13 @@ pub async fn run(side: &Side, hooks: &HookServer) -> Outcomes {
     webhooks.extend(["patch-name", "patch-kind"].map(named));
     side.configure(hooks, "Mutating", "patches", webhooks).await;
     for name in PATCHES {
-        let answer = side.send("POST", MAPS, map(name, name)).await;
-        assert_eq!(answer.code, 201, "{} {name}: {}", side.name, answer.body);
-        outcomes.push((name.to_owned(), answer));
+        let response = side.send("POST", MAPS, map(name, name)).await;
+        assert_eq!(response.code, 201, "{} {name}: {}", side.name, response.body);
+        outcomes.push((name.to_owned(), response));
     }
     for name in ["patch-name", "patch-kind"] {
-        let answer = side.send("POST", MAPS, map(name, name)).await;
-        outcomes.push((name.to_owned(), answer));
+        let response = side.send("POST", MAPS, map(name, name)).await;
+        outcomes.push((name.to_owned(), response));
     }
     let place = format!("{MAPS}/label");
     let bare = json!({"metadata": {"labels": {"seen": null, "case": "label"}}});
@@ -45,7 +45,8 @@ pub async fn run(side: &Side, hooks: &HookServer) -> Outcomes {
     outcomes
 }
 
-/// Configurations in the order of their names; those that want to are asked again after a change.
+/// Configurations are called in the order of their names; those that request it are reinvoked after
+/// a change.
 async fn order(side: &Side, hooks: &HookServer) -> Outcomes {
     let mut counts = case("again", side.client(hooks, "count"), "Fail");
     counts["reinvocationPolicy"] = "IfNeeded".into();
@@ -54,18 +55,18 @@ async fn order(side: &Side, hooks: &HookServer) -> Outcomes {
     side.configure(hooks, "Mutating", "b-second", vec![once]).await;
     side.configure(hooks, "Mutating", "a-first", vec![counts]).await;
     hooks.take(&format!("/{}/", side.name));
-    let answer = side.send("POST", MAPS, map("again", "again")).await;
-    assert_eq!(answer.body["metadata"]["labels"]["count"], "xx", "{}", answer.body);
+    let response = side.send("POST", MAPS, map("again", "again")).await;
+    assert_eq!(response.body["metadata"]["labels"]["count"], "xx", "{}", response.body);
     let mine = format!("/{}/", side.name);
-    let asked: Vec<String> = hooks.take(&mine).into_iter().map(|call| call.path).collect();
-    let wanted = ["count", "second", "count"].map(|name| format!("{mine}{name}"));
-    assert_eq!(asked, wanted);
+    let called: Vec<String> = hooks.take(&mine).into_iter().map(|call| call.path).collect();
+    let expected = ["count", "second", "count"].map(|name| format!("{mine}{name}"));
+    assert_eq!(called, expected);
     side.deconfigure("Mutating", "a-first").await;
     side.deconfigure("Mutating", "b-second").await;
-    vec![("reinvocation".to_owned(), answer)]
+    vec![("reinvocation".to_owned(), response)]
 }
 
-/// Cases whose answers go on in the words of libraries, and where those begin.
+/// Cases whose messages end in the words of libraries, and where those begin.
 const WORDED: [(&str, &str); 14] = [
     ("unknown-authority", "x509: certificate signed by unknown authority"),
     ("wrong-name", "x509: "),
@@ -80,37 +81,37 @@ const WORDED: [(&str, &str); 14] = [
     ("patch-test", "Internal error occurred: "),
     ("patch-kind", "Internal error occurred: "),
     ("another-uid", "expected response.uid="),
-    // There, the kind's own rules say it a second time.
+    // There, the kind's own rules report it a second time.
     ("renamed", "is invalid: metadata.name: "),
 ];
 
-/// The same answers but for what differs between any two servers.
+/// Compares the responses, except for values that differ between any two servers.
 pub fn compare(own: &Outcomes, real: &Outcomes) {
     assert_eq!(own.len(), real.len());
     let mut differing = Vec::new();
-    for ((case, found), (_, wanted)) in own.iter().zip(real) {
-        let (found, wanted) = (plain(case, found, "own"), plain(case, wanted, "real"));
-        if found != wanted {
-            differing.push(format!("{case}:\n  {found}\n  {wanted}"));
+    for ((case, found), (_, expected)) in own.iter().zip(real) {
+        let (found, expected) = (plain(case, found, "own"), plain(case, expected, "real"));
+        if found != expected {
+            differing.push(format!("{case}:\n  {found}\n  {expected}"));
         }
     }
     assert!(differing.is_empty(), "{}", differing.join("\n"));
 }
 
-/// Without what is given to each object anew, the side's part of paths, and words of libraries.
-fn plain(case: &str, answer: &Answer, side: &str) -> Value {
-    let mut body = answer.body.clone();
+/// Removes generated values, the server's part of paths, and words of libraries.
+fn plain(case: &str, response: &TestResponse, side: &str) -> Value {
+    let mut body = response.body.clone();
     let given = ["uid", "creationTimestamp", "resourceVersion", "managedFields"];
     if let Some(metadata) = body["metadata"].as_object_mut() {
         metadata.retain(|field, _| !given.contains(&field.as_str()));
     }
     let mut text = body.to_string().replace(&format!("/{side}/"), "/");
-    if answer.code >= 400
+    if response.code >= 400
         && let Some((_, begin)) = WORDED.iter().find(|(name, _)| case.starts_with(name))
     {
-        let message = answer.message();
+        let message = response.message();
         let at = message.find(begin).unwrap_or_else(|| panic!("{side} {case}: {message}"));
         text = message[..at + begin.len()].replace(&format!("/{side}/"), "/");
     }
-    json!([answer.code, text, answer.warnings])
+    json!([response.code, text, response.warnings])
 }

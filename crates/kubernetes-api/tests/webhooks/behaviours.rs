@@ -1,11 +1,11 @@
-//! What the webhook of the tests says, by name.
+//! The responses of the test webhook, by name.
 
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// The review that answers `review`.
-pub fn answer(behaviour: &str, review: &Value) -> Value {
+/// The response to `review`.
+pub fn respond(behaviour: &str, review: &Value) -> Value {
     let uid = review["request"]["uid"].clone();
     let mut answer = json!({
         "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
@@ -72,7 +72,7 @@ fn operations(behaviour: &str, object: &Value) -> Value {
         "patch-namespace" => add("/metadata/namespace", "kube-system".into()),
         "patch-unknown" => add("/unknown", "x".into()),
         "patch-spec" => add("/spec/webhook", "was here".into()),
-        other => panic!("the tests have no answer called {other}"),
+        other => panic!("the tests have no response called {other}"),
     }
 }
 

@@ -1,5 +1,5 @@
-//! One request from its coming in to the end of its answer: what is known of it, for all that is
-//! told of it besides the answer: headers, metrics and the audit log.
+//! The context of one request, from its arrival to the end of its response: what is known of it,
+//! for headers, metrics and the audit log.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -14,13 +14,13 @@ use serde_json::Value;
 use crate::attributes::UserInfo;
 use crate::audit::event::EVENT_SIZE_MAX;
 use crate::audit::{Audit, Record};
-use crate::body::ending::Ending;
-use crate::body::negotiate::{self, Format};
+use crate::body::ending::GuardedBody;
+use crate::body::negotiate::{self, ResponseFormat};
 use crate::body::respond::{self, Body};
 use crate::catalog::Catalog;
 use crate::connect::LONG_RUNNING;
 use crate::connect::LongRunning;
-use crate::flow_control::Marks;
+use crate::flow_control::FlowSchemaHeaders;
 use crate::metrics::{Counted, Labels, Metrics};
 use crate::request::{Query, RequestInfo};
 use crate::resource::Resource;
@@ -28,32 +28,34 @@ use crate::resource::Resource;
 const AUDIT_ID: HeaderName = HeaderName::from_static("audit-id");
 const FLOW_SCHEMA_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-flowschema-uid");
 const PRIORITY_LEVEL_UID: HeaderName = HeaderName::from_static("x-kubernetes-pf-prioritylevel-uid");
-/// Longest answer that is looked through for a `Status`.
+/// Bytes of the longest response that is parsed to find a `Status`.
 const STATUS_SIZE_MAX: usize = 4 * 1024;
-/// What an event says whose body was too large to be recorded.
+/// Annotation of an event whose body was too large to be recorded.
 const TRUNCATED: &str = "audit.k8s.io/truncated";
 
-/// See the module.
-pub struct Exchange {
+/// The context of one request. Dropping it before [`RequestContext::finish`] records that the
+/// client disconnected.
+pub struct RequestContext {
     pub info: RequestInfo,
     pub query: Query,
-    /// What the request is for, if there is such a resource.
+    /// The resource that the request addresses, if it exists.
     pub resource: Option<Arc<Resource>>,
-    /// By what its turn was decided.
-    pub marks: Option<Marks>,
+    /// How the request was classified, once it was.
+    pub flow_schema_headers: Option<FlowSchemaHeaders>,
     metrics: Arc<Metrics>,
     labels: Labels,
     counted: Option<Counted>,
     audit_id: HeaderValue,
     record: Option<Record>,
-    form: Format,
+    format: ResponseFormat,
     begun: Instant,
-    /// The code of an answer that goes on for long.
-    goes_on: Option<u16>,
+    /// The HTTP code of a long-running response.
+    long_running_code: Option<u16>,
     ended: bool,
 }
 
-impl Exchange {
+impl RequestContext {
+    /// Parses the request, and counts it as being handled.
     pub fn begin(parts: &request::Parts, metrics: &Arc<Metrics>, catalog: &Catalog) -> Self {
         let query = Query::parse(parts.uri.query());
         let info = RequestInfo::parse(&parts.method, parts.uri.path(), &query);
@@ -72,73 +74,75 @@ impl Exchange {
             info,
             query,
             resource,
-            marks: None,
+            flow_schema_headers: None,
             metrics: metrics.clone(),
             labels,
             counted,
             audit_id,
             record: None,
-            form: negotiate::refusal(&parts.headers),
+            format: negotiate::refusal(&parts.headers),
             begun: Instant::now(),
-            goes_on: None,
+            long_running_code: None,
             ended: false,
         }
     }
 
-    /// Begins to record, as the policy wants it. The sink goes with the request.
+    /// Begins the audit record that the policy requires, and puts its [`Sink`](crate::audit::Sink)
+    /// into the extensions of the request.
     pub fn record(&mut self, audit: &Arc<Audit>, parts: &mut request::Parts, user: &UserInfo) {
         let id = String::from_utf8_lossy(self.audit_id.as_bytes());
         self.record = audit.begin(parts, &id, &self.info, Some(user));
         if let Some(record) = &mut self.record {
-            record.received();
+            record.write_received();
             parts.extensions.insert(record.sink());
         }
     }
 
-    /// Records a request that nobody proved to be behind.
+    /// Records a request that was not authenticated.
     pub fn record_unauthenticated(&mut self, audit: &Arc<Audit>, parts: &request::Parts) {
         let id = String::from_utf8_lossy(self.audit_id.as_bytes());
         if let Some(mut record) = audit.begin(parts, &id, &self.info, None) {
-            record.unauthenticated(Status::unauthorized().to_json());
+            record.write_unauthenticated(Status::unauthorized().to_json());
         }
     }
 
-    /// The asker acts as `user`.
-    pub fn impersonated(&mut self, user: &UserInfo) {
+    /// Records that the caller acts as `user`.
+    pub fn record_impersonation(&mut self, user: &UserInfo) {
         if let Some(record) = &mut self.record {
-            record.impersonated(user);
+            record.set_impersonated_user(user);
         }
     }
 
-    /// Notes whether the request was allowed, and why.
-    pub fn authorized(&self, decision: &'static str, reason: &str) {
+    /// Records the decision of the authorizer (`allow` or `forbid`), and its reason.
+    pub fn record_decision(&self, decision: &'static str, reason: &str) {
         if let Some(record) = &self.record {
             record.sink().annotate("authorization.k8s.io/decision", decision);
             record.sink().annotate("authorization.k8s.io/reason", reason);
         }
     }
 
-    /// The handler failed: an internal error of this request alone.
-    pub fn panicked(mut self) -> Response<Body> {
+    /// Ends a request whose handler panicked: an internal error of this request alone.
+    pub fn finish_panicked(mut self) -> Response<Body> {
         let status = Status::internal("the request handler failed; see the server log");
-        let response = self.marked(respond::refusal(self.form, &status));
+        let response = self.with_headers(respond::refusal(self.format, &status));
         if let Some(mut record) = self.record.take() {
-            record.panicked(&status);
+            record.write_panicked(&status);
         }
         self.count(status.code);
         response
     }
 
-    /// Tells of the answer, and gives it its headers.
-    pub async fn answered(mut self, answer: Result<Response<Body>, Status>) -> Response<Body> {
-        let refused = answer.as_ref().err().map(Status::to_json);
-        let response = answer.unwrap_or_else(|status| respond::refusal(self.form, &status));
-        let response = self.marked(response);
+    /// Ends the request: adds the headers to the response, and reports it to metrics and audit. A
+    /// long-running response is reported when its body ends.
+    pub async fn finish(mut self, response: Result<Response<Body>, Status>) -> Response<Body> {
+        let refused = response.as_ref().err().map(Status::to_json);
+        let response = response.unwrap_or_else(|status| respond::refusal(self.format, &status));
+        let response = self.with_headers(response);
         let code = response.status().as_u16();
-        let goes_on =
+        let is_open =
             response.status().is_success() || response.status() == StatusCode::SWITCHING_PROTOCOLS;
-        if is_long_running(&self.info) && goes_on {
-            return self.go_on(response, code);
+        if is_long_running(&self.info) && is_open {
+            return self.continue_long_running(response, code);
         }
         self.counted = None;
         let Some(mut record) = self.record.take() else {
@@ -147,45 +151,46 @@ impl Exchange {
         };
         let (body, response) = match refused {
             Some(status) => (Some(status), response),
-            None => self.recorded(&record, response).await,
+            None => self.recorded_body(&record, response).await,
         };
-        record.complete(code, body);
+        record.write_complete(code, body);
         self.count(code);
         response
     }
 
-    fn marked(&self, mut response: Response<Body>) -> Response<Body> {
+    fn with_headers(&self, mut response: Response<Body>) -> Response<Body> {
         let headers = response.headers_mut();
         headers.insert(AUDIT_ID, self.audit_id.clone());
-        if let Some(marks) = &self.marks {
-            headers.insert(FLOW_SCHEMA_UID, marks.flow_schema_uid.clone());
-            headers.insert(PRIORITY_LEVEL_UID, marks.priority_level_uid.clone());
+        if let Some(flow_schema_headers) = &self.flow_schema_headers {
+            headers.insert(FLOW_SCHEMA_UID, flow_schema_headers.flow_schema_uid.clone());
+            headers.insert(PRIORITY_LEVEL_UID, flow_schema_headers.priority_level_uid.clone());
         }
         response
     }
 
-    /// An answer whose end is not now: the exchange ends with its body, or with what follows it.
-    fn go_on(mut self, mut response: Response<Body>, code: u16) -> Response<Body> {
+    /// A long-running response: the context ends with its body, or with the connection that follows
+    /// it.
+    fn continue_long_running(mut self, mut response: Response<Body>, code: u16) -> Response<Body> {
         self.counted = Some(self.metrics.long_running(&self.labels));
-        self.goes_on = Some(code);
+        self.long_running_code = Some(code);
         if let Some(record) = &mut self.record {
-            record.started(code);
+            record.write_started(code);
         }
         if let Some(long_running) = response.extensions_mut().remove::<LongRunning>() {
             long_running.hold(self);
             return response;
         }
-        response.map(|body| Ending::new(body, self).boxed_unsync())
+        response.map(|body| GuardedBody::new(body, self).boxed_unsync())
     }
 
-    /// The answer's body as it is recorded.
-    async fn recorded(
+    /// The body of the response as the audit event contains it.
+    async fn recorded_body(
         &self,
         record: &Record,
         response: Response<Body>,
     ) -> (Option<Value>, Response<Body>) {
         let may_be_status = self.info.verb == "delete";
-        if !self.info.is_resource || !(record.wants_response() || may_be_status) {
+        if !self.info.is_resource || !(record.records_response() || may_be_status) {
             return (None, response);
         }
         let (parts, body) = response.into_parts();
@@ -197,9 +202,10 @@ impl Exchange {
             media.as_bytes().starts_with(kubernetes_protobuf::MEDIA_TYPE.as_bytes())
         });
         let too_large = parts.headers.contains_key(CONTENT_ENCODING)
-            || bytes.len() > if record.wants_response() { EVENT_SIZE_MAX } else { STATUS_SIZE_MAX };
-        let value = (!too_large).then(|| decoded(&bytes, protobuf)).flatten();
-        if too_large && record.wants_response() {
+            || bytes.len()
+                > if record.records_response() { EVENT_SIZE_MAX } else { STATUS_SIZE_MAX };
+        let value = (!too_large).then(|| decode_body(&bytes, protobuf)).flatten();
+        if too_large && record.records_response() {
             record.sink().annotate(TRUNCATED, "true");
         }
         (value, Response::from_parts(parts, respond::full(bytes)))
@@ -207,41 +213,42 @@ impl Exchange {
 
     fn count(&mut self, code: u16) {
         self.ended = true;
-        self.metrics.answered(&self.labels, code, self.begun.elapsed());
+        self.metrics.record_response(&self.labels, code, self.begun.elapsed());
     }
 }
 
-fn decoded(bytes: &Bytes, protobuf: bool) -> Option<Value> {
+fn decode_body(bytes: &Bytes, protobuf: bool) -> Option<Value> {
     if protobuf {
         return kubernetes_protobuf::decode(bytes, None).ok();
     }
     serde_json::from_slice(bytes).ok()
 }
 
-/// Whether the answer has no end of its own.
+/// Whether the response has no end of its own: watches, followed logs and connections.
 pub fn is_long_running(info: &RequestInfo) -> bool {
     info.verb == "watch" || (info.is_resource && LONG_RUNNING.contains(&info.subresource.as_str()))
 }
 
-impl Drop for Exchange {
-    /// The end of a long answer, or of a request whose client did not wait for its answer.
+impl Drop for RequestContext {
+    /// The end of a long-running response, or of a request whose client disconnected before the
+    /// response.
     fn drop(&mut self) {
         if self.ended {
             return;
         }
-        /// Not of the standard, and yet what proxies call it.
-        const CLIENT_GONE: u16 = 499;
-        let gone = || {
-            let text = "the client went away; what it asked for may have been done";
-            Status::new(CLIENT_GONE, "ClientGone", text).to_json()
+        /// Not a standard code, but what proxies use.
+        const CLIENT_DISCONNECTED: u16 = 499;
+        let disconnected = || {
+            let text = "the client disconnected; its request may have been carried out";
+            Status::new(CLIENT_DISCONNECTED, "ClientGone", text).to_json()
         };
         if let Some(mut record) = self.record.take() {
-            match self.goes_on {
-                Some(code) => record.complete(code, None),
-                None => record.complete(CLIENT_GONE, Some(gone())),
+            match self.long_running_code {
+                Some(code) => record.write_complete(code, None),
+                None => record.write_complete(CLIENT_DISCONNECTED, Some(disconnected())),
             }
         }
-        let code = self.goes_on.unwrap_or(CLIENT_GONE);
+        let code = self.long_running_code.unwrap_or(CLIENT_DISCONNECTED);
         self.count(code);
     }
 }

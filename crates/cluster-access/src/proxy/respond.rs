@@ -1,4 +1,4 @@
-//! What the proxy itself has to say, as a `Status`.
+//! Responses of the proxy itself, as a `Status`.
 
 use api_meta::status::Status;
 use http::{HeaderValue, Response, StatusCode, header};
@@ -19,7 +19,7 @@ pub(super) fn status(status: &Status) -> Response<Body> {
     response
 }
 
-/// The message alone: of a refused discovery, clients of Go show the body only if it is plain text.
+/// The message alone. Clients in Go show the body of a refused discovery only if it is plain text.
 pub(super) fn text(status: &Status) -> Response<Body> {
     let mut response = self::status(status);
     let plain = HeaderValue::from_static("text/plain; charset=utf-8");
@@ -27,7 +27,8 @@ pub(super) fn text(status: &Status) -> Response<Body> {
     response.map(|_| full(status.message.clone()))
 }
 
-/// The downstream 401 is about our credential, not the caller's: told as ours.
+/// A downstream 401 is about the server's credential, not the caller's, so the caller gets another
+/// status.
 pub(super) fn credential_refused() -> Status {
     Status::unavailable(
         "the cluster refuses the credential that its agent has reported; if this lasts, restart \
