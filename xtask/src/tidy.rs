@@ -3,18 +3,24 @@
 //! A rule is a function from a [`Tree`] to complaints; [`CHECKS`] lists them. Each is proven by a
 //! folder in `xtask/fixtures/tidy` that breaks exactly that rule.
 
+mod architecture;
 mod compatibility;
 mod conditions;
+mod contracts;
+mod dependencies;
 mod flaky_tests;
 mod floors;
 mod manners;
 mod papers;
+mod rooms;
+mod vocabulary;
 mod words;
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, anyhow, bail};
+use proc_macro2::TokenStream;
 
 use crate::workspace;
 
@@ -30,8 +36,13 @@ const PLAIN: [&str; 3] = [".ci/run", ".gitignore", "Dockerfile"];
 
 type Check = fn(&Tree) -> Result<Vec<Complaint>>;
 
-const CHECKS: [(&str, Check); 7] = [
+const CHECKS: [(&str, Check); 12] = [
     ("floors", floors::check),
+    ("rooms", rooms::check),
+    ("architecture", architecture::check),
+    ("dependencies", dependencies::check),
+    ("vocabulary", vocabulary::check),
+    ("contracts", contracts::check),
     ("conditions", conditions::check),
     ("manners", manners::check),
     ("words", words::check),
@@ -148,6 +159,12 @@ impl Source {
     fn is_test(&self) -> bool {
         let mut parts = self.path.components().map(|part| part.as_os_str());
         self.stem() == "tests" || parts.any(|part| part == "tests" || part == "e2e")
+    }
+
+    /// The tokens of a Rust file. Comments are not among them.
+    fn tokens(&self) -> Result<TokenStream> {
+        let tokens = self.text.parse();
+        tokens.map_err(|error| anyhow!("cannot read '{}' as Rust: {error}", self.path.display()))
     }
 
     /// Lines with their numbers from 1.

@@ -1,5 +1,5 @@
-//! The tables of what is offered of other products' APIs speak of tests that exist, and count right. So do
-//! the pages about security speak of tests that exist.
+//! The tables of what is offered of other products' APIs speak of tests that exist, and count
+//! right. So do the pages about security speak of tests that exist.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;

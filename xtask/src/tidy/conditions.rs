@@ -1,8 +1,9 @@
 //! Each condition of a kind has exactly one writer.
 //!
 //! A controller can write a condition only through an `OwnedCondition`, which it declares as a
-//! private constant: `const CONNECTED: OwnedCondition = OwnedCondition::of("Cluster", "Connected");`.
-//! So one declaration in the whole workspace, visible to one module only, is one writer.
+//! private constant: `const CONNECTED: OwnedCondition = OwnedCondition::of("Cluster",
+//! "Connected");`. So one declaration in the whole workspace, visible to one module only, is one
+//! writer.
 
 use std::collections::BTreeMap;
 use std::ops::Range;

@@ -45,6 +45,11 @@ fixtures! {
     a_second_writer_of_a_condition_is_refused => "second-condition-writer";
     a_condition_that_others_can_write_is_refused => "public-condition";
     a_condition_named_by_a_variable_is_refused => "computed-condition";
+    rooms_that_use_each_other_are_refused => "room-cycle";
+    names_outside_the_vocabulary_are_refused => "vocabulary";
+    public_items_without_a_contract_are_refused => "contracts";
+    an_architecture_that_is_not_so_is_refused => "architecture";
+    a_dependency_that_no_source_names_is_refused => "unnamed-dependency";
     a_module_without_a_head_is_refused => "no-head";
     a_mod_file_is_refused => "mod-file";
     a_module_name_that_says_nothing_is_refused => "empty-name";
