@@ -15,12 +15,12 @@ use crate::stream::Slots;
 ///
 /// Windows that were granted while streams were few stay filled when streams become many, so this
 /// is more than [`STREAM_WINDOWS_MAX`]: each doubling of the streams adds at most half of it.
-pub(crate) const CONNECTION_WINDOW: u32 = 320 << 20;
+pub(crate) const CONNECTION_WINDOW: u32 = 384 << 20;
 /// The maximum sum of the stream windows for a given number of streams.
 const STREAM_WINDOWS_MAX: u32 = 64 << 20;
 /// Enough for 2 Gbit/s over 2 ms.
 pub(crate) const STREAM_WINDOW_START: u32 = 512 << 10;
-const STREAM_WINDOW_MAX: u32 = 8 << 20;
+const STREAM_WINDOW_MAX: u32 = 16 << 20;
 /// Invariant: this times the most streams is within the stream windows' sum.
 const STREAM_WINDOW_MIN: u32 = 64 << 10;
 const _: () =
