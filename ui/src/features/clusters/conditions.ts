@@ -1,80 +1,83 @@
 /**
- * What each condition of a cluster means, and what helps when it does not hold: the one table of it.
+ * The table of all cluster conditions: what each means, and what helps if it is not true.
  *
- * A reason that the table does not know is shown with the server's own words, never left out.
+ * An unknown reason is shown with the server's message, never omitted.
  */
 
 import type { Cluster, Condition } from "../../api/types.ts";
 import type { Tone } from "../../ui/StateMark.tsx";
 
 interface Words {
-  /** What stands still or is broken. */
+  /** What is waiting or broken. */
   meaning: string;
-  /** What a person can do about it. Empty: nothing, it comes by itself. */
+  /** What the user can do about it. Empty: nothing, it resolves by itself. */
   next: string;
 }
 
-interface Entry extends Words {
-  /** What is so when it holds. */
+interface ConditionEntry extends Words {
+  /** Title if it is true. */
   title: string;
-  /** What is so when it does not: the opposite of the title. */
+  /** Title if it is not true: the opposite of `title`. */
   failing: string;
-  /** Drover knows it without the cluster: it stays right while the cluster cannot be reached. */
+  /** Drover knows it without the cluster: it stays valid while the cluster is unavailable. */
   known?: boolean;
-  /** What it means when it holds. */
+  /** Meaning if it is true. */
   holds: string;
   tone: Tone;
-  /** Words for particular reasons, instead of the general ones. */
+  /** Texts for specific reasons, in place of the general ones. */
   reasons?: Record<string, Partial<Words> & { failing?: string; tone?: Tone }>;
 }
 
-const BY_ITSELF = "Nothing to do: it comes by itself within seconds.";
+const BY_ITSELF = "Nothing to do: it resolves by itself within seconds.";
 
-/** What an agent or the tunnel's door said why the cluster cannot be reached; the server's words say more. */
-const OBSTACLES: Entry["reasons"] = {
+/**
+ * Reasons from an agent or the tunnel endpoint why the cluster is unavailable; the server's message
+ * has the details.
+ */
+const OBSTACLES: ConditionEntry["reasons"] = {
   AgentRefused: {
     failing: "Agent refused",
     tone: "err",
-    meaning: "An agent called in and was not let in.",
-    next: "Do what the server says of it; if in doubt, make a new import command and run that.",
+    meaning: "An agent connected and was refused.",
+    next: "Follow the server's message; if in doubt, create a new import command and run it.",
   },
   AlreadyManaged: {
     failing: "Managed already",
     tone: "err",
-    meaning: "Another entry of Drover manages this cluster already; the agent was not let in.",
+    meaning: "Another entry of Drover manages this cluster already; the agent was refused.",
     next: "Choose one of the ways above.",
   },
   AgentHasNoCredential: {
     failing: "Agent without access",
     tone: "err",
     meaning: "The agent is connected, but has no access to its own cluster's API.",
-    next: "Apply the import manifest again: it holds the rights of the agent.",
+    next: "Apply the import manifest again: it contains the rights of the agent.",
   },
 };
 
-/** In the order in which they come true. */
-const TABLE: Record<string, Entry> = {
+/** In the order in which they become true. */
+const TABLE: Record<string, ConditionEntry> = {
   BackingNamespaceCreated: {
-    title: "Place in Drover",
-    failing: "No place in Drover yet",
+    title: "Namespace in Drover",
+    failing: "No namespace in Drover yet",
     known: true,
-    holds: "Drover keeps what belongs to this cluster in a namespace of its own.",
-    meaning: "The namespace for what belongs to this cluster is not there yet.",
+    holds: "Drover stores the objects of this cluster in a namespace of its own.",
+    meaning: "The namespace for the objects of this cluster does not exist yet.",
     next: BY_ITSELF,
     tone: "run",
     reasons: {
       Terminating: {
         meaning: "An older cluster of the same id is still being cleaned up.",
-        next: "Wait until that has ended. If it lasts, look at namespaces that are terminating.",
+        next: "Wait until that has ended. If it lasts, check for namespaces that are terminating.",
       },
     },
   },
   Pending: {
-    title: "Agent called in",
+    title: "Agent registered",
     failing: "No agent so far",
     known: true,
     holds: "The cluster's agent has registered its key here.",
-    meaning: "No agent of this cluster has called in so far.",
+    meaning: "No agent of this cluster has registered so far.",
     next: "Run the import command against the cluster.",
     tone: "wait",
   },
@@ -82,9 +85,9 @@ const TABLE: Record<string, Entry> = {
     title: "Cluster exists",
     failing: "Cluster not built yet",
     known: true,
-    holds: "The cluster is there; nothing has to be built.",
-    meaning: "The cluster is still being made.",
-    next: "Wait for what makes it.",
+    holds: "The cluster exists; nothing has to be built.",
+    meaning: "The cluster is still being created.",
+    next: "Wait for its provisioner.",
     tone: "run",
   },
   AgentDeployed: {
@@ -92,7 +95,7 @@ const TABLE: Record<string, Entry> = {
     failing: "Agent has not run",
     holds: "The agent has run in the cluster.",
     meaning: "The agent has not run in the cluster so far.",
-    next: "Look at its pods: kubectl -n cattle-system get pods",
+    next: "Check its pods: kubectl -n cattle-system get pods",
     tone: "wait",
   },
   Connected: {
@@ -100,46 +103,46 @@ const TABLE: Record<string, Entry> = {
     failing: "Tunnel closed",
     holds: "The agent's tunnel to this server is open.",
     meaning: "The agent's tunnel is not open.",
-    next: "Look at the agent: kubectl -n cattle-system logs deploy/cattle-cluster-agent",
+    next: "Check the agent: kubectl -n cattle-system logs deploy/cattle-cluster-agent",
     tone: "wait",
     reasons: {
       ...OBSTACLES,
       AgentNotRegistered: {
         failing: "No agent so far",
-        meaning: "No agent of this cluster has called in so far.",
+        meaning: "No agent of this cluster has registered so far.",
         next: "Run the import command against the cluster.",
       },
       Disconnected: {
         failing: "Agent silent",
         tone: "off",
         meaning: "The agent is not connected. Figures are from when it was.",
-        next: "See that the cluster runs and reaches this server, then look at the agent: kubectl -n cattle-system logs deploy/cattle-cluster-agent",
+        next: "Check that the cluster runs and reaches this server, then check the agent: kubectl -n cattle-system logs deploy/cattle-cluster-agent",
       },
     },
   },
   Waiting: {
     title: "API seen",
     failing: "API not seen yet",
-    holds: "The cluster's API has answered through the tunnel.",
-    meaning: "The cluster's API has not answered yet.",
-    next: "It is asked as soon as the tunnel is open.",
+    holds: "The cluster's API has responded through the tunnel.",
+    meaning: "The cluster's API has not responded yet.",
+    next: "It is queried as soon as the tunnel is open.",
     tone: "wait",
     reasons: OBSTACLES,
   },
   Ready: {
     title: "API healthy",
     failing: "API not healthy",
-    holds: "The cluster's API says that it is well.",
-    meaning: "The cluster's API does not say that it is well.",
-    next: "Ask it what is wrong: kubectl get --raw '/readyz?verbose'",
+    holds: "The cluster's API reports that it is healthy.",
+    meaning: "The cluster's API does not report that it is healthy.",
+    next: "Check its health endpoint: kubectl get --raw '/readyz?verbose'",
     tone: "err",
     reasons: {
       ...OBSTACLES,
       Disconnected: {
-        failing: "API out of reach",
+        failing: "API unavailable",
         tone: "off",
-        meaning: "The API cannot be asked while the agent is not connected.",
-        next: "Bring the agent back first.",
+        meaning: "The API cannot be queried while the agent is not connected.",
+        next: "Restore the agent first.",
       },
     },
   },
@@ -147,8 +150,8 @@ const TABLE: Record<string, Entry> = {
     title: "Project Default",
     failing: "No project Default yet",
     known: true,
-    holds: "Namespaces that nobody assigned have a project.",
-    meaning: "The project for unassigned namespaces is not there yet.",
+    holds: "Unassigned namespaces have a project.",
+    meaning: "The project for unassigned namespaces does not exist yet.",
     next: BY_ITSELF,
     tone: "run",
   },
@@ -157,7 +160,7 @@ const TABLE: Record<string, Entry> = {
     failing: "No project System yet",
     known: true,
     holds: "The cluster's own namespaces have a project.",
-    meaning: "The project for the cluster's own namespaces is not there yet.",
+    meaning: "The project for the cluster's own namespaces does not exist yet.",
     next: BY_ITSELF,
     tone: "run",
   },
@@ -165,16 +168,16 @@ const TABLE: Record<string, Entry> = {
     title: "Owner",
     failing: "No owner yet",
     known: true,
-    holds: "Whoever made the cluster owns it.",
-    meaning: "Whoever made the cluster does not own it yet.",
+    holds: "The creator of the cluster owns it.",
+    meaning: "The creator of the cluster does not own it yet.",
     next: BY_ITSELF,
     tone: "run",
   },
   Updated: {
     title: "Up to date",
     failing: "Not up to date",
-    holds: "What the settings of the cluster ask for has been done.",
-    meaning: "A change of the cluster's settings is still being carried out.",
+    holds: "The settings of the cluster are applied.",
+    meaning: "A change of the cluster's settings is still being applied.",
     next: BY_ITSELF,
     tone: "run",
   },
@@ -182,7 +185,7 @@ const TABLE: Record<string, Entry> = {
     title: "Settings take effect",
     failing: "Settings without effect",
     known: true,
-    holds: "Everything that is asked of the cluster is acted on.",
+    holds: "All settings of the cluster take effect.",
     meaning: "Some settings of the cluster are stored, but this version does not act on them.",
     next: "Do not rely on these settings.",
     tone: "warn",
@@ -203,22 +206,63 @@ const TABLE: Record<string, Entry> = {
     next: "Move work off the nodes named in the list of nodes, or add some.",
     tone: "warn",
   },
+  RolesApplied: {
+    title: "Roles applied",
+    failing: "Roles not applied",
+    holds: "The roles of Drover that are in use are in the cluster.",
+    meaning: "The cluster rejects a role of Drover, or cannot be written. Members may lack rights.",
+    next: "See what the cluster rejects: an admission webhook or policy, or the rights of the agent.",
+    tone: "err",
+  },
+  NodesSynced: {
+    title: "Nodes current",
+    failing: "Nodes not current",
+    holds: "Nodes and capacity are those of the cluster.",
+    meaning: "Nodes cannot be read from the cluster. What is shown is from before.",
+    next: "Apply the import manifest again: it restores the rights of the agent.",
+    tone: "err",
+  },
+  AgentObjectsOwned: {
+    title: "Agent removable",
+    failing: "Agent not removable",
+    holds: "Deleting the agent's namespace deletes all that Drover has in the cluster.",
+    meaning:
+      "The agent's cluster-wide rights would stay in the cluster when its namespace is deleted.",
+    next: "See what the cluster rejects: an admission webhook or policy, or the rights of the agent.",
+    tone: "err",
+  },
+  NamespaceProjectsRoleApplied: {
+    title: "Role for namespaces",
+    failing: "No role for namespaces",
+    holds: "Drover may write the projects of namespaces in the cluster.",
+    meaning: "The cluster rejects the role with which Drover writes the projects of namespaces.",
+    next: "See what the cluster rejects: an admission webhook or policy, or the rights of the agent.",
+    tone: "err",
+  },
+  ProjectSecretsRoleApplied: {
+    title: "Role for secrets",
+    failing: "No role for secrets",
+    holds: "Drover may copy the secrets of projects into the cluster.",
+    meaning: "The cluster rejects the role with which Drover copies the secrets of projects.",
+    next: "See what the cluster rejects: an admission webhook or policy, or the rights of the agent.",
+    tone: "err",
+  },
   Removed: {
     title: "Removal",
     failing: "Being removed",
     known: true,
-    holds: "What belonged to the cluster is gone.",
+    holds: "The objects of the cluster are deleted.",
     meaning: "The cluster is being removed.",
     next: "",
     tone: "rem",
     reasons: {
       DownstreamGoing: { meaning: "Drover's objects are being deleted in the cluster." },
-      Cleanup: { meaning: "What Drover keeps of the cluster is being deleted." },
+      Cleanup: { meaning: "Drover's own objects for the cluster are being deleted." },
       DownstreamUnreachable: {
         tone: "off",
         meaning:
           "The cluster does not respond, so the agent and its rights cannot be deleted in it now.",
-        next: "Bring the agent back, or go on without it: then these stay in the cluster.",
+        next: "Restore the agent, or continue without it: then these stay in the cluster.",
       },
     },
   },
@@ -228,23 +272,23 @@ const ORDER = Object.keys(TABLE);
 
 export interface Explained {
   type: string;
-  /** What is so: when the condition does not hold, what fails. */
+  /** The title: what fails, if the condition is not true. */
   title: string;
   tone: Tone;
   holds: boolean;
-  /** Only the cluster can say whether it still is so. */
+  /** Only the cluster can report whether it is still true. */
   observed: boolean;
-  /** A sentence on what is so. */
+  /** The meaning, in one sentence. */
   meaning: string;
-  /** What helps; empty when nothing has to be done. */
+  /** What helps; empty if nothing has to be done. */
   next: string;
-  /** The server's own words, if they say more. */
+  /** The server's message. */
   said: string;
   reason: string;
   since: string | undefined;
 }
 
-/** A condition in words. */
+/** Explains a condition. */
 export function explain(condition: Condition): Explained {
   const { type, status, reason = "", message = "" } = condition;
   const entry = TABLE[type];
@@ -260,7 +304,7 @@ export function explain(condition: Condition): Explained {
     return { ...base, title, tone, meaning, next: "" };
   }
   if (holds) return { ...base, title: entry.title, tone: "ok", meaning: entry.holds, next: "" };
-  // Unknown reasons keep the general words, but a plain “False” is a failure, not a wait.
+  // Unknown reasons have the general texts, but a plain “False” is a failure, not a wait.
   const failed = status === "False" && !special && entry.tone === "wait";
   return {
     ...base,
@@ -271,11 +315,11 @@ export function explain(condition: Condition): Explained {
   };
 }
 
-/** All conditions of a cluster in words, in the order in which they come true. */
+/** Explains all conditions of a cluster, in the order in which they become true. */
 export function explainAll(cluster: Cluster): Explained[] {
-  const place = ({ type }: Condition) => (type in TABLE ? ORDER.indexOf(type) : ORDER.length);
+  const position = ({ type }: Condition) => (type in TABLE ? ORDER.indexOf(type) : ORDER.length);
   const conditions = [...(cluster.conditions ?? [])];
-  conditions.sort((one, other) => place(one) - place(other));
+  conditions.sort((one, other) => position(one) - position(other));
   return conditions.map(explain);
 }
 
