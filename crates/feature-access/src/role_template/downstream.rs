@@ -16,12 +16,11 @@ use controller::{
     Reconcile, ReconcileError, Reflector, Runner, StatusTarget, Whole, WithCondition, ensure,
 };
 use feature_kit::access::cluster_group;
-use feature_kit::ownership::our_namespace;
+use feature_kit::ownership::{is_owned_by, our_namespace};
 use feature_kit::rbac::{ours, role_ref, subject, to_kube};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
-use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::ObjectMeta;
 use kube::{Api, Client, ResourceExt};
 
@@ -208,9 +207,9 @@ async fn put(
             let mut role = role.clone();
             role.metadata.owner_references = Some(vec![owner.clone()]);
             let known = present_roles.named(&role.name_any());
-            if known
-                .is_none_or(|known| known.rules != role.rules || !owned(&known.metadata, &owner))
-            {
+            if known.is_none_or(|known| {
+                known.rules != role.rules || !is_owned_by(&known.metadata, Some(&owner.uid))
+            }) {
                 ensure::like(&roles, &role).await?;
             }
         }
@@ -220,7 +219,7 @@ async fn put(
         let same = |known: &ClusterRoleBinding| {
             known.role_ref == binding.role_ref
                 && known.subjects == binding.subjects
-                && owned(&known.metadata, &owner)
+                && is_owned_by(&known.metadata, Some(&owner.uid))
         };
         if known.is_none_or(|known| !same(&known)) {
             ensure::like(&bindings, &binding).await?;
@@ -237,8 +236,4 @@ async fn put(
         ensure::absent(&roles, &key.name).await?;
     }
     Ok(())
-}
-
-fn owned(metadata: &ObjectMeta, owner: &OwnerReference) -> bool {
-    metadata.owner_references.iter().flatten().any(|present| present.uid == owner.uid)
 }

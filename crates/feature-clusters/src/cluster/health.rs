@@ -46,7 +46,7 @@ const PROBE_TIME_MAX: Duration = Duration::from_secs(5);
 /// Age at which version and components are read again.
 const FACTS_AGE_MAX: Duration = Duration::from_secs(300);
 /// After a start agents need a moment to come back; until then a cluster that was connected before
-/// is not told lost.
+/// is not reported as lost.
 const START_GRACE: Duration = Duration::from_secs(15);
 /// Bad answers in a row from which on a cluster that was well is reported as unhealthy: one is an
 /// accident.

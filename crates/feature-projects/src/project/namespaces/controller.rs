@@ -139,7 +139,7 @@ async fn run(scope: DownstreamScope, here: NamespaceProjects) {
     });
     let namespaces = async {
         let here = &keeper.here;
-        // Before that, a namespace that was not heard of yet would look like one that is gone.
+        // Before that, a namespace that was not heard of yet would look like a deleted one.
         tokio::join!(
             here.clusters.synced(),
             here.projects.synced(),
@@ -179,7 +179,7 @@ fn watch(runner: &Runner, keeper: &Arc<Keeper>) {
 }
 
 impl Keeper {
-    /// The namespaces for which a change of a project matters: a project that has gone holds none,
+    /// The namespaces for which a change of a project matters: a deleted project holds none,
     /// and an initial one that has come gets its own.
     fn concerned_by(&self, key: &Key, project: &Project) -> Vec<Key> {
         if key.namespace != self.cluster {
@@ -387,7 +387,7 @@ impl Keeper {
         created.attempt(|| format!("create an event about namespace \"{name}\"")).map(drop)
     }
 
-    /// A namespace that has gone takes its assignment along, unless one of its name is being
+    /// A deleted namespace takes its assignment along, unless one of its name is being
     /// created.
     async fn let_go(&self, name: &str) -> Result<Outcome, ReconcileError> {
         let Some(kept) = self.here.assignments.get(&Key::namespaced(&self.cluster, name)) else {
