@@ -12,6 +12,7 @@ use rustls::ClientConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::{Value, json};
+use tls_trust::{ClientConfigBuilder, roots_from_pem, trust_roots};
 use tokio::sync::watch;
 use tunnel::{Address, ApiCredential, CredentialReport};
 
@@ -21,7 +22,6 @@ use crate::kubeconfig::{KubeconfigContext, KubeconfigError};
 use crate::proxy::Proxies;
 use crate::server_url::ServerUrl;
 use crate::settings::service_account_dir;
-use crate::trust::{client_config, provider, roots_from_pem};
 
 /// The namespace of all objects of the manifest.
 const NAMESPACE: &str = "cattle-system";
@@ -107,7 +107,7 @@ impl Home {
         let name = ServerName::try_from(name).map_err(|_| wrong())?;
         let tls = match &context.certificate {
             Some((chain, key)) => with_certificate(&context.ca_pem, chain, key)?,
-            None => plain(&context.ca_pem)?,
+            None => trust(&context.ca_pem)?.with_no_client_auth(),
         };
         let source = TokenSource::Requested { own_token: context.token, tls: Arc::new(tls) };
         let namespace = NAMESPACE.to_owned();
@@ -257,7 +257,10 @@ impl Home {
         let (tls, token) = match &self.source {
             TokenSource::Mounted(directory) => {
                 let token = read_mounted(directory, "token")?.trim().to_owned();
-                (Arc::new(plain(&read_mounted(directory, "ca.crt")?)?), Some(token))
+                (
+                    Arc::new(trust(&read_mounted(directory, "ca.crt")?)?.with_no_client_auth()),
+                    Some(token),
+                )
             }
             TokenSource::Requested { own_token, tls } => (tls.clone(), own_token.clone()),
         };
@@ -305,20 +308,16 @@ fn read_mounted(directory: &Path, name: &str) -> Result<String, HomeError> {
     std::fs::read_to_string(&path).map_err(|error| HomeError::ServiceAccount { path, error })
 }
 
-fn plain(ca_pem: &str) -> Result<ClientConfig, HomeError> {
-    let roots = roots_from_pem(ca_pem).map_err(HomeError::Ca)?;
-    Ok(client_config(roots))
+fn trust(ca_pem: &str) -> Result<ClientConfigBuilder, HomeError> {
+    let roots = roots_from_pem(ca_pem).map_err(|error| HomeError::Ca(error.to_string()))?;
+    Ok(trust_roots(roots))
 }
 
 fn with_certificate(ca_pem: &str, chain: &str, key: &str) -> Result<ClientConfig, HomeError> {
     let bad = |error: &dyn std::fmt::Display| HomeError::Certificate(error.to_string());
-    let roots = roots_from_pem(ca_pem).map_err(HomeError::Ca)?;
     let chain: Result<Vec<_>, _> = CertificateDer::pem_slice_iter(chain.as_bytes()).collect();
     let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(|error| bad(&error))?;
-    rustls::ClientConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
-        .expect("the provider has suites for the default versions")
-        .with_root_certificates(roots)
+    trust(ca_pem)?
         .with_client_auth_cert(chain.map_err(|error| bad(&error))?, key)
         .map_err(|error| bad(&error))
 }

@@ -6,13 +6,11 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Request, StatusCode};
 use http_body_util::Full;
-use rustls::client::danger::{HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier};
-use rustls::crypto::CryptoProvider;
-use rustls::{ClientConfig, DigitallySignedStruct, RootCertStore, SignatureScheme};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
+use rustls::{ClientConfig, RootCertStore};
 use serde::Deserialize;
-use sha2::{Digest, Sha256};
+use tls_trust::{
+    ClientConfigBuilder, RootsError, pinned_roots, system_roots, trust_any_certificate, trust_roots,
+};
 
 use crate::call::{CallError, call, connect};
 use crate::proxy::Proxies;
@@ -50,28 +48,6 @@ impl TrustError {
     }
 }
 
-pub(crate) fn provider() -> Arc<CryptoProvider> {
-    Arc::new(rustls::crypto::aws_lc_rs::default_provider())
-}
-
-/// The TLS configuration that trusts exactly `roots`.
-pub(crate) fn client_config(roots: RootCertStore) -> ClientConfig {
-    ClientConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()
-        .expect("the provider has suites for the default versions")
-        .with_root_certificates(roots)
-        .with_no_client_auth()
-}
-
-pub(crate) fn roots_from_pem(pem: &str) -> Result<RootCertStore, String> {
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-        let certificate = certificate.map_err(|error| error.to_string())?;
-        roots.add(certificate).map_err(|error| error.to_string())?;
-    }
-    if roots.is_empty() { Err("there is none".to_owned()) } else { Ok(roots) }
-}
-
 /// Determines how to verify the server. With a checksum, this fetches the CA from the server.
 pub(crate) async fn establish(
     server: &ServerUrl,
@@ -79,35 +55,34 @@ pub(crate) async fn establish(
     proxies: &Proxies,
 ) -> Result<Arc<ClientConfig>, TrustError> {
     let roots = match ca_checksum {
-        Some(expected) => {
-            let pem = fetch_ca(server, expected, proxies).await?;
-            roots_from_pem(&pem).map_err(TrustError::Malformed)?
+        Some(expected) => fetch_ca(server, expected, proxies).await?,
+        None => {
+            let roots = Some(system_roots()).filter(|roots| !roots.is_empty());
+            roots.ok_or(TrustError::NoSystemRoots)?
         }
-        None => system_roots()?,
     };
-    let mut config = client_config(roots);
+    Ok(Arc::new(over_http1(trust_roots(roots))))
+}
+
+fn over_http1(trust: ClientConfigBuilder) -> ClientConfig {
+    let mut config = trust.with_no_client_auth();
     config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    Ok(Arc::new(config))
+    config
 }
 
-fn system_roots() -> Result<RootCertStore, TrustError> {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    if roots.is_empty() { Err(TrustError::NoSystemRoots) } else { Ok(roots) }
-}
-
+/// Fetches the CA without verifying the server: the checksum then verifies the CA.
 async fn fetch_ca(
     server: &ServerUrl,
     expected: &str,
     proxies: &Proxies,
-) -> Result<String, TrustError> {
+) -> Result<RootCertStore, TrustError> {
     #[derive(Deserialize)]
     struct Setting {
         #[serde(default)]
         value: String,
     }
     let name = server.tls_name().expect("checked when parsed");
-    let tls = Arc::new(unverified());
+    let tls = Arc::new(over_http1(trust_any_certificate()));
     let io = connect(server.host(), server.port(), name, &tls, proxies)
         .await
         .map_err(TrustError::Fetch)?;
@@ -125,65 +100,8 @@ async fn fetch_ca(
     if setting.value.trim().is_empty() {
         return Err(TrustError::Empty { server, expected });
     }
-    let actual = ca_checksum(&setting.value);
-    if actual != expected {
-        return Err(TrustError::Checksum { server, expected, actual });
-    }
-    Ok(setting.value)
-}
-
-/// SHA-256 of the PEM text, with one line end added when it has none, as in the manifest.
-pub(crate) fn ca_checksum(pem: &str) -> String {
-    let mut hash = Sha256::new();
-    hash.update(pem);
-    if !pem.ends_with('\n') {
-        hash.update("\n");
-    }
-    tunnel::key::hex(&hash.finalize())
-}
-
-/// Trusts any server: only to fetch a CA whose checksum is known beforehand.
-fn unverified() -> ClientConfig {
-    let mut config = client_config(RootCertStore::empty());
-    config.dangerous().set_certificate_verifier(Arc::new(AnyServer(provider())));
-    config.alpn_protocols = vec![b"http/1.1".to_vec()];
-    config
-}
-
-#[derive(Debug)]
-struct AnyServer(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyServer {
-    fn verify_server_cert(
-        &self,
-        _: &CertificateDer<'_>,
-        _: &[CertificateDer<'_>],
-        _: &ServerName<'_>,
-        _: &[u8],
-        _: UnixTime,
-    ) -> Result<ServerCertVerified, rustls::Error> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        _: &[u8],
-        _: &CertificateDer<'_>,
-        _: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, rustls::Error> {
-        Ok(HandshakeSignatureValid::assertion())
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
+    pinned_roots(&setting.value, &expected).map_err(|error| match error {
+        RootsError::Checksum { actual } => TrustError::Checksum { server, expected, actual },
+        other => TrustError::Malformed(other.to_string()),
+    })
 }

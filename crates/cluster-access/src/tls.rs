@@ -1,12 +1,11 @@
 //! TLS towards one API server: only its own CA is trusted.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
+use rustls::ClientConfig;
 use rustls::client::Resumption;
-use rustls::crypto::CryptoProvider;
-use rustls::{ClientConfig, RootCertStore};
-use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, ServerName};
+use rustls_pki_types::ServerName;
+use tls_trust::{roots_from_pem, trust_roots};
 
 use crate::endpoint::{Endpoint, EndpointError};
 
@@ -23,27 +22,11 @@ pub(crate) struct Tls {
     pub(crate) name: ServerName<'static>,
 }
 
-fn provider() -> Arc<CryptoProvider> {
-    static PROVIDER: OnceLock<Arc<CryptoProvider>> = OnceLock::new();
-    PROVIDER.get_or_init(|| Arc::new(rustls::crypto::aws_lc_rs::default_provider())).clone()
-}
-
 impl Tls {
     pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, EndpointError> {
-        let bad = |detail: &dyn std::fmt::Display| EndpointError::Ca { detail: detail.to_string() };
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(endpoint.ca_pem.as_bytes()) {
-            let certificate = certificate.map_err(|error| bad(&error))?;
-            roots.add(certificate).map_err(|error| bad(&error))?;
-        }
-        if roots.is_empty() {
-            return Err(bad(&"there is none"));
-        }
-        let mut requests = ClientConfig::builder_with_provider(provider())
-            .with_safe_default_protocol_versions()
-            .expect("the provider has suites for the default versions")
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let roots = roots_from_pem(&endpoint.ca_pem)
+            .map_err(|error| EndpointError::Ca { detail: error.to_string() })?;
+        let mut requests = trust_roots(roots).with_no_client_auth();
         requests.resumption = Resumption::in_memory_sessions(RESUMPTIONS);
         let mut upgrades = requests.clone();
         requests.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];

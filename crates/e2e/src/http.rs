@@ -22,6 +22,7 @@ use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::Value;
 use testbed::evidence;
+use tls_trust::{roots_from_pem, trust_roots};
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::net::{TcpSocket, TcpStream, lookup_host};
 use tokio::runtime::Runtime;
@@ -116,12 +117,12 @@ impl Client {
     /// # Errors
     /// `url` is not an https URL, or `ca_pem` has no certificate.
     pub fn new(url: &str, ca_pem: &str) -> Result<Self> {
+        Self::trusting(url, roots_from_pem(ca_pem).context("the authority")?)
+    }
+
+    fn trusting(url: &str, roots: RootCertStore) -> Result<Self> {
         let uri: ::http::Uri = url.parse().with_context(|| format!("'{url}' is not a URL"))?;
         let authority = uri.authority().with_context(|| format!("'{url}' names no host"))?;
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(ca_pem.as_bytes()) {
-            roots.add(certificate.context("an authority is not PEM")?)?;
-        }
         let host = authority.host().trim_matches(['[', ']']).to_owned();
         Ok(Self {
             authority: match authority.port() {
@@ -144,7 +145,7 @@ impl Client {
     /// # Errors
     /// `authority` is not `host:port`.
     pub fn plain(authority: &str) -> Result<Self> {
-        let mut client = Self::new(&format!("https://{authority}"), "")?;
+        let mut client = Self::trusting(&format!("https://{authority}"), RootCertStore::empty())?;
         client.is_plain = true;
         Ok(client)
     }
@@ -362,10 +363,7 @@ impl Client {
     }
 
     fn tls(&self) -> Result<ClientConfig> {
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(Arc::clone(&self.roots));
+        let builder = trust_roots(Arc::clone(&self.roots));
         let mut tls = match &self.certificate {
             Some(pair) => builder.with_client_auth_cert(pair.0.clone(), pair.1.clone_key())?,
             None => builder.with_no_client_auth(),

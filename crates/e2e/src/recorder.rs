@@ -18,9 +18,10 @@ use hyper::client::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use hyper_util::server::conn::auto;
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{ClientConfig, ServerConfig};
 use rustls_pki_types::pem::PemObject;
-use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use rustls_pki_types::{PrivateKeyDer, ServerName};
+use tls_trust::{crypto_provider, roots_from_pem, trust_roots};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio_rustls::{TlsAcceptor, TlsConnector};
@@ -91,21 +92,14 @@ impl Recorder {
     /// # Errors
     /// No certificate can be issued, or no port is free.
     pub fn in_front_of(cluster: &Downstream) -> Result<Self> {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(cluster.ca_pem.as_bytes()) {
-            roots.add(certificate.context("authority of the cluster")?)?;
-        }
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut client = ClientConfig::builder_with_provider(Arc::clone(&provider))
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let roots = roots_from_pem(&cluster.ca_pem).context("authority of the cluster")?;
+        let mut client = trust_roots(roots).with_no_client_auth();
         client.alpn_protocols = vec![b"http/1.1".to_vec()];
 
         let issued = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()])?;
         let ca_pem = issued.cert.pem();
         let key = PrivateKeyDer::from_pem_slice(issued.signing_key.serialize_pem().as_bytes())?;
-        let mut server = ServerConfig::builder_with_provider(provider)
+        let mut server = ServerConfig::builder_with_provider(crypto_provider())
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_single_cert(vec![issued.cert.der().clone()], key)?;

@@ -12,11 +12,12 @@ use e2e::server::{ADMIN_PASSWORD, Options};
 use e2e::wait::within;
 use e2e::{Cli, Guarantee, ProgramOutput, Server, Sim, no_second_try};
 use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::ServerConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use sha2::{Digest, Sha256};
 use testbed::Process;
+use tls_trust::{crypto_provider, roots_from_pem, trust_roots};
 use tokio::io::copy_bidirectional;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Runtime;
@@ -225,20 +226,13 @@ impl Proxy {
         let chain = std::fs::read(company.folder.path().join("chain.pem")).unwrap();
         let chain = CertificateDer::pem_slice_iter(&chain).map(Result::unwrap).collect();
         let key = PrivateKeyDer::from_pem_file(company.folder.path().join("key.pem")).unwrap();
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(authority.as_bytes()).unwrap()).unwrap();
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let mut accepts = ServerConfig::builder_with_provider(provider.clone())
+        let mut accepts = ServerConfig::builder_with_provider(crypto_provider())
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()
             .with_single_cert(chain, key)
             .unwrap();
-        let mut connects = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let mut connects = trust_roots(roots_from_pem(authority).unwrap()).with_no_client_auth();
         accepts.alpn_protocols = vec![b"http/1.1".to_vec()];
         connects.alpn_protocols = vec![b"http/1.1".to_vec()];
         let acceptor = TlsAcceptor::from(Arc::new(accepts));

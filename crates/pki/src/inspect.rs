@@ -101,16 +101,5 @@ fn time(seconds: i64) -> SystemTime {
 
 /// SHA-256 of a certificate (DER), in lower-case hexadecimal.
 pub fn fingerprint(der: &[u8]) -> String {
-    hex(digest(&SHA256, der).as_ref())
-}
-
-/// The checksum by which agents pin an authority: SHA-256 of its PEM text with exactly one newline
-/// at the end, in lower-case hexadecimal. Newlines at the end of `pem` do not matter.
-pub fn ca_checksum(pem: &str) -> String {
-    let text = format!("{}\n", pem.trim_end_matches(['\n', '\r']));
-    hex(digest(&SHA256, text.as_bytes()).as_ref())
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+    digest(&SHA256, der).as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
 }

@@ -14,7 +14,7 @@ pub mod tls;
 
 pub use authority::{CertificateAuthority, Issued};
 pub use files::CertificateFiles;
-pub use inspect::{CertificateInfo, ca_checksum, fingerprint};
+pub use inspect::{CertificateInfo, fingerprint};
 pub use serving::ServingCertificate;
 pub use tls::{ClientCertificatePolicy, client_config, server_config};
 

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use crate::authority::{AUTHORITY_LIFE, CertificateAuthority, SERVING_LIFE};
 use crate::files::{CertificateFiles, ensure_authority, ensure_serving, write_private};
-use crate::inspect::{CertificateInfo, ca_checksum};
+use crate::inspect::CertificateInfo;
 use crate::serving::ServingCertificate;
 
 const HOUR: Duration = Duration::from_secs(3600);
@@ -69,16 +69,6 @@ fn a_client_certificate_names_user_and_group() {
     assert_eq!(info.organizations, ["system:masters"]);
     assert!(info.names.is_empty());
     assert!(!info.is_valid_at(now + HOUR));
-}
-
-#[test]
-fn the_checksum_does_not_depend_on_newlines_at_the_end() {
-    // printf 'abc\n' | sha256sum
-    let expected = "edeaaff3f1774ad2888673770c6d64097e391bc362d7d6fb34982ddf0efd18cb";
-    for text in ["abc", "abc\n", "abc\n\n", "abc\r\n"] {
-        assert_eq!(ca_checksum(text), expected);
-    }
-    assert_ne!(ca_checksum("abd"), expected);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rustls::client::danger::HandshakeSignatureValid;
-use rustls::crypto::{CryptoProvider, WebPkiSupportedAlgorithms, aws_lc_rs};
+use rustls::crypto::WebPkiSupportedAlgorithms;
 use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
 use rustls::server::{ResolvesServerCert, WebPkiClientVerifier};
 use rustls::{
@@ -12,6 +12,7 @@ use rustls::{
 };
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, UnixTime};
+use tls_trust::{crypto_provider, roots_from_pem, trust_roots};
 
 use crate::PkiError;
 use crate::authority::Issued;
@@ -43,7 +44,7 @@ pub fn server_config(
     resolver: Arc<dyn ResolvesServerCert>,
     clients: &ClientCertificatePolicy,
 ) -> Result<ServerConfig, PkiError> {
-    let provider = provider();
+    let provider = crypto_provider();
     let builder = ServerConfig::builder_with_provider(Arc::clone(&provider))
         .with_safe_default_protocol_versions()?;
     let builder = match clients {
@@ -74,9 +75,7 @@ pub fn client_config(
     authorities_pem: &str,
     identity: Option<&Issued>,
 ) -> Result<ClientConfig, PkiError> {
-    let builder = ClientConfig::builder_with_provider(provider())
-        .with_safe_default_protocol_versions()?
-        .with_root_certificates(roots(authorities_pem)?);
+    let builder = trust_roots(roots(authorities_pem)?);
     let mut config = match identity {
         None => builder.with_no_client_auth(),
         Some(pair) => {
@@ -87,10 +86,6 @@ pub fn client_config(
     };
     config.alpn_protocols = ALPN.map(<[u8]>::to_vec).to_vec();
     Ok(config)
-}
-
-fn provider() -> Arc<CryptoProvider> {
-    Arc::new(aws_lc_rs::default_provider())
 }
 
 fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, PkiError> {
@@ -104,11 +99,7 @@ fn certificates(pem: &str) -> Result<Vec<CertificateDer<'static>>, PkiError> {
 }
 
 fn roots(pem: &str) -> Result<RootCertStore, PkiError> {
-    let mut roots = RootCertStore::empty();
-    for certificate in certificates(pem)? {
-        roots.add(certificate)?;
-    }
-    Ok(roots)
+    roots_from_pem(pem).map_err(|error| PkiError::parse("a PEM text", error))
 }
 
 /// Accepts any certificate whose key the client has.

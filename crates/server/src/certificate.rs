@@ -15,10 +15,10 @@ use pki::{CertificateFiles, CertificateInfo, PkiError, ServingCertificate};
 use rustls::RootCertStore;
 use rustls::client::WebPkiServerVerifier;
 use rustls::client::danger::ServerCertVerifier;
-use rustls::crypto::aws_lc_rs;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, ServerName, UnixTime};
 use serde::Serialize;
+use tls_trust::{ca_checksum, crypto_provider, system_roots};
 use tokio::sync::watch;
 use x509_parser::prelude::{FromDer, X509Certificate};
 
@@ -102,7 +102,7 @@ impl Trust {
     /// What agents pin; empty for [`Trust::Public`].
     pub fn checksum(&self) -> String {
         match self {
-            Self::Pinned(pem) => pki::ca_checksum(pem),
+            Self::Pinned(pem) => ca_checksum(pem),
             Self::Public => String::new(),
         }
     }
@@ -321,8 +321,7 @@ fn verify_chain(
     let Some((leaf, intermediates)) = chain.split_first() else {
         return Err(rustls::Error::NoCertificatesPresented);
     };
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), provider)
+    let verifier = WebPkiServerVerifier::builder_with_provider(Arc::new(roots), crypto_provider())
         .build()
         .map_err(|error| rustls::Error::General(error.to_string()))?;
     let since = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
@@ -341,12 +340,6 @@ fn roots_of(certificates: &[CertificateDer<'static>]) -> Result<RootCertStore, r
         roots.add(certificate.clone())?;
     }
     Ok(roots)
-}
-
-fn system_roots() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
-    roots
 }
 
 fn is_self_signed(der: &[u8]) -> bool {

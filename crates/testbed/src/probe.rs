@@ -1,15 +1,17 @@
 //! Single GET requests, over plain HTTP or TLS with a client certificate: enough to probe whether a
 //! component is ready. Not a Kubernetes client.
 
+use std::fmt::Display;
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::sync::Arc;
 use std::time::Duration;
 
-use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::pem::{self, PemObject};
 use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
-use rustls::{ClientConfig, ClientConnection, RootCertStore, StreamOwned};
+use rustls::{ClientConfig, ClientConnection, StreamOwned};
 use serde_json::Value;
+use tls_trust::{roots_from_pem, trust_roots};
 
 use crate::Error;
 use crate::certificates::Issued;
@@ -28,20 +30,14 @@ pub(crate) struct Probe {
 impl Probe {
     /// A probe of `address` that trusts `ca_pem` and presents `client`.
     pub(crate) fn new(address: Ipv4Addr, ca_pem: &str, client: &Issued) -> Result<Self, Error> {
-        let unreadable = |_| Error::Tls(rustls::Error::General("unreadable PEM".to_owned()));
-        let mut roots = RootCertStore::empty();
-        let ca = CertificateDer::from_pem_slice(ca_pem.as_bytes()).map_err(unreadable)?;
-        roots.add(ca).map_err(Error::Tls)?;
+        let failed = |why: &dyn Display| Error::Tls(rustls::Error::General(why.to_string()));
+        let unreadable = |error: pem::Error| failed(&error);
+        let roots = roots_from_pem(ca_pem).map_err(|error| failed(&error))?;
         let certificate = CertificateDer::from_pem_slice(client.certificate_pem.as_bytes())
             .map_err(unreadable)?;
         let key = PrivateKeyDer::from_pem_slice(client.key_pem.as_bytes()).map_err(unreadable)?;
-        let provider = Arc::new(rustls::crypto::aws_lc_rs::default_provider());
-        let tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .and_then(|builder| {
-                builder.with_root_certificates(roots).with_client_auth_cert(vec![certificate], key)
-            })
-            .map_err(Error::Tls)?;
+        let tls =
+            trust_roots(roots).with_client_auth_cert(vec![certificate], key).map_err(Error::Tls)?;
         Ok(Self { address, tls: Arc::new(tls) })
     }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use parking_lot::Mutex;
+use tls_trust::{roots_from_pem, trust_roots};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::task::JoinHandle;
@@ -16,7 +17,6 @@ use crate::call::{CallError, connect};
 use crate::proxy::{Proxies, ProxyError};
 use crate::server_url::ServerUrl;
 use crate::settings::Settings;
-use crate::trust::{client_config, roots_from_pem};
 
 /// A name that only the proxy resolves, to the server's real address.
 const SERVER_NAME: &str = "drover.corp";
@@ -126,7 +126,8 @@ async fn hosts_in_no_proxy_are_reached_directly() {
 #[tokio::test]
 async fn a_refusal_of_a_proxy_is_distinguished_from_one_of_the_server() {
     let server = Server::named(SERVER_NAME).await;
-    let tls = Arc::new(client_config(roots_from_pem(&server.ca_pem).unwrap()));
+    let tls = trust_roots(roots_from_pem(&server.ca_pem).unwrap()).with_no_client_auth();
+    let tls = Arc::new(tls);
     let name = || SERVER_NAME.try_into().unwrap();
     let attempt = async |url: String| {
         let proxies = Proxies::of(&url, "").unwrap();

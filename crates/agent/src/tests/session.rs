@@ -8,6 +8,7 @@ use http::Request;
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
 use rustls_pki_types::ServerName;
+use tls_trust::{roots_from_pem, trust_roots};
 use tokio_rustls::TlsConnector;
 use tunnel::connect::ConnectError;
 use tunnel::{DialError, Refusal, RefusalReason};
@@ -16,7 +17,7 @@ use super::wait::until;
 use super::world::{HomeApi, KUBE_SYSTEM_UID, Running, Server, unread_status};
 use crate::run::{Agent, AttemptError, Next};
 use crate::status::StatusReporter;
-use crate::trust::{TrustError, client_config, establish, roots_from_pem};
+use crate::trust::{TrustError, establish};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -31,7 +32,7 @@ async fn the_server_reaches_the_api_server_through_the_agent_with_the_reported_c
 
     let address = credential.address.parse().unwrap();
     let stream = server.sessions.dial("c-1", &address, 10 * SECOND).await.unwrap();
-    let tls = client_config(roots_from_pem(&credential.ca_cert).unwrap());
+    let tls = trust_roots(roots_from_pem(&credential.ca_cert).unwrap()).with_no_client_auth();
     let name = ServerName::try_from("127.0.0.1").unwrap();
     let stream = TlsConnector::from(Arc::new(tls)).connect(name, stream).await.unwrap();
     let (mut sender, connection) =

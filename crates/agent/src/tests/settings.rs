@@ -11,7 +11,6 @@ use crate::kubeconfig::{KubeconfigContext, KubeconfigError};
 use crate::proxy::Proxies;
 use crate::server_url::ServerUrl;
 use crate::settings::Settings;
-use crate::trust::ca_checksum;
 
 fn args(server: &str, token: &str, checksum: &str) -> ServerArgs {
     let given = |text: &str| Some(text.to_owned());
@@ -61,15 +60,6 @@ fn server_addresses_are_read_strictly() {
     for bad in ["", "drover", "http://drover", "https://", "https://u:p@drover", "https://a b"] {
         assert!(ServerUrl::parse(bad).is_err(), "{bad}");
     }
-}
-
-#[test]
-fn the_checksum_counts_exactly_one_line_end() {
-    // printf 'pem\n' | sha256sum
-    let expected = "70278335ab7cb0d139f9ebcaacbf93ea8ad5f614826f81f1454481f40abfac7a";
-    assert_eq!(ca_checksum("pem"), expected);
-    assert_eq!(ca_checksum("pem\n"), expected);
-    assert_ne!(ca_checksum("pem\n\n"), expected);
 }
 
 fn kubeconfig(user: &str) -> tempfile::NamedTempFile {

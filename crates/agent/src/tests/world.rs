@@ -16,6 +16,7 @@ use parking_lot::Mutex;
 use rustls::ServerConfig;
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
 use serde_json::{Value, json};
+use tls_trust::{ca_checksum, crypto_provider};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
@@ -32,7 +33,6 @@ use crate::run::{Agent, AttemptError};
 use crate::server_url::ServerUrl;
 use crate::settings::Settings;
 use crate::status::StatusReporter;
-use crate::trust::{ca_checksum, provider};
 
 /// Identifies the cluster of [`HomeApi`].
 pub const KUBE_SYSTEM_UID: &str = "7a4f1c1e-55d3-4f2f-9d1c-1f2e3d4c5b6a";
@@ -49,7 +49,7 @@ impl Certificate {
     pub fn new(name: &str) -> Self {
         let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
-        let config = ServerConfig::builder_with_provider(provider())
+        let config = ServerConfig::builder_with_provider(crypto_provider())
             .with_safe_default_protocol_versions()
             .unwrap()
             .with_no_client_auth()

@@ -12,9 +12,7 @@ use futures::future::BoxFuture;
 use http::request;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
-use tokio_rustls::rustls::RootCertStore;
-use tokio_rustls::rustls::crypto::aws_lc_rs;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
+use tls_trust::{crypto_provider, roots_from_pem};
 use tokio_rustls::rustls::pki_types::{CertificateDer, UnixTime};
 use tokio_rustls::rustls::server::WebPkiClientVerifier;
 use tokio_rustls::rustls::server::danger::ClientCertVerifier;
@@ -112,13 +110,8 @@ impl CertificateVerifier {
 
 fn verifier(pem: &str) -> Result<Arc<dyn ClientCertVerifier>, AuthoritiesError> {
     let failed = |error: &dyn std::fmt::Display| AuthoritiesError(error.to_string());
-    let mut roots = RootCertStore::empty();
-    for certificate in CertificateDer::pem_slice_iter(pem.as_bytes()) {
-        let certificate = certificate.map_err(|error| failed(&error))?;
-        roots.add(certificate).map_err(|error| failed(&error))?;
-    }
-    let provider = Arc::new(aws_lc_rs::default_provider());
-    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider)
+    let roots = roots_from_pem(pem).map_err(|error| failed(&error))?;
+    WebPkiClientVerifier::builder_with_provider(Arc::new(roots), crypto_provider())
         .build()
         .map_err(|error| failed(&error))
 }

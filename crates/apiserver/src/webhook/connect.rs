@@ -12,21 +12,13 @@ use http::Uri;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::TokioIo;
+use tls_trust::{system_roots, trust_any_certificate, trust_roots};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::client::danger::{
-    HandshakeSignatureValid, ServerCertVerified, ServerCertVerifier,
-};
-use tokio_rustls::rustls::crypto::{
-    CryptoProvider, aws_lc_rs, verify_tls12_signature, verify_tls13_signature,
-};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName, UnixTime};
-use tokio_rustls::rustls::{
-    CertificateError, ClientConfig, DigitallySignedStruct, Error as TlsError, RootCertStore,
-    SignatureScheme,
-};
+use tokio_rustls::rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use tokio_rustls::rustls::{CertificateError, Error as TlsError, RootCertStore};
 
 /// Why a connection failed, in the words of `net` and `crypto/tls` of Go.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -65,18 +57,12 @@ impl Connector {
         server_name: &str,
         trust: &Trust,
     ) -> Result<Self, ConnectError> {
-        let failed = |error: TlsError| ConnectError(error.to_string());
-        let provider = Arc::new(aws_lc_rs::default_provider());
-        let builder = ClientConfig::builder_with_provider(provider.clone())
-            .with_safe_default_protocol_versions()
-            .map_err(failed)?;
         let builder = if trust.unverified {
-            let any = Arc::new(AnyCertificate(provider));
-            builder.dangerous().with_custom_certificate_verifier(any)
+            trust_any_certificate()
         } else if trust.ca_bundle.is_empty() {
-            builder.with_root_certificates(machine_roots())
+            trust_roots(system_roots())
         } else {
-            builder.with_root_certificates(bundle_roots(&trust.ca_bundle)?)
+            trust_roots(bundle_roots(&trust.ca_bundle)?)
         };
         let config = match &trust.identity {
             None => builder.with_no_client_auth(),
@@ -86,7 +72,9 @@ impl Connector {
                     .collect::<Result<_, _>>()
                     .map_err(unreadable)?;
                 let key = PrivateKeyDer::from_pem_slice(key.as_bytes()).map_err(unreadable)?;
-                builder.with_client_auth_cert(chain, key).map_err(failed)?
+                builder
+                    .with_client_auth_cert(chain, key)
+                    .map_err(|error| ConnectError(error.to_string()))?
             }
         };
         let server_name = ServerName::try_from(server_name.to_owned())
@@ -129,47 +117,7 @@ async fn dial(host: &str, port: u16) -> Result<TcpStream, ConnectError> {
     Err(first.unwrap_or_else(|| lookup_error("no such host")))
 }
 
-/// Accepts any certificate; verifies only the signatures of the handshake.
-#[derive(Debug)]
-struct AnyCertificate(Arc<CryptoProvider>);
-
-impl ServerCertVerifier for AnyCertificate {
-    fn verify_server_cert(
-        &self,
-        _end_entity: &CertificateDer<'_>,
-        _intermediates: &[CertificateDer<'_>],
-        _server_name: &ServerName<'_>,
-        _ocsp_response: &[u8],
-        _now: UnixTime,
-    ) -> Result<ServerCertVerified, TlsError> {
-        Ok(ServerCertVerified::assertion())
-    }
-
-    fn verify_tls12_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls12_signature(message, certificate, signature, algorithms)
-    }
-
-    fn verify_tls13_signature(
-        &self,
-        message: &[u8],
-        certificate: &CertificateDer<'_>,
-        signature: &DigitallySignedStruct,
-    ) -> Result<HandshakeSignatureValid, TlsError> {
-        let algorithms = &self.0.signature_verification_algorithms;
-        verify_tls13_signature(message, certificate, signature, algorithms)
-    }
-
-    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
-        self.0.signature_verification_algorithms.supported_schemes()
-    }
-}
-
+/// Certificates that do not decode are skipped, like in `AppendCertsFromPEM` of Go.
 fn bundle_roots(pem: &[u8]) -> Result<RootCertStore, ConnectError> {
     let mut roots = RootCertStore::empty();
     let certificates = CertificateDer::pem_slice_iter(pem).filter_map(Result::ok);
@@ -179,16 +127,6 @@ fn bundle_roots(pem: &[u8]) -> Result<RootCertStore, ConnectError> {
         return Err(ConnectError(text.to_owned()));
     }
     Ok(roots)
-}
-
-fn machine_roots() -> RootCertStore {
-    let mut roots = RootCertStore::empty();
-    let found = rustls_native_certs::load_native_certs();
-    for error in found.errors {
-        tracing::warn!(%error, "an authority of this machine cannot be used for webhooks");
-    }
-    roots.add_parsable_certificates(found.certs);
-    roots
 }
 
 fn tls_problem(error: &std::io::Error) -> String {

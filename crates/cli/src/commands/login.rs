@@ -14,7 +14,7 @@ use crate::config::{self, Login, LoginContext};
 use crate::error::{CliError, Failure};
 use crate::http::{Http, HttpError};
 use crate::prompt;
-use crate::tls::{self, Trust};
+use crate::tls::Trust;
 
 pub async fn login(args: LoginArgs) -> Result<(), CliError> {
     let url = config::normal_url(&args.url)?;
@@ -138,7 +138,7 @@ async fn confirm_authority(url: &str, yes: bool) -> Result<Trust, CliError> {
         other => other.into(),
     })?;
     notify!("{url} uses a certificate authority that this machine does not know.");
-    notify!("SHA-256 of the authority: {}", tls::fingerprint(pem));
+    notify!("SHA-256 of the authority: {}", tls_trust::ca_checksum(pem));
     let instead = "--yes to trust it, or --ca-file with the authority";
     if !yes && !prompt::confirm("Trust it from now on?", instead)? {
         return Err(CliError::new(Failure::Other, "the certificate authority is not trusted")

@@ -63,11 +63,9 @@ pub(crate) fn image_of(spec: &ClusterSpec, setting: &str, registry: &str) -> Str
     }
 }
 
-/// What agents pin: lower-case hex SHA-256 of the PEM text with exactly one newline at its end.
-/// None when there is nothing to pin.
+/// What agents pin; none when there is nothing to pin.
 pub fn ca_checksum(pem: &str) -> Option<String> {
-    let pem = pem.trim_end_matches('\n');
-    (!pem.is_empty()).then(|| hex(&Sha256::digest(format!("{pem}\n"))))
+    (!pem.trim_end_matches('\n').is_empty()).then(|| tls_trust::ca_checksum(pem))
 }
 
 fn hex(bytes: &[u8]) -> String {

@@ -13,14 +13,13 @@ use kube::client::Body;
 use kube::config::AuthInfo;
 use kube::{Client, Config};
 use pki::{CertificateFiles, ClientCertificatePolicy, ServingCertificate};
+use tls_trust::{roots_from_pem, trust_roots};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -98,14 +97,7 @@ impl Served {
 
     /// Begins a watch over a WebSocket.
     async fn socket(&self) -> Socket {
-        let mut roots = RootCertStore::empty();
-        roots.add(CertificateDer::from_pem_slice(self.ca_pem.as_bytes()).unwrap()).unwrap();
-        let provider = Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider());
-        let tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let tls = trust_roots(roots_from_pem(&self.ca_pem).unwrap()).with_no_client_auth();
         let name = ServerName::try_from("127.0.0.1").unwrap();
         let stream = TcpStream::connect(self.address).await.unwrap();
         let stream = TlsConnector::from(Arc::new(tls)).connect(name, stream).await.unwrap();

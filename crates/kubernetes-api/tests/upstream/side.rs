@@ -8,13 +8,13 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request};
 use http_body_util::{BodyExt, Full};
 use hyper_util::rt::TokioIo;
 use serde_json::Value;
+use tls_trust::{roots_from_pem, trust_roots};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
-use tokio_rustls::rustls::pki_types::pem::PemObject;
-use tokio_rustls::rustls::pki_types::{CertificateDer, ServerName};
-use tokio_rustls::rustls::{ClientConfig, RootCertStore};
+use tokio_rustls::rustls::ClientConfig;
+use tokio_rustls::rustls::pki_types::ServerName;
 use tokio_tungstenite::WebSocketStream;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
@@ -57,16 +57,7 @@ impl TestResponse {
 
 impl Side {
     pub fn new(name: &'static str, authority: String, ca_pem: &str, token: String) -> Self {
-        let mut roots = RootCertStore::empty();
-        for certificate in CertificateDer::pem_slice_iter(ca_pem.as_bytes()) {
-            roots.add(certificate.unwrap()).unwrap();
-        }
-        let provider = Arc::new(tokio_rustls::rustls::crypto::aws_lc_rs::default_provider());
-        let tls = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()
-            .unwrap()
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let tls = trust_roots(roots_from_pem(ca_pem).unwrap()).with_no_client_auth();
         Self { name, token, authority, tls: Arc::new(tls) }
     }
 

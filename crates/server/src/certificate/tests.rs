@@ -97,7 +97,7 @@ fn the_root_at_the_end_of_a_given_chain_is_what_agents_pin() {
     let world = World::new();
     let serving = world.load(&world.give(&world.issue(world.now))).unwrap();
     assert!(same_certificate(serving.trust.pem(), world.authority.certificate_pem()));
-    assert_eq!(serving.trust.checksum(), pki::ca_checksum(serving.trust.pem()));
+    assert_eq!(serving.trust.checksum(), tls_trust::ca_checksum(serving.trust.pem()));
 }
 
 #[test]

@@ -5,9 +5,9 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result};
-use rustls::crypto::aws_lc_rs::default_provider;
-use rustls::{ClientConfig, RootCertStore, ServerConfig};
+use rustls::{RootCertStore, ServerConfig};
 use rustls_pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer, ServerName};
+use tls_trust::{crypto_provider, trust_roots};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, BufReader, copy_bidirectional_with_sizes};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Builder;
@@ -107,17 +107,13 @@ impl Tls {
         let issued = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()])?;
         let certificate = issued.cert.der().clone();
         let key = PrivatePkcs8KeyDer::from(issued.signing_key.serialize_der());
-        let provider = Arc::new(default_provider());
-        let server = ServerConfig::builder_with_provider(provider.clone())
+        let server = ServerConfig::builder_with_provider(crypto_provider())
             .with_safe_default_protocol_versions()?
             .with_no_client_auth()
             .with_single_cert(vec![certificate.clone()], PrivateKeyDer::Pkcs8(key))?;
         let mut roots = RootCertStore::empty();
         roots.add(certificate)?;
-        let client = ClientConfig::builder_with_provider(provider)
-            .with_safe_default_protocol_versions()?
-            .with_root_certificates(roots)
-            .with_no_client_auth();
+        let client = trust_roots(roots).with_no_client_auth();
         Ok(Self {
             acceptor: TlsAcceptor::from(Arc::new(server)),
             connector: TlsConnector::from(Arc::new(client)),
