@@ -9,13 +9,13 @@
 //! [`home`] is the agent's own cluster, [`status`] reports to the kubelet.
 
 pub mod args;
-mod backoff;
 mod call;
 mod error_chain;
 mod home;
 mod identity;
 mod kubeconfig;
 mod proxy;
+mod reconnect;
 mod run;
 mod server_url;
 mod settings;

@@ -17,12 +17,12 @@ use tunnel::serve::{ServeError, Service, TcpOutbound, serve};
 use tunnel::{Hello, RefusalReason};
 
 use crate::args::{AgentArgs, AgentCommand, ClusterArgs, LogArgs, LogFormat};
-use crate::backoff::Backoff;
 use crate::call::{CallError, connect};
 use crate::error_chain::error_chain;
 use crate::home::Home;
 use crate::identity::AgentIdentity;
 use crate::proxy::Proxies;
+use crate::reconnect::ReconnectPauses;
 use crate::settings::{Settings, credentials_dir};
 use crate::status::{self, StatusReporter};
 use crate::trust::{TrustError, establish};
@@ -194,7 +194,7 @@ pub(crate) struct Agent {
     must_show_token: bool,
     has_renewed: bool,
     has_connected: bool,
-    backoff: Backoff,
+    pauses: ReconnectPauses,
     status: StatusReporter,
 }
 
@@ -211,7 +211,7 @@ impl Agent {
             must_show_token: false,
             has_renewed: false,
             has_connected: false,
-            backoff: Backoff::default(),
+            pauses: ReconnectPauses::default(),
             status,
         }
     }
@@ -241,7 +241,7 @@ impl Agent {
             let pause = match attempt {
                 Ok(session) => {
                     self.serve(session, service.clone(), goodbye.clone()).await;
-                    self.backoff.soon(rand::random())
+                    self.pauses.soon()
                 }
                 Err(error) => match self.handle_failure(error).await {
                     Ok(pause) => pause,
@@ -321,7 +321,7 @@ impl Agent {
         }
         // A session that ends at once must not be retried at once again and again.
         if started.elapsed() >= Duration::from_secs(1) {
-            self.backoff.reset();
+            self.pauses.reset();
         }
     }
 
@@ -332,7 +332,7 @@ impl Agent {
         self.status.report_trouble(&chain);
         match error.next() {
             Next::Soon => {
-                let pause = self.backoff.soon(rand::random());
+                let pause = self.pauses.soon();
                 tracing::warn!(error = chain, retry_ms = millis(pause), "could not connect");
                 Ok(pause)
             }
@@ -349,13 +349,13 @@ impl Agent {
                 {
                     tracing::error!(error = error_chain(&error), "could not replace the key");
                 }
-                Ok(self.backoff.soon(rand::random()))
+                Ok(self.pauses.soon())
             }
             Next::ShowToken | Next::RenewKey | Next::Late => {
                 if !self.has_been_accepted() {
                     return Err(error);
                 }
-                let pause = self.backoff.late(rand::random());
+                let pause = self.pauses.late();
                 tracing::error!(error = chain, retry_ms = millis(pause), "cannot connect");
                 Ok(pause)
             }

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
+use backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -23,6 +24,8 @@ use crate::limits::{
 };
 use crate::reading::ResponseReader;
 
+/// Lengths of consecutive suspensions.
+const SUSPENSION: Backoff = Backoff::new(BACK_OFF_FIRST, BACK_OFF_MAX);
 /// Bytes of all clusters' responses that are buffered now.
 static BUFFERED: AtomicUsize = AtomicUsize::new(0);
 /// Responses that were aborted at a limit, and requests that were not sent during a suspension.
@@ -96,8 +99,8 @@ impl Conduct {
         if last.is_some_and(|last| now - last.at > BACK_OFF_FORGET) {
             record.offences = 0;
         }
-        let wait = BACK_OFF_FIRST.saturating_mul(1 << record.offences.min(16)).min(BACK_OFF_MAX);
         record.offences += 1;
+        let wait = SUSPENSION.delay(record.offences);
         record.last = Some(Offence { at: now, until: now + wait, reason: reason.to_owned() });
         drop(record);
         tracing::warn!(

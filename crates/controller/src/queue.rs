@@ -8,6 +8,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::time::Duration;
 
+use backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 use tokio::time::Instant;
@@ -17,10 +18,9 @@ use crate::key::Key;
 /// Name of a lane. The empty name is a lane like any other.
 pub type Lane = String;
 
-/// First wait after a failure; it doubles with each further one. A quarter of jitter is subtracted.
-pub const RETRY_DELAY_MIN: Duration = Duration::from_millis(100);
-/// Longest wait between attempts.
-pub const RETRY_DELAY_MAX: Duration = Duration::from_secs(60);
+/// Waits after consecutive failures of a key. The jitter separates keys that failed together.
+const RETRY: Backoff =
+    Backoff::new(Duration::from_millis(100), Duration::from_secs(60)).with_jitter(0.25);
 
 /// Where a key is between being added and being finished.
 enum KeyPhase {
@@ -151,7 +151,7 @@ impl Queue {
             _ => None,
         };
         entry.phase = KeyPhase::Idle;
-        let retry = failed.then(|| retry_delay(failures));
+        let retry = failed.then(|| RETRY.delay(failures));
         let after = match (again, retry) {
             (Some(again), Some(retry)) => Some(again.min(retry)),
             (again, retry) => again.or(retry),
@@ -255,14 +255,4 @@ impl QueueState {
             self.ready.push_back(lane_name.to_owned());
         }
     }
-}
-
-/// The wait after this many consecutive failures. Up to a quarter of it is subtracted as jitter
-/// from the lowest digits of the clock, so that keys that failed together are not retried together.
-fn retry_delay(failures: u32) -> Duration {
-    let doubled = RETRY_DELAY_MIN.saturating_mul(1 << failures.saturating_sub(1).min(16));
-    let delay = doubled.min(RETRY_DELAY_MAX);
-    let quarter = delay.as_micros() as u64 / 4;
-    let now = jiff::Timestamp::now().as_microsecond().unsigned_abs();
-    delay - Duration::from_micros(if quarter == 0 { 0 } else { now % quarter })
 }

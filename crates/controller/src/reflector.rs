@@ -11,6 +11,7 @@ use std::marker::PhantomData;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use backoff::Backoff;
 use futures::StreamExt;
 use kube::core::PartialObjectMeta;
 use kube::runtime::watcher::{self, Event};
@@ -23,12 +24,12 @@ use tokio_util::sync::{CancellationToken, DropGuard};
 use crate::error::ReconcileError;
 use crate::key::Key;
 
-/// First wait after a watch failed.
-const RETRY_DELAY_MIN: Duration = Duration::from_millis(50);
-/// Attempts without a growing wait while a kind is not served yet.
+/// Waits after a watch failed. The jitter separates watches that failed together.
+const RETRY: Backoff =
+    Backoff::new(Duration::from_millis(100), Duration::from_secs(20)).with_jitter(0.25);
+/// Wait while a kind is not served yet, which does not count as a failure so many times.
+const UNSERVED_WAIT: Duration = Duration::from_millis(50);
 const UNSERVED_QUICK_MAX: u32 = 60;
-/// Longest wait between attempts to watch.
-const RETRY_DELAY_MAX: Duration = Duration::from_secs(20);
 /// Consecutive failures, over about ten seconds, that are logged as a warning.
 const FAILURES_WARN: u32 = 8;
 
@@ -286,14 +287,6 @@ fn identify(object: &impl Resource) -> (Key, Box<str>) {
     (Key::of(object), version.into_boxed_str())
 }
 
-/// The wait after this many consecutive failures: it doubles, and up to a quarter is subtracted so
-/// that many watches are not retried together.
-fn retry_delay(failures: u32) -> Duration {
-    let delay = RETRY_DELAY_MIN.saturating_mul(1 << failures.min(16)).min(RETRY_DELAY_MAX);
-    let jitter = jiff::Timestamp::now().subsec_nanosecond().unsigned_abs() % 256;
-    delay - delay * jitter / 1024
-}
-
 /// Why a watch failed, in the words of the API.
 fn words_of(error: &watcher::Error) -> String {
     use watcher::Error::{InitialListFailed, WatchFailed, WatchStartFailed};
@@ -357,9 +350,10 @@ async fn drive<P: Projection>(
                     let kind = P::Object::kind(&());
                     tracing::warn!(%kind, %error, "a watch failed repeatedly: changes are not seen until it recovers");
                 }
+                let wait = if failures == 0 { UNSERVED_WAIT } else { RETRY.delay(failures) };
                 tokio::select! {
                     () = stop.cancelled() => return,
-                    () = tokio::time::sleep(retry_delay(failures)) => {}
+                    () = tokio::time::sleep(wait) => {}
                 }
                 continue;
             }

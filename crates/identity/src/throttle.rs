@@ -10,14 +10,16 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use backoff::Backoff;
 use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use tokio::sync::Notify;
 use tokio::time::Instant;
 
-/// The wait after the first failure that counts; it doubles with each further one.
-const WAIT_FIRST: Duration = Duration::from_secs(1);
+/// Longest wait.
 const WAIT_MAX: Duration = Duration::from_secs(300);
+/// Waits from the first failure that counts on. Without jitter: the user is shown the wait.
+const WAIT: Backoff = Backoff::new(Duration::from_secs(1), WAIT_MAX);
 /// Failures are forgotten this long after the last one.
 pub(crate) const FORGET_AFTER: Duration = Duration::from_secs(900);
 /// Interval at which forgotten keys are removed from memory.
@@ -159,7 +161,7 @@ impl Throttle {
     /// How long the key must still wait.
     fn wait(&self, entry: &KeyEntry, now: Instant) -> Option<Duration> {
         let over = entry.failures.checked_sub(self.policy.free_failures)?;
-        let wait = WAIT_FIRST.saturating_mul(1 << over.min(16)).min(WAIT_MAX);
+        let wait = WAIT.delay(over + 1);
         (entry.last + wait).checked_duration_since(now).filter(|left| !left.is_zero())
     }
 

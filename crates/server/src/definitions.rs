@@ -6,14 +6,15 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use backoff::Backoff;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams};
 use kube::{Client, ResourceExt};
 
 /// How long it may take until a definition that was accepted is served.
 const SERVED_WITHIN: Duration = Duration::from_secs(30);
-/// Pause between two looks: at first, and at most. It doubles.
-const SERVED_POLL: [Duration; 2] = [Duration::from_millis(1), Duration::from_millis(100)];
+/// Pauses between checks whether they are served.
+const SERVED_POLL: Backoff = Backoff::new(Duration::from_millis(1), Duration::from_millis(100));
 
 /// Annotation: names the spec that was written last, so that the next start need not write it
 /// again.
@@ -68,7 +69,7 @@ async fn served(client: &Client, desired: &[CustomResourceDefinition]) -> anyhow
         }
     }
     let deadline = Instant::now() + SERVED_WITHIN;
-    let [mut pause, pause_max] = SERVED_POLL;
+    let mut checks = 0;
     loop {
         for (group_version, plurals) in &mut missing {
             // Unknown until the first of its resources is served.
@@ -83,8 +84,8 @@ async fn served(client: &Client, desired: &[CustomResourceDefinition]) -> anyhow
             return Ok(());
         }
         anyhow::ensure!(Instant::now() < deadline, "definitions were not served: {missing:?}");
-        tokio::time::sleep(pause).await;
-        pause = pause_max.min(pause * 2);
+        checks += 1;
+        tokio::time::sleep(SERVED_POLL.delay(checks)).await;
     }
 }
 

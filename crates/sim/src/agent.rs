@@ -25,6 +25,7 @@ use anyhow::Context;
 use api_meta::object::ObjectExt;
 use apiserver::ApiServer;
 use apiserver::registry::WriteTarget;
+use backoff::Backoff;
 use serde_json::{Value, json};
 use tokio::process::{Child, Command};
 use tokio::sync::watch;
@@ -38,8 +39,7 @@ use crate::simulation::{Setting, World, owned, wait_until_set};
 /// Makes `drover` exit when its parent process exits.
 const DIE_WITH_PARENT: &str = "DROVER_DIE_WITH_PARENT";
 /// Pauses before a child is restarted.
-const RESTART_PAUSE_MIN: Duration = Duration::from_millis(200);
-const RESTART_PAUSE_MAX: Duration = Duration::from_secs(30);
+const RESTART: Backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
 /// A child that ran this long is restarted at once.
 const STEADY_AFTER: Duration = Duration::from_secs(30);
 /// Mounted tokens are renewed this often, long before they expire.
@@ -168,7 +168,7 @@ struct Supervisor {
 
 impl Supervisor {
     async fn run(mut self, mut stopped: watch::Receiver<bool>) {
-        let mut pause = RESTART_PAUSE_MIN;
+        let mut failures = 0;
         loop {
             let started = tokio::time::Instant::now();
             let reason = tokio::select! {
@@ -186,13 +186,13 @@ impl Supervisor {
             }});
             self.report(false, waiting).await;
             if started.elapsed() > STEADY_AFTER {
-                pause = RESTART_PAUSE_MIN;
+                failures = 0;
             }
+            failures += 1;
             tokio::select! {
-                () = tokio::time::sleep(pause) => {}
+                () = tokio::time::sleep(RESTART.delay(failures)) => {}
                 () = wait_until_set(&mut stopped) => break,
             }
-            pause = (pause * 2).min(RESTART_PAUSE_MAX);
         }
         // Tokens must not outlive their pod.
         let _ = std::fs::remove_dir_all(&self.folder);

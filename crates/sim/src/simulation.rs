@@ -27,6 +27,7 @@ use apiserver::attributes::GROUP_MASTERS;
 use apiserver::registry::{Subscription, Update, WriteOptions};
 use apiserver::stored::Stored;
 use apiserver::{ApiServer, Registry, Resource, UserInfo};
+use backoff::Backoff;
 use futures::FutureExt;
 use kubernetes_api::assembly::Controllers;
 use serde_json::json;
@@ -40,8 +41,7 @@ use crate::agent::AgentCommand;
 /// Changes come in bursts: delay between the first change and the reconciliation.
 const SETTLE_PAUSE: Duration = Duration::from_millis(10);
 /// Pauses before failed work is retried.
-const RETRY_PAUSE_MIN: Duration = Duration::from_millis(100);
-const RETRY_PAUSE_MAX: Duration = Duration::from_secs(30);
+const RETRY: Backoff = Backoff::new(Duration::from_millis(200), Duration::from_secs(30));
 /// Nodes renew their leases this often.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(30);
 /// Namespace of the pods of `--pods`.
@@ -218,7 +218,7 @@ impl Simulation {
     async fn run(mut self, mut ended: watch::Receiver<bool>) {
         let mut progress = self.world.registry.progress();
         let mut heartbeat = tokio::time::interval(HEARTBEAT_EVERY);
-        let mut pause = RETRY_PAUSE_MIN;
+        let mut failures = 0;
         loop {
             progress.borrow_and_update();
             // Own writes must be in the caches, or they would be repeated.
@@ -229,10 +229,10 @@ impl Simulation {
                 }
                 Err(_) => true,
             };
-            pause = if failed { (pause * 2).min(RETRY_PAUSE_MAX) } else { RETRY_PAUSE_MIN };
+            failures = if failed { failures + 1 } else { 0 };
             let retry = async {
                 if failed {
-                    tokio::time::sleep(pause).await;
+                    tokio::time::sleep(RETRY.delay(failures)).await;
                 } else {
                     std::future::pending().await
                 }

@@ -21,9 +21,9 @@ use super::{
     AVAILABLE, AggregatedApi, Aggregation, Api, ApiServiceTable, FrontProxy, GROUP, PLURAL,
     Priority, Published, Remote, condition, documents,
 };
-use crate::backoff::pause_after;
 use crate::fields::{items, str_of};
 use crate::registry::{Registry, Subscription, Update, WriteOptions, WriteTarget};
+use crate::retry::RETRY;
 use crate::stored::Stored;
 use crate::strategy::Operation;
 use crate::tasks::{Tasks, WatchedTasks};
@@ -297,7 +297,7 @@ impl ApiReconciler {
                 failures += 1;
             }
             drop(registry);
-            let pause = if failures == 0 { CHECK_INTERVAL } else { pause_after(failures) };
+            let pause = if failures == 0 { CHECK_INTERVAL } else { RETRY.delay(failures) };
             tokio::select! {
                 () = tokio::time::sleep(pause) => {}
                 () = self.remote.recheck.notified() => tokio::time::sleep(SETTLE_PAUSE).await,

@@ -12,10 +12,10 @@ use api_meta::status::Status;
 use serde_json::{Value, json};
 
 use super::{GROUP, PLURAL, priorities};
-use crate::backoff::pause_after;
 use crate::catalog::Catalog;
 use crate::registry::{DeleteOptions, Registry, Update, WriteOptions, WriteTarget};
 use crate::resource::Resource;
+use crate::retry::RETRY;
 use crate::strategy::Operation;
 
 const LABEL: &str = "kube-aggregator.kubernetes.io/automanaged";
@@ -48,7 +48,7 @@ pub async fn run(registry: Arc<Registry>) {
                 None => return,
             },
             changed = generation.changed() => if changed.is_err() { return },
-            () = tokio::time::sleep(pause_after(failures)), if failures > 0 => {}
+            () = tokio::time::sleep(RETRY.delay(failures)), if failures > 0 => {}
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::{Duration, Instant};
 
+use backoff::Backoff;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures::future::BoxFuture;
@@ -20,8 +21,9 @@ use crate::attributes::{InvalidCredential, UserInfo};
 const CACHED_MAX: usize = 4096;
 /// The number of attempts of one review.
 const ATTEMPTS: u32 = 4;
-/// The pause before the second attempt. Each further pause is half as long again.
-const RETRY_PAUSE: Duration = Duration::from_millis(500);
+/// The pauses between attempts.
+const RETRY: Backoff =
+    Backoff::new(Duration::from_millis(500), Duration::from_secs(2)).with_factor(1.5);
 
 /// The API version of the reviews that are sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -164,14 +166,12 @@ impl TokenWebhook {
             "status": {"user": {}},
         });
         let body = bytes::Bytes::from(review.to_string());
-        let mut pause = RETRY_PAUSE;
         let mut attempts = 1;
         let response = loop {
             match self.remote.post(self.authorization.as_ref(), body.clone()).await {
                 Err(error) if error.is_transient() && attempts < ATTEMPTS => {
                     tracing::debug!(%error, "retrying the token webhook");
-                    tokio::time::sleep(pause).await;
-                    pause += pause / 2;
+                    tokio::time::sleep(RETRY.delay(attempts)).await;
                     attempts += 1;
                 }
                 result => break result?,

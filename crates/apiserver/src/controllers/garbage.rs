@@ -22,9 +22,9 @@ use futures::FutureExt;
 
 use self::collect::CollectResult;
 use self::graph::{Graph, ObjectKey, Work};
-use crate::backoff::pause_after;
 use crate::registry::{Registry, Subscription, Update};
 use crate::resource::{Backend, Resource};
+use crate::retry::RETRY;
 
 /// The number of work items between two updates from the caches.
 const BATCH_MAX: usize = 256;
@@ -54,7 +54,7 @@ pub async fn run(registry: Arc<Registry>) {
         if collector.has_work_now() {
             continue;
         }
-        let pause = if complete { collector.pause() } else { Some(pause_after(4)) };
+        let pause = if complete { collector.pause() } else { Some(RETRY.delay(4)) };
         let rest = async {
             match pause {
                 Some(pause) => tokio::time::sleep(pause).await,
@@ -183,7 +183,7 @@ impl Collector {
             tracing::warn!(key = %work.key(), "gave up collecting until the object changes");
             return;
         }
-        let at = tokio::time::Instant::now() + pause_after(attempts);
+        let at = tokio::time::Instant::now() + RETRY.delay(attempts);
         self.delayed.insert((at, work), attempts);
     }
 

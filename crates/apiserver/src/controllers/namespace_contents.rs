@@ -11,8 +11,8 @@ use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use serde_json::{Value, json};
 
-use crate::backoff::pause_after;
 use crate::registry::{Registry, Subscription, Update, WriteOptions, WriteTarget};
+use crate::retry::RETRY;
 use crate::service_accounts::DEFAULT_ACCOUNT;
 use crate::strategy::Operation;
 
@@ -43,7 +43,7 @@ pub async fn run(registry: Arc<Registry>, root_ca_pem: String) {
         let more = if failures == 0 {
             subscriptions.next(&mut pending).await
         } else {
-            let pause = pause_after(failures);
+            let pause = RETRY.delay(failures);
             let next = tokio::time::timeout(pause, subscriptions.next(&mut pending)).await;
             next.unwrap_or(true)
         };

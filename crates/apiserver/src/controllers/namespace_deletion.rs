@@ -15,26 +15,25 @@ use std::time::Duration;
 
 use api_meta::object::ObjectExt;
 use api_meta::status::{Status, qualified};
+use backoff::Backoff;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::task::JoinSet;
 
 use crate::aggregation::Aggregation;
-use crate::backoff::pause_after;
 use crate::registry::{
     DeleteOptions, ListQuery, Propagation, Registry, Update, WriteOptions, WriteTarget,
 };
 use crate::resource::{Backend, Resource};
+use crate::retry::RETRY;
 use crate::stored::Stored;
 use crate::strategy::Operation;
 
 /// The number of namespaces that are emptied concurrently.
 const PARALLEL_MAX: usize = 16;
-/// The pause before a retry after a commit, because commits come in bursts. It grows while nothing
-/// is deleted.
-const SETTLE_PAUSE: Duration = Duration::from_millis(20);
-/// The number of times that pause is doubled.
-const IDLE_MAX: u32 = 6;
+/// The pauses before a retry after a commit, because commits come in bursts. They grow while
+/// nothing is deleted.
+const SETTLE: Backoff = Backoff::new(Duration::from_millis(20), Duration::from_millis(1280));
 /// The finalizer in `spec.finalizers` of a namespace until its contents are deleted.
 pub const FINALIZER: &str = "kubernetes";
 /// The interval of polling the contents on other servers.
@@ -113,7 +112,7 @@ async fn delete(server: &Server, permits: &Semaphore, name: &str) {
             Ok(DeletionProgress::Done) => return,
             Ok(DeletionProgress::Waiting { left, aggregated }) => {
                 (failures, polls_aggregated) = (0, aggregated);
-                idle = if left == left_before { (idle + 1).min(IDLE_MAX) } else { 0 };
+                idle = if left == left_before { idle + 1 } else { 0 };
                 left_before = left;
             }
             Err(status) => {
@@ -122,11 +121,11 @@ async fn delete(server: &Server, permits: &Semaphore, name: &str) {
             }
         }
         if failures > 0 {
-            tokio::time::sleep(pause_after(failures)).await;
+            tokio::time::sleep(RETRY.delay(failures)).await;
         } else if polls_aggregated {
             tokio::time::sleep(AGGREGATED_POLL_INTERVAL).await;
         } else if progress.changed().await.is_ok() {
-            tokio::time::sleep(SETTLE_PAUSE * 2_u32.pow(idle)).await;
+            tokio::time::sleep(SETTLE.delay(idle + 1)).await;
         } else {
             return;
         }

@@ -14,10 +14,10 @@ use api_meta::status::Status;
 use serde_json::Value;
 
 use crate::admission::built_in::volumes;
-use crate::backoff::pause_after;
 use crate::fields::{items, str_of};
 use crate::registry::{ListQuery, Registry, Subscription, Update, WriteOptions, WriteTarget};
 use crate::resource::Resource;
+use crate::retry::RETRY;
 use crate::stored::Stored;
 use crate::strategy::Operation;
 
@@ -46,7 +46,7 @@ pub async fn run(registry: Arc<Registry>) {
         let more = if failures == 0 {
             subscriptions.next(&mut due).await
         } else {
-            let pause = pause_after(failures);
+            let pause = RETRY.delay(failures);
             tokio::time::timeout(pause, subscriptions.next(&mut due)).await.unwrap_or(true)
         };
         if !more {

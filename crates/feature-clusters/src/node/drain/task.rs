@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use api_management::Node;
+use backoff::Backoff;
 use controller::ReconcileError;
 use feature_kit::downstream::with_cluster_timeout;
 use futures::StreamExt;
@@ -29,10 +30,8 @@ use super::progress::{Progress, Waiting};
 
 /// Evictions of one drain that are under way at once.
 const EVICTIONS_AT_ONCE: usize = 8;
-/// Wait after the first round; it doubles up to [`INTERVAL_MAX`].
-const INTERVAL_MIN: Duration = Duration::from_millis(250);
-/// What a disruption budget refused is tried again after this time.
-const INTERVAL_MAX: Duration = Duration::from_secs(5);
+/// Waits between rounds. What a disruption budget refused is retried in each.
+const ROUND_WAIT: Backoff = Backoff::new(Duration::from_millis(250), Duration::from_secs(5));
 
 /// How a drain ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -160,7 +159,7 @@ impl Task {
     }
 
     async fn rounds(&self, writer: &Client) -> Ending {
-        let mut interval = INTERVAL_MIN;
+        let mut rounds = 0;
         let mut was_cordoned = false;
         loop {
             match self.is_cordoned(writer).await {
@@ -182,8 +181,8 @@ impl Task {
                     "progress was not written"
                 );
             }
-            tokio::time::sleep(interval).await;
-            interval = (interval * 2).min(INTERVAL_MAX);
+            rounds += 1;
+            tokio::time::sleep(ROUND_WAIT.delay(rounds)).await;
         }
     }
 
