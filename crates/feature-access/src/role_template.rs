@@ -14,8 +14,16 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api_management::RoleTemplate;
+use controller::{Reflector, Whole};
 
-pub use inheritance::closure;
+pub(crate) use inheritance::closure;
+
+/// All role templates that were observed, by name.
+pub(crate) fn by_name(
+    templates: &Reflector<Whole<RoleTemplate>>,
+) -> BTreeMap<String, Arc<RoleTemplate>> {
+    templates.all().into_iter().map(|(key, template)| (key.name, template)).collect()
+}
 
 /// The role templates that exist among `used` and all that they inherit, by name. Pure.
 pub(crate) fn with_inherited(

@@ -24,7 +24,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBind
 use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, Client, ResourceExt};
 
-use crate::role_template::{rules, with_inherited};
+use crate::role_template::{by_name, rules, with_inherited};
 
 /// Label of what this controller makes; the value is the cluster's id.
 const MEMBERSHIP: &str = "drover.io/membership";
@@ -153,9 +153,7 @@ impl Membership {
         let bindings = self.bindings.in_namespace(&key.name);
         let used: BTreeSet<String> =
             bindings.iter().map(|(_, binding)| binding.role_template_name.clone()).collect();
-        let known: BTreeMap<String, Arc<RoleTemplate>> =
-            self.templates.all().into_iter().map(|(key, template)| (key.name, template)).collect();
-        let objects = desired(&cluster, &used, &known);
+        let objects = desired(&cluster, &used, &by_name(&self.templates));
         let client = &self.client;
         apply_set(&Api::all(client.clone()), &objects.cluster_roles, &key.name).await?;
         apply_set(&Api::all(client.clone()), &objects.cluster_role_bindings, &key.name).await?;

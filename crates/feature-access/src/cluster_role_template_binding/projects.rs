@@ -24,7 +24,7 @@ use k8s_openapi::api::rbac::v1::{Role, RoleBinding};
 use kube::api::ObjectMeta;
 use kube::{Api, Client, ResourceExt};
 
-use crate::role_template::{rules, with_inherited};
+use crate::role_template::{by_name, rules, with_inherited};
 
 /// Label of what this controller makes; the value is the cluster's id.
 const MEMBERSHIP: &str = "drover.io/project-membership";
@@ -151,9 +151,7 @@ impl ProjectMembership {
         let bindings = self.bindings.in_namespace(&key.namespace);
         let used: BTreeSet<String> =
             bindings.iter().map(|(_, binding)| binding.role_template_name.clone()).collect();
-        let known: BTreeMap<String, Arc<RoleTemplate>> =
-            self.templates.all().into_iter().map(|(key, template)| (key.name, template)).collect();
-        let desired = desired(key, &used, &known);
+        let desired = desired(key, &used, &by_name(&self.templates));
         let roles: Api<Role> = Api::namespaced(self.client.clone(), &key.name);
         let role_bindings: Api<RoleBinding> = Api::namespaced(self.client.clone(), &key.name);
         for (name, (role, binding)) in &desired {

@@ -24,7 +24,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::ObjectMeta;
 use kube::{Api, Client, ResourceExt};
 
-use super::{rules, with_inherited};
+use super::{by_name, rules, with_inherited};
 
 /// Value of the label `drover.io/owned` on our roles and bindings.
 const OWNED_ROLE: &str = "role";
@@ -134,9 +134,7 @@ impl ClusterRoles {
             .into_iter()
             .map(|(_, binding)| binding.role_template_name.clone())
             .collect();
-        let known: BTreeMap<String, Arc<RoleTemplate>> =
-            templates.all().into_iter().map(|(key, template)| (key.name, template)).collect();
-        let desired = desired(&self.cluster, &used, &known);
+        let desired = desired(&self.cluster, &used, &by_name(templates));
         put(&self.client, &desired, &self.roles, &self.bindings).await?;
         Ok(Outcome::Done)
     }
