@@ -28,7 +28,10 @@ pub fn feature(context: &ManagementContext) -> Feature {
         .kind_with(KindRules::of::<NamespaceAssignment>().written_by_server())
         .identity(check_identity)
         .write_check(Arc::new(check))
-        .management(ManagementSpec::new(project::management::identity(), project::management::run))
+        .management(ManagementSpec::new(
+            project::initial_projects::identity(),
+            project::initial_projects::run,
+        ))
         .management(ManagementSpec::new(project::namespace::identity(), project::namespace::run))
         .downstream(DownstreamSpec::new(controller::identity(), controller::build))
         .downstream(DownstreamSpec::new(project::secrets::identity(), project::secrets::build))

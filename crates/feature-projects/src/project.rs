@@ -1,11 +1,12 @@
-//! Project: [`management`] makes the first two of each cluster, [`namespace`] keeps the place for
-//! what belongs to each, [`namespaces`] keeps which namespaces of its cluster are in it,
-//! [`initial`] says which begin in one, [`secrets`] copies its Secrets into its namespaces,
-//! [`admission`] keeps the system one, [`view`] is its place in the REST view.
+//! Project: [`initial_projects`] creates the first two of each cluster, [`initial`] defines these and
+//! the namespaces that begin in them. [`namespace`] creates the namespace for the objects of a
+//! project, [`namespaces`] reconciles which namespaces of the cluster are in it, [`secrets`] copies
+//! its Secrets into them. [`admission`] protects the system project, [`view`] is the type in the
+//! REST view.
 
 pub mod admission;
 pub mod initial;
-pub mod management;
+pub mod initial_projects;
 pub mod namespace;
 pub mod namespaces;
 pub mod secrets;

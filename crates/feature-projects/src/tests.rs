@@ -6,7 +6,7 @@ use feature_kit::{Admit, Review, ReviewOperation};
 use serde_json::json;
 
 use crate::project::admission::ProjectRules;
-use crate::project::management::desired;
+use crate::project::initial_projects::desired;
 use crate::project::namespace;
 use crate::project::secrets;
 use crate::project::secrets::copy::{self, Observed, Step, step};
