@@ -29,13 +29,13 @@ const NEXT_STEP: &str = "Drover tries again; check what rejects it in the cluste
 /// See the module.
 pub struct OwnRole {
     /// Name of the controller that applies it, in kebab case.
-    pub controller: &'static str,
+    controller: &'static str,
     /// Of the role and its binding.
-    pub name: String,
+    name: String,
     /// Value of the label [`keys::DOWNSTREAM_OWNED`].
-    pub purpose: &'static str,
-    pub user: String,
-    pub rules: Vec<PolicyRule>,
+    purpose: &'static str,
+    user: String,
+    rules: Vec<PolicyRule>,
 }
 
 impl OwnRole {
@@ -72,11 +72,11 @@ impl OwnRole {
 
 /// A role in one connected cluster. Its one key is the cluster's.
 pub struct AppliedRole {
-    pub cluster: String,
-    pub clusters: Arc<Reflector<Whole<Cluster>>>,
+    cluster: String,
+    clusters: Arc<Reflector<Whole<Cluster>>>,
     /// Acts in the cluster with the rights of the agent.
     pub agent: Client,
-    pub role: OwnRole,
+    role: OwnRole,
     queue: OnceLock<Arc<Queue>>,
 }
 
