@@ -22,14 +22,7 @@ pub async fn our_namespace(client: &Client) -> Result<OwnerReference, ReconcileE
     if namespace.metadata.deletion_timestamp.is_some() {
         return Err(ReconcileError::other("own objects", "Drover's namespace is being deleted"));
     }
-    Ok(OwnerReference {
-        api_version: "v1".to_owned(),
-        kind: "Namespace".to_owned(),
-        name: keys::SYSTEM_NS.to_owned(),
-        uid: namespace.metadata.uid.unwrap_or_default(),
-        controller: None,
-        block_owner_deletion: None,
-    })
+    Ok(owner_reference(&namespace))
 }
 
 /// Whether the object refers to the object with this uid as its owner. A name is not sufficient: an

@@ -17,7 +17,7 @@ use controller::{
     Attempt, ConditionReport, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition,
     Reconcile, ReconcileError, Runner, StatusTarget, WithCondition,
 };
-use feature_kit::ownership::owner_reference;
+use feature_kit::ownership::{is_owned_by, owner_reference};
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
@@ -127,7 +127,7 @@ where
         Err(error) if is_code(&error, 404) => return Ok(()),
         object => object.attempt(attempt)?,
     };
-    if object.owner_references().iter().any(|present| present.uid == owner.uid) {
+    if is_owned_by(object.meta(), Some(&owner.uid)) {
         return Ok(());
     }
     let patch = json!({"metadata": {
