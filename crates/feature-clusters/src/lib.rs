@@ -26,8 +26,6 @@ use feature_kit::{
     DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec, Route, Seed, SeedMode,
     ViewSpec, unique,
 };
-use k8s_openapi::api::core::v1::Namespace;
-use kube::api::ObjectMeta;
 
 pub use connections::{Connections, DownstreamClients, TunnelClients};
 pub use registrar::AgentRegistrar;
@@ -47,7 +45,8 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
         .kind::<ClusterRegistrationToken>()
         .kind::<Node>()
         .identity(registrar::identity())
-        .seed([system_namespace(), unique::seed(), local_cluster()])
+        // Removal reports are stored in it.
+        .seed([Seed::system_namespace(keys::SYSTEM_NS), unique::seed(), local_cluster()])
         .management(unique::controller::spec(cluster::admission::DISPLAY_NAME))
         .management(ManagementSpec::new(cluster::lifecycle::identity(), cluster::lifecycle::run))
         .management(ManagementSpec::new(cluster::health::identity(), move |context, client| {
@@ -77,17 +76,6 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
             let view = cluster::view::view(kubeconfig);
             vec![with_namespace::<Whole<Cluster>>(view, context, |it| &it.status.conditions)]
         }))
-}
-
-/// The management namespace of what belongs to the whole server; removal reports are kept there.
-fn system_namespace() -> Seed {
-    let annotations = [(keys::SYSTEM_NAMESPACE.to_owned(), "true".to_owned())];
-    let metadata = ObjectMeta {
-        name: Some(keys::SYSTEM_NS.to_owned()),
-        annotations: Some(annotations.into()),
-        ..ObjectMeta::default()
-    };
-    Seed::cluster_scoped(SeedMode::Create, Namespace { metadata, ..Namespace::default() })
 }
 
 /// The cluster that is the management API itself.

@@ -19,11 +19,7 @@ pub mod user;
 use std::sync::Arc;
 
 use api_management::{Token, User, keys};
-use feature_kit::{
-    Feature, KindRules, ManagementContext, ManagementSpec, Seed, SeedMode, ViewSpec, unique,
-};
-use k8s_openapi::api::core::v1::Namespace;
-use kube::api::ObjectMeta;
+use feature_kit::{Feature, KindRules, ManagementContext, ManagementSpec, Seed, ViewSpec, unique};
 
 pub use directory::Directory;
 pub use login::{LoginError, LoginRequest};
@@ -43,7 +39,8 @@ pub fn feature(context: &ManagementContext, directory: &Arc<Directory>) -> Featu
         .kind_with(users)
         .kind::<Token>()
         .identity(directory::identity())
-        .seed([passwords_namespace(), unique::seed()])
+        // Password hashes are stored in it; only the directory has rights there.
+        .seed([Seed::system_namespace(keys::PASSWORDS_NS), unique::seed()])
         .management(unique::controller::spec(LOGIN_NAME))
         .management(ManagementSpec::new(token::purge::identity(), token::purge::run))
         .view(views(directory.clone()))
@@ -59,17 +56,6 @@ fn views(directory: Arc<Directory>) -> ViewSpec {
         views.extend(local_provider::views(&directory));
         views
     })
-}
-
-/// Holds the password hashes; nobody but the directory has rights there.
-fn passwords_namespace() -> Seed {
-    let annotations = [(keys::SYSTEM_NAMESPACE.to_owned(), "true".to_owned())];
-    let metadata = ObjectMeta {
-        name: Some(keys::PASSWORDS_NS.to_owned()),
-        annotations: Some(annotations.into()),
-        ..ObjectMeta::default()
-    };
-    Seed::cluster_scoped(SeedMode::Create, Namespace { metadata, ..Namespace::default() })
 }
 
 #[cfg(test)]

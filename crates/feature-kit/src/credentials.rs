@@ -27,7 +27,7 @@ use controller::error::is_code;
 use futures::FutureExt;
 use futures::future::BoxFuture;
 use k8s_openapi::ByteString;
-use k8s_openapi::api::core::v1::{Namespace, Secret};
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use parking_lot::Mutex;
@@ -37,7 +37,7 @@ use tokio::sync::{OwnedMutexGuard, mpsc};
 use tokio_util::sync::CancellationToken;
 
 use crate::rbac::{ours, rule};
-use crate::{ControllerIdentity, ManagementSpec, Seed, SeedMode};
+use crate::{ControllerIdentity, ManagementSpec, Seed};
 
 /// Objects whose Secrets wait for cleanup. Further ones are cleaned up at the next start.
 const QUEUE_MAX: usize = 10_000;
@@ -66,13 +66,7 @@ pub fn identity() -> ControllerIdentity {
 
 /// The namespace of the Secrets, which must exist from the start.
 pub fn seed() -> Seed {
-    let annotations = [(keys::SYSTEM_NAMESPACE.to_owned(), "true".to_owned())];
-    let metadata = ObjectMeta {
-        name: Some(keys::CREDENTIALS_NS.to_owned()),
-        annotations: Some(annotations.into()),
-        ..ObjectMeta::default()
-    };
-    Seed::cluster_scoped(SeedMode::Create, Namespace { metadata, ..Namespace::default() })
+    Seed::system_namespace(keys::CREDENTIALS_NS)
 }
 
 /// The controller that removes credentials without a reference.

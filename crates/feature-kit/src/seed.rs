@@ -7,6 +7,8 @@ use std::sync::Arc;
 
 use controller::ReconcileError;
 
+use crate::namespace::system_namespace;
+
 /// What happens when the object already exists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SeedMode {
@@ -44,6 +46,11 @@ impl Seed {
             })
         };
         Self { what, is_namespace: K::kind(&()) == "Namespace", put: Arc::new(put) }
+    }
+
+    /// A namespace for Drover's own data. An existing one of this name stays as it is.
+    pub fn system_namespace(name: &str) -> Self {
+        Self::cluster_scoped(SeedMode::Create, system_namespace(name))
     }
 
     /// Anything else, written by `put`, which must be idempotent and return whether it changed

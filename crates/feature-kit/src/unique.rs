@@ -20,7 +20,7 @@ use api_management::keys;
 use api_meta::status::{Cause, Status};
 use jiff::Timestamp;
 use k8s_openapi::ClusterResourceScope;
-use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
+use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{ObjectMeta, PostParams};
 use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::Value;
@@ -28,7 +28,7 @@ use sha2::{Digest, Sha256};
 
 use crate::kind::Review;
 use crate::rbac::{ours, rule};
-use crate::{ControllerIdentity, ReviewOperation, Seed, SeedMode};
+use crate::{ControllerIdentity, ReviewOperation, Seed};
 
 /// How long after its claim a write may be committed. The API server ends every write after 34 s;
 /// the rest allows for clock differences between servers.
@@ -88,13 +88,7 @@ impl<K: UniquelyNamed> UniqueName<K> {
 
 /// The namespace of claims, which must exist from the start.
 pub fn seed() -> Seed {
-    let annotations = [(keys::SYSTEM_NAMESPACE.to_owned(), "true".to_owned())];
-    let metadata = ObjectMeta {
-        name: Some(keys::UNIQUE_NAMES_NS.to_owned()),
-        annotations: Some(annotations.into()),
-        ..ObjectMeta::default()
-    };
-    Seed::cluster_scoped(SeedMode::Create, Namespace { metadata, ..Namespace::default() })
+    Seed::system_namespace(keys::UNIQUE_NAMES_NS)
 }
 
 /// The result of a claim.

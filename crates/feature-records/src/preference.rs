@@ -14,7 +14,7 @@ use api_management::{User, keys};
 use feature_kit::ownership::is_owned_by;
 use feature_kit::ownership::owner_reference;
 use feature_kit::rbac::{ours, rule};
-use feature_kit::{ControllerIdentity, table};
+use feature_kit::{ControllerIdentity, system_namespace, table};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{
@@ -125,14 +125,8 @@ impl Preferences {
     }
 
     async fn make_namespace(&self, user: &User) -> Result<(), ApiError> {
-        let annotations = [(keys::SYSTEM_NAMESPACE.to_owned(), "true".to_owned())];
-        let metadata = ObjectMeta {
-            name: user.metadata.name.clone(),
-            annotations: Some(annotations.into()),
-            owner_references: Some(vec![owner_reference(user)]),
-            ..ObjectMeta::default()
-        };
-        let namespace = Namespace { metadata, ..Namespace::default() };
+        let mut namespace = system_namespace(&user.name_any());
+        namespace.metadata.owner_references = Some(vec![owner_reference(user)]);
         let api: Api<Namespace> = Api::all(self.client.clone());
         match api.create(&PostParams::default(), &namespace).await {
             // Another request of the same user was faster, or somebody else's object has the name.

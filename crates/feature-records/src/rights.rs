@@ -8,7 +8,6 @@ use controller::ensure;
 use feature_kit::access::GROUP_PEOPLE;
 use feature_kit::rbac::{ours, role_ref, subject, to_kube};
 use feature_kit::{Seed, SeedMode};
-use k8s_openapi::api::core::v1::Namespace;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBinding};
 use kube::Api;
 use kube::api::ObjectMeta;
@@ -47,28 +46,17 @@ pub fn seeds() -> Vec<Seed> {
         subjects: Some(vec![subject("Group", GROUP_PEOPLE)]),
     };
     vec![
-        Seed::cluster_scoped(SeedMode::Create, namespace(keys::NODE_TEMPLATES_NS)),
-        Seed::custom(
-            format!("namespace \"{}\" and who reads it", keys::GLOBAL_DATA_NS),
-            |client| Box::pin(global_data(client)),
-        ),
+        Seed::system_namespace(keys::NODE_TEMPLATES_NS),
+        Seed::system_namespace(keys::GLOBAL_DATA_NS),
+        Seed::custom(format!("role and rolebinding \"{ROLE}\""), |client| {
+            Box::pin(put_global_data_role(client))
+        }),
         Seed::cluster_scoped(SeedMode::Keep, role),
         Seed::cluster_scoped(SeedMode::Keep, binding),
     ]
 }
 
-fn namespace(name: &str) -> Namespace {
-    let annotations = [(keys::SYSTEM_NAMESPACE.to_owned(), "true".to_owned())];
-    let metadata = ObjectMeta {
-        name: Some(name.to_owned()),
-        annotations: Some(annotations.into()),
-        ..ObjectMeta::default()
-    };
-    Namespace { metadata, ..Namespace::default() }
-}
-
-async fn global_data(client: kube::Client) -> Result<bool, controller::ReconcileError> {
-    let made = ensure::created(&Api::all(client.clone()), &namespace(keys::GLOBAL_DATA_NS)).await?;
+async fn put_global_data_role(client: kube::Client) -> Result<bool, controller::ReconcileError> {
     let metadata = ObjectMeta {
         name: Some(ROLE.to_owned()),
         namespace: Some(keys::GLOBAL_DATA_NS.to_owned()),
@@ -86,5 +74,5 @@ async fn global_data(client: kube::Client) -> Result<bool, controller::Reconcile
     let within = keys::GLOBAL_DATA_NS;
     let role = ensure::like(&Api::namespaced(client.clone(), within), &role).await?;
     let binding = ensure::like(&Api::namespaced(client, within), &binding).await?;
-    Ok(made || role || binding)
+    Ok(role || binding)
 }

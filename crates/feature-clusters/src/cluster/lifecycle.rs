@@ -10,21 +10,18 @@ use std::sync::Arc;
 
 use api_management::cluster::DRIVER_LOCAL;
 use api_management::{
-    Cluster, ClusterRegistrationToken, cluster_registration_token as crt, keys, unimplemented,
+    Cluster, ClusterRegistrationToken, cluster_registration_token as crt, unimplemented,
 };
 use controller::{
     ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
     Runner, StatusPatch, StatusTarget, Whole, ensure,
 };
-use feature_kit::ownership::is_namespace_of;
+use feature_kit::ownership::{is_namespace_of, owner_reference};
 use feature_kit::rbac::{ours, rule};
-use feature_kit::{ControllerIdentity, ManagementContext};
+use feature_kit::{ControllerIdentity, ManagementContext, system_namespace};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Namespace;
-use kube::api::ObjectMeta;
-use kube::{Api, Client};
-
-use feature_kit::ownership::owner_reference;
+use kube::{Api, Client, ResourceExt};
 
 const PENDING: OwnedCondition = OwnedCondition::of("Cluster", "Pending");
 const PROVISIONED: OwnedCondition = OwnedCondition::of("Cluster", "Provisioned");
@@ -93,14 +90,9 @@ pub(crate) fn desired(cluster: &Cluster) -> StatusPatch {
 
 /// The cluster's namespace in the management cluster.
 fn namespace(cluster: &Cluster) -> Namespace {
-    let annotations = [(keys::SYSTEM_NAMESPACE.to_owned(), "true".to_owned())];
-    let metadata = ObjectMeta {
-        name: cluster.metadata.name.clone(),
-        annotations: Some(annotations.into()),
-        owner_references: Some(vec![owner_reference(cluster)]),
-        ..ObjectMeta::default()
-    };
-    Namespace { metadata, ..Namespace::default() }
+    let mut namespace = system_namespace(&cluster.name_any());
+    namespace.metadata.owner_references = Some(vec![owner_reference(cluster)]);
+    namespace
 }
 
 /// What to say of a cluster whose namespace is not its own.

@@ -14,7 +14,7 @@ use controller::{
 };
 use feature_kit::ownership::is_namespace_of_project;
 use feature_kit::rbac::{ours, rule};
-use feature_kit::{ControllerIdentity, ManagementContext};
+use feature_kit::{ControllerIdentity, ManagementContext, system_namespace};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::ObjectMeta;
@@ -68,18 +68,11 @@ pub(crate) fn project_of(namespace: &ObjectMeta) -> Option<Key> {
 /// The namespace of a project of this uid.
 pub(crate) fn desired(project: &Key, uid: &str) -> Namespace {
     let id = format!("{}:{}", project.namespace, project.name);
-    let annotations = [
-        (keys::SYSTEM_NAMESPACE, "true"),
-        (keys::PROJECT_OF_NAMESPACE, &id),
-        (keys::PROJECT_UID, uid),
-    ];
-    let annotations = annotations.map(|(key, value)| (key.to_owned(), value.to_owned()));
-    let metadata = ObjectMeta {
-        name: Some(project.name.clone()),
-        annotations: Some(annotations.into()),
-        ..ObjectMeta::default()
-    };
-    Namespace { metadata, ..Namespace::default() }
+    let mut namespace = system_namespace(&project.name);
+    let annotations = namespace.metadata.annotations.get_or_insert_default();
+    annotations.insert(keys::PROJECT_OF_NAMESPACE.to_owned(), id);
+    annotations.insert(keys::PROJECT_UID.to_owned(), uid.to_owned());
+    namespace
 }
 
 /// What to say of a project whose namespace is not its own.
