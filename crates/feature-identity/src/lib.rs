@@ -1,16 +1,19 @@
-//! Identity: users, tokens, and logging in by name and password.
+//! Identity: users with their preferences, tokens, and logging in by name and password.
 //!
 //! [`Directory`] is what the rest of the server calls: whose token is this, log in, make a token,
 //! set a password. It answers from watches kept in memory. [`user`] and [`token`] hold what
 //! concerns the objects, [`login`] the way from a name and a password to a token,
 //! [`local_provider`] where clients log in, [`principal`] where they search for users.
-//! [`cluster_identity`] is who a user is in a cluster, [`revocation`] ends what a token or a role
-//! allowed once it no longer does.
+//! [`auth_config`] has the configurations of identity providers, [`preference`] what users set for
+//! the web interface. [`cluster_identity`] is who a user is in a cluster, [`revocation`] ends what
+//! a token or a role allowed once it no longer does.
 
+pub mod auth_config;
 pub mod cluster_identity;
 pub mod directory;
 pub mod local_provider;
 pub mod login;
+pub mod preference;
 pub mod principal;
 pub mod revocation;
 pub mod token;
@@ -38,12 +41,18 @@ pub fn feature(context: &ManagementContext, directory: &Arc<Directory>) -> Featu
     Feature::new("identity")
         .kind_with(users)
         .kind::<Token>()
+        .kind_with(auth_config::rules())
+        .kind_with(preference::rules())
         .identity(directory::identity())
         // Password hashes are stored in it; only the directory has rights there.
         .seed([Seed::system_namespace(keys::PASSWORDS_NS), unique::seed()])
+        .seed(auth_config::seeds())
         .management(unique::controller::spec(LOGIN_NAME))
         .management(ManagementSpec::new(token::purge::identity(), token::purge::run))
         .view(views(directory.clone()))
+        .view(ViewSpec::acting_as(preference::identity(), |_, client| {
+            vec![preference::view(client)]
+        }))
 }
 
 fn views(directory: Arc<Directory>) -> ViewSpec {
@@ -54,6 +63,7 @@ fn views(directory: Arc<Directory>) -> ViewSpec {
             token::view::view(&directory),
         ];
         views.extend(local_provider::views(&directory));
+        views.extend(auth_config::views());
         views
     })
 }

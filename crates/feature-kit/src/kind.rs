@@ -8,7 +8,7 @@
 use std::sync::Arc;
 
 use api_management::kind::{Kind, ObjectRules};
-use api_management::table::{Stored, TypeTable, definition};
+use api_management::table::{Stored, definition};
 use api_management::unimplemented::UnimplementedField;
 use api_management::{KindScope, bindings, keys, types, unimplemented};
 use api_meta::object::ObjectExt;
@@ -102,19 +102,26 @@ impl KindRules {
             admit: None,
         }
     }
-    /// The rules of a kind that only tables describe. `tables`: all that store their objects in it.
+    /// The rules of a kind that only tables describe. The schema defines what the fields may
+    /// contain.
     ///
-    /// The schema defines what the fields may contain. `None`: no kind stores the objects.
-    pub fn of_tables(tables: &[TypeTable]) -> Option<Self> {
-        let first = tables.first()?;
-        let Stored::Kind { kind, plural } = first.stored else { return None };
+    /// # Panics
+    /// When no table stores its objects in this kind.
+    pub fn of_tables(kind: &str) -> Self {
+        let tables = types::tables_of_kind(kind);
+        let stored = tables.iter().find_map(|table| match table.stored {
+            Stored::Kind { kind, plural } => Some((kind, plural, definition::is_namespaced(table))),
+            _ => None,
+        });
+        let (kind, plural, namespaced) =
+            stored.unwrap_or_else(|| panic!("no table describes the kind \"{kind}\""));
         let is_unimplemented = tables.iter().any(|table| table.is_unimplemented);
         let default: Prepare = if is_unimplemented { unimplemented::mark } else { |_| {} };
-        Some(Self {
+        Self {
             group: api_management::GROUP,
             kind,
             plural,
-            namespaced: definition::is_namespaced(first),
+            namespaced,
             finalizers: &[],
             fixed: bindings::fixed_fields(kind).into(),
             written_by_server: false,
@@ -128,7 +135,7 @@ impl KindRules {
                 let tables = types::tables_of_kind(kind);
                 definition::crd(&tables).expect("its tables existed before")
             }),
-        })
+        }
     }
     /// Adds these finalizers to new objects.
     pub fn finalizers(mut self, finalizers: &'static [&'static str]) -> Self {

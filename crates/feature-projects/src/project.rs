@@ -1,5 +1,5 @@
-//! Project: [`initial_projects`] creates the first two of each cluster, [`initial`] defines these and
-//! the namespaces that begin in them. [`namespace`] creates the namespace for the objects of a
+//! Project: [`initial_projects`] creates the first two of each cluster, [`initial`] defines these
+//! and the namespaces that begin in them. [`namespace`] creates the namespace for the objects of a
 //! project, [`namespaces`] reconciles which namespaces of the cluster are in it, [`secrets`] copies
 //! its Secrets into them. [`admission`] protects the system project, [`view`] is the type in the
 //! REST view.

@@ -26,6 +26,7 @@ pub fn features(context: &ManagementContext, parts: &FeatureParts) -> Vec<Featur
         feature_projects::feature(context),
         feature_downstream::feature(context),
         feature_workloads::feature(context),
-        feature_records::feature(),
+        feature_provisioning::feature(),
+        feature_tables::feature(),
     ]
 }

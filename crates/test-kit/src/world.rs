@@ -97,7 +97,8 @@ impl World {
             feature_projects::feature(&context),
             feature_downstream::feature(&context),
             feature_workloads::feature(&context),
-            feature_records::feature(),
+            feature_provisioning::feature(),
+            feature_tables::feature(),
         ];
         let registrar = AgentRegistrar::new(&context, connections.clone(), tunnel::Sessions::new());
         api.registry.set_plugins(vec![admission(FeatureRules::new(

@@ -5,6 +5,8 @@
 
 #[path = "management_types/facts.rs"]
 mod facts;
+#[path = "management_types/features.rs"]
+mod features;
 #[path = "management_types/known.rs"]
 mod known;
 #[path = "management_types/objects.rs"]

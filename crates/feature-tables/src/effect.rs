@@ -1,6 +1,6 @@
-//! The condition `Effective` in the REST view, of types whose objects nothing acts on and whose
-//! schema has no conditions: without it such an object would look as if it worked. What sets it is
-//! `api_management::unimplemented`.
+//! The condition `Effective` in the REST view, for unimplemented types whose schema has no
+//! conditions: without it such an object would look as if it had an effect.
+//! `api_management::unimplemented` sets it.
 
 use api_management::table::TypeTable;
 use api_management::unimplemented;
@@ -9,8 +9,8 @@ use serde_json::{Map, Value};
 
 const CONDITIONS: &str = "conditions";
 
-/// Shows the condition where the type does not do so itself.
-pub fn shown(descriptor: Descriptor, table: &TypeTable) -> Descriptor {
+/// Shows the condition if the type does not do so itself.
+pub fn with_condition(descriptor: Descriptor, table: &TypeTable) -> Descriptor {
     if table.is_unimplemented && !descriptor.fields.contains_key(CONDITIONS) {
         descriptor.mapper(Effective)
     } else {
@@ -27,6 +27,6 @@ impl Mapper for Effective {
         fields.insert(CONDITIONS.to_owned(), effective.cloned().collect());
     }
 
-    /// Not the client's to say.
+    /// Clients cannot set it.
     fn to_stored(&self, _: &Map<String, Value>, _: &mut Value) {}
 }

@@ -1,15 +1,16 @@
-//! Providers of identities: one object each, of a type of its own, in the collection `authConfigs`.
+//! Configurations of identity providers: one object each, of a type of its own, in the collection
+//! `authConfigs`.
 //!
-//! What a provider needs to know can be stored for each. Enabling one that nobody could log in
+//! The configuration of every provider can be stored. Enabling a provider that nobody can log in
 //! through is refused.
 
 use std::sync::Arc;
 
-use api_management::{GROUP, VERSION, keys};
+use api_management::{GROUP, VERSION, keys, types};
 use api_meta::status::{Cause, Status};
 use controller::ReconcileError;
 use controller::error::{Attempt, is_code};
-use feature_kit::{Admit, Review, ReviewOperation, Seed};
+use feature_kit::{Admit, KindRules, Review, ReviewOperation, Seed, table};
 use futures::future::BoxFuture;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use rest_view::{
@@ -18,11 +19,11 @@ use rest_view::{
 };
 use serde_json::{Value, json};
 
-pub const KIND: &str = "AuthConfig";
+const KIND: &str = "AuthConfig";
 const PLURAL: &str = "authconfigs";
 /// The type of all of them.
 const ANY: &str = "authConfig";
-/// The one that is there: names and passwords of local users.
+/// The one that is implemented: names and passwords of local users.
 const LOCAL: &str = "localConfig";
 
 /// Object name and type of each provider.
@@ -43,7 +44,12 @@ const PROVIDERS: &[(&str, &str)] = &[
     ("shibboleth", "shibbolethConfig"),
 ];
 
-/// One object per provider, from the start; later they are the administrator's.
+/// The rules of the kind, which only tables describe.
+pub fn rules() -> KindRules {
+    KindRules::of_tables(KIND).admit_with(Arc::new(ProviderRules))
+}
+
+/// One object per provider, from the start; administrators change them later.
 pub fn seeds() -> impl Iterator<Item = Seed> {
     PROVIDERS.iter().map(|&(name, kind)| {
         Seed::custom(format!("authconfig \"{name}\""), move |client| {
@@ -67,8 +73,8 @@ async fn create(client: kube::Client, name: &str, kind: &str) -> Result<bool, Re
     }
 }
 
-/// See the module.
-pub struct ProviderRules;
+/// Refuses to enable a provider that is not implemented.
+struct ProviderRules;
 
 impl Admit for ProviderRules {
     fn admit<'a>(&'a self, review: &'a Review<'a>) -> BoxFuture<'a, Result<(), Status>> {
@@ -89,8 +95,14 @@ fn check(review: &Review<'_>) -> Result<(), Status> {
     Err(Status::invalid(GROUP, KIND, review.name, vec![cause]))
 }
 
-/// The collection shows each as what it is; a type of its own shows only its own.
-pub fn view(descriptor: Descriptor) -> Descriptor {
+/// The collection of all providers, and the type of each.
+pub fn views() -> impl Iterator<Item = Descriptor> {
+    let tables = types::tables_of_kind(KIND).into_iter();
+    tables.filter_map(|table| table::of_table(&table)).map(view)
+}
+
+/// The collection shows each object as its own type; that type shows only its own object.
+fn view(descriptor: Descriptor) -> Descriptor {
     if descriptor.id == ANY {
         return descriptor.formatter(as_own_type);
     }
@@ -116,7 +128,7 @@ fn as_own_type(context: &Presentation<'_>, stored: &Value, resource: &mut Resour
     }
 }
 
-/// Objects whose `type` is one. Lists and removal are of [`ANY`].
+/// Objects of one `type`. They are listed and removed as [`ANY`].
 struct OfType {
     kube: KubeStore,
     id: String,

@@ -1,7 +1,7 @@
-//! Bindings of projects, global roles and their bindings: kinds that nothing acts on yet, and that
-//! give rights from the day on which something does. So what is written today is checked today.
+//! Bindings of projects, global roles and their bindings: unimplemented kinds, whose stored objects
+//! will grant rights once they are implemented. So every write is checked already.
 //!
-//! Only administrators give global roles and change what they give. Who owns a cluster also gives
+//! Only administrators give global roles and change what these grant. Owners of a cluster also give
 //! roles in its projects.
 
 use api_management::ids;
@@ -65,8 +65,8 @@ impl Admit for ProjectBindingRules {
     }
 }
 
-/// Refuses a write that changes what is given, unless the writer is an administrator or in one of
-/// the groups.
+/// Refuses a write that changes what is granted, unless the writer is an administrator or in one of
+/// the groups `enough`.
 fn check(
     review: &Review<'_>,
     plural: &str,

@@ -1,4 +1,4 @@
-//! Catalogs: repositories of charts, for all clusters, for one, and for one project.
+//! Catalogs: repositories of charts, for all clusters, for one cluster, and for one project.
 
 use rest_view::{ApiError, Presentation};
 use serde_json::{Map, Value};
@@ -6,7 +6,8 @@ use serde_json::{Map, Value};
 /// The types.
 pub const TYPES: [&str; 3] = ["catalog", "clusterCatalog", "projectCatalog"];
 
-/// Refuses URLs that would begin another line where they are used, also when percent-encoded.
+/// Refuses URLs with line breaks, also percent-encoded: they would begin another line where the URL
+/// is used.
 pub fn check(
     _: &Presentation<'_>,
     input: &Map<String, Value>,

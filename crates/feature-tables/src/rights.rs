@@ -1,7 +1,8 @@
-//! Who may read which of these kinds, and the namespaces they live in.
+//! Who may read which of these kinds, and the namespaces that they are in.
 //!
-//! Administrators may do everything. People may read what the role "user" lets them read; what it
-//! lets them create comes when creators get rights on what they made.
+//! Administrators may do everything. Users may read what the role "user" of Rancher lets them read;
+//! they cannot create what it lets them create, because creators get no rights on their objects
+//! yet.
 
 use api_management::keys;
 use controller::ensure;
@@ -12,10 +13,11 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBind
 use kube::Api;
 use kube::api::ObjectMeta;
 
+/// The name that stored roles already have: under another one, the old role would stay in effect.
 const ROLE: &str = "drover:people-records";
 const READ: [&str; 3] = ["get", "list", "watch"];
 
-/// Read by everybody who logged in.
+/// Readable by every user who logged in.
 const READABLE: [&str; 11] = [
     "catalogs",
     "cisbenchmarkversions",
@@ -29,10 +31,10 @@ const READABLE: [&str; 11] = [
     "rkek8sserviceoptions",
     "rkek8ssystemimages",
 ];
-/// As [`READABLE`], but only those that belong to no cluster and no project.
+/// Like [`READABLE`], but only those that belong to no cluster and no project.
 const READABLE_GLOBAL: [&str; 2] = ["catalogtemplates", "catalogtemplateversions"];
 
-/// What must be there from the start.
+/// The objects that must exist from the start.
 pub fn seeds() -> Vec<Seed> {
     let metadata = ObjectMeta { name: Some(ROLE.to_owned()), ..ObjectMeta::default() };
     let role = ClusterRole {

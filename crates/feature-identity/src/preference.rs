@@ -1,20 +1,19 @@
-//! Preferences: what people set for the interface. Everybody has their own, in the namespace that
-//! is named after them, and reaches no other.
+//! Preferences: what users set for the web interface. Each user has their own, in the namespace of
+//! the user's name, and reaches no other.
 //!
 //! The namespace is the user's only when it refers to the user as its owner, so that a user never
 //! shares one with a project or a cluster of the same name, nor with an earlier user of the same
 //! id.
 //!
-//! The objects are reached with an identity of the server, because nobody has rights in such a
-//! namespace; so this type decides itself, and always takes the caller's own.
+//! The objects are read and written with an identity of the server, because users have no rights in
+//! such a namespace. So the store checks access itself: it always uses the caller's own namespace.
 
 use std::sync::Arc;
 
 use api_management::{User, keys};
-use feature_kit::ownership::is_owned_by;
-use feature_kit::ownership::owner_reference;
+use feature_kit::ownership::{is_owned_by, owner_reference};
 use feature_kit::rbac::{ours, rule};
-use feature_kit::{ControllerIdentity, system_namespace, table};
+use feature_kit::{ControllerIdentity, KindRules, system_namespace, table};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{
@@ -26,11 +25,16 @@ use rest_view::store::DeleteOptions;
 use rest_view::{ApiError, Context, Descriptor, Key, ListScope, Store};
 use serde_json::{Value, json};
 
-pub const TYPE: &str = "preference";
-pub const KIND: &str = "Preference";
+const TYPE: &str = "preference";
+const KIND: &str = "Preference";
 const PLURAL: &str = "preferences";
 
-/// Reads and writes the preferences of all people.
+/// The rules of the kind, which only tables describe.
+pub fn rules() -> KindRules {
+    KindRules::of_tables(KIND).written_by_server()
+}
+
+/// Reads and writes the preferences of all users.
 pub fn identity() -> ControllerIdentity {
     let verbs = ["get", "list", "create", "update", "delete"];
     ControllerIdentity::new(
@@ -43,7 +47,7 @@ pub fn identity() -> ControllerIdentity {
     )
 }
 
-/// `client` acts as [`identity`].
+/// The type, whose objects `client` reads and writes as [`identity`].
 pub fn view(client: Client) -> Descriptor {
     let mut descriptor = table::descriptor(TYPE);
     descriptor.namespaced = false;
@@ -64,7 +68,7 @@ impl Preferences {
     /// The caller's user, whose uid the namespace refers to; none when there is no such object.
     async fn user(&self, context: &Context<'_>) -> Result<Option<User>, ApiError> {
         let id = context.caller.user_id.as_str();
-        // Who comes with a certificate has a name that is no object's.
+        // Names in certificates may be those of no object.
         if id.is_empty() || id.contains([':', '/', '%']) {
             return Err(only_users());
         }
@@ -78,7 +82,7 @@ impl Preferences {
         Ok(found.then(|| self.api(&user)))
     }
 
-    /// As [`Self::own`], of one preference: without a namespace it does not exist.
+    /// Like [`Self::own`], for one preference: without a namespace it does not exist.
     async fn own_with(&self, context: &Context<'_>) -> Result<Api<DynamicObject>, ApiError> {
         self.own(context).await?.ok_or_else(ApiError::no_such_id)
     }
@@ -87,10 +91,14 @@ impl Preferences {
         Api::namespaced_with(self.client.clone(), &user.name_any(), &self.resource)
     }
 
-    async fn make(&self, context: &Context<'_>, mut object: Value) -> Result<Value, ApiError> {
+    async fn create_own(
+        &self,
+        context: &Context<'_>,
+        mut object: Value,
+    ) -> Result<Value, ApiError> {
         let user = self.user(context).await?.ok_or_else(only_users)?;
         if !self.find_namespace(&user).await? {
-            self.make_namespace(&user).await?;
+            self.create_namespace(&user).await?;
         }
         object["metadata"]["namespace"] = user.name_any().into();
         let object: DynamicObject =
@@ -98,11 +106,11 @@ impl Preferences {
         to_value(self.api(&user).create(&PostParams::default(), &object).await?)
     }
 
-    /// Whether the user's namespace is there. One that an earlier version made for the user gets
+    /// Whether the user's namespace exists. One that an earlier version created for the user gets
     /// its owner.
     ///
     /// # Errors
-    /// The namespace of this name is somebody else's.
+    /// The namespace of this name is not the user's.
     async fn find_namespace(&self, user: &User) -> Result<bool, ApiError> {
         let (name, api) = (user.name_any(), Api::<Namespace>::all(self.client.clone()));
         let Some(namespace) = api.get_metadata_opt(&name).await? else { return Ok(false) };
@@ -124,16 +132,16 @@ impl Preferences {
         Ok(true)
     }
 
-    async fn make_namespace(&self, user: &User) -> Result<(), ApiError> {
+    async fn create_namespace(&self, user: &User) -> Result<(), ApiError> {
         let mut namespace = system_namespace(&user.name_any());
         namespace.metadata.owner_references = Some(vec![owner_reference(user)]);
         let api: Api<Namespace> = Api::all(self.client.clone());
         match api.create(&PostParams::default(), &namespace).await {
-            // Another request of the same user was faster, or somebody else's object has the name.
+            // Another request of the same user was faster, or another object has the name.
             Err(kube::Error::Api(status)) if status.code == 409 => {
                 self.find_namespace(user).await.map(drop)
             }
-            made => Ok(made.map(drop)?),
+            created => Ok(created.map(drop)?),
         }
     }
 }
@@ -142,7 +150,7 @@ fn only_users() -> ApiError {
     ApiError::permission_denied("only users have preferences")
 }
 
-/// Earlier versions did not say whose such a namespace is. It is the user's when it was made for no
+/// Earlier versions set no owner of such a namespace. It is the user's when it was created for no
 /// project and no other object, and not before the user.
 fn is_of_earlier_version(namespace: &ObjectMeta, user: &User) -> bool {
     let annotations = namespace.annotations.as_ref();
@@ -181,7 +189,7 @@ impl Store for Preferences {
         context: &'a Context<'a>,
         object: Value,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
-        Box::pin(self.make(context, object))
+        Box::pin(self.create_own(context, object))
     }
     fn replace<'a>(
         &'a self,

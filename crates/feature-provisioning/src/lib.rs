@@ -1,0 +1,12 @@
+//! Provisioning: what the server needs to create clusters and machines at a cloud.
+//!
+//! [`cloud_credential`] has the keys of clouds. Nothing creates clusters yet.
+
+pub mod cloud_credential;
+
+use feature_kit::{Feature, ViewSpec};
+
+/// The feature.
+pub fn feature() -> Feature {
+    Feature::new("provisioning").view(ViewSpec::new(|_| vec![cloud_credential::view()]))
+}
