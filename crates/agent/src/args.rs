@@ -14,6 +14,7 @@ pub struct AgentArgs {
     pub log: LogArgs,
 }
 
+/// What the agent is for, each with its flags.
 #[derive(Subcommand, Clone, Debug)]
 pub enum AgentCommand {
     /// Connect this cluster to a server, through a tunnel that this side opens.
@@ -39,6 +40,7 @@ impl AgentCommand {
     }
 }
 
+/// Flags of the agent of a cluster.
 #[derive(Args, Clone, Debug, Default)]
 pub struct ClusterArgs {
     #[command(flatten)]
@@ -48,6 +50,7 @@ pub struct ClusterArgs {
     pub kubeconfig: Option<PathBuf>,
 }
 
+/// Flags of the agent of a node.
 #[derive(Args, Clone, Debug, Default)]
 pub struct NodeArgs {
     #[command(flatten)]
@@ -80,6 +83,7 @@ impl std::fmt::Debug for ServerArgs {
     }
 }
 
+/// What is logged, and how.
 #[derive(Args, Clone, Debug)]
 pub struct LogArgs {
     /// How log lines are written to standard error.
@@ -90,6 +94,7 @@ pub struct LogArgs {
     pub log: String,
 }
 
+/// Encodings of log lines.
 #[derive(ValueEnum, Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum LogFormat {
     #[default]

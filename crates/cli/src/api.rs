@@ -77,6 +77,7 @@ impl Api {
         Self { http: self.http.another(), name: self.name.clone(), context: self.context.clone() }
     }
 
+    /// URL of the server, without a path.
     pub fn url(&self) -> &str {
         self.http.url()
     }
@@ -84,9 +85,11 @@ impl Api {
     pub fn name(&self) -> &str {
         &self.name
     }
+    /// The cluster and project that commands use if they name none.
     pub fn context(&self) -> &LoginContext {
         &self.context
     }
+    /// The login that requests are sent with.
     pub fn login(&self) -> &Login {
         &self.context.login
     }
@@ -218,9 +221,18 @@ impl Api {
         Err(CliError::new(Failure::Other, format!("{what}: more than {PAGES_MAX} pages")))
     }
 
+    /// Creates an object of the collection `plural`, and returns it. `what` describes the request
+    /// in errors.
+    ///
+    /// # Errors
+    /// The request fails, or the server refuses it.
     pub async fn create(&self, plural: &str, body: &Value, what: &str) -> Result<Value, CliError> {
         self.call(Method::POST, &format!("/v3/{plural}"), Some(body), what).await
     }
+    /// Reads the object `id` of the collection `plural`. `what` describes the request in errors.
+    ///
+    /// # Errors
+    /// The object does not exist, or the request fails.
     pub async fn get(&self, plural: &str, id: &str, what: &str) -> Result<Value, CliError> {
         let path = format!("/v3/{plural}/{}", encode(id));
         self.call(Method::GET, &path, None, what).await
@@ -236,10 +248,19 @@ impl Api {
         let path = format!("/v3/{plural}/{}", encode(id));
         self.call(Method::PUT, &path, Some(fields), what).await
     }
+    /// Deletes the object `id` of the collection `plural`, and returns the response. `what`
+    /// describes the request in errors.
+    ///
+    /// # Errors
+    /// The request fails, or the server refuses it.
     pub async fn delete(&self, plural: &str, id: &str, what: &str) -> Result<Value, CliError> {
         let path = format!("/v3/{plural}/{}", encode(id));
         self.call(Method::DELETE, &path, None, what).await
     }
+    /// Runs an action of an object, and returns its result. `what` describes the request in errors.
+    ///
+    /// # Errors
+    /// The request fails, or the server refuses it.
     pub async fn action(
         &self,
         plural: &str,

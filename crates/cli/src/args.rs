@@ -163,6 +163,7 @@ pub struct ServerArgs {
 }
 
 impl ServerArgs {
+    /// Name or URL of the login to use; the current one if absent.
     pub fn name(&self) -> Option<&str> {
         self.server.as_deref()
     }
@@ -210,6 +211,7 @@ pub struct ClusterArg {
 }
 
 impl ClusterArg {
+    /// Name or id of the cluster; that of the context if absent.
     pub fn name(&self) -> Option<&str> {
         self.cluster.as_deref().filter(|name| !name.is_empty())
     }

@@ -14,6 +14,7 @@ pub struct Checklist<W> {
 }
 
 impl Checklist<std::io::Stderr> {
+    /// A checklist on stderr, redrawn if that is a terminal.
     pub fn on_stderr() -> Self {
         let out = std::io::stderr();
         let live = out.is_terminal();

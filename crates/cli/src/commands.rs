@@ -36,6 +36,10 @@ use crate::output;
 /// The name by which users call this program.
 const PROGRAM: &str = "drover";
 
+/// Runs one command, and returns the exit code: that of the program for commands that run one.
+///
+/// # Errors
+/// The command fails.
 pub async fn run(args: CliArgs) -> Result<ExitCode, CliError> {
     match args {
         CliArgs::Login(args) => login::login(args).await?,

@@ -69,6 +69,7 @@ pub fn formats() -> ArgValueCompleter {
     })
 }
 
+/// Completes names of clusters, with their states.
 pub fn clusters() -> ArgValueCompleter {
     offer(async |api, _| offer_names(&api, &api::CLUSTER, "state").await)
 }
@@ -100,6 +101,7 @@ pub fn nodes() -> ArgValueCompleter {
     })
 }
 
+/// Completes login names of users.
 pub fn users() -> ArgValueCompleter {
     offer(async |api, _| offer_names(&api, &api::USER, "name").await)
 }
@@ -114,6 +116,7 @@ pub fn tokens() -> ArgValueCompleter {
     offer(async |api, _| offer_field(&api, "tokens", "id", "description").await)
 }
 
+/// Completes names of settings, with their values.
 pub fn settings() -> ArgValueCompleter {
     offer(async |api, _| offer_field(&api, "settings", "id", "value").await)
 }

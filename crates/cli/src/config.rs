@@ -42,6 +42,7 @@ pub struct Selection {
 }
 
 impl Selection {
+    /// Whether nothing is selected.
     pub fn is_none(&self) -> bool {
         self.id.is_empty()
     }

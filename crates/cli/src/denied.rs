@@ -22,6 +22,7 @@ const CLUSTER_PATH: &str = "/k8s/clusters/";
 pub struct Verb(&'static str);
 
 impl Verb {
+    /// The verb of a request, in the words of RBAC.
     pub fn of(method: &Method, path: &str) -> Self {
         let has_name = RequestTarget::of(path).is_some_and(|target| target.has_name);
         Self(match method.as_str() {
@@ -53,6 +54,7 @@ impl std::fmt::Debug for Denied {
 }
 
 impl Denied {
+    /// A denied request. `api` reads who could grant the right; `body` may name the cluster.
     pub fn new(api: Api, verb: Verb, path: &str, body: Option<&Value>) -> Self {
         Self { api, verb, path: path.to_owned(), cluster: cluster_of(path, body) }
     }

@@ -41,6 +41,7 @@ impl Failure {
         (Self::Timeout, "timed out"),
     ];
 
+    /// The exit code of the program. Each failure has its own, and none ever changes.
     pub fn exit_code(self) -> u8 {
         match self {
             Self::Other => 1,
@@ -68,9 +69,11 @@ pub struct CliError {
 }
 
 impl CliError {
+    /// An error without a hint. `message` says what happened and why.
     pub fn new(failure: Failure, message: impl Into<String>) -> Self {
         Self { failure, message: message.into(), hint: None, denied: None }
     }
+    /// Adds the next step of the user.
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
@@ -80,6 +83,7 @@ impl CliError {
         self.message = format!("{step}: {}", self.message);
         self
     }
+    /// An invalid command line.
     pub fn usage(message: impl Into<String>) -> Self {
         Self::new(Failure::Usage, message)
     }

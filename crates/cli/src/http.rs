@@ -88,6 +88,7 @@ impl Http {
             idle: Mutex::new(None),
         })
     }
+    /// URL of the server, without a path.
     pub fn url(&self) -> &str {
         &self.url
     }

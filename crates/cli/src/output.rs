@@ -80,6 +80,7 @@ pub struct Printer {
 }
 
 impl Printer {
+    /// A printer of objects; `columns` are those of tables.
     pub fn new(format: OutputFormat, columns: Columns) -> Self {
         Self { format, columns, grid: Grid::default(), is_new: true }
     }

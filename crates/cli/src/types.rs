@@ -51,6 +51,7 @@ impl Type {
         if self.fields.contains_key("username") { "username" } else { "name" }
     }
 
+    /// The type as [`Api::resolve`] takes it, for objects in any scope.
     pub fn as_named(&self) -> NamedType<'_> {
         let name_field = self.name_field();
         NamedType { singular: &self.id, plural: &self.plural, name_field, inside: None }

@@ -114,17 +114,20 @@ impl Agent {
         self.process.exit_status().is_none()
     }
 
+    /// Process id of the agent.
     #[must_use]
     pub fn process_id(&self) -> u32 {
         self.process.id()
     }
 
+    /// The agent's output so far; empty if it cannot be read.
     #[must_use]
     pub fn log(&self) -> String {
         let bytes = fs::read(self.log_file()).unwrap_or_default();
         String::from_utf8_lossy(&bytes).into_owned()
     }
 
+    /// The file with the agent's output.
     #[must_use]
     pub fn log_file(&self) -> PathBuf {
         self.folder.path().join("agent.log")

@@ -120,6 +120,7 @@ impl Cli {
         Ok(Process::start("drover", &self.command(arguments)?, log)?)
     }
 
+    /// The home folder of the user, with `.drover`.
     #[must_use]
     pub fn home(&self) -> &Path {
         self.home.path()

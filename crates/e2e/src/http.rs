@@ -34,6 +34,7 @@ use crate::Kubeconfig;
 /// Longest wait for one response.
 const RESPONSE_TIMEOUT: Duration = Duration::from_secs(60);
 
+/// The body of a request, in memory.
 pub type Body = UnsyncBoxBody<Bytes, Infallible>;
 
 /// The version of HTTP.
@@ -88,6 +89,7 @@ pub struct HttpResponse {
 }
 
 impl HttpResponse {
+    /// The body as text, with a mark for each invalid byte.
     #[must_use]
     pub fn text(&self) -> String {
         String::from_utf8_lossy(&self.body).into_owned()

@@ -185,16 +185,19 @@ impl Server {
         &self.url
     }
 
+    /// The authority that clients of the server trust, as PEM.
     #[must_use]
     pub fn ca_pem(&self) -> &str {
         &self.ca_pem
     }
 
+    /// The file that the server writes its authority to.
     #[must_use]
     pub fn ca_file(&self) -> PathBuf {
         self.data_dir().join("ca.pem")
     }
 
+    /// The data folder, which exists until the value is dropped.
     #[must_use]
     pub fn data_dir(&self) -> PathBuf {
         self.folder.path().join(DATA_FOLDER)

@@ -109,6 +109,7 @@ impl Sim {
         Ok(found)
     }
 
+    /// The data folder, which exists until the value is dropped.
     #[must_use]
     pub fn data_dir(&self) -> PathBuf {
         self.folder.path().join("data")
@@ -120,6 +121,7 @@ impl Sim {
         Kubectl::new(&self.kubeconfig(), self.folder.path())
     }
 
+    /// Process id of the simulator.
     #[must_use]
     pub fn process_id(&self) -> u32 {
         self.process.id()
@@ -130,6 +132,7 @@ impl Sim {
         self.process.end();
     }
 
+    /// The last lines of the simulator's output.
     #[must_use]
     pub fn log_tail(&self) -> String {
         self.process.log_tail()

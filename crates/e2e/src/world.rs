@@ -12,6 +12,7 @@ use anyhow::Result;
 pub struct SharedWorld<T>(Mutex<Weak<T>>);
 
 impl<T> SharedWorld<T> {
+    /// A world that no test has needed yet.
     #[must_use]
     pub const fn new() -> Self {
         Self(Mutex::new(Weak::new()))

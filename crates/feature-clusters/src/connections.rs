@@ -142,6 +142,7 @@ pub struct TunnelClients {
 }
 
 impl TunnelClients {
+    /// Clients over the tunnel, each created when it is first needed.
     pub fn new(access: ClusterAccess, sessions: Arc<Sessions>) -> Arc<Self> {
         Arc::new(Self { access, sessions, made: Mutex::default() })
     }

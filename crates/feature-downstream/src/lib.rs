@@ -67,7 +67,7 @@ const PROJECT_TYPES: [&str; 19] = [
 ];
 const PROJECT_NESTED: &str = include_str!("../types/project/nested.txt");
 
-/// The feature.
+/// The feature: types only, without controllers and admission.
 pub fn feature(_: &ManagementContext) -> Feature {
     Feature::new("downstream").view(ViewSpec::new(|_| descriptors()))
 }

@@ -23,6 +23,7 @@ pub struct NamespaceStore {
 }
 
 impl NamespaceStore {
+    /// A store of the namespaces in one cluster.
     pub fn new(cluster: ClusterStore) -> Self {
         Self { cluster }
     }

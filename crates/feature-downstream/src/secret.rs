@@ -62,6 +62,7 @@ pub struct OfKind<S> {
 }
 
 impl<S: Store> OfKind<S> {
+    /// The Secrets of `secrets` whose type is `kind`.
     pub fn new(secrets: S, kind: &'static str) -> Self {
         Self { secrets, kind }
     }

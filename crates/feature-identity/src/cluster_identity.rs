@@ -30,6 +30,8 @@ pub struct ClusterIdentities {
 }
 
 impl ClusterIdentities {
+    /// Identities from the shared reflectors. Connections that depend on a role end by
+    /// `revocations`.
     pub fn new(
         reflectors: &Reflectors,
         connections: Arc<dyn ClusterConnections>,

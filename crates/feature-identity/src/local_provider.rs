@@ -24,6 +24,7 @@ const PROVIDER: &str = "local";
 /// How clients request a token that goes into a kubeconfig; a cluster's id may follow.
 const KUBECONFIG: &str = "kubeconfig";
 
+/// The types of the provider: the provider itself, and the list of all.
 pub fn views(directory: &Arc<Directory>) -> [Descriptor; 2] {
     let input = StructType::writable(
         "basicLogin",

@@ -24,6 +24,7 @@ const KIND_USER: &str = "user";
 const KIND_GROUP: &str = "group";
 const INPUT: &str = "searchPrincipalsInput";
 
+/// The type `principal` under `/v3`, with its action `search`.
 pub fn view(directory: &Arc<Directory>) -> Descriptor {
     let store = Arc::new(Principals(directory.clone()));
     let input = StructType::writable(

@@ -16,7 +16,7 @@ use feature_kit::{
     DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec, ViewSpec,
 };
 
-/// The feature.
+/// The feature, with its controllers and the check of namespaces.
 pub fn feature(context: &ManagementContext) -> Feature {
     use project::namespaces::{check, controller};
     let check_identity = check::identity();

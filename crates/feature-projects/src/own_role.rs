@@ -39,6 +39,8 @@ pub struct OwnRole {
 }
 
 impl OwnRole {
+    /// The role of a controller, for its `identity`. `purpose` becomes the label of the role,
+    /// `rules` its rights.
     pub fn new(
         controller: &'static str,
         identity: &ControllerIdentity,
@@ -81,6 +83,7 @@ pub struct AppliedRole {
 }
 
 impl AppliedRole {
+    /// The role in the cluster of `scope`. Nothing is written before [`Self::run`].
     pub fn new(
         scope: &DownstreamScope,
         clusters: Arc<Reflector<Whole<Cluster>>>,

@@ -15,6 +15,7 @@ const S3: &str = "s3credentialConfig";
 /// Its field that is written, and never shown.
 const S3_SECRET: &str = "secretKey";
 
+/// The type `cloudCredential` under `/v3`.
 pub fn view() -> Descriptor {
     let mut descriptor = table::descriptor(TYPE);
     NAME_PREFIX.clone_into(&mut descriptor.name_prefix);

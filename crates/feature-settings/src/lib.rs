@@ -46,7 +46,7 @@ pub fn from_env(vars: impl IntoIterator<Item = (String, String)>) -> BTreeMap<St
     named.collect()
 }
 
-/// The feature.
+/// The feature; `config` has the defaults and what the environment sets.
 pub fn feature(config: &SettingsConfig) -> Feature {
     let rules = KindRules::of::<Setting>().admit_with(Arc::new(setting::SettingRules));
     let seeds = setting::defaults(config).into_iter().map(|(name, default)| {

@@ -17,7 +17,7 @@ use rest_view::{Descriptor, Store};
 use workload::kind::WorkloadKind;
 use workload::store::Stores;
 
-/// The feature.
+/// The feature: types only, without controllers and admission.
 pub fn feature(_: &ManagementContext) -> Feature {
     Feature::new("workloads").view(ViewSpec::new(|_| descriptors()))
 }

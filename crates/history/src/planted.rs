@@ -96,6 +96,7 @@ pub struct Planted {
 }
 
 impl Planted {
+    /// The storage `inner` with one bug.
     pub fn new(inner: Arc<dyn Storage>, bug: Bug) -> Arc<Self> {
         Arc::new(Self {
             inner,

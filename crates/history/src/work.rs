@@ -54,7 +54,7 @@ pub(crate) fn random(seed: u64, part: u64) -> StdRng {
     StdRng::seed_from_u64(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(part))
 }
 
-/// One client.
+/// One client of the storage.
 pub struct Client {
     scene: Arc<Scene>,
     random: StdRng,

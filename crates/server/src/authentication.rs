@@ -17,7 +17,7 @@ use identity::cross_site::{self, CrossSite, Origin};
 use identity::{Authenticate, Identity, Presented, Refused, TokenSource};
 use rest_view::Urls;
 
-/// Verifies credentials.
+/// Verifies credentials of requests.
 pub struct Authentication {
     tokens: Arc<dyn Authenticate>,
     settings: Settings,

@@ -16,6 +16,7 @@ impl InProcess {
         self.client(user)
     }
 
+    /// A client that acts as `user`.
     pub fn client(&self, user: UserInfo) -> Client {
         Client::new(self.0.as_user(user), "default")
     }

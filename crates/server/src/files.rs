@@ -76,6 +76,10 @@ impl Keys {
 }
 
 impl DataFolder {
+    /// Creates the folders that do not exist, readable by their owner only.
+    ///
+    /// # Errors
+    /// A folder cannot be created or made private.
     pub fn open(path: &Path) -> anyhow::Result<Self> {
         for folder in [path.to_owned(), path.join("pki"), path.join("storage")] {
             make_private(&folder)?;
@@ -83,14 +87,17 @@ impl DataFolder {
         Ok(Self { path: path.to_owned() })
     }
 
+    /// The folder of the embedded storage.
     pub fn storage(&self) -> PathBuf {
         self.path.join("storage")
     }
 
+    /// The file with the keys of the encryption at rest.
     pub fn encryption_keys(&self) -> PathBuf {
         self.path.join("encryption.keys")
     }
 
+    /// The file that a running server locks, so that no second one uses the folder.
     pub fn server_lock(&self) -> PathBuf {
         self.path.join("server.lock")
     }

@@ -6,6 +6,7 @@ use http::{HeaderValue, Response, StatusCode};
 
 const PAGE: &str = include_str!("root_page.html");
 
+/// The page as a response.
 pub fn answer() -> Response<Body> {
     let mut response = respond::text(StatusCode::OK, PAGE);
     let headers = response.headers_mut();

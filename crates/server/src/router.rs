@@ -83,6 +83,7 @@ pub struct Parts {
 pub struct Router(Arc<Parts>);
 
 impl Router {
+    /// A router; the route with the longest matching prefix is used.
     pub fn new(mut parts: Parts) -> Self {
         parts.routes.sort_by_key(|route| std::cmp::Reverse(route.prefix.len()));
         Self(Arc::new(parts))

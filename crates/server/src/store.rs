@@ -122,6 +122,7 @@ impl Store {
         Ok((store, encrypted))
     }
 
+    /// The storage for the API server.
     pub fn storage(&self) -> Arc<dyn Storage> {
         match self {
             Self::Embedded(storage) => storage.clone(),
@@ -129,6 +130,7 @@ impl Store {
         }
     }
 
+    /// Closes the storage: later requests to it fail.
     pub fn close(&self) {
         match self {
             Self::Embedded(storage) => storage.close(),

@@ -29,6 +29,7 @@ impl AdminToken {
         Ok(Self { token })
     }
 
+    /// The token itself, as requests present it.
     pub fn expose(&self) -> &str {
         &self.token
     }

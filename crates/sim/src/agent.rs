@@ -60,6 +60,10 @@ pub struct AgentCommand {
 }
 
 impl AgentCommand {
+    /// The command of agents: the given binary, or this program.
+    ///
+    /// # Errors
+    /// The file of the program cannot be found.
     pub fn new(args: &SimArgs) -> anyhow::Result<Self> {
         let image = Arc::from(args.agent_image.as_str());
         let Some(binary) = &args.agent_binary else {
@@ -98,6 +102,7 @@ pub struct Runner {
 }
 
 impl Runner {
+    /// The context of one cluster. Deletes the folders of pods that a crash left.
     pub fn new(world: Arc<World>, server: ApiServer, setting: &Setting) -> Self {
         let mut api = setting.address;
         if api.ip().is_unspecified() {
@@ -109,6 +114,7 @@ impl Runner {
         Self { world, server, command: setting.agent.clone(), api, folder }
     }
 
+    /// The image whose pods run as processes.
     pub fn image(&self) -> &str {
         &self.command.image
     }
@@ -145,6 +151,7 @@ impl AgentPod {
         Self { uid, stop, task }
     }
 
+    /// The uid of the pod.
     pub fn uid(&self) -> &str {
         &self.uid
     }

@@ -17,6 +17,7 @@ pub const AGENT_IMAGE: &str = concat!("drover-agent:", env!("CARGO_PKG_VERSION")
 /// Most clusters in one process.
 pub const CLUSTERS_MAX: u32 = 2000;
 
+/// Flags of `drover sim`.
 #[derive(Args, Clone, Debug)]
 pub struct SimArgs {
     /// Folder of everything that is stored between runs

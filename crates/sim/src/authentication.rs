@@ -12,6 +12,7 @@ use apiserver::authentication::{
 };
 use clap::Args;
 
+/// Flags for the credentials that a simulated cluster trusts.
 #[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "Authentication")]
 pub struct AuthenticationArgs {

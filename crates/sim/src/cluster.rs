@@ -31,6 +31,7 @@ const CACHE_WRITER: usize = 256 * 1024;
 const CACHE_READER: usize = 64 * 1024;
 const HISTORY_BYTES_MAX: u64 = 8 * 1024 * 1024;
 
+/// Settings of one simulated cluster.
 pub struct ClusterConfig {
     pub index: u32,
     pub folder: PathBuf,
@@ -50,6 +51,7 @@ pub struct ClusterConfig {
     pub service_range: ServiceRange,
 }
 
+/// A running cluster.
 pub struct SimulatedCluster {
     address: SocketAddr,
     running: Running,
@@ -135,10 +137,12 @@ impl SimulatedCluster {
         access::write(&config.folder.join(access::shared_file(index)), &text)
     }
 
+    /// URL of the API server.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
     }
 
+    /// The API server, for requests in process.
     pub fn server(&self) -> &ApiServer {
         &self.running.server
     }

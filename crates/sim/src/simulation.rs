@@ -104,6 +104,7 @@ impl World {
 /// Namespace and name.
 pub type ObjectKey = (String, String);
 
+/// Namespace and name of an object; the namespace is empty for cluster-scoped ones.
 pub fn key_of(object: &Stored) -> ObjectKey {
     (object.namespace.to_string(), object.name.to_string())
 }

@@ -64,6 +64,7 @@ impl TokenAuthenticator for Nobody {
 }
 
 impl KubeApi {
+    /// Starts an API server with an empty storage, which a temporary folder holds.
     pub async fn start(profile: Profile) -> Arc<Self> {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();

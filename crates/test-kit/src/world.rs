@@ -59,6 +59,7 @@ pub struct World {
 }
 
 impl World {
+    /// Starts all features over an empty management API.
     pub async fn start() -> Self {
         Self::over(KubeApi::start(Profile::Management).await).await
     }
@@ -115,6 +116,7 @@ impl World {
         Self { api, context, connections, agents, registrar, directory, graph, features, _stop }
     }
 
+    /// A client with all rights.
     pub fn admin(&self) -> Client {
         self.api.admin()
     }
@@ -127,10 +129,12 @@ impl World {
         self.api.client_as(user, &groups)
     }
 
+    /// The clusters, as an administrator.
     pub fn clusters(&self) -> Api<Cluster> {
         Api::all(self.admin())
     }
 
+    /// Creates a cluster with this object name, without waiting for its controllers.
     pub async fn create_cluster(&self, name: &str) -> Cluster {
         let mut cluster = Cluster::default();
         cluster.metadata.name = Some(name.to_owned());
@@ -211,6 +215,7 @@ impl World {
         key
     }
 
+    /// Waits until the cluster is active, and returns it.
     pub async fn active(&self, name: &str) -> Cluster {
         let clusters = self.clusters();
         eventually(&format!("cluster {name} active"), async || {
@@ -228,6 +233,7 @@ impl World {
         self.wait_until_removed(name).await;
     }
 
+    /// Waits until the object of the cluster is deleted.
     pub async fn wait_until_removed(&self, name: &str) {
         let clusters = self.clusters();
         eventually(&format!("the end of cluster {name}"), async || {

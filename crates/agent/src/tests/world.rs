@@ -46,6 +46,7 @@ pub struct Certificate {
 }
 
 impl Certificate {
+    /// A self-signed certificate for one host name.
     pub fn new(name: &str) -> Self {
         let made = rcgen::generate_simple_self_signed(vec![name.to_owned()]).unwrap();
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(made.signing_key.serialize_der()));
@@ -99,6 +100,7 @@ pub struct HomeApi {
 }
 
 impl HomeApi {
+    /// Starts it, with the files that a pod of the agent has mounted.
     pub async fn start() -> Self {
         let certificate = Certificate::new(LOOPBACK);
         let secrets = Arc::<Mutex<HashMap<String, Value>>>::default();
@@ -154,15 +156,18 @@ impl HomeApi {
         }
     }
 
+    /// The agent's own cluster, as a pod in it sees it.
     pub fn home(&self) -> Home {
         let directory = self.directory.path().to_owned();
         Home::mounted("127.0.0.1", &self.port.to_string(), directory).unwrap()
     }
 
+    /// The address of the API server.
     pub fn address(&self) -> tunnel::Address {
         tunnel::Address::new("127.0.0.1", self.port).unwrap()
     }
 
+    /// The authority of the API server, as PEM.
     pub fn ca_pem(&self) -> String {
         std::fs::read_to_string(self.directory.path().join("ca.crt")).unwrap()
     }
@@ -189,10 +194,12 @@ pub struct Records {
     pub admitted_with_token: Vec<bool>,
 }
 
+/// A registrar whose records are in memory.
 #[derive(Default)]
 pub struct MemoryRegistrar(pub Mutex<Records>);
 
 impl MemoryRegistrar {
+    /// Adds an unused registration token, valid for an hour.
     pub fn add_token(&self, token: &str, cluster: &str) {
         let expires_at = SystemTime::now() + Duration::from_secs(3600);
         let record = TokenRecord { cluster: cluster.into(), expires_at, used_by: None };
@@ -252,6 +259,7 @@ pub struct Server {
 }
 
 impl Server {
+    /// A server whose certificate is for the loopback address.
     pub async fn start() -> Self {
         Self::named(LOOPBACK).await
     }
@@ -277,14 +285,17 @@ impl Server {
         Self { registrar, sessions, ca_pem, port, task }
     }
 
+    /// The port on the loopback address.
     pub fn port(&self) -> u16 {
         self.port
     }
 
+    /// URL of the server, without a path.
     pub fn url(&self) -> String {
         format!("https://127.0.0.1:{}", self.port)
     }
 
+    /// Settings of an agent that registers here with `token`, and trusts the server's certificate.
     pub fn settings(&self, token: &str) -> Settings {
         Settings {
             server: ServerUrl::parse(&self.url()).unwrap(),
@@ -312,15 +323,18 @@ pub struct Running {
 }
 
 impl Running {
+    /// Starts an agent whose status nobody reads.
     pub fn start(settings: Settings, home: Home) -> Self {
         Self::start_with(settings, home, unread_status())
     }
 
+    /// Starts an agent that reports to `status`. It ends when the value is dropped.
     pub fn start_with(settings: Settings, home: Home, status: StatusReporter) -> Self {
         let agent = Agent::new(settings, home, status);
         Self { task: tokio::spawn(agent.run(CancellationToken::new())) }
     }
 
+    /// Whether the agent ended by itself.
     pub fn has_ended(&self) -> bool {
         self.task.is_finished()
     }

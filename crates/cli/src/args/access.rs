@@ -7,6 +7,7 @@ use clap::{Args, Subcommand};
 use super::{ListArgs, OutputArgs, ProjectArg, ServerArgs, duration, user_without_flag};
 use crate::completion;
 
+/// Commands about tokens of the caller.
 #[derive(Clone, Debug, Subcommand)]
 pub enum TokenCommand {
     /// List your tokens
@@ -37,6 +38,7 @@ pub enum TokenCommand {
     },
 }
 
+/// Commands about users of the server.
 #[derive(Clone, Subcommand)]
 pub enum UserCommand {
     /// List users
@@ -137,6 +139,7 @@ impl std::fmt::Debug for UserCommand {
     }
 }
 
+/// Commands about role templates and their bindings.
 #[derive(Clone, Debug, Subcommand)]
 pub enum RoleCommand {
     /// List role templates
@@ -197,6 +200,7 @@ pub struct RoleTarget {
     pub misplaced_user: Option<String>,
 }
 
+/// Commands about settings of the server.
 #[derive(Clone, Debug, Subcommand)]
 pub enum SettingsCommand {
     /// List settings

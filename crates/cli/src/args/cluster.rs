@@ -12,6 +12,7 @@ use crate::completion;
 /// ([`api_management::cluster::REMOVAL_WAIT_MAX`]), so that the command reports its result.
 const REMOVAL_FOLLOWED: &str = "7m";
 
+/// Commands about clusters.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ClusterCommand {
     /// List clusters
@@ -46,6 +47,7 @@ pub enum ClusterCommand {
     Rm(RemoveArgs),
 }
 
+/// Flags of `drover cluster create`.
 #[derive(Args, Clone, Debug)]
 pub struct CreateClusterArgs {
     /// Name for the cluster: lower-case letters, digits and '-'
@@ -62,6 +64,7 @@ pub struct CreateClusterArgs {
     pub output: OutputArgs,
 }
 
+/// Flags of `drover cluster kubeconfig`.
 #[derive(Args, Clone, Debug)]
 pub struct KubeconfigArgs {
     /// Name or id
@@ -97,6 +100,7 @@ pub struct CredentialArgs {
     pub server: ServerArgs,
 }
 
+/// Flags of `drover cluster import`.
 #[derive(Args, Clone, Debug)]
 pub struct ImportArgs {
     /// Name for the cluster: lower-case letters, digits and '-'
@@ -130,6 +134,7 @@ pub struct ImportArgs {
     pub output: OutputArgs,
 }
 
+/// Flags of `drover cluster rm`.
 #[derive(Args, Clone, Debug)]
 pub struct RemoveArgs {
     /// Name or id
@@ -151,6 +156,7 @@ pub struct RemoveArgs {
     pub server: ServerArgs,
 }
 
+/// Flags of `drover cluster detach`.
 #[derive(Args, Clone, Debug)]
 pub struct DetachArgs {
     /// Name or id
@@ -172,6 +178,7 @@ pub struct DetachArgs {
     pub server: ServerArgs,
 }
 
+/// Flags of commands that run kubectl, and its own arguments.
 #[derive(Args, Clone, Debug)]
 pub struct KubectlArgs {
     #[command(flatten)]

@@ -7,6 +7,7 @@ use clap::{Args, Subcommand, ValueHint};
 use super::{OutputArgs, OutputFormat};
 use crate::completion;
 
+/// Flags of `drover login`.
 #[derive(Args, Clone)]
 pub struct LoginArgs {
     /// URL of the server, such as https://drover.example.com
@@ -58,6 +59,7 @@ impl std::fmt::Debug for LoginArgs {
     }
 }
 
+/// Flags of `drover version`.
 #[derive(Args, Clone, Debug)]
 pub struct VersionArgs {
     /// Only the version of this program
@@ -67,6 +69,7 @@ pub struct VersionArgs {
     pub output: OutputArgs,
 }
 
+/// Commands about stored logins and their defaults.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ContextCommand {
     /// List your logins

@@ -7,6 +7,7 @@ use clap::{ArgAction, Args, Subcommand};
 use super::{ClusterArg, ListArgs, ServerArgs, duration};
 use crate::completion;
 
+/// Commands about nodes of a cluster.
 #[derive(Clone, Debug, Subcommand)]
 pub enum NodeCommand {
     /// List the nodes of a cluster
@@ -42,6 +43,7 @@ pub enum NodeCommand {
     },
 }
 
+/// A node, and the labels, annotations or taints to change.
 #[derive(Args, Clone, Debug)]
 pub struct NodeChangeArgs {
     /// Name
@@ -59,6 +61,7 @@ pub struct NodeChangeArgs {
     pub server: ServerArgs,
 }
 
+/// Flags of `drover node drain`.
 #[derive(Args, Clone, Debug)]
 pub struct DrainArgs {
     #[command(flatten)]
@@ -86,6 +89,7 @@ pub struct DrainArgs {
     pub no_wait: bool,
 }
 
+/// Nodes of one cluster.
 #[derive(Args, Clone, Debug)]
 pub struct NodesArgs {
     /// Names

@@ -13,6 +13,7 @@ pub struct ProjectArg {
     pub project: Option<String>,
 }
 
+/// Commands about projects, their members and namespaces.
 #[derive(Clone, Debug, Subcommand)]
 pub enum ProjectCommand {
     /// List projects
@@ -108,6 +109,7 @@ pub struct ProjectMember {
     pub cluster: ClusterArg,
 }
 
+/// Commands about namespaces of a cluster.
 #[derive(Clone, Debug, Subcommand)]
 pub enum NamespaceCommand {
     /// List namespaces of a cluster with their projects

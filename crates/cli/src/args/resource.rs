@@ -10,6 +10,7 @@ use super::{ClusterArg, OutputArgs, OutputFormat, ProjectArg, ServerArgs, WaitAr
 use crate::commands::wait::Goal;
 use crate::completion;
 
+/// Flags of `drover inspect`.
 #[derive(Args, Clone, Debug)]
 pub struct InspectArgs {
     /// Type, such as cluster, project or roleTemplate
@@ -25,6 +26,7 @@ pub struct InspectArgs {
     pub server: ServerArgs,
 }
 
+/// Flags of `drover apply`.
 #[derive(Args, Clone, Debug)]
 pub struct ApplyArgs {
     /// YAML or JSON with one or many objects, "-" for stdin; may be given several times
@@ -42,6 +44,7 @@ pub struct ApplyArgs {
     pub output: OutputArgs,
 }
 
+/// Flags of `drover wait`.
 #[derive(Args, Clone, Debug)]
 pub struct WaitCommandArgs {
     /// Type, such as cluster or project
@@ -60,6 +63,7 @@ pub struct WaitCommandArgs {
     pub server: ServerArgs,
 }
 
+/// Flags of `drover audit`.
 #[derive(Args, Clone, Debug)]
 pub struct AuditArgs {
     /// Only events of this cluster, by name or id; all that its owners may read
@@ -93,6 +97,7 @@ pub struct AuditArgs {
     pub output: OutputArgs,
 }
 
+/// Flags of `drover ps`.
 #[derive(Args, Clone, Debug)]
 pub struct PsArgs {
     #[command(flatten)]

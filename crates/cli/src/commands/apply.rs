@@ -38,6 +38,10 @@ fn fields(row: &Value) -> String {
     fields.collect::<Vec<_>>().join(", ")
 }
 
+/// Creates or changes the objects of all files, and prints each with what was done.
+///
+/// # Errors
+/// A file is invalid, or a request fails; earlier objects stay changed.
 pub async fn run(args: ApplyArgs) -> Result<(), CliError> {
     let mut documents = Vec::new();
     for file in &args.files {

@@ -64,6 +64,10 @@ fn path(event: &Value) -> String {
     if shown.len() < path.len() { format!("{shown} …") } else { shown }
 }
 
+/// Prints the events that match the filters; with `--follow` also new ones, until the process ends.
+///
+/// # Errors
+/// A filter names nothing, or a request fails.
 pub async fn run(args: AuditArgs) -> Result<(), CliError> {
     let api = Api::open(args.output.server.name())?;
     let mut filters = Vec::new();

@@ -129,6 +129,10 @@ pub async fn list(args: ListArgs) -> Result<(), CliError> {
     listing::show(&args, LISTED, read).await
 }
 
+/// Prints one cluster, by its name or id.
+///
+/// # Errors
+/// It does not exist, or a request fails.
 pub async fn get(name: &str, args: OutputArgs) -> Result<(), CliError> {
     let api = Api::open(args.server.name())?;
     let cluster = api.resolve(&api::CLUSTER, name).await?;

@@ -61,6 +61,10 @@ pub fn context_json(name: &str, context: &LoginContext, current: bool) -> Value 
     })
 }
 
+/// Prints or changes the stored logins and their defaults.
+///
+/// # Errors
+/// No login has this name, or the configuration cannot be written.
 pub async fn run(command: ContextCommand) -> Result<(), CliError> {
     match command {
         ContextCommand::Ls { output } => list(output),

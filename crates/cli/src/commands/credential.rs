@@ -86,6 +86,10 @@ fn own_command() -> Result<String, CliError> {
     })
 }
 
+/// Prints a credential for kubectl: the stored one while it is valid, otherwise a new one.
+///
+/// # Errors
+/// kubectl expects another version, or no token can be created.
 pub async fn run(args: CredentialArgs) -> Result<(), CliError> {
     check_api_version(std::env::var(EXEC_INFO_VARIABLE).ok().as_deref())?;
     if args.ttl < TTL_MIN {

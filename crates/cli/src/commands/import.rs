@@ -35,6 +35,10 @@ const AS_NEW: &str = api_management::keys::IMPORT_AS_NEW;
 
 type Steps = Checklist<std::io::Stderr>;
 
+/// Imports a cluster, and waits until it is active.
+///
+/// # Errors
+/// A check of the kubeconfig fails, or a step is not done before the timeout.
 pub async fn import(args: ImportArgs) -> Result<(), CliError> {
     let api = Api::open(args.output.server.name())?;
     let import = Import { api: &api, args: &args, deadline: Instant::now() + args.timeout };

@@ -14,6 +14,10 @@ const COLUMNS: &[TableColumn] = &[
     TableColumn { heading: "AGE", cell: |object, now| age(text(object, "created"), now) },
 ];
 
+/// Prints one object of a type, or all.
+///
+/// # Errors
+/// The type or the object does not exist, or a request fails.
 pub async fn run(args: InspectArgs) -> Result<(), CliError> {
     let api = Api::open(args.server.name())?;
     let kind = Type::find(&api, &args.kind).await?;

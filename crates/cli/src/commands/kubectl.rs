@@ -64,6 +64,10 @@ pub async fn completions(
     Ok(offers.map(pair).collect())
 }
 
+/// Runs the user's shell with a kubeconfig for the cluster, and returns the shell's exit code.
+///
+/// # Errors
+/// The cluster does not exist, or no shell can be started.
 pub async fn shell(cluster: &str, server: Option<&str>) -> Result<ExitCode, CliError> {
     let (file, name) = kubeconfig_file(Some(cluster), server).await?;
     let shell = std::env::var_os("SHELL").filter(|shell| !shell.is_empty());

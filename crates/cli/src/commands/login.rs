@@ -16,6 +16,10 @@ use crate::http::{Http, HttpError};
 use crate::prompt;
 use crate::tls::Trust;
 
+/// Logs in, and stores the login as the current context.
+///
+/// # Errors
+/// The server is not trusted, or rejects the credentials.
 pub async fn login(args: LoginArgs) -> Result<(), CliError> {
     let url = config::normal_url(&args.url)?;
     let trust = establish_trust(&url, &args).await?;
@@ -188,6 +192,11 @@ async fn password_login(
     Err(CliError::new(failure, text).hint(hint))
 }
 
+/// Ends a login on the server and deletes it from the configuration; `server` is its name or URL,
+/// the current one if absent.
+///
+/// # Errors
+/// No such login is stored, or the configuration cannot be written.
 pub async fn logout(server: Option<&str>) -> Result<(), CliError> {
     let path = config::path()?;
     let mut config = config::load(&path)?;

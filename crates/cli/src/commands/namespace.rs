@@ -39,6 +39,10 @@ pub fn project_of(namespace: &Value) -> &str {
     text(&namespace["metadata"]["annotations"], PROJECT_ID)
 }
 
+/// Lists, creates, moves or removes namespaces.
+///
+/// # Errors
+/// The cluster or the project does not exist, or a request fails.
 pub async fn run(command: NamespaceCommand) -> Result<(), CliError> {
     match command {
         NamespaceCommand::Ls { cluster, project, list } => {

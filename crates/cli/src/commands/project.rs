@@ -44,6 +44,10 @@ const LISTED: Columns = Columns {
     ],
 };
 
+/// Lists, creates or removes projects, and changes their members.
+///
+/// # Errors
+/// The cluster or the project does not exist, or a request fails.
 pub async fn run(command: ProjectCommand) -> Result<(), CliError> {
     match command {
         ProjectCommand::Ls { cluster, all_clusters, list } => {

@@ -34,6 +34,10 @@ const COLUMNS: &[TableColumn] = &[
     TableColumn { heading: "AGE", cell: |row, now| age(text(row, "created"), now) },
 ];
 
+/// Prints the workloads of one cluster or of all.
+///
+/// # Errors
+/// A cluster could not be read; the workloads of the others are printed all the same.
 pub async fn run(args: PsArgs) -> Result<(), CliError> {
     let api = Api::open(args.output.server.name())?;
     let (clusters, project) = select_clusters(&api, &args).await?;

@@ -23,6 +23,10 @@ const POLL_EVERY: Duration = Duration::from_millis(150);
 /// Annotation that makes the server leave the workloads and machines of the cluster unchanged.
 const DETACH: &str = api_management::keys::DETACH;
 
+/// Removes a cluster and the objects that Drover created in it, and shows the progress.
+///
+/// # Errors
+/// The user declines, or the removal fails or is not done before the timeout.
 pub async fn remove(args: RemoveArgs) -> Result<(), CliError> {
     let removal = Removal::find(&args.server, &args.cluster, "removing").await?;
     let question =
@@ -37,6 +41,10 @@ pub async fn remove(args: RemoveArgs) -> Result<(), CliError> {
     removal.follow(args.timeout).await
 }
 
+/// Ends the management of a cluster, whose workloads stay unchanged, and shows the progress.
+///
+/// # Errors
+/// The user declines, the cluster is `local`, or the removal fails or is not done in time.
 pub async fn detach(args: DetachArgs) -> Result<(), CliError> {
     let removal = Removal::find(&args.server, &args.cluster, "detaching").await?;
     if removal.id() == api_management::ids::LOCAL_CLUSTER {

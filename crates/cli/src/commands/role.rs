@@ -75,6 +75,10 @@ fn who(binding: &Value) -> String {
         .to_owned()
 }
 
+/// Lists role templates and bindings, grants and revokes roles.
+///
+/// # Errors
+/// The role, user, cluster or project does not exist, or a request fails.
 pub async fn run(command: RoleCommand) -> Result<(), CliError> {
     match command {
         RoleCommand::Ls(args) => {
@@ -182,6 +186,10 @@ impl Binding {
         Self::at(api, CLUSTER_BINDINGS, at, &where_to, &target.role, &target.user).await
     }
 
+    /// The binding of `role` to `user` in a project; nothing is written. Both are names or ids.
+    ///
+    /// # Errors
+    /// The role or the user does not exist, or a request fails.
     pub async fn in_project(
         api: &Api,
         project: &Value,
@@ -221,6 +229,10 @@ impl Binding {
         ]
     }
 
+    /// Creates the binding, and prints it in `format`.
+    ///
+    /// # Errors
+    /// The request fails, or the caller may not grant the role.
     pub async fn grant(&self, api: &Api, format: OutputFormat) -> Result<(), CliError> {
         let mut body = json!({});
         for (field, value) in self.fields() {
@@ -238,6 +250,10 @@ impl Binding {
         output::print_created(format, &binding)
     }
 
+    /// Deletes all bindings with the same role, user and scope.
+    ///
+    /// # Errors
+    /// There is none, or a request fails.
     pub async fn revoke(&self, api: &Api) -> Result<(), CliError> {
         let found = api.list(self.plural, &self.fields()).await?;
         let matches = |binding: &&Value| self.fields().iter().all(|(f, v)| text(binding, f) == *v);

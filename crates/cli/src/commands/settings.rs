@@ -35,6 +35,10 @@ fn source(setting: &Value) -> &'static str {
     }
 }
 
+/// Prints or changes settings of the server.
+///
+/// # Errors
+/// The setting does not exist, its value is invalid, or a request fails.
 pub async fn run(command: SettingsCommand) -> Result<(), CliError> {
     match command {
         SettingsCommand::Ls(args) => {

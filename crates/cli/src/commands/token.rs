@@ -32,6 +32,10 @@ fn current(token: &Value) -> String {
     if token["current"] == true { "yes".to_owned() } else { String::new() }
 }
 
+/// Lists, creates or removes tokens of the caller.
+///
+/// # Errors
+/// The token does not exist, or a request fails.
 pub async fn run(command: TokenCommand) -> Result<(), CliError> {
     match command {
         TokenCommand::Ls(args) => {

@@ -50,6 +50,10 @@ const LISTED: Columns = Columns {
     ],
 };
 
+/// Lists, creates, changes or removes users.
+///
+/// # Errors
+/// The user does not exist, or a request fails.
 pub async fn run(command: UserCommand) -> Result<(), CliError> {
     match command {
         UserCommand::Ls(args) => {

@@ -24,6 +24,10 @@ const ROWS: &[TableColumn] = &[
     },
 ];
 
+/// Prints the versions of this program and of the server.
+///
+/// # Errors
+/// The server does not respond.
 pub async fn run(args: VersionArgs) -> Result<(), CliError> {
     let format = args.output.output;
     let mut version = json!({"client": env!("CARGO_PKG_VERSION")});

@@ -31,6 +31,7 @@ pub enum Goal {
 }
 
 impl Goal {
+    /// The goal of being active.
     pub fn active() -> Self {
         Self::Field { path: "state".to_owned(), value: "active".to_owned() }
     }
@@ -86,6 +87,10 @@ impl FromStr for Goal {
     }
 }
 
+/// Waits until an object has a state or condition, or is removed.
+///
+/// # Errors
+/// The type does not exist, or the timeout has passed.
 pub async fn run(args: WaitCommandArgs) -> Result<(), CliError> {
     let api = Api::open(args.server.name())?;
     let kind = Type::find(&api, &args.kind).await?;

@@ -55,6 +55,10 @@ fn groups_shown(me: &Value) -> String {
     groups.collect::<Vec<_>>().join(", ")
 }
 
+/// Prints the user of the login, their roles, and when the login expires.
+///
+/// # Errors
+/// The login has ended, or a request fails.
 pub async fn run(args: OutputArgs) -> Result<(), CliError> {
     let api = Api::open(args.server.name())?;
     let me = read_caller(&api).await?;

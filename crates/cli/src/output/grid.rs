@@ -16,6 +16,7 @@ pub struct Cell {
 }
 
 impl Cell {
+    /// A cell without a colour.
     pub fn new(text: &str) -> Self {
         Self { text: text.to_owned(), is_state: false }
     }
@@ -29,6 +30,7 @@ pub struct Grid {
 }
 
 impl Grid {
+    /// Adds a row; it may be longer or shorter than others.
     pub fn add_row(&mut self, cells: impl IntoIterator<Item = Cell>) {
         let row: Vec<Cell> = cells.into_iter().collect();
         self.widths.resize(self.widths.len().max(row.len()), 0);

@@ -47,6 +47,7 @@ impl Recorded {
     }
 }
 
+/// A running fake, with what it has received.
 pub struct Downstream {
     pub endpoint: Endpoint,
     pub recorded: Arc<Mutex<Vec<Recorded>>>,
@@ -123,10 +124,12 @@ impl Downstream {
         Self { endpoint, recorded, connections, events, flooded, lost, state }
     }
 
+    /// The last request that it received; panics if there is none.
     pub fn last(&self) -> Recorded {
         self.recorded.lock().last().cloned().expect("something reached the downstream")
     }
 
+    /// The number of connections that it has accepted so far.
     pub fn connection_count(&self) -> usize {
         self.connections.load(Ordering::SeqCst)
     }
@@ -283,6 +286,7 @@ pub struct InMemory {
 }
 
 impl InMemory {
+    /// Connections to the same fake without a socket.
     pub fn to(downstream: &Downstream) -> Self {
         Self { state: downstream.state.clone(), dials: Arc::default() }
     }
@@ -311,6 +315,7 @@ impl Dialer for InMemory {
     }
 }
 
+/// A GET without headers and body.
 pub fn get(path: &str) -> Request<Body> {
     Request::builder().uri(path).body(empty()).unwrap()
 }

@@ -94,6 +94,7 @@ impl AccessResolver for Roles {
     }
 }
 
+/// A running proxy, with the fake behind it.
 pub struct Front {
     pub downstream: Downstream,
     pub access: ClusterAccess,
@@ -103,6 +104,7 @@ pub struct Front {
 }
 
 impl Front {
+    /// Starts the proxy, with one cluster `c-1` whose API server offers these protocols.
     pub async fn start(alpn: &[&str]) -> Self {
         let downstream = Downstream::start(alpn).await;
         let access = ClusterAccess::new(tunnel::Sessions::new());
@@ -138,6 +140,7 @@ impl Front {
         let _ = builder.serve_connection_with_upgrades(TokioIo::new(stream), service).await;
     }
 
+    /// A connection to the proxy, for bytes that no client would send.
     pub async fn open(&self) -> TcpStream {
         let stream = TcpStream::connect(("127.0.0.1", self.port)).await.unwrap();
         stream.set_nodelay(true).unwrap();

@@ -24,6 +24,7 @@ const MADE_OWNER: OwnedCondition = OwnedCondition::of("Cluster", "CreatorMadeOwn
 /// Name of the binding in the cluster's namespace.
 const BINDING: &str = "creator-cluster-owner";
 
+/// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     ControllerIdentity::new(
         "cluster-creator",
@@ -35,6 +36,7 @@ pub fn identity() -> ControllerIdentity {
     )
 }
 
+/// Runs the controller until the future is dropped. `client` acts as [`identity()`].
 pub async fn run(context: ManagementContext, client: Client) {
     let scope = &context.scope;
     let clusters = scope.reflectors.get::<Whole<Cluster>>();

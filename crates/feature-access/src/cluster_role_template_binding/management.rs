@@ -29,6 +29,7 @@ use crate::role_template::{by_name, rules, with_inherited};
 /// Label of what this controller makes; the value is the cluster's id.
 const MEMBERSHIP: &str = "drover.io/membership";
 
+/// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     let all = ["get", "list", "create", "patch", "delete", "bind", "escalate"];
     let resources = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"];
@@ -38,6 +39,7 @@ pub fn identity() -> ControllerIdentity {
     )
 }
 
+/// Runs the controller until the future is dropped. `client` acts as [`identity()`].
 pub async fn run(context: ManagementContext, client: Client) {
     let scope = &context.scope;
     let membership = Membership {

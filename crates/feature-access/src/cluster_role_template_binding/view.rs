@@ -7,6 +7,7 @@ use feature_kit::view::in_clusters;
 use rest_view::{Descriptor, Mapper};
 use serde_json::{Map, Value};
 
+/// The type `clusterRoleTemplateBinding` under `/v3`.
 pub fn view() -> Descriptor {
     table::descriptor("clusterRoleTemplateBinding")
         .store(in_clusters::<ClusterRoleTemplateBinding>())

@@ -39,11 +39,14 @@ const ROLES_APPLIED: OwnedCondition = OwnedCondition::of("Cluster", "RolesApplie
 const NEXT_STEP: &str = "Drover tries again; check what rejects it in the cluster, an admission \
     webhook or policy, or apply the import manifest again to restore the rights of the agent";
 
+/// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     let rules = vec![ours(&["clusters"], &["get"]), ours(&["clusters/status"], &["patch"])];
     ControllerIdentity::new(CONTROLLER, rules)
 }
 
+/// The controller, which runs once per connected cluster. `client` acts as [`identity()`] in the
+/// management API.
 pub fn build(context: &ManagementContext, client: Client) -> Arc<dyn DownstreamController> {
     Arc::new(DownstreamRoles {
         client,

@@ -4,6 +4,7 @@ use feature_kit::table;
 use rest_view::{Descriptor, Presentation, Resource};
 use serde_json::Value;
 
+/// The type `roleTemplate` under `/v3`.
 pub fn view() -> Descriptor {
     table::descriptor("roleTemplate").formatter(format).personal(&[])
 }

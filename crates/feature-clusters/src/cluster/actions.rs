@@ -32,6 +32,7 @@ pub fn identity() -> ControllerIdentity {
     ControllerIdentity::new("kubeconfig-tokens", rules)
 }
 
+/// The action: each call creates a token of the caller.
 pub struct GenerateKubeconfig {
     /// Acts as [`identity()`].
     client: Client,
@@ -39,6 +40,7 @@ pub struct GenerateKubeconfig {
 }
 
 impl GenerateKubeconfig {
+    /// The action; `client` acts as [`identity()`].
     pub fn new(context: &ManagementContext, client: Client) -> Self {
         Self { client, settings: context.settings.clone() }
     }

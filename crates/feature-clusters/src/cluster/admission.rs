@@ -22,6 +22,7 @@ pub struct ClusterRules {
 }
 
 impl ClusterRules {
+    /// The rules; display names are claimed in the storage.
     pub fn new(context: &ManagementContext) -> Self {
         let client = context.clients.controller(&DISPLAY_NAME.identity());
         Self { display_names: DISPLAY_NAME.claims(client) }

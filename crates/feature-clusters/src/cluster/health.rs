@@ -54,6 +54,7 @@ const BAD_ANSWERS_MIN: u32 = 2;
 /// Clusters probed at once.
 const PROBES_MAX: usize = 64;
 
+/// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     ControllerIdentity::new(
         "cluster-health",
@@ -61,6 +62,8 @@ pub fn identity() -> ControllerIdentity {
     )
 }
 
+/// Runs the controller until the future is dropped. `client` acts as [`identity()`]; `connections`
+/// reach the clusters.
 pub async fn run(context: ManagementContext, client: Client, connections: Arc<Connections>) {
     let scope = &context.scope;
     let clusters = scope.reflectors.get::<Whole<Cluster>>();

@@ -32,7 +32,7 @@ const SYNC_TIME_MAX: Duration = Duration::from_secs(5);
 /// Longest uid or id.
 const IDENTIFIER_MAX_BYTES: usize = 128;
 
-/// The route.
+/// The route [`PATH`].
 pub struct ImportCheck {
     clients: Arc<dyn Clients>,
     clusters: Arc<Reflector<Whole<Cluster>>>,

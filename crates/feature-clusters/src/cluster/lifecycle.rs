@@ -28,6 +28,7 @@ const PROVISIONED: OwnedCondition = OwnedCondition::of("Cluster", "Provisioned")
 const NAMESPACE: OwnedCondition = OwnedCondition::of("Cluster", "BackingNamespaceCreated");
 const UPDATED: OwnedCondition = OwnedCondition::of("Cluster", "Updated");
 
+/// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     ControllerIdentity::new(
         "cluster-lifecycle",
@@ -40,6 +41,7 @@ pub fn identity() -> ControllerIdentity {
     )
 }
 
+/// Runs the controller until the future is dropped. `client` acts as [`identity()`].
 pub async fn run(context: ManagementContext, client: Client) {
     let scope = &context.scope;
     let clusters = scope.reflectors.get::<Whole<Cluster>>();

@@ -38,11 +38,14 @@ const NEXT_STEP: &str = "until that succeeds, deleting the agent's namespace doe
     agent's cluster-wide rights. Drover tries again; check what rejects it in the cluster, an \
     admission webhook or policy, or apply the import manifest again to restore the rights of the agent";
 
+/// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     let rules = vec![ours(&["clusters"], &["get"]), ours(&["clusters/status"], &["patch"])];
     ControllerIdentity::new(CONTROLLER, rules)
 }
 
+/// The controller, which runs once per connected cluster. `client` acts as [`identity()`] in the
+/// management API.
 pub fn build(_: &ManagementContext, client: Client) -> Arc<dyn DownstreamController> {
     Arc::new(DownstreamOwnership { client })
 }

@@ -59,6 +59,7 @@ const EVENTS_NS: &str = "default";
 /// Time between two looks while something is going.
 const LOOK_INTERVAL: Duration = Duration::from_millis(300);
 
+/// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     let dependants =
         ["nodes", "projects", "clusterregistrationtokens", "clusterroletemplatebindings"];
@@ -77,6 +78,7 @@ pub fn identity() -> ControllerIdentity {
     .within(EVENTS_NS, rule("events.k8s.io", &["events"], &["create"]))
 }
 
+/// Runs the controller until the future is dropped. `client` acts as [`identity()`].
 pub async fn run(context: ManagementContext, client: Client) {
     let scope = &context.scope;
     let clusters = scope.reflectors.get::<Whole<Cluster>>();

@@ -35,7 +35,7 @@ const SYNC_TIME_MAX: Duration = Duration::from_secs(5);
 /// once.
 const LAG_MAX: Duration = Duration::from_secs(1);
 
-/// The route.
+/// The route of the agent's manifest.
 pub struct ImportRoute {
     reflectors: Reflectors,
     settings: Settings,
@@ -133,6 +133,7 @@ fn new_token(cluster: &str) -> String {
 }
 
 impl ImportRoute {
+    /// The route; it reads tokens and settings from the shared reflectors.
     pub fn new(context: &ManagementContext) -> Self {
         Self {
             reflectors: context.scope.reflectors.clone(),

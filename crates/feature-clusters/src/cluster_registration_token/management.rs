@@ -18,6 +18,7 @@ use kube::Client;
 
 use super::manifest::{agent_image, ca_checksum};
 
+/// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     let status = ["clusterregistrationtokens/status"];
     ControllerIdentity::new(
@@ -26,6 +27,7 @@ pub fn identity() -> ControllerIdentity {
     )
 }
 
+/// Runs the controller until the future is dropped. `client` acts as [`identity()`].
 pub async fn run(context: ManagementContext, client: Client) {
     let scope = &context.scope;
     let tokens = scope.reflectors.get::<Whole<ClusterRegistrationToken>>();

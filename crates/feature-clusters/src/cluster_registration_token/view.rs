@@ -6,6 +6,7 @@ use feature_kit::table;
 use feature_kit::view::in_clusters;
 use rest_view::{Descriptor, Field};
 
+/// The type `clusterRegistrationToken` under `/v3`.
 pub fn view() -> Descriptor {
     table::descriptor("clusterRegistrationToken")
         .store(in_clusters::<ClusterRegistrationToken>())

@@ -43,6 +43,7 @@ const RESYNC_INTERVAL: Duration = Duration::from_secs(600);
 /// Longest run: the first one writes every node of the cluster.
 const RUN_TIME_MAX: Duration = Duration::from_secs(600);
 
+/// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     ControllerIdentity::new(
         CONTROLLER,
@@ -54,6 +55,8 @@ pub fn identity() -> ControllerIdentity {
     )
 }
 
+/// The controller, which runs once per connected cluster. `client` acts as [`identity()`] in the
+/// management API.
 pub fn build(context: &ManagementContext, client: Client) -> Arc<dyn DownstreamController> {
     Arc::new(NodeSync { client, clusters: context.scope.reflectors.get() })
 }

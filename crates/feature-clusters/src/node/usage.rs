@@ -78,6 +78,7 @@ pub fn add(sums: &mut Amounts, more: Option<&BTreeMap<String, KubeQuantity>>) {
     }
 }
 
+/// Adds a quantity to the sum of its name, which may be new.
 pub fn add_one(sums: &mut Amounts, name: &str, quantity: &Quantity) {
     match sums.get_mut(name) {
         Some(sum) => *sum = sum.plus(quantity),
@@ -109,6 +110,7 @@ pub struct Taken {
 }
 
 impl Taken {
+    /// Adds the requests and limits of one pod, and counts it.
     pub fn count(&mut self, pod: &PodAmounts) {
         for (name, amount) in &pod.requests {
             add_one(&mut self.requests, name, amount);
@@ -118,6 +120,7 @@ impl Taken {
         }
         self.pods += 1;
     }
+    /// Adds the sums and the number of other pods.
     pub fn merge(&mut self, other: &Self) {
         for (name, amount) in &other.requests {
             add_one(&mut self.requests, name, amount);

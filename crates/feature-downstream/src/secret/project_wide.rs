@@ -32,6 +32,7 @@ pub fn check(
 }
 
 impl ProjectSecrets {
+    /// A store of the Secrets of whole projects.
     pub fn new(resource: KubeResource) -> Self {
         Self { kube: KubeStore::new(resource.clone()), resource }
     }

@@ -16,10 +16,12 @@ const INTERVAL: Duration = Duration::from_secs(600);
 /// How long a token without a user stays: the watch of users may lag behind that of tokens.
 const ORPHAN_AGE_MILLIS: i64 = 60_000;
 
+/// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     ControllerIdentity::new("token-purge", vec![ours(&["tokens"], &["delete"])])
 }
 
+/// Runs the controller until the future is dropped. `client` acts as [`identity()`].
 pub async fn run(context: ManagementContext, client: Client) {
     let scope = &context.scope;
     let tokens = scope.reflectors.get::<Whole<Token>>();

@@ -31,6 +31,7 @@ use crate::token::issue::{Issued, TokenRequest};
 /// by milliseconds.
 const KNOWN_TIME_MAX: Duration = Duration::from_secs(2);
 
+/// The type `token` under `/v3`.
 pub fn view(directory: &Arc<Directory>) -> Descriptor {
     let tokens = Tokens { directory: directory.clone(), resource: resource_of::<Token>() };
     table::descriptor("token")

@@ -18,6 +18,7 @@ use serde_json::{Map, Value};
 use crate::directory::Directory;
 use crate::user::actions::{CHANGED, ChangePassword, END_TOKENS, SetPassword, refusal};
 
+/// The type `user` under `/v3`, with its actions.
 pub fn view(directory: &Arc<Directory>) -> Descriptor {
     let kube = KubeStore::new(resource_of::<User>());
     let store = Users { kube, directory: directory.clone() };

@@ -24,6 +24,7 @@ impl Initial {
         is_system.then_some(Self::System)
     }
 
+    /// The display name of the project.
     pub fn display_name(self) -> &'static str {
         match self {
             Self::Default => project::DEFAULT_DISPLAY_NAME,

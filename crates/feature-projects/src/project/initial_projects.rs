@@ -24,6 +24,7 @@ use super::initial::Initial;
 const DEFAULT_CREATED: OwnedCondition = OwnedCondition::of("Cluster", "DefaultProjectCreated");
 const SYSTEM_CREATED: OwnedCondition = OwnedCondition::of("Cluster", "SystemProjectCreated");
 
+/// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     ControllerIdentity::new(
         "initial-projects",
@@ -35,6 +36,7 @@ pub fn identity() -> ControllerIdentity {
     )
 }
 
+/// Runs the controller until the future is dropped. `client` acts as [`identity()`].
 pub async fn run(context: ManagementContext, client: Client) {
     let scope = &context.scope;
     let clusters = scope.reflectors.get::<Whole<Cluster>>();

@@ -25,6 +25,7 @@ const NAMESPACE: OwnedCondition = OwnedCondition::of("Project", "BackingNamespac
 /// Until a namespace that somebody else has just created is seen.
 const TAKEN_RETRY: Duration = Duration::from_millis(200);
 
+/// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     ControllerIdentity::new(
         "project-namespace",
@@ -36,6 +37,7 @@ pub fn identity() -> ControllerIdentity {
     )
 }
 
+/// Runs the controller until the future is dropped. `client` acts as [`identity()`].
 pub async fn run(context: ManagementContext, client: Client) {
     let scope = &context.scope;
     let projects = scope.reflectors.get::<Whole<Project>>();

@@ -51,6 +51,7 @@ const RECORDED_WAIT_MAX: Duration = Duration::from_secs(10);
 /// Namespaces of one cluster that are written at once.
 const NAMESPACES_AT_ONCE: usize = 4;
 
+/// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     ControllerIdentity::new(
         CONTROLLER,

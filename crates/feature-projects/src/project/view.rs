@@ -6,6 +6,7 @@ use feature_kit::view::in_clusters;
 use rest_view::{Descriptor, Presentation, Resource};
 use serde_json::{Value, json};
 
+/// The type `project` under `/v3`.
 pub fn view() -> Descriptor {
     table::descriptor("project").store(in_clusters::<Project>()).formatter(format).personal(&[])
 }

@@ -21,6 +21,7 @@ const PUBLIC: &[&str] = &[
 ];
 const PUBLIC_ROLE: &str = "drover:public-settings";
 
+/// The type `setting` under `/v3`.
 pub fn view() -> Descriptor {
     table::descriptor("setting")
         .public_ids(PUBLIC)

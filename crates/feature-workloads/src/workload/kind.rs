@@ -57,6 +57,7 @@ impl WorkloadKind {
             Self::Pod => ("pod", "", "pods", "Pod"),
         }
     }
+    /// The resource of Kubernetes that stores workloads of this kind.
     pub fn resource(self) -> KubeResource {
         let (_, group, plural, kind) = self.names();
         KubeResource::new(group, "v1", plural, kind, true)

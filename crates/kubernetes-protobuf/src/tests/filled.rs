@@ -19,14 +19,17 @@ pub struct Filler {
 }
 
 impl Filler {
+    /// Fills every field. The same seed gives the same objects.
     pub fn everything(seed: u64) -> Self {
         Self { state: seed | 1, everything: true, within: Vec::new() }
     }
 
+    /// Fills some fields, chosen by the seed.
     pub fn some(seed: u64) -> Self {
         Self { everything: false, ..Self::everything(seed) }
     }
 
+    /// An object of `kind` as JSON; the next call gives another one.
     pub fn object(&mut self, kind: EncodableKind) -> Value {
         let api_version = if kind.api_version == "*" { "v1" } else { kind.api_version };
         let message = schema().message_of(api_version, kind.kind).unwrap();

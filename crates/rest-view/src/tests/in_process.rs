@@ -67,6 +67,7 @@ pub(super) struct Cluster {
 }
 
 impl Cluster {
+    /// Starts the API server with the types of the test and their rights.
     pub async fn start() -> Self {
         let folder = tempfile::tempdir().unwrap();
         let storage = EmbeddedStorage::open(folder.path(), EmbeddedConfig::default()).unwrap();
@@ -160,6 +161,7 @@ impl Cluster {
         self.rbac.put(binding_kind, &binding);
     }
 
+    /// A client of the API server; `admin` has all rights.
     pub fn client(&self, user: &str) -> kube::Client {
         let groups: &[&str] = match user {
             "admin" => &[GROUP_MASTERS, GROUP_AUTHENTICATED],
@@ -168,16 +170,19 @@ impl Cluster {
         kube::Client::new(self.server.as_user(UserInfo::new(user, groups)), "default")
     }
 
+    /// Sends a request to the view as `user`; a null body is none.
     pub async fn call(&self, user: &str, method: &str, path: &str, body: Value) -> Reply {
         let body = if body.is_null() { Bytes::new() } else { body.to_string().into() };
         let request = Request::builder().method(method).uri(path).header("host", "h");
         self.send(user, request.body(body).unwrap()).await
     }
 
+    /// Sends any request to the view as `user`.
     pub async fn send(&self, user: &str, request: Request<Bytes>) -> Reply {
         self.send_as(&Caller::user(user), request).await
     }
 
+    /// Sends any request to the view as `caller`.
     pub async fn send_as(&self, caller: &Caller, request: Request<Bytes>) -> Reply {
         let response = self.view.handle(request, caller, &self.client(&caller.user_id)).await;
         let (parts, bytes) = response.into_parts();
@@ -185,12 +190,14 @@ impl Cluster {
         Reply { status: parts.status.as_u16(), headers: parts.headers, body, bytes }
     }
 
+    /// Creates a depot as administrator, and returns its id.
     pub async fn depot(&self, name: &str) -> String {
         let reply = self.call("admin", "POST", "/v3/depots", json!({"name": name})).await;
         assert_eq!(reply.status, 201, "{}", reply.body);
         reply.body["id"].as_str().unwrap().to_owned()
     }
 
+    /// Creates a widget in a depot as administrator, and returns its id.
     pub async fn widget(&self, depot: &str, name: &str) -> String {
         let body = json!({"name": name, "depotId": depot});
         let reply = self.call("admin", "POST", "/v3/widgets", body).await;

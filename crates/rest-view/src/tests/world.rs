@@ -25,11 +25,13 @@ pub struct MemoryStore {
 }
 
 impl MemoryStore {
+    /// Stores an object as it is, under its namespace and name.
     pub fn put(&self, object: Value) {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         let key = (text("namespace"), text("name"));
         self.objects.lock().unwrap().insert(key, object);
     }
+    /// The object as it is stored.
     pub fn stored(&self, namespace: &str, name: &str) -> Option<Value> {
         let key = (namespace.to_owned(), name.to_owned());
         self.objects.lock().unwrap().get(&key).cloned()
@@ -112,6 +114,7 @@ impl Store for MemoryStore {
     }
 }
 
+/// The global type, with a sub-context.
 pub fn depot() -> Descriptor {
     Descriptor::new(
         "depot",
@@ -124,6 +127,7 @@ pub fn depot() -> Descriptor {
     .public_ids(&["front"])
 }
 
+/// The type in depots, with fields of many sorts.
 pub fn widget() -> Descriptor {
     Descriptor::new(
         "widget",
@@ -189,6 +193,7 @@ fn greet(request: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionResponse, Api
     Box::pin(async move { Ok(ActionResponse::value("greeting", request.input)) })
 }
 
+/// The view over stores in memory, with one caller.
 pub struct World {
     pub view: RestView,
     pub widgets: Arc<MemoryStore>,
@@ -198,6 +203,7 @@ pub struct World {
 }
 
 impl World {
+    /// A world without objects.
     pub fn new() -> Self {
         let (widgets, depots) = (Arc::<MemoryStore>::default(), Arc::<MemoryStore>::default());
         let versions = [
@@ -221,6 +227,7 @@ impl World {
         Self { view, widgets, depots, caller: Caller::user("u-alice"), client }
     }
 
+    /// Sends any request as the caller.
     pub async fn send(&self, request: http::request::Builder, body: &str) -> Reply {
         let request = request.body(Bytes::copy_from_slice(body.as_bytes())).unwrap();
         let response = self.view.handle(request, &self.caller, &self.client).await;
@@ -228,16 +235,19 @@ impl World {
         let body = serde_json::from_slice(&bytes).unwrap_or_default();
         Reply { status: parts.status.as_u16(), headers: parts.headers, body, bytes }
     }
+    /// Sends a request as the caller; a null body is none.
     pub async fn call(&self, method: &str, path: &str, body: Value) -> Reply {
         let request = Request::builder().method(method).uri(path).header("host", "host.example");
         let body = if body.is_null() { String::new() } else { body.to_string() };
         self.send(request, &body).await
     }
+    /// Sends a GET as the caller.
     pub async fn get(&self, path: &str) -> Reply {
         self.call("GET", path, Value::Null).await
     }
 }
 
+/// A response, with its body as JSON.
 pub struct Reply {
     pub status: u16,
     pub headers: http::HeaderMap,
@@ -246,15 +256,18 @@ pub struct Reply {
 }
 
 impl Reply {
+    /// The code of an error; empty without one.
     pub fn code(&self) -> &str {
         self.body["code"].as_str().unwrap_or_default()
     }
+    /// The ids of a collection, in its order.
     pub fn ids(&self) -> Vec<&str> {
         let data = self.body["data"].as_array().expect("a collection");
         data.iter().map(|item| item["id"].as_str().unwrap()).collect()
     }
 }
 
+/// A widget as the API server stores it.
 pub fn stored_widget(depot: &str, name: &str, spec: Value) -> Value {
     json!({
         "apiVersion": "example.io/v1",

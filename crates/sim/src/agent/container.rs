@@ -74,10 +74,12 @@ pub fn mount_variable(path: &str) -> String {
     format!("DROVER_MOUNT_{named}")
 }
 
+/// The items of a list; none if `value` is no list.
 pub fn list(value: &Value) -> &[Value] {
     value.as_array().map(Vec::as_slice).unwrap_or_default()
 }
 
+/// The text; empty if `value` is no text.
 pub fn text(value: &Value) -> &str {
     value.as_str().unwrap_or_default()
 }

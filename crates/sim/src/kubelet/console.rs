@@ -37,6 +37,7 @@ pub enum Line {
     End,
 }
 
+/// Input and output of one command.
 pub struct Console {
     /// Closed at the end of the input.
     input: Option<mpsc::Receiver<Bytes>>,
@@ -47,6 +48,7 @@ pub struct Console {
 }
 
 impl Console {
+    /// A console. Without `input` the command cannot read; a terminal echoes and edits the input.
     pub fn new(
         input: Option<mpsc::Receiver<Bytes>>,
         output: mpsc::Sender<Output>,
@@ -55,14 +57,20 @@ impl Console {
         Self { input, output, is_terminal, pending: VecDeque::new() }
     }
 
+    /// Whether the command has a terminal.
     pub fn is_terminal(&self) -> bool {
         self.is_terminal
     }
 
+    /// Whether the client can send input.
     pub fn has_input(&self) -> bool {
         self.input.is_some()
     }
 
+    /// Writes to the output; a terminal gets CR LF at ends of lines.
+    ///
+    /// # Errors
+    /// The client is disconnected.
     pub async fn write(&self, text: &str) -> Result<(), Disconnected> {
         if text.is_empty() {
             return Ok(());

@@ -242,6 +242,7 @@ pub struct Alive {
 }
 
 impl Alive {
+    /// Follows `pod` through the changes of all pods.
     pub fn new(registry: &Arc<Registry>, pods: &Arc<Resource>, pod: &Arc<Stored>) -> Self {
         Self {
             changes: registry.subscribe(pods),

@@ -92,16 +92,19 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
+/// A shell of one container.
 pub struct Shell<'a> {
     container: &'a Container,
     last_code: u8,
 }
 
 impl<'a> Shell<'a> {
+    /// A shell that has run nothing yet.
     pub fn new(container: &'a Container) -> Self {
         Self { container, last_code: 0 }
     }
 
+    /// The exit code of the last command, 0 before the first.
     pub fn last_code(&self) -> u8 {
         self.last_code
     }

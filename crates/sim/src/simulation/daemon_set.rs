@@ -31,6 +31,10 @@ pub fn all(world: &World) -> Vec<ObjectKey> {
     }
 }
 
+/// Creates and deletes pods of one daemon set, and writes its status. A deleted set is no error.
+///
+/// # Errors
+/// A request is refused.
 pub async fn reconcile(world: &World, key: &ObjectKey) -> Result<(), Status> {
     let kind = &world.kinds.daemon_sets;
     let set = match world.registry.get(kind, &key.0, &key.1).await {

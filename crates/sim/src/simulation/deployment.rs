@@ -44,6 +44,7 @@ pub enum Rollout {
 }
 
 impl Rollout {
+    /// The rollout by the strategy of a deployment. Percentages are of the `desired` replicas.
     pub fn of(strategy: &Value, desired: i64) -> Self {
         if strategy["type"] == "Recreate" {
             return Self::Recreate;
@@ -99,6 +100,11 @@ pub fn desired_replicas(rollout: Rollout, desired: i64, sets: &[Generation]) -> 
     }
 }
 
+/// Scales the replica sets of one deployment, and writes its status. A deleted deployment is no
+/// error.
+///
+/// # Errors
+/// A request is refused.
 pub async fn reconcile(world: &World, key: &ObjectKey) -> Result<(), Status> {
     let kind = &world.kinds.deployments;
     let deployment = match world.registry.get(kind, &key.0, &key.1).await {

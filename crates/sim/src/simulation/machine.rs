@@ -68,6 +68,7 @@ pub struct Machine {
 }
 
 impl Machine {
+    /// What the scheduler reads of a Node.
     pub fn of(object: &Stored) -> Self {
         let node = object.value();
         let taints = node["spec"]["taints"].as_array().cloned().unwrap_or_default();

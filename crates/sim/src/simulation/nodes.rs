@@ -17,6 +17,7 @@ const KUBELET: &str = "system:node";
 /// Taint that admission puts on new nodes.
 const NOT_READY: &str = "node.kubernetes.io/not-ready";
 
+/// Name of the node with this index, from 0.
 pub fn name(index: u32) -> String {
     format!("node-{}", index + 1)
 }

@@ -39,6 +39,7 @@ pub struct OwnershipMetadata {
     pub grace_seconds: i64,
 }
 
+/// Controller and deletion of an object; none if its metadata cannot be read.
 pub fn ownership(object: &Stored) -> OwnershipMetadata {
     let Ok(metadata) = serde_json::from_str::<Metadata>(object.metadata_json()) else {
         return OwnershipMetadata::default();

@@ -32,6 +32,7 @@ pub fn field<'a>(resource: &Resource, object: &'a Stored, label: &str) -> &'a st
     at.and_then(|at| object.fields.get(at)).map_or("", |text| text)
 }
 
+/// Whether the pod has ended and runs no more.
 pub fn is_finished(pods: &Resource, object: &Stored) -> bool {
     matches!(field(pods, object, "status.phase"), "Failed" | "Succeeded")
 }
@@ -53,6 +54,7 @@ enum PodAction {
     Finish,
 }
 
+/// The scheduler and all kubelets of one cluster.
 pub struct Kubelet {
     world: Arc<World>,
     runner: Runner,
@@ -66,6 +68,7 @@ pub struct Kubelet {
 }
 
 impl Kubelet {
+    /// A kubelet without pods; pods of the agent image reach `server`.
     pub fn new(world: Arc<World>, server: ApiServer, setting: &Setting) -> Self {
         let runner = Runner::new(world.clone(), server, setting);
         Self {

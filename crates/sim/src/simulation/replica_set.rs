@@ -43,6 +43,10 @@ pub struct MemberPod {
     pub running: bool,
 }
 
+/// Creates and deletes pods of one set, and writes its status. A deleted set is no error.
+///
+/// # Errors
+/// A request is refused.
 pub async fn reconcile(
     world: &World,
     controller: &SetController,

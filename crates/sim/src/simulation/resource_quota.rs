@@ -22,6 +22,7 @@ const SETTLE_PAUSE: Duration = Duration::from_millis(50);
 /// Pause before failed work is retried.
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
+/// Counts the usage of quotas until `ended` is set. Failed counts are retried.
 pub async fn run(world: Arc<World>, mut ended: watch::Receiver<bool>) {
     let mut progress = world.registry.progress();
     loop {

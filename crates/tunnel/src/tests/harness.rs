@@ -38,24 +38,29 @@ struct Records {
 }
 
 impl MemoryRegistrar {
+    /// Adds an unused registration token, valid for this long.
     pub fn add_token(&self, token: &str, cluster: &str, valid: Duration) {
         let expires_at = SystemTime::now() + valid;
         let record = TokenRecord { cluster: cluster.into(), expires_at, used_by: None };
         self.0.lock().tokens.insert(token.to_owned(), record);
     }
 
+    /// Makes a token expire now.
     pub fn expire(&self, token: &str) {
         self.0.lock().tokens.get_mut(token).unwrap().expires_at = SystemTime::UNIX_EPOCH;
     }
 
+    /// What agents have reported, in order.
     pub fn reports(&self) -> Vec<(ClusterId, ApiCredential)> {
         self.0.lock().reports.clone()
     }
 
+    /// The calls of the registrar, in order.
     pub fn events(&self) -> Vec<String> {
         self.0.lock().events.clone()
     }
 
+    /// The number of registered keys.
     pub fn key_count(&self) -> usize {
         self.0.lock().keys.len()
     }
@@ -200,12 +205,14 @@ impl Outbound for Playground {
     }
 }
 
+/// The management side.
 pub struct World {
     pub registrar: Arc<MemoryRegistrar>,
     pub sessions: Arc<Sessions>,
     pub acceptor: Acceptor,
 }
 
+/// An agent with its key, which can connect several times.
 pub struct Agent {
     pub cluster: &'static str,
     pub key: AgentKey,
@@ -223,6 +230,7 @@ pub struct Running {
 }
 
 impl Running {
+    /// Breaks the connection, without a message to either side.
     pub fn sever(&self) {
         self.is_severed.store(true, Ordering::SeqCst);
     }
@@ -235,6 +243,7 @@ impl Drop for Running {
 }
 
 impl Agent {
+    /// An agent with a new key and no token.
     pub fn new(cluster: &'static str) -> Self {
         Self {
             cluster,
@@ -246,11 +255,13 @@ impl Agent {
         }
     }
 
+    /// Makes it register with a token.
     pub fn with_token(mut self, token: &str) -> Self {
         self.token = RegistrationToken::new(token);
         self
     }
 
+    /// The first message of the agent.
     pub fn hello(&self) -> Hello {
         Hello {
             key: self.key.id(),
@@ -272,6 +283,7 @@ impl Agent {
 }
 
 impl World {
+    /// A management side without tokens, keys and sessions.
     pub fn new() -> Self {
         let registrar = Arc::new(MemoryRegistrar::default());
         let sessions = Sessions::new();
@@ -298,6 +310,10 @@ impl World {
         (near, task)
     }
 
+    /// Connects an agent, up to its acceptance. The flag breaks the connection.
+    ///
+    /// # Errors
+    /// The management side rejects the agent.
     pub async fn open(
         &self,
         agent: &Agent,
@@ -319,6 +335,7 @@ impl World {
         running
     }
 
+    /// Serves streams on an accepted connection, until `goodbye` fires or the value is dropped.
     pub fn run(&self, agent: &Agent, on: Established, goodbye: CancellationToken) -> Running {
         let task = tokio::spawn(serve(on, agent.service(), goodbye.clone()));
         Running { task, goodbye, is_severed: Arc::default() }
@@ -332,6 +349,10 @@ impl World {
         (agent, running)
     }
 
+    /// Opens a stream to `address` in a cluster, within 20 seconds.
+    ///
+    /// # Errors
+    /// No session is there, or the agent cannot dial.
     pub async fn dial(&self, cluster: &str, address: &str) -> Result<Stream, DialError> {
         self.sessions.dial(cluster, &address.parse().unwrap(), 20 * SECOND).await
     }

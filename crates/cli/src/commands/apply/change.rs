@@ -15,6 +15,7 @@ pub struct FieldChanges {
 }
 
 impl FieldChanges {
+    /// Whether the object already has all desired fields.
     pub fn is_empty(&self) -> bool {
         self.body.is_empty()
     }

@@ -28,6 +28,7 @@ pub struct AgentWatch {
 }
 
 impl AgentWatch {
+    /// Starts polling in the cluster of `target`.
     pub fn begin(target: kube::Client) -> Self {
         let (sender, progress) = watch::channel(Progress::default());
         let task = tokio::spawn(async move {

@@ -30,6 +30,7 @@ pub enum AgentStep {
 }
 
 impl AgentStep {
+    /// The step as the checklist shows it.
     pub fn title(self) -> &'static str {
         match self {
             Self::Created => "agent pod created",

@@ -21,6 +21,7 @@ pub struct Merged {
     pub current: Option<String>,
 }
 
+/// Reasons why a context cannot be merged.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum MergeError {
     #[error("it is not a kubeconfig: {0}")]
@@ -30,9 +31,11 @@ pub enum MergeError {
 }
 
 impl MergeError {
+    /// Whether the name is used by something else.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Taken { .. })
     }
+    /// The next step of the user.
     pub fn hint(&self) -> &'static str {
         match self {
             Self::Malformed(_) => "correct the file, or name another in KUBECONFIG",

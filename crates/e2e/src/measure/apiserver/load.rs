@@ -74,6 +74,10 @@ pub fn fill(both: &Both, namespace: &'static str, number: usize) -> Result<()> {
     Ok(())
 }
 
+/// Creates a namespace on one side.
+///
+/// # Errors
+/// The request fails, for example because the namespace exists.
 pub fn create_namespace(side: &Side, name: &str) -> Result<()> {
     let body = json!({"metadata": {"name": name}});
     side.client.post("/api/v1/namespaces", &body)?.success()?;
@@ -153,6 +157,10 @@ fn object(number: usize, letter: &str) -> Value {
     json!({"metadata": metadata, "data": {"filling": letter.repeat(FILLING_BYTES)}})
 }
 
+/// A request with a JSON body.
+///
+/// # Errors
+/// The path is invalid.
 pub fn with_body(method: Method, path: &str, body: &Value) -> Result<Request<Body>> {
     let body = Full::new(serde_json::to_vec(body)?.into()).boxed_unsync();
     let request = Request::builder().method(method).uri(path);

@@ -27,6 +27,10 @@ enum Server {
 }
 
 impl Both {
+    /// Starts both servers, empty and ready.
+    ///
+    /// # Errors
+    /// A server does not start.
     pub fn start() -> Result<Self> {
         let sim = Sim::start(&["--nodes", "0", "--external-controllers"])?;
         let options = Options { durable: true, ..Options::default() };

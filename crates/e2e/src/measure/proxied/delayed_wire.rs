@@ -54,6 +54,7 @@ impl DelayedWire {
         Ok(Self { address, target, accepting: accepting.abort_handle() })
     }
 
+    /// The address whose connections are relayed with the delay.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address

@@ -21,6 +21,7 @@ pub struct Removed {
 }
 
 impl Removed {
+    /// A deleted object, by its kind and name.
     pub fn new(kind: &str, name: &str) -> Self {
         Self { kind: kind.to_owned(), name: name.to_owned() }
     }
@@ -39,6 +40,8 @@ pub struct Left {
 }
 
 impl Left {
+    /// An object that was not removed. `cluster` is `downstream` or `management`; `why` is for
+    /// users.
     pub fn new(cluster: &str, kind: &str, namespace: &str, name: &str, why: &str) -> Self {
         let [cluster, kind, namespace, name, why] =
             [cluster, kind, namespace, name, why].map(str::to_owned);
@@ -118,6 +121,7 @@ impl Report {
         format!("removal-{}", self.cluster)
     }
 
+    /// The report as it is stored, with a label for its cluster.
     pub fn to_config_map(&self) -> ConfigMap {
         let json = serde_json::to_string_pretty(self).expect("a report serialises");
         let labels = [(keys::CLUSTER_ID.to_owned(), self.cluster.clone())];

@@ -33,6 +33,7 @@ const PENDING_SECONDS: i64 = 60;
 /// Attempts to note a change while others note theirs.
 const NOTE_TRIES_MAX: usize = 5;
 
+/// The identity of the check, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     ControllerIdentity::new(
         "namespace-check",

@@ -42,6 +42,7 @@ const NAMESPACES_AT_ONCE: usize = 4;
 /// Where events about cluster-scoped objects are.
 const EVENTS_NAMESPACE: &str = "default";
 
+/// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
     ControllerIdentity::new(
         CONTROLLER,

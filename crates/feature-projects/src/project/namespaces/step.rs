@@ -11,6 +11,7 @@ pub enum Claim<'a> {
 }
 
 impl<'a> Claim<'a> {
+    /// The project that an annotation of a namespace in `cluster` names.
     pub fn of(annotation: Option<&'a str>, cluster: &str) -> Self {
         match annotation.filter(|text| !text.is_empty()) {
             None => Self::None,

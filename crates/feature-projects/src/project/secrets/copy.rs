@@ -43,6 +43,7 @@ impl Projection for Digests {
 }
 
 impl Observed {
+    /// The observed state of a Secret: a digest in place of its content.
     pub fn of(secret: &Secret) -> Self {
         let metadata = &secret.metadata;
         let annotation = |key| metadata.annotations.as_ref().and_then(|all| all.get(key)).cloned();

@@ -12,6 +12,7 @@ const INIT: &str = "initContainer";
 /// Where a pod's specification has containers, and whether they are init containers.
 const LISTS: [(&str, bool); 2] = [("containers", false), ("initContainers", true)];
 
+/// Adds the containers of a pod template to the view.
 pub fn get(lens: &Lens<'_>, stored: &Value, view: &mut Map<String, Value>) {
     let mut all = Vec::new();
     for (key, is_init) in LISTS {
@@ -28,6 +29,10 @@ pub fn get(lens: &Lens<'_>, stored: &Value, view: &mut Map<String, Value>) {
     }
 }
 
+/// Writes the containers of the view into the lists of containers and init containers.
+///
+/// # Errors
+/// The field is no list of containers.
 pub fn put(lens: &Lens<'_>, view: &Map<String, Value>, stored: &mut Value) -> Result<(), ApiError> {
     let refuse = || {
         let text = "field \"containers\" must be of type array[container]";

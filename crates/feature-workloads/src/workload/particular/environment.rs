@@ -21,6 +21,7 @@ const SOURCES: [(&str, &str, &str, Option<&str>, bool); 4] = [
 /// A source of all its entries: its word and its field.
 const WHOLE: [(&str, &str); 2] = [("secret", "secretRef"), ("configMap", "configMapRef")];
 
+/// Adds the variables of a container to the view.
 pub fn get(stored: &Value, view: &mut Map<String, Value>) {
     let mut plain = Map::new();
     let mut from = Vec::new();
@@ -42,6 +43,10 @@ pub fn get(stored: &Value, view: &mut Map<String, Value>) {
     }
 }
 
+/// Writes the variables of the view into a container.
+///
+/// # Errors
+/// A field is of another type.
 pub fn put(view: &Map<String, Value>, stored: &mut Value) -> Result<(), ApiError> {
     let nothing = Map::new();
     let mut plain = match view.get(PLAIN) {

@@ -9,6 +9,7 @@ use crate::workload::path::{object, read_keys};
 const REQUEST: [&str; 5] = ["path", "port", "host", "scheme", "httpHeaders"];
 const CONNECTION: [&str; 2] = ["port", "host"];
 
+/// Adds the command, request or connection of a probe or hook to the view.
 pub fn get(stored: &Value, view: &mut Map<String, Value>) {
     let mut copy = |from: &Value, keys: &[&str]| {
         let present = keys.iter().filter_map(|&key| Some((key, read_keys(from, &[key])?)));
@@ -25,6 +26,10 @@ pub fn get(stored: &Value, view: &mut Map<String, Value>) {
     }
 }
 
+/// Writes the command, request or connection of the view into a probe or hook.
+///
+/// # Errors
+/// The field `command` is no list.
 pub fn put(view: &Map<String, Value>, stored: &mut Value) -> Result<(), ApiError> {
     let said = |key: &str| view.get(key).filter(|value| !value.is_null());
     let is_tcp = said("tcp") == Some(&Value::Bool(true));

@@ -53,6 +53,7 @@ impl Nodes {
     }
 }
 
+/// Adds where pods may run to the view of a pod template.
 pub fn get(spec: &Value, view: &mut Map<String, Value>) {
     let nodes = Nodes::of(spec);
     let mut out = Map::new();
@@ -72,6 +73,11 @@ pub fn get(spec: &Value, view: &mut Map<String, Value>) {
     }
 }
 
+/// Writes where pods may run into `spec`. Unchanged if the view equals `before`, the view of the
+/// stored object.
+///
+/// # Errors
+/// A field is of another type.
 pub fn put(
     before: Option<&Map<String, Value>>,
     view: &Map<String, Value>,

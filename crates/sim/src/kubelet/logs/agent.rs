@@ -15,6 +15,7 @@ const SHOWN_SIZE_MAX: u64 = 1024 * 1024;
 /// How often a followed log is polled.
 const POLL_EVERY: Duration = Duration::from_millis(500);
 
+/// The log file of an agent, read from its start.
 pub struct AgentLog {
     path: PathBuf,
     /// Offset up to which the file was read.

@@ -22,6 +22,10 @@ struct Opened {
     resize: Option<Stream>,
 }
 
+/// Runs a command over the upgraded connection, until it or the client ends.
+///
+/// # Errors
+/// The connection breaks, or the client does not open its streams in time.
 pub async fn run(mut switched: Switched, streams: Streams, run: Run) -> anyhow::Result<()> {
     let io = await_upgrade(&mut switched).await?;
     let (opened, arriving) = mpsc::channel(1);

@@ -83,6 +83,7 @@ const TAIL: &str = concat!(
     "gzip,deflate,sdchcharset=utf-8charset=iso-8859-1,utf-,*,enq=0.",
 );
 
+/// The dictionary, in the order of the specification.
 pub fn dictionary() -> Vec<u8> {
     let mut bytes = Vec::new();
     for word in WORDS {

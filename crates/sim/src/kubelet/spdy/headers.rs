@@ -14,11 +14,13 @@ const EMPTY_BLOCK_SIZE_MAX: usize = 64;
 /// Names in lower case, with their values.
 pub type Headers = Vec<(String, String)>;
 
+/// Decompresses the headers of one direction.
 pub struct HeaderReader {
     zlib: Decompress,
 }
 
 impl HeaderReader {
+    /// A reader before the first frame.
     pub fn new() -> Self {
         Self { zlib: Decompress::new(true) }
     }
@@ -75,11 +77,13 @@ fn take_text(plain: &mut &[u8]) -> anyhow::Result<String> {
     Ok(String::from_utf8_lossy(text).into_owned())
 }
 
+/// Compresses the headers of one direction.
 pub struct HeaderWriter {
     zlib: Compress,
 }
 
 impl HeaderWriter {
+    /// A writer before the first frame.
     pub fn new() -> Self {
         let mut zlib = Compress::new(Compression::fast(), true);
         zlib.set_dictionary(&dictionary()).expect("a new stream takes a dictionary");
