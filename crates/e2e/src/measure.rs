@@ -6,6 +6,7 @@
 pub mod apiserver;
 pub mod fleet;
 pub mod flood;
+pub mod history;
 pub mod lists;
 mod people;
 pub mod proxied;
@@ -39,7 +40,7 @@ pub enum Target {
     Context,
 }
 
-/// One number.
+/// One number with its target.
 #[derive(Clone, Debug)]
 pub struct Row {
     pub what: String,
@@ -48,17 +49,28 @@ pub struct Row {
     pub target: Target,
     /// The conditions: repetitions, sizes, concurrent load.
     pub note: String,
+    /// Whether [`history`] records it. Numbers with a target are always recorded.
+    pub is_recorded: bool,
 }
 
 impl Row {
+    /// A number without a note. `unit` is that of `value` and of the target.
     #[must_use]
     pub fn new(what: impl Into<String>, value: f64, unit: &'static str, target: Target) -> Self {
-        Self { what: what.into(), value, unit, target, note: String::new() }
+        Self { what: what.into(), value, unit, target, note: String::new(), is_recorded: false }
     }
 
+    /// Adds the conditions of the measurement.
     #[must_use]
     pub fn note(mut self, note: impl Into<String>) -> Self {
         self.note = note.into();
+        self
+    }
+
+    /// Whether [`history`] records a number that has no target.
+    #[must_use]
+    pub fn recorded(mut self, is_recorded: bool) -> Self {
+        self.is_recorded = is_recorded;
         self
     }
 
@@ -103,6 +115,7 @@ pub fn table(rows: &[Row]) -> String {
 pub struct Samples(Vec<Duration>);
 
 impl Samples {
+    /// Adds one measurement.
     pub fn push(&mut self, sample: Duration) {
         self.0.push(sample);
     }
@@ -116,16 +129,19 @@ impl Samples {
         sorted.get(rank).map_or(f64::NAN, |sample| sample.as_secs_f64() * 1e3)
     }
 
+    /// The number of samples.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
+    /// Whether there is no sample.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
+    /// The median in milliseconds; not a number without samples.
     #[must_use]
     pub fn median(&self) -> f64 {
         self.percentile(50)

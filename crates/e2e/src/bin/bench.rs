@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use anyhow::Result;
 use e2e::measure::{
-    Row, apiserver, fleet, flood, lists, proxied, proxy, rights, start, subscribers, table,
+    Row, apiserver, fleet, flood, history, lists, proxied, proxy, rights, start, subscribers, table,
 };
 
 type Measure = fn() -> Result<Vec<Row>>;
@@ -51,6 +51,10 @@ fn main() -> ExitCode {
         match measure() {
             Ok(found) => {
                 eprintln!("{:.0} s", since.elapsed().as_secs_f64());
+                if let Err(cause) = history::record(name, &found) {
+                    eprintln!("not recorded: {cause:#}");
+                    failed = true;
+                }
                 rows.extend(found);
             }
             Err(cause) => {

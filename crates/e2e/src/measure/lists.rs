@@ -54,6 +54,7 @@ pub fn measure() -> Result<Vec<Row>> {
     let restricted_user = restricted_user(&server, &admin)?.over(Protocol::Http2);
     let mut rows = vec![
         Row::new(format!("memory with {OBJECTS} objects"), filled, "MB", Target::Context)
+            .recorded(true)
             .note(format!("{before:.0} MB before; no list yet")),
     ];
 
@@ -73,6 +74,7 @@ pub fn measure() -> Result<Vec<Row>> {
             "MB",
             Target::Context,
         )
+        .recorded(true)
         .note("after those lists, each of which had all objects in memory"),
     );
     for (who, client) in [("all", &admin), ("one in 100", &restricted_user)] {

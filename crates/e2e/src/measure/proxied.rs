@@ -180,7 +180,8 @@ fn slow_readers(world: &World) -> Result<Vec<Row>> {
             each.map(|((name, _), most)| format!("{name} {most:.0} MB")).collect();
         let most: f64 = most.iter().sum();
         let what = format!("memory with {SLOW_READERS} slow readers, {}", way.name);
-        rows.push(Row::new(what, most, "MB", Target::Context).note(format!(
+        let row = Row::new(what, most, "MB", Target::Context).recorded(way.name == DROVER);
+        rows.push(row.note(format!(
             "{}; {before:.0} MB before; {broken} answers broke off",
             each.join(", ")
         )));
@@ -227,7 +228,9 @@ fn bulk_rows(what: &str, connections: usize, turns: &Turns<f64>, ratio_min: f64)
         .iter()
         .map(|(name, rates)| {
             let what = format!("bulk {what}, {connections} connections, {name}");
-            Row::new(what, median(rates.clone()), "MB/s", Target::Context).note(span(rates))
+            Row::new(what, median(rates.clone()), "MB/s", Target::Context)
+                .recorded(*name == DROVER)
+                .note(span(rates))
         })
         .collect();
     let ratio = |other: &str, least: f64| {
@@ -244,14 +247,13 @@ fn small_rows(what: &str, turns: &Turns<Small>) -> Vec<Row> {
     let mut rows = Vec::new();
     for (name, found) in turns {
         let all: Vec<f64> = found.iter().map(|small| small.per_second).collect();
-        rows.push(Row::new(format!("{what}, {name}"), number(name), "/s", Target::Context).note(
-            format!(
-                "{}; p50 {:.2} ms, p99 {:.2} ms",
-                span(&all),
-                percentile(turns, name, 50),
-                percentile(turns, name, 99)
-            ),
-        ));
+        let row = Row::new(format!("{what}, {name}"), number(name), "/s", Target::Context);
+        rows.push(row.recorded(*name == DROVER).note(format!(
+            "{}; p50 {:.2} ms, p99 {:.2} ms",
+            span(&all),
+            percentile(turns, name, 50),
+            percentile(turns, name, 99)
+        )));
     }
     let ratio = number(DROVER) / number(REMOTEDIALER);
     let p50 = percentile(turns, REMOTEDIALER, 50) / percentile(turns, DROVER, 50);

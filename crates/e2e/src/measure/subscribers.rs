@@ -70,7 +70,7 @@ pub fn measure() -> Result<Vec<Row>> {
             "/s",
             Target::Context,
         );
-        rows.push(row.note(format!(
+        rows.push(row.recorded(true).note(format!(
             "the last of {EVENTS} changes seen after {:.0} ms at the median, {:.0} ms at worst; \
              processor time of one event to one subscriber {:.0} µs",
             seen.took.median(),
@@ -85,7 +85,10 @@ pub fn measure() -> Result<Vec<Row>> {
             .note(format!("{LARGE} changes of {LARGE_BYTES} bytes wait for the slow one")),
     );
     let row = Row::new("memory for all subscribers with what waits", grown, "MB", Target::Context);
-    rows.push(row.note("what the slow one has not read is not kept: only which objects changed"));
+    rows.push(
+        row.recorded(true)
+            .note("what the slow one has not read is not kept: only which objects changed"),
+    );
     ensure!(
         slow.until(|event| matches!(event, Event::Frame(_)).then_some(())).is_ok(),
         "the slow one got nothing"

@@ -48,3 +48,19 @@ fn processor_time_of_this_process_grows_with_its_work() {
     assert!(grown.unwrap() < 30.0);
     assert!(processor_time(u32::MAX).is_err());
 }
+
+#[test]
+fn the_history_gets_one_line_with_the_main_figures_of_a_measurement() {
+    let rows = [
+        Row::new("first page of 1,000, sees all: p99", 6.25, "ms", Target::AtMost(50.0)),
+        Row::new("list, direct", 1_721.0, "MB/s", Target::Context).recorded(false),
+        Row::new("list, Drover", 430.4, "MB/s", Target::Context).recorded(true),
+        Row::new("exec, Drover", f64::NAN, "MB/s", Target::Context).recorded(true),
+    ];
+    assert_eq!(
+        history::line("2026-11-26\tabcdef1\t2 cores", "lists", &rows).unwrap(),
+        "2026-11-26\tabcdef1\t2 cores\tlists\t\
+         first-page-of-1000-sees-all-p99=6.25ms list-drover=430MB/s\n"
+    );
+    assert_eq!(history::line("", "lists", &rows[1..2]), None);
+}
