@@ -24,7 +24,13 @@ export const drover = () =>
 export const kubectl = () => program(join(TARGET, "deps/bin/kubectl"), "cargo xtask deps");
 export const chromium = () => program(join(TARGET, "deps/bin/chromium"), "cargo xtask deps");
 
-/** Polls until `attempt` succeeds; after the timeout it fails with the last error. */
+/**
+ * Polls until `attempt` succeeds; after the timeout it fails with the last error.
+ *
+ * There is no event to wait for: what is awaited is in other programs. `/readyz` is what a load
+ * balancer polls, too; the line that a server prints when it is ready is for users, and its text
+ * may change. A poll is a local request, and adds 50 ms at most.
+ */
 export async function eventually<T>(
   what: string,
   attempt: () => Promise<T> | T,
