@@ -1,115 +1,92 @@
-//! `cargo xtask kind project`: lists the files of a kind, floor by floor, and the missing ones. The
-//! snake_case singular of a kind is the stem of all its files.
+//! `cargo xtask kind project`: the places of a kind, from its schema to the interface. Without a
+//! kind: all kinds, one a line.
+//!
+//! Fails when a kind lacks what every kind has ([`Kind::problems`]); tidy checks the same.
 
-use std::path::{Path, PathBuf};
+mod places;
+
+use std::fmt::Write;
+use std::path::Path;
 
 use anyhow::{Result, bail};
 
 use crate::workspace;
+use places::{Files, Kind, PLACES, Place};
 
-/// A file that a kind may have. `{}` is the stem of the kind.
-struct KindFile {
-    /// Path below the root; a `*` matches within one folder name.
-    pattern: &'static str,
-    what: &'static str,
-    /// Whether every kind must have it.
-    is_required: bool,
-}
+const NONE: &str = "none";
 
-const KIND_FILES: [KindFile; 11] = [
-    kind_file("crates/api-*/src/{}.rs", "type, defaults, validation", true),
-    kind_file("crates/feature-*/src/{}.rs", "descriptor", true),
-    kind_file("crates/feature-*/src/{}/strategy.rs", "rules that need other objects", false),
-    kind_file("crates/feature-*/src/{}/view.rs", "REST view", false),
-    kind_file("crates/feature-*/src/{}/actions.rs", "REST actions", false),
-    kind_file(
-        "crates/feature-*/src/{}/management.rs",
-        "reconcile in the management cluster",
-        false,
-    ),
-    kind_file("crates/feature-*/src/{}/downstream.rs", "reconcile in each cluster", false),
-    kind_file("crates/feature-*/src/{}/tests.rs", "scenarios", true),
-    kind_file("crates/cli/src/commands/{}.rs", "commands of its own", false),
-    kind_file("crates/e2e/*/{}.rs", "journeys", false),
-    kind_file("docs/compat/{}.md", "behaviour to match, with sources", true),
-];
-
-const fn kind_file(pattern: &'static str, what: &'static str, is_required: bool) -> KindFile {
-    KindFile { pattern, what, is_required }
-}
-
-pub fn run(kind: &str) -> Result<()> {
-    let stem = stem(kind);
-    let (lines, found) = listing(&workspace::root(), &stem);
-    lines.iter().for_each(|line| println!("{line}"));
-    if !found {
-        bail!("no file is named for a kind '{stem}'");
+/// Prints the places of one kind, or a table of all kinds.
+///
+/// # Errors
+/// No kind has this name, or one lacks what every kind has.
+pub fn run(name: Option<&str>) -> Result<()> {
+    let files = Files::read(&workspace::root())?;
+    let mut kinds = files.kinds();
+    if let Some(name) = name {
+        kinds.retain(|kind| kind.is_named(name));
+        let [kind] = kinds.as_slice() else {
+            bail!("there is no kind '{name}'; `cargo xtask kind` lists all");
+        };
+        print!("{}", listing(&files, kind));
+    } else {
+        print!("{}", table(&files, &kinds));
+    }
+    let problems: Vec<String> = kinds.iter().flat_map(|kind| kind.problems(&files)).collect();
+    if !problems.is_empty() {
+        bail!("{}", problems.join("\nerror: "));
     }
     Ok(())
 }
 
-/// `cluster_registration_token` of `ClusterRegistrationToken`; a stem stays unchanged.
-fn stem(kind: &str) -> String {
-    let mut stem = String::new();
-    for letter in kind.chars() {
-        if letter.is_ascii_uppercase() && !stem.is_empty() {
-            stem.push('_');
-        }
-        stem.push(if letter == '-' { '_' } else { letter.to_ascii_lowercase() });
-    }
-    stem
+/// What kinds lack that every kind has, each with the file of the kind's schema.
+///
+/// # Errors
+/// A file cannot be read.
+pub fn problems(root: &Path) -> Result<Vec<(String, String)>> {
+    let files = Files::read(root)?;
+    let kinds = files.kinds();
+    let of_kind = |kind: &Kind| {
+        let file = kind.schema_file();
+        kind.problems(&files).into_iter().map(move |problem| (file.clone(), problem))
+    };
+    Ok(kinds.iter().flat_map(of_kind).collect())
 }
 
-/// The lines to print, and whether any file was found.
-fn listing(root: &Path, stem: &str) -> (Vec<String>, bool) {
-    let mut lines = Vec::new();
-    let mut listed = Vec::new();
-    for KindFile { pattern, what, is_required } in KIND_FILES {
-        let pattern = pattern.replace("{}", stem);
-        let files = files_matching(root, &pattern);
-        if files.is_empty() {
-            let mark = if is_required { "missing" } else { "-" };
-            lines.push(format!("{mark:<8} {pattern:<58} {what}"));
-        }
-        for file in files {
-            lines.push(format!("{:<8} {:<58} {what}", "", file.display()));
-            listed.push(file);
+/// One place a line, below the name of what is there.
+fn listing(files: &Files, kind: &Kind) -> String {
+    let mut text = String::new();
+    for Place { name, find } in PLACES {
+        let found = find(files, kind);
+        let lines = if found.is_empty() { vec![NONE.to_owned()] } else { found };
+        for (index, line) in lines.iter().enumerate() {
+            let name = if index == 0 { name } else { "" };
+            writeln!(text, "{name:<12}{line}").expect("a string takes everything");
         }
     }
-    for file in files_matching(root, &format!("crates/feature-*/src/{stem}/*.rs")) {
-        if !listed.contains(&file) {
-            lines.push(format!("{:<8} {}", "", file.display()));
-        }
-    }
-    (lines, !listed.is_empty())
+    text
 }
 
-/// Files below `root` that match `pattern`, relative and sorted.
-fn files_matching(root: &Path, pattern: &str) -> Vec<PathBuf> {
-    let mut found = vec![PathBuf::new()];
-    for part in pattern.split('/') {
-        let Some((start, end)) = part.split_once('*') else {
-            found = found.into_iter().map(|folder| folder.join(part)).collect();
-            continue;
-        };
-        let fits = |name: &str| {
-            name.len() >= start.len() + end.len() && name.starts_with(start) && name.ends_with(end)
-        };
-        found = found
-            .iter()
-            .flat_map(|folder| {
-                let entries = std::fs::read_dir(root.join(folder)).into_iter().flatten();
-                entries
-                    .filter_map(|entry| entry.ok()?.file_name().into_string().ok())
-                    .filter(|name| fits(name))
-                    .map(|name| folder.join(name))
-                    .collect::<Vec<_>>()
-            })
-            .collect();
+/// One kind a line, with the number of its places of each sort.
+fn table(files: &Files, kinds: &[Kind]) -> String {
+    let head = ["kind"].into_iter().chain(PLACES.iter().map(|place| place.name));
+    let mut rows = vec![head.map(str::to_owned).collect::<Vec<_>>()];
+    for kind in kinds {
+        let numbers = PLACES.iter().map(|place| match place.find(files, kind).len() {
+            0 => NONE.to_owned(),
+            number => number.to_string(),
+        });
+        rows.push([kind.stem.clone()].into_iter().chain(numbers).collect());
     }
-    found.retain(|file| root.join(file).is_file());
-    found.sort();
-    found
+    let widths: Vec<usize> = (0..=PLACES.len())
+        .map(|column| rows.iter().map(|row| row[column].len()).max().unwrap_or_default())
+        .collect();
+    let mut text = String::new();
+    for row in rows {
+        let cells = row.iter().zip(&widths).map(|(cell, width)| format!("{cell:<width$}"));
+        let line = cells.collect::<Vec<_>>().join("  ");
+        writeln!(text, "{}", line.trim_end()).expect("a string takes everything");
+    }
+    text
 }
 
 #[cfg(test)]

@@ -65,10 +65,11 @@ enum XtaskCommand {
     /// Check rules that compilers do not: floors, condition writers, module heads, test habits,
     /// words.
     Tidy,
-    /// List the files of a kind, floor by floor, and what is missing.
+    /// List the places of a kind, from its schema to the interface; fail if a necessary one is
+    /// missing.
     Kind {
-        /// As in `project` or `ClusterRegistrationToken`.
-        kind: String,
+        /// As in `project` or `ClusterRegistrationToken`; all kinds if omitted.
+        kind: Option<String>,
     },
     /// Regenerate docs/reference/openapi.yaml.
     Openapi,
@@ -94,7 +95,7 @@ fn main() -> ExitCode {
         XtaskCommand::Soak(arguments) => soak::run(&arguments),
         XtaskCommand::Ci => ci::run(),
         XtaskCommand::Tidy => tidy::run(),
-        XtaskCommand::Kind { kind } => kind::run(&kind),
+        XtaskCommand::Kind { kind } => kind::run(kind.as_deref()),
         XtaskCommand::Openapi => openapi::run(),
         XtaskCommand::Bench { arguments } => bench::run(&arguments),
         XtaskCommand::Testbed(command) => testbed_command::run(&command),

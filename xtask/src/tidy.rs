@@ -10,6 +10,7 @@ mod contracts;
 mod dependencies;
 mod flaky_tests;
 mod floors;
+mod kinds;
 mod manners;
 mod papers;
 mod rooms;
@@ -36,11 +37,12 @@ const PLAIN: [&str; 3] = [".ci/run", ".gitignore", "Dockerfile"];
 
 type Check = fn(&Tree) -> Result<Vec<Complaint>>;
 
-const CHECKS: [(&str, Check); 12] = [
+const CHECKS: [(&str, Check); 13] = [
     ("floors", floors::check),
     ("rooms", rooms::check),
     ("architecture", architecture::check),
     ("dependencies", dependencies::check),
+    ("kinds", kinds::check),
     ("vocabulary", vocabulary::check),
     ("contracts", contracts::check),
     ("conditions", conditions::check),

@@ -49,6 +49,7 @@ fixtures! {
     names_outside_the_vocabulary_are_refused => "vocabulary";
     public_items_without_a_contract_are_refused => "contracts";
     an_architecture_that_is_not_so_is_refused => "architecture";
+    a_kind_without_its_places_is_refused => "kinds";
     a_dependency_that_no_source_names_is_refused => "unnamed-dependency";
     a_module_without_a_head_is_refused => "no-head";
     a_mod_file_is_refused => "mod-file";
