@@ -6,7 +6,7 @@ pub mod cloud_credential;
 
 use feature_kit::{Feature, ViewSpec};
 
-/// The feature.
+/// What provisioning adds to the server: the type `cloudCredential` under `/v3`.
 pub fn feature() -> Feature {
     Feature::new("provisioning").view(ViewSpec::new(|_| vec![cloud_credential::view()]))
 }

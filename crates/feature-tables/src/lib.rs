@@ -34,7 +34,7 @@ const PROJECT_FIELD: &str = "projectId";
 /// The field that marks what ships with the server.
 const BUILTIN: &str = "builtin";
 
-/// The feature.
+/// Every kind and type that only tables describe, with the namespaces and rights that they need.
 pub fn feature() -> Feature {
     let mut feature = Feature::new("tables").seed(rights::seeds()).seed([credentials::seed()]);
     for rules in kinds() {
