@@ -201,6 +201,40 @@ async fn a_deployment_runs_scales_rolls_out_and_is_deleted() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_condition_that_a_client_sets_stays_and_the_deployment_is_not_written_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let world = World::start(folder.path(), None, 0).await;
+    let deployments = world.api("apps", "Deployment", "default");
+    let is_settled = async |name: &str| {
+        until("the deployment is settled", || async {
+            let status = deployments.get(name).await.unwrap().data["status"].clone();
+            let conditions = status["conditions"].as_array().cloned().unwrap_or_default();
+            conditions.iter().any(|condition| condition["reason"] == "NewReplicaSetAvailable")
+        })
+        .await;
+    };
+    let named = |name: &str| {
+        let mut object = workload("Deployment", "web:1", Some(0));
+        object["metadata"]["name"] = name.into();
+        object
+    };
+    world.create(("apps", "Deployment"), named("web")).await;
+    is_settled("web").await;
+    let conditions = json!([{"type": "X", "status": "True"}]);
+    let patch = Patch::Strategic(json!({"status": {"replicas": 0, "conditions": conditions}}));
+    let patched = deployments.patch_status("web", &PatchParams::default(), &patch).await.unwrap();
+    // Deployments are reconciled in one task, so the first one has been.
+    world.create(("apps", "Deployment"), named("web-2")).await;
+    is_settled("web-2").await;
+    let later = deployments.get("web").await.unwrap();
+    assert_eq!(later.data["status"], patched.data["status"]);
+    assert_eq!(later.metadata.resource_version, patched.metadata.resource_version);
+    let conditions = later.data["status"]["conditions"].as_array().unwrap();
+    assert_eq!(conditions.len(), 3, "{conditions:?}");
+    world.cluster.stop().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_daemon_set_has_one_pod_on_every_node() {
     let folder = tempfile::tempdir().unwrap();
     let world = World::start(folder.path(), None, 0).await;

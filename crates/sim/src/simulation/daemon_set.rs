@@ -17,6 +17,9 @@ use super::replica_set::{self, MemberPod};
 use super::{ObjectKey, World, key_of, tolerate};
 
 const COMPONENT: &str = "system:serviceaccount:kube-system:daemon-set-controller";
+/// Counts that are also written when they are zero.
+const REQUIRED: [&str; 4] =
+    ["desiredNumberScheduled", "currentNumberScheduled", "numberMisscheduled", "numberReady"];
 /// Label with the hash of the template that a pod was created from.
 const REVISION: &str = "controller-revision-hash";
 
@@ -76,16 +79,7 @@ pub async fn reconcile(world: &World, key: &ObjectKey) -> Result<(), Status> {
         "observedGeneration": set.generation(),
     });
     let target = WriteTarget { resource: kind, namespace: &key.0, name: &key.1 };
-    replica_set::set_status(world, &target, set.uid(), without_zeros(status), COMPONENT).await
-}
-
-/// Upstream omits the optional counts when they are zero.
-fn without_zeros(mut status: Value) -> Value {
-    let optional = ["numberAvailable", "numberUnavailable", "updatedNumberScheduled"];
-    if let Some(map) = status.as_object_mut() {
-        map.retain(|key, value| !optional.contains(&key.as_str()) || *value != 0);
-    }
-    status
+    replica_set::set_status(world, &target, set.uid(), (&status, &REQUIRED), COMPONENT).await
 }
 
 #[derive(Default)]

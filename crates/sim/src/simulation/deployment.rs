@@ -136,7 +136,7 @@ pub async fn reconcile(world: &World, key: &ObjectKey) -> Result<(), Status> {
     prune(world, &key.0, &deployment, &sets).await?;
     let status = desired_status(&deployment, &generations, &owned::now());
     let target = WriteTarget { resource: kind, namespace: &key.0, name: &key.1 };
-    set_status(world, &target, deployment.uid(), status, COMPONENT).await
+    set_status(world, &target, deployment.uid(), (&status, &[]), COMPONENT).await
 }
 
 /// The replica sets that the deployment controls, with their uids. Matching ones without a
@@ -321,7 +321,7 @@ async fn prune(
     Ok(())
 }
 
-/// The deployment status for these replica sets.
+/// The part of the deployment status that follows from these replica sets.
 pub fn desired_status(deployment: &Value, sets: &[Generation], now: &str) -> Value {
     let desired = number(&deployment["spec"]["replicas"]);
     let sum = |count: fn(&Generation) -> i64| sets.iter().map(count).sum::<i64>();
@@ -375,7 +375,7 @@ fn status_of(
             "lastTransitionTime": since, "lastUpdateTime": updated,
         })
     };
-    let mut status = json!({
+    json!({
         "observedGeneration": deployment.generation(),
         "replicas": existing,
         "updatedReplicas": updated,
@@ -383,8 +383,5 @@ fn status_of(
         "availableReplicas": available,
         "unavailableReplicas": (desired.max(existing) - available).max(0),
         "conditions": [condition("Available", availability), condition("Progressing", progress)],
-    });
-    let map = status.as_object_mut().expect("made as a map");
-    map.retain(|_, value| *value != 0);
-    status
+    })
 }

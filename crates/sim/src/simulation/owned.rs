@@ -70,6 +70,38 @@ pub fn reference(api_version: &str, kind: &str, owner: &Value) -> Value {
     })
 }
 
+/// The status `before` after its controller wrote `own`. Like real controllers, it retains all that
+/// others wrote, such as conditions of other types: a status that is current already is not written
+/// again, whoever wrote it.
+///
+/// A count of zero is omitted, unless it is one of `required`; a zero that is present stays.
+pub fn with_own_status(before: &Value, own: &Value, required: &[&str]) -> Value {
+    let mut status = before.as_object().cloned().unwrap_or_default();
+    for (field, value) in own.as_object().into_iter().flatten() {
+        if field == "conditions" {
+            let conditions = with_own_conditions(&before[field], value);
+            status.insert(field.clone(), conditions.into());
+        } else if *value != 0 || required.contains(&field.as_str()) {
+            status.insert(field.clone(), value.clone());
+        } else if before[field] != 0 {
+            status.remove(field);
+        }
+    }
+    status.into()
+}
+
+/// A condition that changes becomes the last one, as in Kubernetes.
+fn with_own_conditions(before: &Value, own: &Value) -> Vec<Value> {
+    let mut conditions = before.as_array().cloned().unwrap_or_default();
+    for condition in own.as_array().into_iter().flatten() {
+        if !conditions.contains(condition) {
+            conditions.retain(|old| old["type"] != condition["type"]);
+            conditions.push(condition.clone());
+        }
+    }
+    conditions
+}
+
 /// A hash of the template. Equal templates have equal hashes, in every run.
 pub fn template_hash(template: &Value) -> String {
     // FNV-1a, whose constants are its definition.
@@ -108,4 +140,33 @@ pub fn number(value: &Value) -> i64 {
 /// The current time, in the format of metadata.
 pub fn now() -> String {
     api_meta::time::format_seconds(jiff::Timestamp::now().as_second())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn condition(kind: &str, status: &str) -> Value {
+        json!({"type": kind, "status": status})
+    }
+
+    #[test]
+    fn a_status_retains_what_others_wrote_and_a_current_one_stays_as_it_is() {
+        let (own, other) = (condition("Available", "True"), condition("X", "True"));
+        let before = json!({"replicas": 0, "conditions": [other, own], "collisionCount": 1});
+        let counts = json!({"replicas": 0, "readyReplicas": 0, "conditions": [own]});
+        assert_eq!(with_own_status(&before, &counts, &[]), before);
+        assert_eq!(with_own_status(&before, &counts, &["readyReplicas"])["readyReplicas"], 0);
+    }
+
+    #[test]
+    fn a_count_that_falls_to_zero_is_omitted_and_a_condition_that_changes_becomes_the_last() {
+        let (own, other) = (condition("Available", "True"), condition("X", "True"));
+        let before = json!({"replicas": 2, "readyReplicas": 2, "conditions": [own, other]});
+        let own = condition("Available", "False");
+        let counts = json!({"replicas": 3, "readyReplicas": 0, "conditions": [own]});
+        let after = json!({"replicas": 3, "conditions": [other, own]});
+        assert_eq!(with_own_status(&before, &counts, &[]), after);
+        assert_eq!(with_own_status(&Value::Null, &counts, &[])["replicas"], 3);
+    }
 }

@@ -189,27 +189,25 @@ async fn write_status(
     members: &[MemberPod],
 ) -> Result<(), Status> {
     let ready = members.iter().filter(|member| member.running).count();
-    let mut status = json!({
+    let status = json!({
         "replicas": members.len(),
         "fullyLabeledReplicas": members.len(),
         "readyReplicas": ready,
         "availableReplicas": ready,
         "observedGeneration": set.generation(),
     });
-    let map = status.as_object_mut().expect("made as a map");
-    // Zeros are omitted, except for the total.
-    map.retain(|key, value| key == "replicas" || *value != 0);
     let resource = controller.resource(world);
     let target = WriteTarget { resource, namespace: set.namespace(), name: set.name() };
-    set_status(world, &target, set.uid(), status, controller.component).await
+    set_status(world, &target, set.uid(), (&status, &["replicas"]), controller.component).await
 }
 
-/// Replaces the status of exactly the object with `uid`.
+/// Writes a controller's part of the status of exactly the object with `uid`, and the counts in it
+/// that are also written when they are zero; see [`owned::with_own_status`].
 pub async fn set_status(
     world: &World,
     target: &WriteTarget<'_>,
     uid: &str,
-    status: Value,
+    (own, required): (&Value, &[&str]),
     component: &str,
 ) -> Result<(), Status> {
     let change = |old: &Value| {
@@ -217,7 +215,7 @@ pub async fn set_status(
             return Err(target.not_found());
         }
         let mut new = old.clone();
-        new["status"] = status.clone();
+        new["status"] = owned::with_own_status(&old["status"], own, required);
         Ok(new)
     };
     let options = World::options(component);
