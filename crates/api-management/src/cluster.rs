@@ -4,19 +4,19 @@
 //! Spec is the desired state, status the observed state. The condition types are defined here;
 //! [`crate::state`] defines which of them a cluster needs to be active.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use api_meta::image::ImageReference;
 use api_meta::status::Cause;
-use k8s_openapi::apimachinery::pkg::version::Info;
 use kube::api::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::condition::Condition;
-use crate::kind::{ApiVersion, KindName, ObjectRules, default_field, kind, object_field};
+use crate::kind::{
+    ApiVersion, KindName, ObjectRules, default_field, kind, object_field, other_fields,
+};
 use crate::{ids, keys, schema};
 
 /// The server has seen the cluster object and works on it.
@@ -103,9 +103,6 @@ pub struct ClusterSpec {
     /// The name that users see. By default the object's name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub display_name: String,
-    /// Free text.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub description: String,
     /// The management API itself.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub internal: bool,
@@ -115,45 +112,10 @@ pub struct ClusterSpec {
     /// As desiredAgentImage; wins over it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub agent_image_override: String,
-    /// Image of the cluster's own token webhook.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub desired_auth_image: String,
     /// Environment variables of the agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::open_list")]
     pub agent_env_vars: Vec<Value>,
-    /// Role template that members of a project get in the cluster.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub default_cluster_role_for_project_members: String,
-    /// Policy template of projects that name none.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub default_pod_security_policy_template_name: String,
-    /// The folder of the container runtime.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub docker_root_dir: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enable_cluster_alerting: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enable_cluster_monitoring: Option<bool>,
-    /// Isolate the projects of the cluster on its network.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub enable_network_policy: Option<bool>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub windows_prefered_cluster: Option<bool>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub cluster_template_name: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub cluster_template_revision_name: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub fleet_workspace_name: String,
-    /// The endpoint that clients can use when the management server is unavailable.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_object")]
-    pub local_cluster_auth_endpoint: Option<Value>,
-    /// A cluster that exists already.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_object")]
-    pub imported_config: Option<Value>,
     /// A cluster that is installed on nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::open_object")]
@@ -162,12 +124,6 @@ pub struct ClusterSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::open_object")]
     pub generic_engine_config: Option<Value>,
-    #[serde(rename = "k3sConfig", skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_object")]
-    pub k3s_config: Option<Value>,
-    #[serde(rename = "rke2Config", skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_object")]
-    pub rke2_config: Option<Value>,
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::open_object")]
     pub eks_config: Option<Value>,
@@ -177,15 +133,10 @@ pub struct ClusterSpec {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::open_object")]
     pub aks_config: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_object")]
-    pub answers: Option<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::open_list")]
-    pub questions: Vec<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_object")]
-    pub scheduled_cluster_scan: Option<Value>,
+    /// The fields that no code reads: the whole spec is written to [`ClusterStatus::applied_spec`].
+    #[serde(flatten, deserialize_with = "other_fields")]
+    #[schemars(skip)]
+    pub other: Map<String, Value>,
 }
 
 /// The observed state of a cluster.
@@ -198,61 +149,10 @@ pub struct ClusterStatus {
     /// The spec that was last acted on.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub applied_spec: Option<ClusterSpec>,
-    /// The spec that was last acted on without success.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub failed_spec: Option<ClusterSpec>,
-    /// How the cluster came here: imported, local, or the driver that made it.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub driver: String,
-    /// Which distribution of Kubernetes it is.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub provider: String,
-    /// The agent image that the manifest names.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub agent_image: String,
-    /// URL of the cluster's API as its agent sees it.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub api_endpoint: String,
-    /// Certificate authority of that API, base64 of PEM.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub ca_cert: String,
-    /// Version of the cluster's API server.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_object")]
-    pub version: Option<Info>,
-    /// What its nodes have, summed.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub capacity: BTreeMap<String, String>,
-    /// What its nodes have for pods, summed.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub allocatable: BTreeMap<String, String>,
-    /// What its pods request, summed.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub requested: BTreeMap<String, String>,
-    /// What its pods are limited to, summed.
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub limits: BTreeMap<String, String>,
-    /// Health of the control plane's parts.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub component_statuses: Vec<ComponentStatus>,
-    /// Number of nodes.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub node_count: Option<i64>,
-    /// What load balancers, node ports and policies the cluster can do.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_object")]
-    pub capabilities: Option<Value>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub agent_features: BTreeMap<String, bool>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    #[schemars(schema_with = "schema::open_list")]
-    pub applied_agent_env_vars: Vec<Value>,
     /// The projects of its namespaces are recorded: from then on their annotations follow the
     /// records.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub namespaces_assigned: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub applied_enable_network_policy: Option<bool>,
     /// Uid of its namespace kube-system, which identifies the cluster whatever its entry is called.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kube_system_uid: String,
@@ -271,28 +171,6 @@ pub struct AgentIdentity {
     pub registered_at: String,
     /// Name of the registration token that was used.
     pub token_name: String,
-}
-
-/// Health of one part of a control plane.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ComponentStatus {
-    pub name: String,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<ComponentCondition>,
-}
-
-/// One fact about a part of a control plane.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct ComponentCondition {
-    #[serde(rename = "type")]
-    pub kind: String,
-    pub status: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub message: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub error: String,
 }
 
 impl Cluster {

@@ -10,7 +10,6 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::condition::Condition;
 use crate::kind::{
     ApiVersion, KindName, ObjectRules, default_field, immutable, kind, object_field,
 };
@@ -54,29 +53,9 @@ pub struct ClusterRegistrationTokenSpec {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterRegistrationTokenStatus {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<Condition>,
     /// The secret itself.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub token: String,
-    /// Where the agent's manifest is served.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub manifest_url: String,
-    /// Command that applies the manifest.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub command: String,
-    /// The same where the server's certificate is not known.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub insecure_command: String,
-    /// Command that makes a machine a node.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub node_command: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub insecure_node_command: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub windows_node_command: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub insecure_windows_node_command: String,
     /// From when on the token lets nobody in.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub expires_at: String,

@@ -131,6 +131,17 @@ pub(crate) fn object_field<'a>(object: &'a mut Value, field: &str) -> Option<&'a
     child.is_object().then_some(child)
 }
 
+/// The fields of an object that its struct does not name, without those that are null: for a struct
+/// that is written back as a whole.
+pub(crate) fn other_fields<'de, D: Deserializer<'de>>(
+    fields: D,
+) -> Result<Map<String, Value>, D::Error> {
+    let mut fields = Map::deserialize(fields)?;
+    // A merge patch with null removes the field, and would be sent again and again.
+    fields.retain(|_, value: &mut Value| !value.is_null());
+    Ok(fields)
+}
+
 /// A violation when a field that is fixed at creation differs from the stored value.
 pub(crate) fn immutable(field: &str, new: &str, old: Option<&str>) -> Option<Cause> {
     let changed = old.is_some_and(|old| old != new);

@@ -10,7 +10,7 @@ use crate::condition::Condition;
 use crate::kind::{
     ApiVersion, KindName, ObjectRules, default_field, immutable, kind, object_field,
 };
-use crate::{ids, keys, schema};
+use crate::{ids, keys};
 
 /// Condition: the project's namespace in the management API exists.
 pub const BACKING_NAMESPACE_CREATED: &str = "BackingNamespaceCreated";
@@ -56,17 +56,6 @@ pub struct ProjectSpec {
     /// Id of the cluster; the namespace of the object has the same name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cluster_name: String,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_object")]
-    pub resource_quota: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_object")]
-    pub namespace_default_resource_quota: Option<Value>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    #[schemars(schema_with = "schema::open_object")]
-    pub container_default_resource_limit: Option<Value>,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub enable_project_monitoring: bool,
 }
 
 /// The observed state of a project.
@@ -75,8 +64,6 @@ pub struct ProjectSpec {
 pub struct ProjectStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub pod_security_policy_template_name: String,
 }
 
 impl Project {

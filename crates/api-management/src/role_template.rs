@@ -45,8 +45,6 @@ pub struct RoleTemplate {
     /// The name that users see.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub display_name: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub description: String,
     /// `cluster` or `project`.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub context: String,
@@ -61,8 +59,6 @@ pub struct RoleTemplate {
     /// The rights are those of the cluster role of this name, which exists downstream.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub external: bool,
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub hidden: bool,
     /// Not to be used in new bindings.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub locked: bool,
@@ -71,9 +67,6 @@ pub struct RoleTemplate {
     /// Whoever makes a cluster gets it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cluster_creator_default: bool,
-    /// Whoever makes a project gets it.
-    #[serde(skip_serializing_if = "std::ops::Not::not")]
-    pub project_creator_default: bool,
 }
 
 kind!(RoleTemplate, "roletemplates", "roletemplate", Cluster, ClusterResourceScope,

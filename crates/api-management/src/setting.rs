@@ -61,8 +61,6 @@ pub struct Setting {
     pub value: String,
     /// What holds when nobody set anything.
     pub default: String,
-    /// Whether somebody set it.
-    pub customized: bool,
     /// Where the value comes from: env, db or default.
     pub source: String,
 }

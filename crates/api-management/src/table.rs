@@ -33,7 +33,8 @@
 //! - `exists` after a reference: its object must exist when it is written; `holds`: the object
 //!   cannot be deleted while another refers to it. `kept` after a field of an implemented type:
 //!   nothing acts on this field yet, and an object that sets it reports that
-//!   ([`crate::unimplemented`]).
+//!   ([`crate::unimplemented`]). `hidden` after a field: it is stored, but the view does not show
+//!   it.
 //! - A boolean or integer that may not be null and has no default has `false` or `0`.
 //! - A field is stored under its own name in its section, except that references `…Id` and `…Ids`
 //!   are stored as `…Name` and `…Names`. `@name` gives another name, `@a.b` a whole path,
@@ -131,6 +132,8 @@ pub struct Row {
     pub holds: bool,
     /// Nothing acts on the field yet: it is only stored.
     pub is_unimplemented: bool,
+    /// It is stored, and no field of the type in the REST view.
+    pub is_hidden: bool,
     /// Which of its texts are stored apart from the object.
     pub mark: Option<Mark>,
 }

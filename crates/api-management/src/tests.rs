@@ -1,5 +1,7 @@
 //! Schemas, defaults, rules and states of the kinds, without a server.
 
+mod structs;
+
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::JSONSchemaProps;
 use proptest::prelude::*;
 use serde_json::{Value, json};

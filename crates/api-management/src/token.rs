@@ -3,15 +3,15 @@
 //! Presented as `name:key`. Only a hash of the key is stored; the key is shown once, to its
 //! creator.
 
-use std::collections::BTreeMap;
-
 use api_meta::status::Cause;
 use kube::api::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use crate::kind::{ApiVersion, KindName, ObjectRules, default_field, immutable, kind};
+use crate::kind::{
+    ApiVersion, KindName, ObjectRules, default_field, immutable, kind, other_fields,
+};
 use crate::{keys, schema};
 
 /// [`keys::TOKEN_KIND`] of a login.
@@ -43,8 +43,6 @@ pub struct Token {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schemars(schema_with = "schema::open_object")]
     pub user_principal: Option<Value>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
-    pub provider_info: BTreeMap<String, String>,
     /// Milliseconds from creation to expiry; 0 is never.
     #[serde(rename = "ttl")]
     pub ttl_millis: i64,
@@ -59,8 +57,10 @@ pub struct Token {
     /// False: the token does not hold. By default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub last_update_time: String,
+    /// The fields that no code reads: users read their tokens from what the server has cached.
+    #[serde(flatten, deserialize_with = "other_fields")]
+    #[schemars(skip)]
+    pub other: Map<String, Value>,
 }
 
 kind!(Token, "tokens", "token", Cluster, ClusterResourceScope,

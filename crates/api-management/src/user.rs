@@ -8,11 +8,10 @@ use api_meta::status::Cause;
 use kube::api::ObjectMeta;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
-use crate::condition::Condition;
 use crate::ids;
-use crate::kind::{ApiVersion, KindName, ObjectRules, default_field, kind};
+use crate::kind::{ApiVersion, KindName, ObjectRules, default_field, kind, other_fields};
 
 /// Condition: the initial roles of the user were created.
 pub const INITIAL_ROLES_POPULATED: &str = "InitialRolesPopulated";
@@ -34,8 +33,6 @@ pub struct User {
     /// The name that users see.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub display_name: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    pub description: String,
     /// The name typed at login; empty for users who cannot log in locally.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub username: String,
@@ -51,15 +48,10 @@ pub struct User {
     /// False: no login, and no token of the user holds. By default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
-    pub status: UserStatus,
-}
-
-/// The observed state of a user.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "camelCase", default)]
-pub struct UserStatus {
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub conditions: Vec<Condition>,
+    /// The fields that no code reads: users read their own object from what the server has cached.
+    #[serde(flatten, deserialize_with = "other_fields")]
+    #[schemars(skip)]
+    pub other: Map<String, Value>,
 }
 
 kind!(User, "users", "user", Cluster, ClusterResourceScope,

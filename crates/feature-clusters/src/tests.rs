@@ -77,12 +77,11 @@ fn observed(api: Option<Result<(), String>>) -> Observed {
 
 fn spec() -> impl Strategy<Value = ClusterSpec> {
     ("[a-z]{0,5}", "[a-z ]{0,5}", any::<Option<bool>>(), any::<Option<u8>>()).prop_map(
-        |(display_name, description, policy, option)| ClusterSpec {
-            display_name,
-            description,
-            enable_network_policy: policy,
-            generic_engine_config: option.map(|size| json!({"nodes": {"size": size}})),
-            ..ClusterSpec::default()
+        |(display_name, description, policy, option)| {
+            let config = option.map(|size| json!({"nodes": {"size": size}}));
+            let spec = json!({"displayName": display_name, "description": description,
+                "enableNetworkPolicy": policy, "genericEngineConfig": config});
+            serde_json::from_value(spec).unwrap()
         },
     )
 }

@@ -33,7 +33,7 @@ pub fn of_table(table: &TypeTable) -> Option<Descriptor> {
     descriptor.base_type = table.base.map(str::to_owned);
     descriptor.methods = methods(table);
     descriptor.parent_field = table.parent.map(str::to_owned);
-    for row in &table.fields {
+    for row in table.fields.iter().filter(|row| !row.is_hidden) {
         let field = field(row);
         if row.name == "name" && table.has_display_name() {
             descriptor = descriptor.display_name(field);

@@ -15,6 +15,7 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, PostParams};
 use kube::{Api, Client};
 use parking_lot::Mutex;
+use serde_json::Value;
 use server::admission::FeatureRules;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tunnel::hello::RegistrationToken;
@@ -141,12 +142,19 @@ impl World {
         self.clusters().create(&PostParams::default(), &cluster).await.unwrap()
     }
 
+    /// An object or a list of the management API, as it is stored.
+    pub async fn stored(&self, path: &str) -> Value {
+        let path = format!("/apis/management.cattle.io/v3/{path}");
+        let request = http::Request::get(path).body(Vec::new()).unwrap();
+        self.admin().request(request).await.unwrap()
+    }
+
     /// The cluster's first registration token, once it has its secret.
     pub async fn token(&self, cluster: &str) -> ClusterRegistrationToken {
         let tokens: Api<ClusterRegistrationToken> = Api::namespaced(self.admin(), cluster);
         eventually("a registration token", async || {
             let token = tokens.get("default-token").await.map_err(|error| error.to_string())?;
-            if token.status.command.is_empty() { Err("no commands".to_owned()) } else { Ok(token) }
+            if token.status.token.is_empty() { Err("no secret".to_owned()) } else { Ok(token) }
         })
         .await
     }

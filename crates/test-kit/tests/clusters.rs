@@ -5,7 +5,7 @@
 use std::time::Duration;
 
 use api_management::{
-    Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, Node, Project, condition, keys,
+    Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, Project, condition, keys,
 };
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, Node as KubeNode, Pod, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
@@ -40,10 +40,11 @@ async fn pod(api: &KubeApi, name: &str, node: &str, cpu: &str) {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_local_cluster_is_active_by_itself() {
     let world = World::start().await;
-    let local = world.active("local").await;
-    assert_eq!(local.status.driver, "local");
-    assert!(local.status.version.is_some());
-    assert_eq!(local.status.applied_spec.as_ref(), Some(&local.spec));
+    world.active("local").await;
+    let local = world.stored("clusters/local").await;
+    assert_eq!(local["status"]["driver"], "local");
+    assert!(local["status"]["version"].is_object());
+    assert_eq!(local["status"]["appliedSpec"], local["spec"]);
     let deleted = world.clusters().delete("local", &DeleteParams::default()).await;
     assert!(deleted.unwrap_err().to_string().contains("cannot be deleted"));
 }
@@ -222,34 +223,31 @@ async fn an_imported_cluster_becomes_active_with_its_nodes_and_sums_and_follows_
     node(&downstream, "n1", "4").await;
     pod(&downstream, "p1", "n1", "500m").await;
     world.import("c-abcde", &downstream).await;
-    let cluster = eventually("capacity", async || {
-        let cluster = world.clusters().get("c-abcde").await.unwrap();
-        if cluster.status.requested.contains_key("cpu") { Ok(cluster) } else { Err(cluster.status) }
+    let status = eventually("capacity", async || {
+        let status = world.stored("clusters/c-abcde").await["status"].take();
+        if status["requested"]["cpu"].is_string() { Ok(status) } else { Err(status) }
     })
     .await;
-    assert_eq!(cluster.status.capacity["cpu"], "4");
-    assert_eq!(cluster.status.requested["cpu"], "500m");
-    assert_eq!(cluster.status.requested["pods"], "1");
-    assert_eq!(cluster.status.node_count, Some(1));
-    assert_eq!(cluster.status.api_endpoint, "https://10.0.0.1:6443");
-    let nodes: Api<Node> = Api::namespaced(world.admin(), "c-abcde");
-    let list = nodes.list(&ListParams::default()).await.unwrap();
-    assert_eq!(list.items[0].status.node_name, "n1");
-    assert_eq!(list.items[0].status.ip_address, "10.0.0.7");
-    assert_eq!(list.items[0].owner_references()[0].name, "c-abcde");
+    assert_eq!(status["capacity"]["cpu"], "4");
+    assert_eq!(status["requested"]["cpu"], "500m");
+    assert_eq!(status["requested"]["pods"], "1");
+    assert_eq!(status["nodeCount"], 1);
+    assert_eq!(status["apiEndpoint"], "https://10.0.0.1:6443");
+    let nodes = async || world.stored("namespaces/c-abcde/nodes").await["items"].take();
+    let list = nodes().await;
+    assert_eq!(list[0]["status"]["nodeName"], "n1");
+    assert_eq!(list[0]["status"]["ipAddress"], "10.0.0.7");
+    assert_eq!(list[0]["metadata"]["ownerReferences"][0]["name"], "c-abcde");
 
     node(&downstream, "n2", "2").await;
     Api::<KubeNode>::all(downstream.admin()).delete("n1", &DeleteParams::default()).await.unwrap();
     eventually("nodes that follow", async || {
-        let list = nodes.list(&ListParams::default()).await.unwrap();
-        let names: Vec<String> = list.iter().map(|node| node.status.node_name.clone()).collect();
-        let cluster = world.clusters().get("c-abcde").await.unwrap();
-        let capacity = cluster.status.capacity.get("cpu").cloned();
-        if names == ["n2"] && capacity.as_deref() == Some("2") {
-            Ok(())
-        } else {
-            Err((names, capacity))
-        }
+        let list = nodes().await;
+        let names: Vec<&Value> =
+            list.as_array().unwrap().iter().map(|node| &node["status"]["nodeName"]).collect();
+        let cluster = world.stored("clusters/c-abcde").await;
+        let capacity = &cluster["status"]["capacity"]["cpu"];
+        if names == ["n2"] && *capacity == "2" { Ok(()) } else { Err((list, cluster)) }
     })
     .await;
 }
@@ -262,15 +260,15 @@ async fn the_applied_spec_follows_every_change_of_the_spec() {
         json!({"description": "one", "enableNetworkPolicy": true}),
         json!({"description": "two", "genericEngineConfig": {"nodes": [1, {"x": null}]}}),
         json!({"description": null, "genericEngineConfig": null}),
+        json!({"clusterSecrets": {"weavePasswordSecret": "s"}, "fleetWorkspaceName": "w"}),
     ];
     for spec in specs {
         let patch = Patch::Merge(json!({"spec": spec}));
-        let patched = world.clusters().patch("c-abcde", &PatchParams::default(), &patch).await;
-        let requested = patched.unwrap().spec;
+        world.clusters().patch("c-abcde", &PatchParams::default(), &patch).await.unwrap();
+        let requested = world.stored("clusters/c-abcde").await["spec"].take();
         eventually("the applied spec", async || {
-            let cluster = world.clusters().get("c-abcde").await.unwrap();
-            let applied = cluster.status.applied_spec;
-            if applied.as_ref() == Some(&requested) { Ok(()) } else { Err(applied) }
+            let applied = world.stored("clusters/c-abcde").await["status"]["appliedSpec"].take();
+            if applied == requested { Ok(()) } else { Err(applied) }
         })
         .await;
     }
@@ -282,7 +280,9 @@ async fn a_cluster_gets_its_namespace_token_and_projects_owned_by_it() {
     let cluster = world.create_cluster("c-abcde").await;
     let token = world.token("c-abcde").await;
     assert_eq!(token.status.token.len(), 54);
-    assert!(token.status.command.starts_with("kubectl apply -f https://drover.example/v3/import/"));
+    let stored = world.stored("namespaces/c-abcde/clusterregistrationtokens/default-token").await;
+    let command = stored["status"]["command"].as_str().unwrap();
+    assert!(command.starts_with("kubectl apply -f https://drover.example/v3/import/"), "{command}");
     let projects: Api<Project> = Api::namespaced(world.admin(), "c-abcde");
     let list = eventually("two projects", async || {
         let list = projects.list(&ListParams::default()).await.unwrap().items;

@@ -146,6 +146,7 @@ fn row(line: &'static str, section: Option<&'static str>) -> Result<Row, &'stati
         exists: false,
         holds: false,
         is_unimplemented: false,
+        is_hidden: false,
         mark: kind.ends_with("password").then_some(Mark::Password),
     };
     for word in words {
@@ -187,6 +188,7 @@ fn flag(row: &mut Row, word: &str) -> bool {
         "exists" => row.exists = true,
         "holds" => row.holds = true,
         "kept" => row.is_unimplemented = true,
+        "hidden" => row.is_hidden = true,
         _ => return false,
     }
     true

@@ -73,7 +73,7 @@ fn fields_are_stored_where_the_table_says() {
     let table = parse(
         "type a as\nkind A as\n[spec]\nclusterId reference[cluster] CRN\nn int CU min=1 @m = 3\n\
          b boolean CU\nc int ?\nfooIds array[reference[foo]] CUN\nkey string N @annotation:x/y\n\
-         far string N @status.some.where\n[status]\nd string ?",
+         far string N @status.some.where\nown string - hidden\n[status]\nd string ?",
     );
     let table = table.unwrap();
     let row = |name: &str| table.fields.iter().find(|row| row.name == name).unwrap().clone();
@@ -85,6 +85,7 @@ fn fields_are_stored_where_the_table_says() {
     assert_eq!(row("fooIds").location, path("spec.fooNames"));
     assert_eq!(row("key").location, RowLocation::Annotation("x/y"));
     assert_eq!(row("far").location, path("status.some.where"));
+    assert!(row("own").is_hidden && row("own").location == path("spec.own"));
 }
 
 #[test]

@@ -4,11 +4,9 @@
 use api_management::ClusterRegistrationToken;
 use feature_kit::table;
 use feature_kit::view::in_clusters;
-use rest_view::{Descriptor, Field};
+use rest_view::Descriptor;
 
 /// The type `clusterRegistrationToken` under `/v3`.
 pub fn view() -> Descriptor {
-    table::descriptor("clusterRegistrationToken")
-        .store(in_clusters::<ClusterRegistrationToken>())
-        .status([Field::string("expiresAt"), Field::string("usedAt")])
+    table::descriptor("clusterRegistrationToken").store(in_clusters::<ClusterRegistrationToken>())
 }

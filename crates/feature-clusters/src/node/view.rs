@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api_management::node::DRAINED;
 use feature_kit::table;
 use rest_view::state::{Summary, Transitioning};
-use rest_view::{Action, Descriptor, Field, FieldType, Methods, Presentation, Resource};
+use rest_view::{Action, Descriptor, Methods, Presentation, Resource};
 use serde_json::{Map, Value, json};
 
 use super::actions::is_cordoned;
@@ -14,15 +14,10 @@ use super::store::NodeStore;
 
 /// The type `node`. `actions`: what its objects offer.
 pub fn view(store: NodeStore, actions: impl IntoIterator<Item = Action>) -> Descriptor {
-    let text_map = |name: &str| Field::map(name, FieldType::String).create_update();
     let view = table::descriptor("node")
         .store(Arc::new(store))
         // Nodes join their cluster there; making machines is the node drivers' part.
         .methods(Methods { create: false, ..Methods::ALL })
-        .root([
-            text_map("labels").at("status.nodeLabels"),
-            text_map("annotations").at("status.nodeAnnotations"),
-        ])
         .formatter(format)
         .personal(&[]);
     actions.into_iter().fold(view, Descriptor::action)
