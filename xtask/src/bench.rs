@@ -11,6 +11,8 @@ use crate::{deps, process, ui, workspace};
 
 /// The measurement in a browser. The program `bench` defines the other names.
 const INTERFACE: &str = "interface";
+/// The measurement of `bench` that needs a process of its own.
+const LONG_WAY: &str = "proxied-long";
 
 /// What releases are built with.
 const PROFILE: &str = "dist";
@@ -39,13 +41,21 @@ pub fn run(arguments: &[OsString]) -> Result<()> {
         (HISTORY_VARIABLE, root.join(HISTORY).into_os_string()),
         (RUN_VARIABLE, described_run(&root)?.into()),
     ];
-    let (interface, others): (Vec<_>, Vec<_>) =
-        arguments.iter().partition(|argument| *argument == INTERFACE);
-    if arguments.is_empty() || !others.is_empty() {
+    let is_requested = |name| arguments.is_empty() || arguments.iter().any(|one| one == name);
+    let others: Vec<&OsString> =
+        arguments.iter().filter(|one| *one != INTERFACE && *one != LONG_WAY).collect();
+    let bench = || {
         let mut bench = Command::new(root.join(format!("target/{PROFILE}/bench")));
-        process::run(bench.args(others).current_dir(&root).envs(recorded.clone()))?;
+        bench.current_dir(&root).envs(recorded.clone());
+        bench
+    };
+    if arguments.is_empty() || !others.is_empty() {
+        process::run(bench().args(others))?;
     }
-    if arguments.is_empty() || !interface.is_empty() {
+    if is_requested(LONG_WAY) {
+        process::run(bench().arg(LONG_WAY))?;
+    }
+    if is_requested(INTERFACE) {
         let mut vitest = ui::node("vitest/vitest.mjs");
         vitest.args(["run", "--config", "e2e/bench.config.ts"]);
         vitest.env("DROVER_BIN", root.join(format!("target/{PROFILE}/drover")));

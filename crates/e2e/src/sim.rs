@@ -1,5 +1,6 @@
 //! `drover sim` as a process.
 
+use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -8,6 +9,7 @@ use anyhow::{Context, Result, bail};
 use tempfile::TempDir;
 use testbed::Process;
 
+use crate::link::Network;
 use crate::{Client, Kubeconfig, Kubectl, poll_until, programs};
 
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
@@ -27,8 +29,20 @@ impl Sim {
     /// # Errors
     /// It ends or is not ready in time.
     pub fn start(flags: &[&str]) -> Result<Self> {
+        Self::start_at(Command::new(programs::drover()?), Ipv4Addr::LOCALHOST, flags)
+    }
+
+    /// Like [`Sim::start`], in `network`: its agents run there too.
+    ///
+    /// # Errors
+    /// Like [`Sim::start`].
+    pub fn start_in(network: &Network, flags: &[&str]) -> Result<Self> {
+        Self::start_at(network.command(&programs::drover()?), network.address(), flags)
+    }
+
+    fn start_at(drover: Command, address: Ipv4Addr, flags: &[&str]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let command = Self::command(folder.path(), flags)?;
+        let command = Self::command(drover, address, folder.path(), flags);
         let process = Self::run(&command, folder.path())?;
         let mut sim = Self { process, command, folder };
         sim.wait()?;
@@ -65,14 +79,13 @@ impl Sim {
         }
     }
 
-    fn command(folder: &Path, flags: &[&str]) -> Result<Command> {
-        let mut command = Command::new(programs::drover()?);
-        command
-            .args(["sim", "--listen", "127.0.0.1:0", "--data-dir"])
+    fn command(mut drover: Command, address: Ipv4Addr, folder: &Path, flags: &[&str]) -> Command {
+        drover
+            .args(["sim", "--listen", &format!("{address}:0"), "--data-dir"])
             .arg(folder.join("data"))
             .args(flags)
             .env("HOME", folder);
-        Ok(command)
+        drover
     }
 
     fn look(&self) -> Result<()> {

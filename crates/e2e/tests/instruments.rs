@@ -1,13 +1,18 @@
-//! Tests of the other tests' instruments on a real API server: recorders must record everything,
-//! and comparisons must find differences.
+//! Tests of the other tests' instruments: on a real API server, recorders must record everything,
+//! and comparisons must find differences; a long way must be long.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use e2e::agent::Downstream;
 use e2e::http::with_trailers;
-use e2e::{Client, Kubeconfig, Manifest, Protocol, Recorder, SharedWorld, snapshot};
+use e2e::link::Network;
+use e2e::{Client, Kubeconfig, Link, Manifest, Protocol, Recorder, SharedWorld, snapshot};
 use http::{HeaderMap, HeaderValue, Request};
 use serde_json::json;
 use testbed::RealCluster;
@@ -184,4 +189,71 @@ spec:
     let files = &agent.secrets["/cattle-credentials"];
     assert_eq!(files["url"], b"https://x");
     assert_eq!(files["namespace"], b"c-1");
+}
+
+/// Calls `work` on a thread of its own in `network`.
+fn inside<T: Send>(network: &Network, work: impl FnOnce() -> T + Send) -> T {
+    thread::scope(|scope| {
+        let entered = scope.spawn(|| {
+            network.enter().unwrap();
+            work()
+        });
+        entered.join().unwrap()
+    })
+}
+
+/// A connection from the near to the far network, both ends.
+fn connection(link: &Link) -> (TcpStream, TcpStream) {
+    let listener = inside(link.far(), || TcpListener::bind((link.far().address(), 0)).unwrap());
+    let address = listener.local_addr().unwrap();
+    let near = inside(link.near(), || TcpStream::connect(address).unwrap());
+    (near, listener.accept().unwrap().0)
+}
+
+#[test]
+fn every_byte_of_the_long_way_takes_its_delay_in_both_directions() {
+    let one_way = Duration::from_millis(50);
+    let link = Link::start(one_way).unwrap();
+    let (near, far) = connection(&link);
+    for (mut from, mut to) in [(&near, &far), (&far, &near)] {
+        let since = Instant::now();
+        from.write_all(b"x").unwrap();
+        to.read_exact(&mut [0]).unwrap();
+        assert!(since.elapsed() >= one_way, "{:?}", since.elapsed());
+    }
+    let counts = link.counts().unwrap();
+    assert_eq!((counts.lost, counts.overflowed), (0, 0), "{counts:?}");
+}
+
+#[test]
+fn the_long_way_loses_the_requested_share_of_packets_and_tcp_repairs_it() {
+    const BYTES: usize = 2_000_000;
+    let link = Link::start(Duration::from_millis(5)).unwrap();
+    let (mut near, mut far) = connection(&link);
+    link.lose(100);
+    let sent: Vec<u8> = (0..BYTES).map(|index| index.to_le_bytes()[index % 3]).collect();
+    let received = thread::scope(|scope| {
+        scope.spawn(|| near.write_all(&sent).unwrap());
+        let mut received = vec![0; BYTES];
+        far.read_exact(&mut received).unwrap();
+        received
+    });
+    assert!(received == sent, "bytes were changed");
+    let counts = link.counts().unwrap();
+    // Packets have 1,500 bytes; the share is that of more than 1,300 draws.
+    let share = counts.lost as f64 / counts.sent as f64;
+    assert!(counts.sent > 1300 && (0.06..0.14).contains(&share), "{counts:?}");
+}
+
+#[test]
+fn a_network_of_the_long_way_reaches_nothing_but_the_other() {
+    let link = Link::start(Duration::ZERO).unwrap();
+    connection(&link);
+    let here = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+    let address = here.local_addr().unwrap();
+    let local = inside(link.far(), || TcpStream::connect(address));
+    assert!(local.is_err(), "the loopback device of this machine is reached");
+    let other = Ipv4Addr::new(192, 0, 2, 1);
+    let routed = inside(link.far(), || TcpStream::connect((other, 80)));
+    assert!(routed.is_err(), "a packet found a route beyond the link");
 }

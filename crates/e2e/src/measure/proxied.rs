@@ -1,20 +1,23 @@
 //! The way of every request to a downstream cluster, beside the ways that people have without
 //! Drover: all lead to the same API server, are used by the same client, and take turns in one run.
 
-mod delayed_wire;
 mod floor;
 mod load;
+pub mod long_way;
 mod world;
 
 use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
 use bytes::Bytes;
+use http::Request;
+use http::header::CONTENT_TYPE;
 use serde_json::json;
 
 use self::load::Small;
 use self::world::{DIRECT, DROVER, REMOTEDIALER, Way, World};
-use super::{Row, Samples, Target, memory};
+use super::{Row, Samples, Target, memory, rounded};
+use crate::http::{body, runtime};
 use crate::wait::{LOOK_INTERVAL, SETTLE_TIMEOUT};
 use crate::{Client, poll_until};
 
@@ -30,10 +33,6 @@ const SLOW_TIME: Duration = Duration::from_secs(15);
 const BULK_CONNECTIONS: [usize; 2] = [1, 4];
 const SMALL_CONNECTIONS: [usize; 2] = [1, 32];
 const REVIEW_BYTES: usize = 2_000_000;
-const ONE_WAY: Duration = Duration::from_millis(150);
-/// A window is full long before.
-const DELAYED_TURN: Duration = Duration::from_secs(8);
-const DELAYED_ROUNDS: usize = 3;
 
 /// Each byte comes back.
 const EXEC_BYTES: u64 = 64_000_000;
@@ -51,19 +50,16 @@ const BULK_RATIO: f64 = 1.5;
 const SMALL_RATIO: f64 = 1.2;
 const BESIDE_RATIO: f64 = 0.7;
 const BESIDE_P99_MILLIS: f64 = 5.0;
-const DELAYED_RATIO: f64 = 3.0;
 const OF_DIRECT: f64 = 0.6;
 const ADDED_P99_MILLIS: f64 = 1.0;
 
-/// Bulk down and up, small calls, small calls beside bulk, watches, `exec`, and bulk over a long
-/// way.
+/// Bulk down and up, small calls, small calls beside bulk, watches, and `exec`.
 ///
 /// # Errors
 /// A part does not start, or a request fails.
 pub fn measure() -> Result<Vec<Row>> {
     let mut rows = floor_rows()?;
-    rows.extend(near()?);
-    rows.extend(far()?);
+    rows.extend(loopback_rows()?);
     Ok(rows)
 }
 
@@ -79,7 +75,7 @@ fn floor_rows() -> Result<Vec<Row>> {
     ])
 }
 
-fn near() -> Result<Vec<Row>> {
+fn loopback_rows() -> Result<Vec<Row>> {
     let world = World::start(None)?;
     fill(&world.direct)?;
     let review = review();
@@ -133,15 +129,6 @@ fn exec(world: &World) -> Result<Vec<Row>> {
         rows.push(Row::new(what, rate, "MB/s", Target::Context).note(note));
     }
     Ok(rows)
-}
-
-fn far() -> Result<Vec<Row>> {
-    let world = World::start(Some(ONE_WAY))?;
-    fill(&world.direct)?;
-    let down =
-        in_turns(&world, DELAYED_ROUNDS, |way| load::download(&way.client, LIST, 1, DELAYED_TURN))?;
-    let millis = 2 * ONE_WAY.as_millis();
-    Ok(bulk_rows(&format!("down over {millis} ms"), 1, &down, DELAYED_RATIO))
 }
 
 /// What the processes of the ways through a tunnel hold after a load.
@@ -219,7 +206,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 fn span(values: &[f64]) -> String {
     let least = values.iter().copied().fold(f64::INFINITY, f64::min);
     let most = values.iter().copied().fold(f64::NEG_INFINITY, f64::max);
-    format!("{least:.0}–{most:.0}, median of {}", values.len())
+    format!("{}–{}, median of {}", rounded(least), rounded(most), values.len())
 }
 
 fn bulk_rows(what: &str, connections: usize, turns: &Turns<f64>, ratio_min: f64) -> Vec<Row> {
@@ -352,11 +339,19 @@ fn fill(direct: &Client) -> Result<()> {
 fn fill_namespace(direct: &Client, name: &str, objects: usize) -> Result<()> {
     direct.post("/api/v1/namespaces", &json!({"metadata": {"name": name}}))?.success()?;
     let filling = "x".repeat(BULK_OBJECT_BYTES);
-    for number in 0..objects {
-        let body = json!({"metadata": {"name": format!("bulk-{number}")}, "data": {"x": filling}});
-        direct.post(&format!("/api/v1/namespaces/{name}/configmaps"), &body)?.success()?;
-    }
-    Ok(())
+    runtime().block_on(async {
+        // Only one, since each starts slowly over a long way.
+        let mut connection = direct.connect().await?;
+        for number in 0..objects {
+            let object =
+                json!({"metadata": {"name": format!("bulk-{number}")}, "data": {"x": filling}});
+            let request = Request::post(format!("/api/v1/namespaces/{name}/configmaps"))
+                .header(CONTENT_TYPE, "application/json")
+                .body(body(object.to_string()))?;
+            connection.send(request).await?.success()?;
+        }
+        Ok(())
+    })
 }
 
 /// A request of [`REVIEW_BYTES`], nearly all of it white space, so that the response is short.

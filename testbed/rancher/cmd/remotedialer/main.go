@@ -1,8 +1,8 @@
 // Command remotedialer is what most people reach their clusters through today, for measurements beside Drover: Go's
 // reverse proxy over the tunnel module that Rancher publishes, with TLS on each hop.
 //
-//	remotedialer server FOLDER   serves /connect to agents, and everything else from the target
-//	remotedialer agent FOLDER    connects to the server of the same folder
+//	remotedialer server FOLDER ADDRESS   serves /connect to agents, and everything else from the target
+//	remotedialer agent FOLDER            connects to the server of the same folder
 //
 // The folder has the file "target.json"; the server adds "ca.pem" and, once it listens, "address".
 package main
@@ -47,25 +47,22 @@ type target struct {
 }
 
 func main() {
-	if len(os.Args) != 3 {
-		logrus.Fatal("usage: remotedialer server|agent FOLDER")
-	}
 	logrus.SetLevel(logrus.WarnLevel)
 	var err error
-	switch folder := os.Args[2]; os.Args[1] {
-	case "server":
-		err = serve(folder)
-	case "agent":
-		err = connect(folder)
+	switch arguments := os.Args[1:]; {
+	case len(arguments) == 3 && arguments[0] == "server":
+		err = serve(arguments[1], arguments[2])
+	case len(arguments) == 2 && arguments[0] == "agent":
+		err = connect(arguments[1])
 	default:
-		err = errors.New("the first argument must be server or agent")
+		err = errors.New("usage: remotedialer server FOLDER ADDRESS, or remotedialer agent FOLDER")
 	}
 	if err != nil {
 		logrus.Fatal(err)
 	}
 }
 
-func serve(folder string) error {
+func serve(folder, address string) error {
 	authorize := func(*http.Request) (string, bool, error) { return agent, true, nil }
 	tunnel := remotedialer.New(authorize, remotedialer.DefaultErrorWriter)
 	proxy, err := reverseProxy(folder, tunnel)
@@ -75,11 +72,11 @@ func serve(folder string) error {
 	mux := http.NewServeMux()
 	mux.Handle("/connect", tunnel)
 	mux.Handle("/", proxy)
-	certificate, err := newCertificate(folder)
+	certificate, err := newCertificate(folder, net.ParseIP(address))
 	if err != nil {
 		return err
 	}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	listener, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
 	if err != nil {
 		return err
 	}
@@ -129,8 +126,8 @@ func reverseProxy(folder string, tunnel *remotedialer.Server) (http.Handler, err
 	return proxy, nil
 }
 
-// newCertificate makes a certificate for 127.0.0.1 and the authority that has signed it.
-func newCertificate(folder string) (tls.Certificate, error) {
+// newCertificate makes a certificate for address and the authority that has signed it.
+func newCertificate(folder string, address net.IP) (tls.Certificate, error) {
 	authority := template(1)
 	authority.IsCA = true
 	authority.BasicConstraintsValid = true
@@ -143,7 +140,7 @@ func newCertificate(folder string) (tls.Certificate, error) {
 		return tls.Certificate{}, err
 	}
 	leaf := template(2)
-	leaf.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
+	leaf.IPAddresses = []net.IP{address}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return tls.Certificate{}, err

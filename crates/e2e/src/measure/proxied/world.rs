@@ -2,17 +2,18 @@
 //! reverse proxy over `remotedialer`, and through Drover.
 
 use std::fs;
+use std::net::Ipv4Addr;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::{Binaries, Process, Program};
 
-use super::delayed_wire::DelayedWire;
+use crate::link::{Link, Network};
 use crate::manifest::AGENT_NAMESPACE;
+use crate::server::Options;
 use crate::wait::{LOOK_INTERVAL, SETTLE_TIMEOUT};
 use crate::{Cli, Client, Kubeconfig, Kubectl, Server, Sim, poll_until, programs};
 
@@ -37,7 +38,6 @@ pub(super) struct World {
     _programs: Vec<Process>,
     _server: Server,
     _sim: Sim,
-    _wires: Vec<DelayedWire>,
     _folder: TempDir,
 }
 
@@ -48,19 +48,20 @@ pub(super) const REMOTEDIALER: &str = "remotedialer";
 pub(super) const DROVER: &str = "Drover";
 
 impl World {
-    /// `one_way`: what the way from both agents to their servers takes longer, each way.
+    /// With a link, the cluster and both agents are in its far network; everything else is in the
+    /// near one, which the caller has entered.
     ///
     /// # Errors
     /// A part does not start.
-    pub(super) fn start(one_way: Option<Duration>) -> Result<Self> {
+    pub(super) fn start(link: Option<&Link>) -> Result<Self> {
         let folder = tempfile::tempdir()?;
         let agent = programs::agent()?;
         let agent = agent.to_str().context("the agent's path is no text")?;
-        let sim = Sim::start(&["--nodes", "1", "--agent-binary", agent])?;
+        let flags = ["--nodes", "1", "--agent-binary", agent];
+        let far = link.map(Link::far);
+        let sim = far.map_or_else(|| Sim::start(&flags), |far| Sim::start_in(far, &flags))?;
         let kubeconfig = Kubeconfig::read(&sim.kubeconfig())?;
         let direct = Client::of(&kubeconfig)?;
-        let mut wires = Vec::new();
-        let mut programs = Vec::new();
 
         let proxy = kubectl_proxy(&sim.kubeconfig(), folder.path())?;
         let plain = proxy_address(&proxy)?;
@@ -78,23 +79,19 @@ impl World {
                 processes: vec![("proxy", proxy.id())],
             },
         ];
-        programs.push(proxy);
 
-        let wire = one_way.map(DelayedWire::start).transpose()?;
-        let server = Server::start()?;
-        let drover = drover(&server, &sim, folder.path(), wire.as_ref())?;
-        wires.extend(wire);
-        let wire = one_way.map(DelayedWire::start).transpose()?;
-        let peer =
-            Peer::start(&target(&kubeconfig, &sim, &drover.client)?, folder.path(), wire.as_ref())?;
+        let listen = link.map_or(Ipv4Addr::LOCALHOST, |link| link.near().address());
+        let address = Some(listen.into());
+        let server = Server::start_with(Options { address, ..Options::default() })?;
+        let drover = drover(&server, &sim, folder.path())?;
+        let target = target(&kubeconfig, &sim, &drover.client)?;
+        let peer = Peer::start(&target, folder.path(), listen, far)?;
         ways.push(Way {
             name: REMOTEDIALER,
             client: peer.client,
             kubectl: Some(peer.kubectl),
             processes: vec![("server", peer.server.id()), ("agent", peer.agent.id())],
         });
-        programs.extend([peer.agent, peer.server]);
-        wires.extend(wire);
 
         ways.push(drover);
         for way in &ways {
@@ -104,10 +101,9 @@ impl World {
         Ok(Self {
             ways,
             direct,
-            _programs: programs,
+            _programs: vec![proxy, peer.agent, peer.server],
             _server: server,
             _sim: sim,
-            _wires: wires,
             _folder: folder,
         })
     }
@@ -156,16 +152,22 @@ struct Peer {
 }
 
 impl Peer {
-    fn start(target: &Value, folder: &Path, wire: Option<&DelayedWire>) -> Result<Self> {
+    /// The server listens on `listen`; the agent is in `far`, or in this program's network.
+    fn start(
+        target: &Value,
+        folder: &Path,
+        listen: Ipv4Addr,
+        far: Option<&Network>,
+    ) -> Result<Self> {
         fs::write(folder.join("target.json"), target.to_string())?;
         let program = Binaries::locate().path(Program::Remotedialer)?;
-        let start = |part: &str| -> Result<Process> {
-            let mut command = Command::new(&program);
-            command.arg(part).arg(folder);
+        let start = |part: &str, command: &Command| -> Result<Process> {
             let log = folder.join(format!("remotedialer-{part}.log"));
-            Ok(Process::start("remotedialer", &command, &log)?)
+            Ok(Process::start("remotedialer", command, &log)?)
         };
-        let mut server = start("server")?;
+        let mut command = Command::new(&program);
+        command.arg("server").arg(folder).arg(listen.to_string());
+        let mut server = start("server", &command)?;
         let file = folder.join("address");
         let address = poll_until(SETTLE_TIMEOUT, LOOK_INTERVAL, || {
             if let Some(status) = server.exit_status() {
@@ -174,11 +176,8 @@ impl Peer {
             fs::read_to_string(&file).context("no address yet")
         })?;
         let ca_pem = fs::read_to_string(folder.join("ca.pem"))?;
-        if let Some(wire) = wire {
-            wire.lead_to(&address)?;
-            fs::write(&file, wire.address().to_string())?;
-        }
-        let agent = start("agent")?;
+        let mut command = far.map_or_else(|| Command::new(&program), |far| far.command(&program));
+        let agent = start("agent", command.arg("agent").arg(folder))?;
         let url = format!("https://{address}");
         let client = Client::new(&url, &ca_pem)?;
         let kubeconfig = folder.join("remotedialer.kubeconfig");
@@ -196,13 +195,7 @@ impl Peer {
     }
 }
 
-fn drover(server: &Server, sim: &Sim, folder: &Path, wire: Option<&DelayedWire>) -> Result<Way> {
-    let address = server.url().trim_start_matches("https://");
-    if let Some(wire) = wire {
-        wire.lead_to(address)?;
-        let url = json!({"value": format!("https://localhost:{}", wire.address().port())});
-        server.admin()?.put("/v3/settings/server-url", &url)?.success()?;
-    }
+fn drover(server: &Server, sim: &Sim, folder: &Path) -> Result<Way> {
     let cli = Cli::admin(server)?;
     let file = sim.kubeconfig();
     let file = file.to_str().context("the kubeconfig's path is no text")?;
@@ -210,17 +203,12 @@ fn drover(server: &Server, sim: &Sim, folder: &Path, wire: Option<&DelayedWire>)
     // The folder of the command ends with this function.
     let file = folder.join("drover.kubeconfig");
     fs::copy(cli.kubeconfig_file(CLUSTER)?, &file)?;
-    let kubectl = Kubectl::new(&file, folder)?;
-    let mut kubeconfig = Kubeconfig::read(&file)?;
-    let uri: http::Uri = kubeconfig.server.parse()?;
-    // Only the agent goes the long way.
-    kubeconfig.server = format!("https://{address}{}", uri.path());
     let agent = child_of(sim.process_id())?;
     let server = server.process_id().context("the server is gone")?;
     Ok(Way {
         name: DROVER,
-        client: Client::of(&kubeconfig)?,
-        kubectl: Some(kubectl),
+        client: Client::of(&Kubeconfig::read(&file)?)?,
+        kubectl: Some(Kubectl::new(&file, folder)?),
         processes: vec![("server", server), ("agent", agent)],
     })
 }
