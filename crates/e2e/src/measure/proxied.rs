@@ -83,12 +83,12 @@ fn loopback_rows() -> Result<Vec<Row>> {
     for connections in BULK_CONNECTIONS {
         let down =
             in_turns(&world, ROUNDS, |way| load::download(&way.client, LIST, connections, TURN))?;
-        rows.extend(bulk_rows("down", connections, &down, BULK_RATIO));
+        rows.extend(bulk_rows("down", connections, &down, Target::AtLeast(BULK_RATIO)));
         rows.extend(memory_after(&world, &format!("bulk down, {connections} connections"))?);
         let up = in_turns(&world, ROUNDS, |way| {
             load::upload(&way.client, REVIEW, &review, connections, TURN)
         })?;
-        rows.extend(bulk_rows("up", connections, &up, BULK_RATIO));
+        rows.extend(bulk_rows("up", connections, &up, Target::AtLeast(BULK_RATIO)));
         rows.extend(memory_after(&world, &format!("bulk up, {connections} connections"))?);
     }
     for connections in SMALL_CONNECTIONS {
@@ -209,7 +209,7 @@ fn span(values: &[f64]) -> String {
     format!("{}–{}, median of {}", rounded(least), rounded(most), values.len())
 }
 
-fn bulk_rows(what: &str, connections: usize, turns: &Turns<f64>, ratio_min: f64) -> Vec<Row> {
+fn bulk_rows(what: &str, connections: usize, turns: &Turns<f64>, ratio: Target) -> Vec<Row> {
     let rate = |name: &str| median(of(turns, name, |rate| *rate));
     let mut rows: Vec<Row> = turns
         .iter()
@@ -220,12 +220,10 @@ fn bulk_rows(what: &str, connections: usize, turns: &Turns<f64>, ratio_min: f64)
                 .note(span(rates))
         })
         .collect();
-    let ratio = |other: &str, least: f64| {
+    for (other, target) in [(REMOTEDIALER, ratio), (DIRECT, Target::AtLeast(OF_DIRECT))] {
         let what = format!("bulk {what}, {connections} connections, to {other}");
-        Row::new(what, rate(DROVER) / rate(other), "×", Target::AtLeast(least))
-    };
-    rows.push(ratio(REMOTEDIALER, ratio_min));
-    rows.push(ratio(DIRECT, OF_DIRECT));
+        rows.push(Row::new(what, rate(DROVER) / rate(other), "×", target));
+    }
     rows
 }
 
