@@ -2,8 +2,8 @@
 //!
 //! [`UnionAuthenticator`] tries its members in order. [`certificates`] handles client certificates
 //! and [`bearer`] bearer tokens, whose kinds implement [`TokenAuthenticator`]: static files,
-//! service accounts, [`bootstrap_tokens`], [`oidc`] and [`token_webhook`]. [`front_proxy`] handles
-//! the identity in the headers of a trusted proxy. Impersonation follows in
+//! service accounts, [`bootstrap_tokens`], [`oidc`] and [`token_webhook`]. [`jwt`] verifies
+//! signatures. [`front_proxy`] handles the identity in the headers of a trusted proxy. Impersonation follows in
 //! [`crate::impersonation`].
 
 pub mod bearer;
@@ -11,6 +11,7 @@ pub mod bootstrap_tokens;
 pub mod certificates;
 mod core_objects;
 pub mod front_proxy;
+pub mod jwt;
 pub mod oidc;
 mod remote;
 pub mod static_tokens;

@@ -109,7 +109,7 @@ impl AuthenticationArgs {
         let algorithm = |name: &String| {
             Algorithm::from_name(name).with_context(|| {
                 let known = Algorithm::ALL.map(|(name, _)| name).join(", ");
-                format!("oidc-signing-algs: \"{name}\" is none of {known}")
+                format!("oidc-signing-algs: \"{name}\" is not supported; use any of {known}")
             })
         };
         Ok(Some(OidcConfig {
@@ -161,4 +161,32 @@ fn duration(text: &str) -> anyhow::Result<Duration> {
     seconds.with_context(|| {
         format!("authentication-token-webhook-cache-ttl: \"{text}\" is not a duration such as 2m")
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_signing_algorithm_that_is_not_supported_is_refused_with_those_that_are() {
+        let resolve = |algorithms: &[&str]| {
+            let args = AuthenticationArgs {
+                oidc_issuer_url: Some("https://issuer.example.com".to_owned()),
+                oidc_client_id: Some("drover".to_owned()),
+                oidc_username_claim: "sub".to_owned(),
+                oidc_signing_algs: algorithms.iter().map(|name| (*name).to_owned()).collect(),
+                ..AuthenticationArgs::default()
+            };
+            args.resolve().map(|resolved| resolved.outside.len()).map_err(|error| error.to_string())
+        };
+        let all = Algorithm::ALL.map(|(name, _)| name);
+        assert_eq!(resolve(&all), Ok(1));
+        for name in ["ES512", "HS256", "none"] {
+            let message = format!(
+                "oidc-signing-algs: \"{name}\" is not supported; use any of RS256, RS384, RS512, \
+                 PS256, PS384, PS512, ES256, ES384"
+            );
+            assert_eq!(resolve(&["RS256", name]), Err(message));
+        }
+    }
 }

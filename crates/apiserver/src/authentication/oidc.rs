@@ -10,18 +10,16 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use base64::Engine as _;
-use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::future::BoxFuture;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 
 use super::bearer::{TokenAuthenticator, TokenUser};
 use super::certificates::CREDENTIAL_ID;
+use super::jwt::{TokenClaims, UnverifiedToken};
 use super::remote::{Remote, RemoteError};
 use crate::attributes::{InvalidCredential, UserInfo};
-pub use keys::Algorithm;
-use keys::KeySet;
+pub use keys::{Algorithm, KeySet};
 
 /// The minimum interval between two fetches of the provider's keys, failed ones included: tokens
 /// with invented key IDs must not cause requests to the provider.
@@ -151,12 +149,12 @@ impl OidcTokens {
         audiences: &[String],
         now: f64,
     ) -> Result<Option<TokenUser>, InvalidCredential> {
-        let Some(parts) = Parts::split(token) else { return Ok(None) };
-        let issuer = parts.claims.get("iss").and_then(Value::as_str);
-        if issuer != Some(self.config.issuer_url.as_str()) {
+        let Some(token) = UnverifiedToken::parse(token) else { return Ok(None) };
+        let Some(claims) = token.unverified_claims() else { return Ok(None) };
+        if claims.get("iss").and_then(Value::as_str) != Some(self.config.issuer_url.as_str()) {
             return Ok(None);
         }
-        match self.verify(&parts, now).await {
+        match self.verify(&token, &claims, now).await {
             Ok(user) => Ok(Some(TokenUser { user, audiences: audiences.to_vec() })),
             Err(reason) => {
                 tracing::debug!(%reason, issuer = self.config.issuer_url, "refused a token");
@@ -165,22 +163,27 @@ impl OidcTokens {
         }
     }
 
-    async fn verify(&self, parts: &Parts<'_>, now: f64) -> Result<UserInfo, TokenError> {
-        let algorithm = Algorithm::from_name(&parts.header.alg)
-            .filter(|algorithm| self.config.algorithms.contains(algorithm))
-            .ok_or(TokenError::Signature)?;
-        self.check_audience_and_time(&parts.claims, now)?;
-        let is_signed = |keys: &KeySet| {
-            keys.verify(algorithm, &parts.header.kid, parts.signed.as_bytes(), &parts.signature)
-        };
+    async fn verify(
+        &self,
+        token: &UnverifiedToken<'_>,
+        unverified: &TokenClaims,
+        now: f64,
+    ) -> Result<UserInfo, TokenError> {
+        let mut allowed = self.config.algorithms.iter();
+        let algorithm =
+            *allowed.find(|allowed| allowed.0 == token.algorithm()).ok_or(TokenError::Signature)?;
+        // Before the signature: outdated tokens must not cause requests for keys.
+        self.check_audience_and_time(unverified, now)?;
+        let verify = |keys: Arc<KeySet>| keys.verify(token, algorithm);
         let known = self.keys.load_full();
-        if !known.as_deref().is_some_and(is_signed) {
-            let fetched = self.fetch(known.as_ref()).await?;
-            if !fetched.as_deref().is_some_and(is_signed) {
-                return Err(TokenError::Signature);
+        let claims = match known.clone().and_then(verify) {
+            Some(claims) => claims,
+            None => {
+                let fetched = self.fetch(known.as_ref()).await?;
+                fetched.and_then(verify).ok_or(TokenError::Signature)?
             }
-        }
-        self.user(&parts.claims)
+        };
+        self.user(&claims)
     }
 
     /// Fetches newer keys than `known`, unless another task has or the minimum interval has not
@@ -223,11 +226,7 @@ impl OidcTokens {
         Remote::new(&found.jwks_uri, &self.config.ca_pem)
     }
 
-    fn check_audience_and_time(
-        &self,
-        claims: &Map<String, Value>,
-        now: f64,
-    ) -> Result<(), TokenError> {
+    fn check_audience_and_time(&self, claims: &TokenClaims, now: f64) -> Result<(), TokenError> {
         let token_audiences = strings(claims.get("aud")).unwrap_or_default();
         if !token_audiences.contains(&self.config.client_id) {
             return Err(TokenError::Audience);
@@ -240,7 +239,7 @@ impl OidcTokens {
     }
 
     /// Maps verified claims to an identity.
-    fn user(&self, claims: &Map<String, Value>) -> Result<UserInfo, TokenError> {
+    fn user(&self, claims: &TokenClaims) -> Result<UserInfo, TokenError> {
         let unusable = |claim: &str| TokenError::Claim(claim.to_owned());
         let username = &self.config.username_claim;
         let name = claims.get(username).and_then(Value::as_str).filter(|name| !name.is_empty());
@@ -281,36 +280,6 @@ fn strings(claim: Option<&Value>) -> Option<Vec<String>> {
         Value::String(one) => Some(vec![one.clone()]),
         Value::Array(many) => many.iter().map(|item| item.as_str().map(str::to_owned)).collect(),
         _ => None,
-    }
-}
-
-#[derive(Deserialize)]
-struct TokenHeader {
-    alg: String,
-    #[serde(default)]
-    kid: String,
-}
-
-/// A decoded token; nothing of it is verified.
-struct Parts<'t> {
-    header: TokenHeader,
-    claims: Map<String, Value>,
-    signed: &'t str,
-    signature: Vec<u8>,
-}
-
-impl<'t> Parts<'t> {
-    /// Decodes a token. `None` for other texts than signed tokens.
-    fn split(token: &'t str) -> Option<Self> {
-        let (signed, signature) = token.rsplit_once('.')?;
-        let (header, claims) = signed.split_once('.')?;
-        let decoded = |text: &str| URL_SAFE_NO_PAD.decode(text).ok();
-        Some(Self {
-            header: serde_json::from_slice(&decoded(header)?).ok()?,
-            claims: serde_json::from_slice(&decoded(claims)?).ok()?,
-            signed,
-            signature: decoded(signature)?,
-        })
     }
 }
 

@@ -2,20 +2,20 @@
 
 use aws_lc_rs::encoding::AsDer;
 use aws_lc_rs::rand::SystemRandom;
-use aws_lc_rs::signature::{
-    ECDSA_P256_SHA256_FIXED, ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair,
-    UnparsedPublicKey,
-};
+use aws_lc_rs::signature::{ECDSA_P256_SHA256_FIXED_SIGNING, EcdsaKeyPair, KeyPair};
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
-use serde::Deserialize;
+use jsonwebtoken::jwk::{Jwk, JwkSet, PublicKeyUse};
+use jsonwebtoken::{Algorithm, DecodingKey, EncodingKey, Header, encode};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use tokio_rustls::rustls::pki_types::pem::PemObject;
 use tokio_rustls::rustls::pki_types::{PrivatePkcs8KeyDer, SubjectPublicKeyInfoDer};
 use x509_parser::prelude::{FromDer, SubjectPublicKeyInfo};
 
-const ALGORITHM: &str = "ES256";
+use crate::authentication::jwt::UnverifiedToken;
+
+const ALGORITHM: Algorithm = Algorithm::ES256;
 
 /// A key that cannot be used.
 #[derive(Debug, thiserror::Error)]
@@ -33,7 +33,7 @@ pub enum TokenError {
 
 /// A private key that signs tokens. `Debug` prints only its id.
 pub struct SigningKey {
-    pair: EcdsaKeyPair,
+    private: EncodingKey,
     public: VerifyKey,
 }
 
@@ -65,7 +65,7 @@ impl SigningKey {
                 .map_err(|_| failed("not a P-256 key in PKCS #8"))?;
         let spki = pair.public_key().as_der().map_err(|_| failed("it has no public key"))?;
         let public = VerifyKey::from_spki(spki.as_ref())?;
-        Ok(Self { pair, public })
+        Ok(Self { private: EncodingKey::from_ec_der(der.secret_pkcs8_der()), public })
     }
 
     /// The `kid` of its tokens: SHA-256 of the public key, in base64.
@@ -78,13 +78,10 @@ impl SigningKey {
     /// # Panics
     /// When the system has no randomness.
     pub fn sign(&self, claims: &Value) -> String {
-        let head = json!({"alg": ALGORITHM, "kid": self.id()});
-        let text = format!("{}.{}", encode(&head), encode(claims));
-        let signature = self
-            .pair
-            .sign(&SystemRandom::new(), text.as_bytes())
-            .expect("the system has randomness");
-        format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature))
+        let kid = Some(self.id().to_owned());
+        let header = Header { typ: None, kid, ..Header::new(ALGORITHM) };
+        encode(&header, claims, &self.private)
+            .expect("the key was usable when it was read, and the system has randomness")
     }
 }
 
@@ -97,20 +94,20 @@ impl std::fmt::Debug for SigningKey {
 #[derive(Clone, Debug)]
 struct VerifyKey {
     id: String,
-    /// The uncompressed point.
-    point: Vec<u8>,
+    key: DecodingKey,
 }
 
 impl VerifyKey {
     fn from_spki(der: &[u8]) -> Result<Self, KeyError> {
         let (_, spki) =
             SubjectPublicKeyInfo::from_der(der).map_err(|error| KeyError(error.to_string()))?;
-        let point = spki.subject_public_key.data.to_vec();
+        let point = spki.subject_public_key.data;
         // 0x04, x and y: the format of P-256 points, and of no other usual curve.
         if point.len() != 65 || point[0] != 4 {
             return Err(KeyError("not a P-256 public key".to_owned()));
         }
-        Ok(Self { id: URL_SAFE_NO_PAD.encode(Sha256::digest(der)), point })
+        let id = URL_SAFE_NO_PAD.encode(Sha256::digest(der));
+        Ok(Self { id, key: DecodingKey::from_ec_der(&point) })
     }
 }
 
@@ -139,58 +136,26 @@ impl VerifyKeys {
     /// # Errors
     /// [`TokenError`] says whether another authenticator may know the token.
     pub fn verify(&self, token: &str) -> Result<Value, TokenError> {
-        #[derive(Deserialize)]
-        struct TokenHeader {
-            alg: String,
-            #[serde(default)]
-            kid: String,
-        }
-        let mut parts = token.split('.');
-        let (Some(head), Some(claims), Some(signature), None) =
-            (parts.next(), parts.next(), parts.next(), parts.next())
-        else {
-            return Err(TokenError::Unrecognized);
-        };
-        let decoded =
-            |text: &str| URL_SAFE_NO_PAD.decode(text).map_err(|_| TokenError::Unrecognized);
-        let parsed: TokenHeader =
-            serde_json::from_slice(&decoded(head)?).map_err(|_| TokenError::Unrecognized)?;
-        // The algorithm is fixed here: the token does not choose it.
-        if parsed.alg != ALGORITHM {
-            return Err(TokenError::Unrecognized);
-        }
-        let signed = &token[..head.len() + 1 + claims.len()];
-        let signature = decoded(signature)?;
-        let by_id = self.0.iter().any(|key| key.id == parsed.kid);
-        let holds = self.0.iter().filter(|key| !by_id || key.id == parsed.kid).any(|key| {
-            UnparsedPublicKey::new(&ECDSA_P256_SHA256_FIXED, &key.point)
-                .verify(signed.as_bytes(), &signature)
-                .is_ok()
-        });
-        if !holds {
-            return Err(TokenError::BadSignature);
-        }
-        serde_json::from_slice(&decoded(claims)?).map_err(|_| TokenError::BadSignature)
+        let token = UnverifiedToken::parse(token)
+            .filter(|token| token.algorithm() == ALGORITHM)
+            .ok_or(TokenError::Unrecognized)?;
+        let is_named = |key: &VerifyKey| key.id == token.key_id();
+        let is_known = self.0.iter().any(is_named);
+        let mut keys = self.0.iter().filter(|key| !is_known || is_named(key));
+        let claims = keys.find_map(|key| token.verify(ALGORITHM, &key.key));
+        claims.map(Value::Object).ok_or(TokenError::BadSignature)
     }
 
     /// The public keys as a JSON web key set (`/openid/v1/jwks`).
     pub fn jwks(&self) -> Value {
-        let keys: Vec<Value> = self
-            .0
-            .iter()
-            .map(|key| {
-                json!({
-                    "use": "sig",
-                    "kty": "EC",
-                    "kid": key.id,
-                    "crv": "P-256",
-                    "alg": ALGORITHM,
-                    "x": URL_SAFE_NO_PAD.encode(&key.point[1..33]),
-                    "y": URL_SAFE_NO_PAD.encode(&key.point[33..]),
-                })
-            })
-            .collect();
-        json!({ "keys": keys })
+        let keys = self.0.iter().map(|key| {
+            let mut jwk = Jwk::from_decoding_key(&key.key, Some(ALGORITHM))
+                .expect("the point has the format of P-256");
+            jwk.common.public_key_use = Some(PublicKeyUse::Signature);
+            jwk.common.key_id = Some(key.id.clone());
+            jwk
+        });
+        json!(JwkSet { keys: keys.collect() })
     }
 }
 
@@ -203,8 +168,4 @@ pub fn openid_configuration(issuer: &str, jwks_uri: &str) -> Value {
         "subject_types_supported": ["public"],
         "id_token_signing_alg_values_supported": [ALGORITHM],
     })
-}
-
-fn encode(value: &Value) -> String {
-    URL_SAFE_NO_PAD.encode(value.to_string())
 }

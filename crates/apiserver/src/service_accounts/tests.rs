@@ -6,8 +6,11 @@ use std::sync::Arc;
 use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use futures::FutureExt as _;
+use jsonwebtoken::{Algorithm, EncodingKey};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio_rustls::rustls::pki_types::PrivatePkcs8KeyDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
 
 use super::authenticator::ServiceAccountTokens;
 use super::keys::{SigningKey, TokenError, VerifyKeys};
@@ -16,6 +19,7 @@ use super::request::TokenRequests;
 use super::*;
 use crate::attributes::{InvalidCredential, UserInfo};
 use crate::authentication::TokenUser;
+use crate::authentication::bearer::TOKEN_SIZE_MAX;
 use crate::resource::Call;
 
 const ISSUER: &str = "https://kubernetes.default.svc";
@@ -316,6 +320,55 @@ fn tokens_of_earlier_keys_stay_valid() {
     assert!(VerifyKeys::from_pems(["no key"]).is_err());
     let debug = format!("{:?}", SigningKey::from_pem(&old).unwrap());
     assert!(!debug.contains("pair"), "{debug}");
+}
+
+#[test]
+fn a_token_that_the_own_key_signed_with_another_header_is_unrecognized() {
+    let pem = SigningKey::generate_pem();
+    let keys = VerifyKeys::from_pems([pem.as_str()]).unwrap();
+    let der = PrivatePkcs8KeyDer::from_pem_slice(pem.as_bytes()).unwrap();
+    let private = EncodingKey::from_ec_der(der.secret_pkcs8_der());
+    let signed = |header: &str| {
+        let text =
+            format!("{}.{}", URL_SAFE_NO_PAD.encode(header), URL_SAFE_NO_PAD.encode("{\"a\":1}"));
+        let signature = jsonwebtoken::crypto::sign(text.as_bytes(), &private, Algorithm::ES256);
+        format!("{text}.{}", signature.unwrap())
+    };
+    for header in [r#"{"alg":"ES256"}"#, r#"{"alg":"ES256","kid":"unknown","typ":"JWT"}"#] {
+        assert_eq!(keys.verify(&signed(header)).unwrap(), json!({"a": 1}), "{header}");
+    }
+    for header in [
+        r#"{"alg":"ES256","crit":["exp"]}"#,
+        r#"{"alg":"ES256","alg":"ES256"}"#,
+        r#"{"alg":"ES384"}"#,
+        r#"{"alg":"HS256"}"#,
+        r#"{"alg":"none"}"#,
+        r#"{"kid":"unknown"}"#,
+    ] {
+        assert_eq!(keys.verify(&signed(header)), Err(TokenError::Unrecognized), "{header}");
+    }
+    let long = SigningKey::from_pem(&pem).unwrap().sign(&json!({"a": "a".repeat(TOKEN_SIZE_MAX)}));
+    assert_eq!(keys.verify(&long), Err(TokenError::Unrecognized));
+}
+
+#[test]
+fn the_encoding_of_a_token_and_its_key_set_stay_the_same() {
+    let pem = SigningKey::generate_pem();
+    let key = SigningKey::from_pem(&pem).unwrap();
+    let token = key.sign(&json!({"b": 2, "a": 1}));
+    let parts: Vec<&str> = token.split('.').collect();
+    let text = |part: &str| String::from_utf8(URL_SAFE_NO_PAD.decode(part).unwrap()).unwrap();
+    assert_eq!(text(parts[0]), format!(r#"{{"alg":"ES256","kid":"{}"}}"#, key.id()));
+    assert_eq!(text(parts[1]), r#"{"a":1,"b":2}"#);
+    assert_eq!(URL_SAFE_NO_PAD.decode(parts[2]).unwrap().len(), 64);
+
+    let jwks = VerifyKeys::from_pems([pem.as_str()]).unwrap().jwks();
+    let point = rcgen::KeyPair::from_pem(&pem).unwrap().public_key_raw().to_vec();
+    let expected = json!({"keys": [{
+        "use": "sig", "kty": "EC", "kid": key.id(), "crv": "P-256", "alg": "ES256",
+        "x": URL_SAFE_NO_PAD.encode(&point[1..33]), "y": URL_SAFE_NO_PAD.encode(&point[33..]),
+    }]});
+    assert_eq!(jwks, expected);
 }
 
 fn legacy_secret() -> Value {

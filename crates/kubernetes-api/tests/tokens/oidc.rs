@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use apiserver::authentication::bearer::TOKEN_SIZE_MAX;
 use apiserver::authentication::oidc::{Algorithm, KEY_FETCH_PAUSE};
 use apiserver::authentication::{OidcConfig, OidcTokens};
 use http::Method;
@@ -22,7 +23,7 @@ fn config(provider: &Provider) -> OidcConfig {
         groups_claim: Some("groups".to_owned()),
         groups_prefix: "oidc:".to_owned(),
         required_claims: BTreeMap::new(),
-        algorithms: vec![Algorithm::Rs256, Algorithm::Es256],
+        algorithms: ["RS256", "ES256"].map(|name| Algorithm::from_name(name).unwrap()).to_vec(),
         key_fetch_pause: KEY_FETCH_PAUSE,
         ca_pem: provider.ca_pem.clone().into_bytes(),
     }
@@ -117,6 +118,35 @@ async fn an_invalid_token_authenticates_nobody() {
 }
 
 #[tokio::test]
+async fn a_token_of_the_provider_with_a_critical_header_or_too_many_bytes_is_refused() {
+    let provider = Provider::start().await;
+    provider.publish(vec![("r", Signer::rsa())]);
+    let world = world(config(&provider)).await;
+    let good = claims(&provider, json!({}));
+    let signed = |head: Value| provider.token_with("r", &head, &good);
+    assert!(world.who(&signed(json!({"alg": "RS256", "b64": true}))).await.is_some());
+    for crit in [json!(["b64"]), json!(["exp"]), json!([])] {
+        let head = json!({"alg": "RS256", "kid": "r", "b64": true, "crit": crit});
+        assert_eq!(world.who(&signed(head)).await, None, "{crit}");
+    }
+
+    // A review is not limited by the size of a header.
+    let review = async |padding: usize| {
+        let claims = claims(&provider, json!({"padding": "a".repeat(padding)}));
+        let token = provider.token("r", &claims);
+        let review = json!({
+            "apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview",
+            "spec": {"token": token},
+        });
+        let path = "/apis/authentication.k8s.io/v1/tokenreviews";
+        let response = world.root(Method::POST, path, review).await;
+        (token.len() <= TOKEN_SIZE_MAX, response["status"]["authenticated"] == true)
+    };
+    assert_eq!(review(8 * 1024).await, (true, true));
+    assert_eq!(review(TOKEN_SIZE_MAX).await, (false, false));
+}
+
+#[tokio::test]
 async fn new_keys_of_the_provider_are_fetched_when_a_token_names_one() {
     let provider = Provider::start().await;
     provider.publish(vec![("old", Signer::ecdsa())]);
@@ -185,7 +215,7 @@ fn settings_that_cannot_be_used_name_their_flag() {
         groups_claim: None,
         groups_prefix: String::new(),
         required_claims: BTreeMap::new(),
-        algorithms: vec![Algorithm::Rs256],
+        algorithms: vec![Algorithm::from_name("RS256").unwrap()],
         key_fetch_pause: KEY_FETCH_PAUSE,
         ca_pem: b"no certificate".to_vec(),
     };

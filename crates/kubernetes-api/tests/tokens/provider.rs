@@ -78,7 +78,11 @@ impl Signer {
     }
 
     pub fn sign_as(&self, algorithm: &str, id: &str, claims: &Value) -> String {
-        let head = json!({"alg": algorithm, "kid": id, "typ": "JWT"});
+        self.sign_with(&json!({"alg": algorithm, "kid": id, "typ": "JWT"}), claims)
+    }
+
+    /// A token with this header; the key alone decides how it is signed.
+    pub fn sign_with(&self, head: &Value, claims: &Value) -> String {
         let text = format!("{}.{}", encode(head.to_string()), encode(claims.to_string()));
         let random = SystemRandom::new();
         let signature = match self {
@@ -161,9 +165,18 @@ impl Provider {
 
     /// A token signed by a published key.
     pub fn token(&self, id: &str, claims: &Value) -> String {
+        self.signed(id, |key| key.sign(id, claims))
+    }
+
+    /// The same with this header.
+    pub fn token_with(&self, id: &str, head: &Value, claims: &Value) -> String {
+        self.signed(id, |key| key.sign_with(head, claims))
+    }
+
+    fn signed(&self, id: &str, sign: impl Fn(&Signer) -> String) -> String {
         let state = self.state.lock();
         let (_, key) = state.keys.iter().find(|(other, _)| other == id).unwrap();
-        key.sign(id, claims)
+        sign(key)
     }
 
     pub fn key_fetches(&self) -> usize {
