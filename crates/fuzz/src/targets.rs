@@ -9,6 +9,7 @@ pub mod protobuf;
 pub mod reading;
 pub mod schemas;
 pub mod selectors;
+pub mod tokens;
 pub mod tunnel;
 
 use serde_json::Value;
