@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::{Absent, Served, aggregated_document, legacy_document, version};
 use crate::aggregation::ApiServiceTable;
 use crate::catalog::Catalog;
-use crate::custom::definition_resource;
 use crate::resource::{
     Backend, NameRule, Resource, ResourceRules, Subresource, SubresourceHandler,
 };
@@ -76,7 +75,13 @@ fn catalog() -> Catalog {
         .with(custom("v1"))
         .with(custom("v1beta1"))
         .with(custom("v2alpha1"))
-        .with(definition_resource())
+        .with(resource(
+            "apiextensions.k8s.io",
+            "v1",
+            "customresourcedefinitions",
+            "customresourcedefinition",
+            "CustomResourceDefinition",
+        ))
 }
 
 fn document(path: &str) -> Value {

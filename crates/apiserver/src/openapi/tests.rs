@@ -7,55 +7,56 @@ use serde_json::{Value, json};
 use super::{Encoding, OpenApi};
 use crate::aggregation::ApiServiceTable;
 use crate::catalog::Catalog;
-use crate::custom::{definition_resource, desired_status, resources_of};
-use crate::resource::Resource;
+use crate::kind::Kind;
+use crate::resource::{Resource, SelectableField, Subresource, SubresourceHandler};
 use crate::schemas::builtin_schema;
+use crate::strategy::{PublishedSchema, Strategy};
 
-struct NoScale;
+/// The strategy of a custom resource without rules.
+struct Custom(PublishedSchema);
 
-impl crate::resource::Endpoint for NoScale {
-    fn call(
-        &self,
-        _call: crate::resource::Call,
-    ) -> futures::future::BoxFuture<'_, Result<(u16, Value), api_meta::status::Status>> {
-        Box::pin(std::future::ready(Err(api_meta::status::Status::unknown_resource())))
+impl Strategy for Custom {
+    fn published_schema(&self) -> Option<&PublishedSchema> {
+        Some(&self.0)
+    }
+
+    fn cells(&self, _object: &Value, _now: i64) -> Vec<Value> {
+        Vec::new()
     }
 }
 
-fn crd(spec: Value) -> Value {
-    let mut crd = json!({
-        "metadata": {"name": "foos.ex.org", "generation": 1},
-        "spec": {
-            "group": "ex.org", "scope": "Namespaced",
-            "names": {
-                "plural": "foos", "singular": "foo", "kind": "Foo", "listKind": "FooList"},
-            "versions": [{"name": "v1", "served": true, "storage": true,
-                "subresources": {"status": {}, "scale": {
-                    "specReplicasPath": ".spec.n", "statusReplicasPath": ".status.n"}},
-                "selectableFields": [{"jsonPath": ".spec.n"}],
-                "schema": {"openAPIV3Schema": {
-                    "type": "object", "description": "A foo.", "properties": {"spec": spec}}}}],
-        },
+fn schema(spec: Value) -> Value {
+    json!({"type": "object", "description": "A foo.", "properties": {"spec": spec}})
+}
+
+/// A custom resource with this schema and the subresources `status` and `scale`.
+fn foo(schema: &Value) -> Resource {
+    let mut foo = built_in("ex.org", "foos", "Foo");
+    foo.subresources.push(Subresource {
+        name: "scale",
+        verbs: vec!["get", "patch", "update"],
+        handler: SubresourceHandler::Status,
+        gvk: Some(("autoscaling", "v1", "Scale")),
     });
-    crd["status"] = desired_status(&crd, &[], 0);
-    crd
+    foo.selectable_fields.push(SelectableField {
+        label: "spec.n".to_owned(),
+        path: vec!["spec".to_owned(), "n".to_owned()],
+        fallback: Vec::new(),
+        unset: "",
+        offered: true,
+    });
+    Resource { strategy: Arc::new(Custom(PublishedSchema::new(schema))), custom: true, ..foo }
 }
 
-fn foo(spec: Value) -> Resource {
-    resources_of(&crd(spec), &Arc::default(), |_| Arc::new(NoScale)).remove(0)
+fn built_in(group: &'static str, plural: &'static str, kind: &'static str) -> Resource {
+    let singular = plural.trim_end_matches('s');
+    Kind::new(group, plural, singular, kind).with_status().into_resource()
 }
 
-/// A built-in kind with the rules of another: documents depend on names and verbs alone.
-fn built_in(group: &str, plural: &str, kind: &str) -> Resource {
-    Resource {
-        group: group.to_owned(),
-        plural: plural.to_owned(),
-        singular: kind.to_lowercase(),
-        kind: kind.to_owned(),
-        list_kind: format!("{kind}List"),
-        namespaced: true,
-        ..definition_resource()
-    }
+fn definitions() -> Resource {
+    let group = "apiextensions.k8s.io";
+    let resource = built_in(group, "customresourcedefinitions", "CustomResourceDefinition");
+    Resource { namespaced: false, ..resource }
 }
 
 fn catalog() -> Catalog {
@@ -63,12 +64,12 @@ fn catalog() -> Catalog {
         .with(built_in("", "pods", "Pod"))
         .with(built_in("", "services", "Service"))
         .with(built_in("apps", "deployments", "Deployment"))
-        .with(definition_resource())
-        .with(foo(json!({"type": "object", "properties": {
+        .with(definitions())
+        .with(foo(&schema(json!({"type": "object", "properties": {
             "n": {"type": "integer", "nullable": true},
             "port": {"x-kubernetes-int-or-string": true},
             "free": {"type": "object", "x-kubernetes-preserve-unknown-fields": true,
-                "properties": {"a": {"type": "string"}}}}})))
+                "properties": {"a": {"type": "string"}}}}}))))
 }
 
 fn v3(path: &str) -> Value {
@@ -109,7 +110,7 @@ fn the_index_leads_to_every_document_by_its_hash() {
 fn only_the_documents_of_a_changed_definition_change() {
     let openapi = OpenApi::new("v1.36.3");
     let before = catalog();
-    let after = before.clone().with(foo(json!({"type": "object"})));
+    let after = before.clone().with(foo(&schema(json!({"type": "object"}))));
     let hash = |catalog: &Catalog, path: &str| openapi.v3_hash(catalog, path).unwrap();
     assert_ne!(hash(&before, "apis/ex.org/v1"), hash(&after, "apis/ex.org/v1"));
     assert_eq!(hash(&before, "api/v1"), hash(&after, "api/v1"));
@@ -234,11 +235,9 @@ fn custom_types_are_published_with_metadata() {
 
 #[test]
 fn a_custom_type_that_may_have_any_field_is_published_as_a_plain_object_in_v2() {
-    let mut definition = crd(json!({"type": "object"}));
-    let version = &mut definition["spec"]["versions"][0];
-    version["schema"]["openAPIV3Schema"]["x-kubernetes-preserve-unknown-fields"] = true.into();
-    let open = resources_of(&definition, &Arc::default(), |_| Arc::new(NoScale)).remove(0);
-    let catalog = catalog().with(open);
+    let mut open = schema(json!({"type": "object"}));
+    open["x-kubernetes-preserve-unknown-fields"] = true.into();
+    let catalog = catalog().with(foo(&open));
     let v2 = OpenApi::new("v1.36.3").v2(&catalog, &ApiServiceTable::default(), Encoding::Json);
     let v2: Value = serde_json::from_slice(&v2.plain()).unwrap();
     let kind = json!([{"group": "ex.org", "version": "v1", "kind": "Foo"}]);
@@ -281,8 +280,8 @@ fn cached_documents_are_bounded() {
     assert_ne!(protobuf.plain(), first.plain());
     openapi.cached_bytes_max = first.gzipped().len() * 5 / 2;
     for note in ["one", "two", "three", "four"] {
-        let schema = json!({"type": "object", "description": note});
-        openapi.v3(&catalog().with(foo(schema)), "apis/ex.org/v1", Encoding::Json).unwrap();
+        let spec = json!({"type": "object", "description": note});
+        openapi.v3(&catalog().with(foo(&schema(spec))), "apis/ex.org/v1", Encoding::Json).unwrap();
     }
     let cache = openapi.cache.lock();
     let size: usize = cache.iter().map(|document| document.gzipped.len()).sum();

@@ -10,11 +10,15 @@ use tokio::sync::oneshot;
 
 use super::super::CacheEvent;
 use super::*;
-use crate::custom::definition_resource;
+use crate::kind::Kind;
 use crate::stored::to_bytes;
 
 const WATCHERS: usize = 200;
 const JSON: Encoding = Encoding { framing: Framing::Json, metadata_only: None };
+
+fn secrets() -> Arc<Resource> {
+    Arc::new(Kind::new("", "secrets", "secret", "Secret").into_resource())
+}
 
 fn object(state: &str, revision: Revision) -> Arc<Stored> {
     let object = json!({"metadata": {"name": "a"}, "state": state});
@@ -52,7 +56,7 @@ impl PendingConversions {
 
 #[tokio::test]
 async fn watchers_of_a_version_share_one_conversion_and_failures_are_not_cached() {
-    let view = View::new(&Arc::new(definition_resource()), object("former", 1));
+    let view = View::new(&secrets(), object("former", 1));
     let pending = PendingConversions::default();
     let all = || join_all((0..WATCHERS).map(|_| pending.convert(&view)));
     let failed = Status::internal("out of order");
@@ -68,7 +72,7 @@ async fn watchers_of_a_version_share_one_conversion_and_failures_are_not_cached(
 
 #[tokio::test]
 async fn a_conversion_is_cancelled_with_its_last_waiting_caller_only() {
-    let view = View::new(&Arc::new(definition_resource()), object("former", 1));
+    let view = View::new(&secrets(), object("former", 1));
     let pending = PendingConversions::default();
     let (mut first, mut second) =
         (Box::pin(pending.convert(&view)), Box::pin(pending.convert(&view)));
@@ -92,17 +96,17 @@ fn a_changed_definition_uses_no_frames_of_the_former_one() {
             .view(WatchEventType::Added, resource)
             .frame(WatchEventType::Added, JSON, || bytes.into())
     };
-    let former = Arc::new(definition_resource());
+    let former = secrets();
     assert_eq!(frame(&former, "former"), "former");
     assert_eq!(frame(&former, "again"), "former");
     drop(former);
-    assert_eq!(frame(&Arc::new(definition_resource()), "present"), "present");
+    assert_eq!(frame(&secrets(), "present"), "present");
 }
 
 #[test]
 fn an_object_that_leaves_a_selection_is_shown_in_its_last_selected_state() {
     let event = CacheEvent::new(2, Some(object("former", 1)), Some(object("present", 2))).unwrap();
-    let resource = Arc::new(definition_resource());
+    let resource = secrets();
     let view_of = |change| event.view(change, &resource);
     assert!(std::ptr::eq(view_of(WatchEventType::Added), view_of(WatchEventType::Modified)));
     assert!(Arc::ptr_eq(view_of(WatchEventType::Modified).stored(), &event.current));
