@@ -22,11 +22,15 @@ use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
+use http::{HeaderName, Method, Response};
 use serde_json::{Value, json};
 
 pub use delegation::FrontProxy;
 pub(crate) use documents::merge_v2;
 pub(crate) use remote::Remote;
+pub use remote::SendError;
+
+use crate::registry::Registry;
 
 /// The group of APIServices.
 pub const GROUP: &str = "apiregistration.k8s.io";
@@ -45,21 +49,21 @@ pub struct ApiServiceTable(Vec<Api>);
 
 /// The fields of an APIService that requests need.
 #[derive(Clone)]
-pub(crate) struct Api {
+pub struct Api {
     pub group: String,
     pub version: String,
-    pub priority: Priority,
+    pub(crate) priority: Priority,
     /// `None` when this server serves the version.
-    pub aggregated: Option<AggregatedApi>,
+    pub(crate) aggregated: Option<AggregatedApi>,
 }
 
 /// A version that another server serves.
 #[derive(Clone)]
-pub(crate) struct AggregatedApi {
-    pub remote: Arc<Remote>,
+pub struct AggregatedApi {
+    pub(crate) remote: Arc<Remote>,
     /// The status of its condition.
-    pub available: bool,
-    pub published: Arc<Published>,
+    pub(crate) available: bool,
+    pub(crate) published: Arc<Published>,
 }
 
 /// The order in discovery: higher groups first, within them higher versions.
@@ -86,8 +90,36 @@ pub(crate) struct Published {
 
 impl Api {
     /// The path of the version, on both servers.
-    pub(crate) fn path(&self) -> String {
+    pub fn path(&self) -> String {
         format!("/apis/{}/{}", self.group, self.version)
+    }
+}
+
+impl AggregatedApi {
+    /// Whether the server is available and its discovery is up to date.
+    pub fn is_current(&self) -> bool {
+        self.available && self.published.is_current
+    }
+
+    /// `resources` of the last known aggregated discovery.
+    pub fn resources(&self) -> &[Value] {
+        &self.published.resources
+    }
+
+    /// Sends a request of this server itself, as a member of the masters group, and reads the whole
+    /// response.
+    ///
+    /// # Errors
+    /// The server cannot be reached or is not trusted, or its response takes too long or is too
+    /// large.
+    pub async fn request(
+        &self,
+        registry: &Registry,
+        method: Method,
+        path: &str,
+        headers: &[(HeaderName, &str)],
+    ) -> Result<Response<Bytes>, SendError> {
+        self.remote.request(registry, method, path, headers).await
     }
 }
 
@@ -117,7 +149,7 @@ impl ApiServiceTable {
     }
 
     /// The versions that other servers serve.
-    pub(crate) fn remotes(&self) -> impl Iterator<Item = (&Api, &AggregatedApi)> {
+    pub fn remotes(&self) -> impl Iterator<Item = (&Api, &AggregatedApi)> {
         self.0.iter().filter_map(|api| Some((api, api.aggregated.as_ref()?)))
     }
 

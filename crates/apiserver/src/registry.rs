@@ -33,9 +33,9 @@ pub(crate) use served::{served_as_stored, served_bytes, served_tree};
 pub use subscription::{Subscription, Update};
 pub use write::{
     DeleteOptions, Deleted, FieldValidation, Propagation, Warnings, WriteOptions, WriteTarget,
-    Written,
+    Written, apply_scale,
 };
-pub(crate) use write::{depth_problem, merge_schema, scale as applied_scale};
+pub(crate) use write::{depth_problem, merge_schema};
 
 use self::admission::{Admission, Plugin};
 use crate::attributes::Authorizer;
@@ -175,7 +175,7 @@ impl Registry {
 
     /// Discovery has changed other than by [`Registry::install`]: in the verbs of a kind, or in
     /// aggregated APIs.
-    pub(crate) fn note_discovery_change(&self) {
+    pub fn note_discovery_change(&self) {
         self.generation.send_modify(|generation| *generation += 1);
     }
 

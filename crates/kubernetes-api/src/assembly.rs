@@ -26,21 +26,21 @@ use apiserver::documents::{KEYS_PATH, OpenIdDocuments};
 use apiserver::flow_control::FlowControl;
 use apiserver::health::TaskCheck;
 use apiserver::resource::Resource;
-use apiserver::reviews::{ReviewSources, review_resources};
 use apiserver::server::{ApiServer, Operations, Parts};
 use apiserver::service_accounts::keys::openid_configuration;
 use apiserver::service_accounts::{
     ServiceAccountTokens, SigningKey, TokenRequests, VerifyKeys, legacy, tracking,
 };
-use apiserver::service_range::ServiceRange;
 use apiserver::tasks::WatchedTasks;
-use apiserver::{Registry, controllers, custom, flow_control};
+use apiserver::{Registry, flow_control};
 use serde_json::Value;
 use storage::{Storage, StorageError};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-use crate::kinds;
+use crate::reviews::{ReviewSources, review_resources};
+use crate::service_range::ServiceRange;
+use crate::{controllers, custom, kinds};
 
 /// The Kubernetes version that the server reports in `/version`.
 pub const GIT_VERSION: &str = "v1.36.3";

@@ -20,7 +20,7 @@ mod ingress;
 mod ip;
 mod job;
 mod lease;
-mod namespace;
+pub(crate) mod namespace;
 mod networking;
 mod node;
 mod old_annotations;

@@ -13,11 +13,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use apiserver::authentication::StaticTokens;
-use apiserver::controllers;
 use apiserver::service_accounts::SigningKey;
 use http::{Method, Request};
 use http_body_util::{BodyExt, Full};
 use kubernetes_api::assembly::{Assembly, Controllers, Profile, Running};
+use kubernetes_api::controllers;
 use serde_json::{Value, json};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 

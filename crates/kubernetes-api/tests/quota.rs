@@ -7,11 +7,12 @@ use std::sync::Arc;
 use api_meta::status::Status;
 use apiserver::admission::AdmissionChain;
 use apiserver::registry::{WriteOptions, WriteTarget, Written};
-use apiserver::service_range::ServiceRange;
 use apiserver::strategy::Operation;
-use apiserver::{Registry, Resource, controllers};
+use apiserver::{Registry, Resource};
 use futures::future::join_all;
+use kubernetes_api::controllers;
 use kubernetes_api::kinds;
+use kubernetes_api::service_range::ServiceRange;
 use serde_json::{Value, json};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 

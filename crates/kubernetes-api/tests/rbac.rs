@@ -15,7 +15,6 @@ use apiserver::authentication::{
 use apiserver::authorization::{
     EscalationGuard, RbacAuthorizer, bootstrap, follow, rbac_resources,
 };
-use apiserver::reviews::{ReviewSources, review_resources};
 use apiserver::service_accounts::{
     ServiceAccountTokens, SigningKey, TokenRequests, VerifyKeys, legacy,
 };
@@ -27,6 +26,7 @@ use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::api::rbac::v1::{ClusterRole, Role, RoleBinding};
 use kube::api::{Api, ListParams, ObjectMeta, Patch, PatchParams, PostParams};
 use kubernetes_api::kinds;
+use kubernetes_api::reviews::{ReviewSources, review_resources};
 use serde_json::{Value, json};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 

@@ -6,9 +6,9 @@ use std::path::PathBuf;
 use anyhow::Context;
 use apiserver::audit::AuditFlags;
 use apiserver::built_in_plugins::{BuiltInPlugins, Switchable};
-use apiserver::service_range::ServiceRange;
 use clap::Args;
 use kubernetes_api::assembly::Controllers;
+use kubernetes_api::service_range::ServiceRange;
 
 use crate::authentication::AuthenticationArgs;
 

@@ -6,11 +6,11 @@ use std::time::SystemTime;
 
 use apiserver::UserInfo;
 use apiserver::attributes::GROUP_MASTERS;
-use apiserver::service_range::ServiceRange;
 use kube::Client;
 use kube::api::PostParams;
 use kube::api::{Api, ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use kube::core::GroupVersionKind;
+use kubernetes_api::service_range::ServiceRange;
 use pki::{CertificateFiles, ServingCertificate};
 use serde_json::{Value, json};
 use wait::{until, until_some};

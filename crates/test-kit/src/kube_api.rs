@@ -9,14 +9,14 @@ use apiserver::authorization::follow::{self, RbacFollower};
 use apiserver::authorization::{
     EscalationGuard, RbacAuthorizer, RuleResolver, bootstrap, rbac_resources,
 };
-use apiserver::custom::DefinitionController;
-use apiserver::reviews::{ReviewSources, review_resources};
-use apiserver::service_range::ServiceRange;
-use apiserver::{ApiServer, Authenticator, Authorizer, Registry, UserInfo, controllers};
+use apiserver::{ApiServer, Authenticator, Authorizer, Registry, UserInfo};
 use feature_kit::Clients;
 use futures::future::BoxFuture;
 use kube::Client;
-use kubernetes_api::kinds;
+use kubernetes_api::custom::DefinitionController;
+use kubernetes_api::reviews::{ReviewSources, review_resources};
+use kubernetes_api::service_range::ServiceRange;
+use kubernetes_api::{controllers, kinds};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 use tokio::task::JoinSet;
 

@@ -14,7 +14,7 @@ mod pod_security;
 pub mod priority;
 mod runtime_class;
 pub mod tolerations;
-pub(crate) mod volumes;
+pub mod volumes;
 
 pub use nodes::topology_labels;
 

@@ -43,7 +43,7 @@ type HttpClient = Client<Connector, RequestBody>;
 /// Why there is no response, in the words of Go's `net/http`.
 #[derive(Debug, thiserror::Error)]
 #[error("{0}")]
-pub(crate) struct SendError(pub String);
+pub struct SendError(pub String);
 
 /// An aggregated server. When the spec of the APIService changes, a new value is created.
 pub(crate) struct Remote {

@@ -81,8 +81,11 @@ impl Registry {
         Ok(objects)
     }
 
-    /// [`Registry::serve`] for one object.
-    pub(crate) async fn serve_one(
+    /// The object in the version of `resource`; as it is when that needs no webhook.
+    ///
+    /// # Errors
+    /// The conversion webhook failed.
+    pub async fn serve_one(
         &self,
         resource: &Resource,
         object: Arc<Stored>,

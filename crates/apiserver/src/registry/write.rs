@@ -6,7 +6,6 @@ mod delete;
 mod duplicates;
 mod ownership;
 mod requested_update;
-pub(crate) mod scale;
 mod update;
 
 use std::sync::Arc;
@@ -20,6 +19,7 @@ use storage::{Expect, KeyValue, StorageError};
 
 pub use delete::{DeleteOptions, Deleted, Propagation};
 use ownership::Owners;
+pub use ownership::apply_scale;
 pub(crate) use ownership::merge_schema;
 
 use crate::attributes::{GROUP_MASTERS, UserInfo};

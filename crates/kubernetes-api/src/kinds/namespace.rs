@@ -3,7 +3,6 @@
 use api_meta::names;
 use api_meta::object::ObjectExt;
 use api_meta::status::{Cause, Status};
-use apiserver::controllers::namespace_deletion::FINALIZER;
 use apiserver::fields::{ensure, items, map, preset, str_of};
 use apiserver::kind::cells;
 use apiserver::kind::{AGE, FieldSpec, Hooks, Kind, NAME};
@@ -13,6 +12,8 @@ use serde_json::{Value, json};
 
 /// The label that contains the name of every namespace.
 pub const NAME_LABEL: &str = "kubernetes.io/metadata.name";
+/// The finalizer in `spec.finalizers` of a namespace until its contents are deleted.
+pub const FINALIZER: &str = "kubernetes";
 /// Namespaces that cannot be deleted.
 pub const PROTECTED: &[&str] = &["default", "kube-public", "kube-system"];
 

@@ -19,11 +19,11 @@ use apiserver::kind::{AGE, FieldSpec, Hooks, Kind, NAME, PartialSubresource};
 use apiserver::quota::quality;
 use apiserver::registry::Registry;
 use apiserver::resource::{Endpoint, Resource, Subresource, SubresourceHandler};
-use apiserver::reviews;
 use apiserver::strategy::{Operation, Write};
 use serde_json::{Value, json};
 
 use super::old_annotations;
+use crate::reviews;
 
 /// The identity that may bind a pod to a node with an update.
 pub const SCHEDULER: &str = "system:kube-scheduler";

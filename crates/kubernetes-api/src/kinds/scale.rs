@@ -4,11 +4,12 @@ use std::sync::{Arc, Weak};
 
 use api_meta::labels::LabelSelector;
 use api_meta::status::Status;
-use apiserver::custom::scale::{ScalePaths, write};
 use apiserver::registry::{Registry, WriteTarget};
 use apiserver::resource::{Call, Endpoint, Resource, Subresource, SubresourceHandler};
 use futures::future::BoxFuture;
 use serde_json::{Value, json};
+
+use crate::custom::scale::{ScalePaths, write};
 
 const SCALED: &[(&str, &str)] = &[
     ("", "replicationcontrollers"),

@@ -5,8 +5,6 @@ use std::time::Duration;
 
 use apiserver::admission::AdmissionChain;
 use apiserver::attributes::GROUP_MASTERS;
-use apiserver::custom::DefinitionController;
-use apiserver::custom::controller::conform::check;
 use apiserver::{ApiServer, Registry, UserInfo};
 use futures::TryStreamExt;
 use http::{Request, Response};
@@ -18,6 +16,8 @@ use kube::api::{
 };
 use kube::core::GroupVersionKind;
 use kube::runtime::wait::{await_condition, conditions};
+use kubernetes_api::custom::DefinitionController;
+use kubernetes_api::custom::controller::conform::check;
 use serde_json::{Value, json};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 

@@ -8,11 +8,11 @@ use apiserver::admission::AdmissionChain;
 use apiserver::attributes::{GROUP_AUTHENTICATED, GROUP_MASTERS, InvalidCredential};
 use apiserver::authentication::{TokenAuthenticator, TokenUser};
 use apiserver::authorization::{RbacAuthorizer, RbacKind};
-use apiserver::reviews::{ReviewSources, review_resources};
 use apiserver::{ApiServer, Authenticator, Registry, UserInfo};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::Request;
+use kubernetes_api::reviews::{ReviewSources, review_resources};
 use serde_json::{Value, json};
 use storage::embedded::{EmbeddedConfig, EmbeddedStorage};
 
@@ -86,7 +86,7 @@ impl Cluster {
         ];
         for definition in &definitions {
             let stays = Arc::<AtomicBool>::default();
-            resources.extend(apiserver::custom::resources_of(definition, &stays, |_| {
+            resources.extend(kubernetes_api::custom::resources_of(definition, &stays, |_| {
                 unreachable!("no definition here has a scale")
             }));
         }

@@ -13,11 +13,11 @@ use crate::registry::Registry;
 use crate::registry::admission::AdmissionRequest;
 
 /// The finalizer of PersistentVolumeClaims.
-pub(crate) const CLAIM: &str = "kubernetes.io/pvc-protection";
+pub const CLAIM: &str = "kubernetes.io/pvc-protection";
 /// The finalizer of PersistentVolumes.
-pub(crate) const VOLUME: &str = "kubernetes.io/pv-protection";
+pub const VOLUME: &str = "kubernetes.io/pv-protection";
 /// The finalizer of VolumeAttributesClasses.
-pub(crate) const CLASS: &str = "kubernetes.io/vac-protection";
+pub const CLASS: &str = "kubernetes.io/vac-protection";
 
 /// Adds the finalizer, which a controller removes once nothing uses the object.
 pub(super) fn protect(object: &mut Value, finalizer: &str) {

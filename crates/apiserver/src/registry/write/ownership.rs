@@ -117,32 +117,31 @@ fn undecodable(config: &Value, problem: &str) -> Status {
     Status::new(500, "", text)
 }
 
-impl FieldOwnership<'_> {
-    /// The result of applying `config` to a Scale with its own ownership entries.
-    ///
-    /// # Errors
-    /// 409 for conflicts, 400 for another type.
-    pub fn apply_scale(
-        scale: &Value,
-        config: &Value,
-        manager: &str,
-        force: bool,
-    ) -> Result<Value, Status> {
-        check_kind(config, scale.api_version(), scale.kind())?;
-        let schema = builtin("autoscaling", "v1", "Scale").map(|builtin| builtin.merge_schema());
-        let schema = schema.ok_or_else(Status::unknown_resource)?;
-        let write = Write {
-            versions: &OneVersion,
-            schema,
-            api_version: scale.api_version(),
-            subresource: "scale",
-            manager,
-            now: Timestamp::now(),
-            compiled: true,
-        };
-        let applied = write.apply(Some(scale), config, force);
-        applied.map(|applied| applied.object).map_err(|error| refusal(&error))
-    }
+/// The result of applying `config` to a Scale with its own ownership entries, as `manager`. With
+/// `force`, it takes over fields that other managers own.
+///
+/// # Errors
+/// 409 for conflicts, 400 for another type.
+pub fn apply_scale(
+    scale: &Value,
+    config: &Value,
+    manager: &str,
+    force: bool,
+) -> Result<Value, Status> {
+    check_kind(config, scale.api_version(), scale.kind())?;
+    let schema = builtin("autoscaling", "v1", "Scale").map(|builtin| builtin.merge_schema());
+    let schema = schema.ok_or_else(Status::unknown_resource)?;
+    let write = Write {
+        versions: &OneVersion,
+        schema,
+        api_version: scale.api_version(),
+        subresource: "scale",
+        manager,
+        now: Timestamp::now(),
+        compiled: true,
+    };
+    let applied = write.apply(Some(scale), config, force);
+    applied.map(|applied| applied.object).map_err(|error| refusal(&error))
 }
 
 /// A kind that has only one version.

@@ -176,7 +176,10 @@ impl Registry {
     }
 
     /// Like [`Registry::modify`], for a result that already has its field owners.
-    pub(crate) async fn modify_applied(
+    ///
+    /// # Errors
+    /// Those of [`Registry::modify`].
+    pub async fn modify_applied(
         &self,
         target: &WriteTarget<'_>,
         options: &WriteOptions,

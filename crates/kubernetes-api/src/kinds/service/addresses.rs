@@ -12,10 +12,11 @@ use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
 use apiserver::fields::{items, str_of};
-use apiserver::service_range::ServiceRange;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{mpsc, oneshot};
+
+use crate::service_range::ServiceRange;
 
 /// The owner of the API's own service.
 const RESERVED_OWNER: &str = "default/kubernetes";
