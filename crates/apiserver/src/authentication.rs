@@ -3,8 +3,8 @@
 //! [`UnionAuthenticator`] tries its members in order. [`certificates`] handles client certificates
 //! and [`bearer`] bearer tokens, whose kinds implement [`TokenAuthenticator`]: static files,
 //! service accounts, [`bootstrap_tokens`], [`oidc`] and [`token_webhook`]. [`jwt`] verifies
-//! signatures. [`front_proxy`] handles the identity in the headers of a trusted proxy. Impersonation follows in
-//! [`crate::impersonation`].
+//! signatures. [`front_proxy`] handles the identity in the headers of a trusted proxy.
+//! Impersonation follows in [`crate::impersonation`].
 
 pub mod bearer;
 pub mod bootstrap_tokens;
