@@ -1,9 +1,9 @@
-//! A condition: one typed fact about an object, with its cause.
+//! A condition: one typed fact about an object, with its cause and the times of its changes.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What code reads of a condition. Controllers write conditions as JSON, with the times of changes.
+/// Times are RFC 3339 text with seconds, as existing clients parse them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Condition {
@@ -18,6 +18,12 @@ pub struct Condition {
     /// Cause, for users.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub message: String,
+    /// When anything in the condition last changed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub last_update_time: String,
+    /// When the status last changed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub last_transition_time: String,
 }
 
 /// Status of a condition that holds.

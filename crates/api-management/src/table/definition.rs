@@ -109,7 +109,11 @@ fn lay_over(base: &mut Value, over: Value) {
         }
     }
     for (key, value) in over {
-        base[key] = value;
+        // What lists and maps contain is laid over like the object itself.
+        match base.get_mut(&key) {
+            Some(known) if known.is_object() && value.is_object() => lay_over(known, value),
+            _ => base[key] = value,
+        }
     }
     if is_open {
         base["x-kubernetes-preserve-unknown-fields"] = true.into();

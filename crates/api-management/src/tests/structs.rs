@@ -90,6 +90,42 @@ fn a_field_beside_the_table_and_a_field_of_another_type_are_found() {
     assert_eq!(found, ["K.a[]: \"object\" in the table \"string\"", "K.c is in no table"]);
 }
 
+/// Where the definition of a kind drops what its table keeps: unknown fields of an open object.
+fn pruned(path: &str, of_table: &Value, defined: &Value, found: &mut Vec<String>) {
+    let is_open = |schema: &Value| schema["x-kubernetes-preserve-unknown-fields"] == true;
+    if is_open(of_table) && !is_open(defined) {
+        found.push(path.to_owned());
+    }
+    for (key, suffix) in [("items", "[]"), ("additionalProperties", "{}")] {
+        if of_table[key].is_object() {
+            pruned(&format!("{path}{suffix}"), &of_table[key], &defined[key], found);
+        }
+    }
+    for (name, property) in of_table["properties"].as_object().into_iter().flatten() {
+        pruned(&format!("{path}.{name}"), property, &defined["properties"][name], found);
+    }
+}
+
+#[test]
+fn the_definition_of_a_kind_drops_nothing_that_its_table_keeps() {
+    let mut found = Vec::new();
+    for (kind, structural) in structs() {
+        let defined = definition::complete(kind, structural);
+        pruned(kind, &table_schema(kind), &defined, &mut found);
+    }
+    assert!(found.is_empty(), "{found:#?}");
+    let conditions = &definition::complete(Cluster::KIND, structural::<Cluster>())["properties"]["status"]
+        ["properties"]["conditions"]["items"];
+    assert_eq!(conditions["properties"]["lastTransitionTime"]["type"], "string");
+    // It finds what is dropped.
+    let (open, closed) = (
+        json!({"items": {"x-kubernetes-preserve-unknown-fields": true}}),
+        json!({"items": {"type": "object"}}),
+    );
+    pruned("K", &open, &closed, &mut found);
+    assert_eq!(found, ["K[]"]);
+}
+
 /// A value with every field that the schema names.
 fn sample(schema: &Value) -> Value {
     let property = |(name, schema): (&String, &Value)| (name.clone(), sample(schema));
