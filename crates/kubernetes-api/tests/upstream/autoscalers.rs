@@ -35,9 +35,12 @@ fn outcome(response: &TestResponse) -> Value {
     for own in ["uid", "resourceVersion", "creationTimestamp"] {
         metadata.remove(own);
     }
-    let entries = metadata.get_mut("managedFields").and_then(Value::as_array_mut);
-    for entry in entries.into_iter().flatten() {
-        entry.as_object_mut().unwrap().remove("time");
+    if let Some(entries) = metadata.get_mut("managedFields").and_then(Value::as_array_mut) {
+        for entry in entries.iter_mut() {
+            entry.as_object_mut().unwrap().remove("time");
+        }
+        // Their order is that of the seconds in which each server wrote.
+        entries.sort_by_key(ToString::to_string);
     }
     json!([response.code, body])
 }
