@@ -71,7 +71,7 @@ fn table(files: &Files, kinds: &[Kind]) -> String {
     let head = ["kind"].into_iter().chain(PLACES.iter().map(|place| place.name));
     let mut rows = vec![head.map(str::to_owned).collect::<Vec<_>>()];
     for kind in kinds {
-        let numbers = PLACES.iter().map(|place| match place.find(files, kind).len() {
+        let numbers = PLACES.iter().map(|place| match (place.find)(files, kind).len() {
             0 => NONE.to_owned(),
             number => number.to_string(),
         });

@@ -23,9 +23,10 @@ use crate::strategy::{Operation, Strategy, Write};
 pub use merge_keys::merge_keys;
 
 /// Verbs of an ordinary resource.
-const VERBS: &[&str] =
+pub const VERBS: &[&str] =
     &["create", "delete", "deletecollection", "get", "list", "patch", "update", "watch"];
-const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
+/// Verbs of a part of an object, such as its status.
+pub const SUBRESOURCE_VERBS: &[&str] = &["get", "patch", "update"];
 
 /// Allocates values that only the server can assign, such as addresses. Runs last before the write;
 /// an error rejects the write.

@@ -30,6 +30,7 @@ const ENDINGS: [&str; 3] = ["rs", "tsx", "txt"];
 /// One sort of places.
 pub struct Place {
     pub name: &'static str,
+    /// The places of a kind: paths below the root, some with a line.
     pub find: fn(&Files, &Kind) -> Vec<String>,
 }
 
@@ -46,13 +47,6 @@ pub const PLACES: [Place; 10] = [
     Place { name: "docs", find: docs },
     Place { name: "rights", find: rights },
 ];
-
-impl Place {
-    /// The places of `kind`: paths below the root, some with a line.
-    pub fn find(&self, files: &Files, kind: &Kind) -> Vec<String> {
-        (self.find)(files, kind)
-    }
-}
 
 /// The texts of files, by their paths below the root.
 pub struct Files(BTreeMap<String, String>);

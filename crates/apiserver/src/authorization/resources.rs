@@ -13,7 +13,7 @@ use super::RBAC_GROUP;
 use super::escalation::EscalationGuard;
 use super::rbac::RbacKind;
 use super::validation::{validate_binding, validate_role};
-use crate::kind::{merge_keys, normal::normalize};
+use crate::kind::{VERBS, merge_keys, normal::normalize};
 use crate::resource::{Backend, NameRule, Resource, ResourceRules, TableColumn};
 use crate::schemas::builtin_schema;
 use crate::strategy::{Operation, Strategy, Write};
@@ -36,16 +36,7 @@ fn rbac_resource(kind: RbacKind, guard: Arc<EscalationGuard>) -> Resource {
         namespaced: kind.is_namespaced(),
         short_names: Vec::new(),
         categories: Vec::new(),
-        verbs: vec![
-            "create",
-            "delete",
-            "deletecollection",
-            "get",
-            "list",
-            "patch",
-            "update",
-            "watch",
-        ],
+        verbs: VERBS.to_vec(),
         subresources: Vec::new(),
         backend: Backend::Stored { prefix: format!("/registry/{plural}/") },
         strategy: Arc::new(RbacStrategy { kind, guard }),

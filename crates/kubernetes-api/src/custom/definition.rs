@@ -7,7 +7,7 @@ use std::sync::Arc;
 use api_meta::object::ObjectExt;
 use api_meta::patch::MergeKeys;
 use api_meta::status::Cause;
-use apiserver::kind::merge_keys;
+use apiserver::kind::{SUBRESOURCE_VERBS, VERBS, merge_keys};
 use apiserver::resource::{
     Backend, NameRule, Resource, ResourceRules, Subresource, SubresourceHandler, TableColumn,
 };
@@ -40,19 +40,10 @@ pub fn definition_resource() -> Resource {
         namespaced: false,
         short_names: vec!["crd".to_owned(), "crds".to_owned()],
         categories: vec!["api-extensions".to_owned()],
-        verbs: vec![
-            "create",
-            "delete",
-            "deletecollection",
-            "get",
-            "list",
-            "patch",
-            "update",
-            "watch",
-        ],
+        verbs: VERBS.to_vec(),
         subresources: vec![Subresource {
             name: "status",
-            verbs: vec!["get", "patch", "update"],
+            verbs: SUBRESOURCE_VERBS.to_vec(),
             handler: SubresourceHandler::Status,
             gvk: None,
         }],

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
+use apiserver::kind::SUBRESOURCE_VERBS;
 use apiserver::resource::{
     Backend, Endpoint, NameRule, Resource, ResourceRules, SelectableField, Subresource,
     SubresourceHandler,
@@ -14,10 +15,9 @@ use super::columns::columns_of;
 use super::instance::{CustomStrategy, Schemas};
 use super::scale::{ScalePaths, ScaleTarget};
 
-/// The verbs in the order in which Kubernetes lists them.
+/// The verbs in the order in which Kubernetes lists them for custom resources.
 const VERBS: [&str; 8] =
     ["delete", "deletecollection", "get", "list", "patch", "create", "update", "watch"];
-const SUBRESOURCE_VERBS: [&str; 3] = ["get", "patch", "update"];
 
 /// Converts the served versions of a definition to resources, with the accepted names.
 ///

@@ -4,6 +4,7 @@ use std::sync::{Arc, Weak};
 
 use api_meta::labels::LabelSelector;
 use api_meta::status::Status;
+use apiserver::kind::SUBRESOURCE_VERBS;
 use apiserver::registry::{Registry, WriteTarget};
 use apiserver::resource::{Call, Endpoint, Resource, Subresource, SubresourceHandler};
 use futures::future::BoxFuture;
@@ -33,7 +34,7 @@ pub fn add_scale(registry: &Arc<Registry>, resources: &mut [Resource]) {
         };
         resource.subresources.push(Subresource {
             name: "scale",
-            verbs: vec!["get", "patch", "update"],
+            verbs: SUBRESOURCE_VERBS.to_vec(),
             handler: SubresourceHandler::Endpoint(Arc::new(endpoint)),
             gvk: Some(("autoscaling", "v1", "Scale")),
         });
