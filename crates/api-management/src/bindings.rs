@@ -5,8 +5,12 @@
 //! user. So all its fields are fixed, including those that a later version adds. To change one,
 //! delete the binding and create another.
 
+use api_meta::status::Cause;
+use serde_json::Value;
+
 use crate::table::RowLocation;
 use crate::types;
+use crate::user::LOCAL_PRINCIPAL;
 
 /// The suffix of the names of these kinds.
 const KIND_SUFFIX: &str = "Binding";
@@ -30,6 +34,36 @@ pub fn fixed_fields(kind: &str) -> Vec<String> {
         }
     }
     fields
+}
+
+/// Who a binding in a cluster or project gives its role to, as its fields say it; empty: not set.
+pub(crate) struct Target<'a> {
+    pub user: &'a str,
+    pub user_principal: &'a str,
+    pub group: &'a str,
+    pub group_principal: &'a str,
+    /// Only bindings in projects have it.
+    pub service_account: &'a str,
+}
+
+/// Violations of: exactly one user, group or service account.
+pub(crate) fn check_target(target: &Target<'_>) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    let user = !target.user.is_empty() || !target.user_principal.is_empty();
+    let group = !target.group.is_empty() || !target.group_principal.is_empty();
+    let account = !target.service_account.is_empty();
+    if [user, group, account].iter().filter(|is_set| **is_set).count() != 1 {
+        let detail =
+            "must target a user [userId]/[userPrincipalId] OR a group [groupId]/[groupPrincipalId]";
+        causes.push(Cause::invalid("userName", &Value::from(target.user), detail));
+    }
+    let principal = target.user_principal.strip_prefix(LOCAL_PRINCIPAL);
+    if principal.is_some_and(|user| !target.user.is_empty() && user != target.user) {
+        let detail = "must name the same user as userName";
+        let given = Value::from(target.user_principal);
+        causes.push(Cause::invalid("userPrincipalName", &given, detail));
+    }
+    causes
 }
 
 #[cfg(test)]

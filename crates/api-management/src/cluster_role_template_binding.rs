@@ -7,8 +7,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::bindings::{Target, check_target};
 use crate::kind::{ApiVersion, KindName, ObjectRules, default_field, kind};
-use crate::user::LOCAL_PRINCIPAL;
 
 /// Gives a role template to a user or group in one cluster.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
@@ -67,19 +67,13 @@ impl ObjectRules for ClusterRoleTemplateBinding {
         if self.role_template_name.is_empty() {
             causes.push(Cause::required("roleTemplateName", ""));
         }
-        let user = !self.user_name.is_empty() || !self.user_principal_name.is_empty();
-        let group = !self.group_name.is_empty() || !self.group_principal_name.is_empty();
-        if user == group {
-            let detail = "must target a user [userId]/[userPrincipalId] OR a group [groupId]/[groupPrincipalId]";
-            let given = Value::from(self.user_name.as_str());
-            causes.push(Cause::invalid("userName", &given, detail));
-        }
-        let principal = self.user_principal_name.strip_prefix(LOCAL_PRINCIPAL);
-        if principal.is_some_and(|user| !self.user_name.is_empty() && user != self.user_name) {
-            let detail = "must name the same user as userName";
-            let given = Value::from(self.user_principal_name.as_str());
-            causes.push(Cause::invalid("userPrincipalName", &given, detail));
-        }
+        causes.extend(check_target(&Target {
+            user: &self.user_name,
+            user_principal: &self.user_principal_name,
+            group: &self.group_name,
+            group_principal: &self.group_principal_name,
+            service_account: "",
+        }));
         causes
     }
 }

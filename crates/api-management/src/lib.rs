@@ -12,12 +12,15 @@ pub mod cluster_registration_token;
 pub mod cluster_role_template_binding;
 pub mod condition;
 pub mod credentials;
+pub mod global_role;
+pub mod global_role_binding;
 pub mod ids;
 pub mod keys;
 pub mod kind;
 pub mod namespace_assignment;
 pub mod node;
 pub mod project;
+pub mod project_role_template_binding;
 pub mod role_template;
 pub mod schema;
 pub mod unimplemented;
@@ -33,10 +36,13 @@ pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use cluster_registration_token::ClusterRegistrationToken;
 pub use cluster_role_template_binding::ClusterRoleTemplateBinding;
 pub use condition::Condition;
+pub use global_role::GlobalRole;
+pub use global_role_binding::GlobalRoleBinding;
 pub use kind::{Kind, KindScope};
 pub use namespace_assignment::NamespaceAssignment;
 pub use node::Node;
 pub use project::Project;
+pub use project_role_template_binding::ProjectRoleTemplateBinding;
 pub use role_template::{PolicyRule, RoleTemplate};
 pub use setting::Setting;
 pub use token::Token;
@@ -58,9 +64,12 @@ const STRUCTS: &[(&str, MakeDefinition)] = &[
     (Cluster::KIND, Cluster::crd),
     (ClusterRegistrationToken::KIND, ClusterRegistrationToken::crd),
     (ClusterRoleTemplateBinding::KIND, ClusterRoleTemplateBinding::crd),
+    (GlobalRole::KIND, GlobalRole::crd),
+    (GlobalRoleBinding::KIND, GlobalRoleBinding::crd),
     (NamespaceAssignment::KIND, NamespaceAssignment::crd),
     (Node::KIND, Node::crd),
     (Project::KIND, Project::crd),
+    (ProjectRoleTemplateBinding::KIND, ProjectRoleTemplateBinding::crd),
     (RoleTemplate::KIND, RoleTemplate::crd),
     (Setting::KIND, Setting::crd),
     (Token::KIND, Token::crd),

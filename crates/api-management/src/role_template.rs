@@ -16,6 +16,8 @@ pub const CONTEXT_PROJECT: &str = "project";
 pub const CLUSTER_OWNER: &str = "cluster-owner";
 /// See the cluster, make projects.
 pub const CLUSTER_MEMBER: &str = "cluster-member";
+/// Everything in a project.
+pub const PROJECT_OWNER: &str = "project-owner";
 
 /// A rule of Kubernetes' RBAC.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -59,6 +61,9 @@ pub struct RoleTemplate {
     /// The rights are those of the cluster role of this name, which exists downstream.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub external: bool,
+    /// Left out of lists of roles to give.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub hidden: bool,
     /// Not to be used in new bindings.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub locked: bool,
@@ -67,6 +72,9 @@ pub struct RoleTemplate {
     /// Whoever makes a cluster gets it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub cluster_creator_default: bool,
+    /// Whoever makes a project gets it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub project_creator_default: bool,
 }
 
 kind!(RoleTemplate, "roletemplates", "roletemplate", Cluster, ClusterResourceScope,
@@ -88,15 +96,22 @@ impl ObjectRules for RoleTemplate {
             let detail = "Only cluster roles can be administrative";
             causes.push(Cause::invalid("administrative", &Value::from(true), detail));
         }
-        for (index, rule) in self.rules.iter().enumerate() {
-            if rule.verbs.is_empty() {
-                causes.push(Cause::required(format!("rules[{index}].verbs"), ""));
-            }
-            if rule.resources.is_empty() && rule.non_resource_urls.is_empty() {
-                let detail = "a rule needs resources or nonResourceURLs";
-                causes.push(Cause::required(format!("rules[{index}].resources"), detail));
-            }
-        }
+        causes.extend(check_rules(&self.rules));
         causes
     }
+}
+
+/// Violations in the rules of a role.
+pub(crate) fn check_rules(rules: &[PolicyRule]) -> Vec<Cause> {
+    let mut causes = Vec::new();
+    for (index, rule) in rules.iter().enumerate() {
+        if rule.verbs.is_empty() {
+            causes.push(Cause::required(format!("rules[{index}].verbs"), ""));
+        }
+        if rule.resources.is_empty() && rule.non_resource_urls.is_empty() {
+            let detail = "a rule needs resources or nonResourceURLs";
+            causes.push(Cause::required(format!("rules[{index}].resources"), detail));
+        }
+    }
+    causes
 }

@@ -97,6 +97,13 @@ impl<T> Change<'_, T> {
             Self::Deleted { old, .. } => old,
         }
     }
+    /// The object before the change; `None` when it is new.
+    pub fn old(&self) -> Option<&Arc<T>> {
+        match self {
+            Self::Applied { old, .. } => *old,
+            Self::Deleted { old, .. } => Some(old),
+        }
+    }
 }
 
 type Listener<T> = Box<dyn Fn(&Change<'_, T>) -> bool + Send + Sync>;

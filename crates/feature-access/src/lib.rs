@@ -7,15 +7,20 @@
 //! belongs to its projects ([`cluster_role_template_binding::projects`]).
 
 pub mod cluster_role_template_binding;
+pub mod grants;
 pub mod graph;
 pub mod role_template;
 pub mod roles;
 
 use std::sync::Arc;
 
-use api_management::{ClusterRoleTemplateBinding, RoleTemplate};
+use api_management::kind::{Kind, ObjectRules};
+use api_management::{
+    ClusterRoleTemplateBinding, GlobalRole, GlobalRoleBinding, ProjectRoleTemplateBinding,
+    RoleTemplate,
+};
 use feature_kit::{
-    DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec, ViewSpec,
+    DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec, ViewSpec, table,
 };
 
 pub use graph::RoleGraph;
@@ -29,9 +34,15 @@ pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
         .admit_with(Arc::new(admission::BindingRules::new(Api::all(reader.clone()))));
     let templates = KindRules::of::<RoleTemplate>()
         .admit_with(Arc::new(role_template::admission::TemplateRules::new(graph.clone(), reader)));
+    let plural = ProjectRoleTemplateBinding::PLURAL;
+    let project_bindings = KindRules::of::<ProjectRoleTemplateBinding>()
+        .admit_with(Arc::new(grants::ProjectBindingRules { plural }));
     Feature::new("access")
         .kind_with(templates)
         .kind_with(bindings)
+        .kind_with(global::<GlobalRole>())
+        .kind_with(global::<GlobalRoleBinding>())
+        .kind_with(project_bindings)
         .seed(roles::seeds())
         .management(ManagementSpec::new(management::identity(), management::run))
         .management(ManagementSpec::new(creator::identity(), creator::run))
@@ -41,8 +52,18 @@ pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
             role_template::downstream::build,
         ))
         .view(ViewSpec::new(|_| {
-            vec![role_template::view::view(), cluster_role_template_binding::view::view()]
+            vec![
+                role_template::view::view(),
+                cluster_role_template_binding::view::view(),
+                table::descriptor("globalRole"),
+                table::descriptor("globalRoleBinding"),
+                table::descriptor("projectRoleTemplateBinding"),
+            ]
         }))
+}
+
+fn global<K: ObjectRules>() -> KindRules {
+    KindRules::of::<K>().admit_with(Arc::new(grants::GlobalRules { plural: K::PLURAL }))
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! Who has which role where: the interface between the role graph and the code that builds
 //! identities.
 
-use std::fmt::Write as _;
-
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::ObjectMeta;
 use tokio::sync::watch;
@@ -36,12 +34,26 @@ pub fn admin_binding(user: &str) -> ClusterRoleBinding {
     }
 }
 
+/// `drover:global:<role>`: the group of the members of a global role.
+pub fn global_group(role: &str) -> String {
+    format!("{ROLE_GROUP_PREFIX}global:{role}")
+}
+
 /// `drover:cluster:<cluster>:<role>`: the group of the members of a role in one cluster.
 pub fn cluster_group(cluster: &str, role: &str) -> String {
-    let mut group = String::with_capacity(16 + cluster.len() + role.len());
-    let written = write!(group, "drover:cluster:{cluster}:{role}");
-    written.expect("writing to a string does not fail");
-    group
+    format!("{ROLE_GROUP_PREFIX}cluster:{cluster}:{role}")
+}
+
+/// `drover:project:<project>:<role>`: the group of the members of a role in one project. Names of
+/// projects are unique across clusters, because each is the name of a namespace.
+pub fn project_group(project: &str, role: &str) -> String {
+    format!("{ROLE_GROUP_PREFIX}project:{project}:{role}")
+}
+
+/// `drover:projects:<cluster>:<role>`: the group of the members of a role in at least one project
+/// of the cluster.
+pub fn projects_group(cluster: &str, role: &str) -> String {
+    format!("{ROLE_GROUP_PREFIX}projects:{cluster}:{role}")
 }
 
 /// A user as authentication identified them.

@@ -9,12 +9,10 @@
 //! | --- | --- |
 //! | [`catalog`] | repositories of charts: which URLs are refused |
 //! | [`effect`] | the condition of unimplemented objects, where their schema has no conditions |
-//! | [`grants`] | who may give global roles, and roles in projects |
 //! | [`rights`] | who may read which kinds, and the namespaces that must exist |
 
 pub mod catalog;
 pub mod effect;
-pub mod grants;
 pub mod rights;
 
 use std::sync::Arc;
@@ -38,16 +36,7 @@ const BUILTIN: &str = "builtin";
 pub fn feature() -> Feature {
     let mut feature = Feature::new("tables").seed(rights::seeds()).seed([credentials::seed()]);
     for rules in kinds() {
-        let plural = rules.plural;
-        feature = feature.kind_with(match rules.kind {
-            grants::GLOBAL_ROLE | grants::GLOBAL_ROLE_BINDING => {
-                rules.admit_with(Arc::new(grants::GlobalRules { plural }))
-            }
-            grants::PROJECT_ROLE_TEMPLATE_BINDING => {
-                rules.admit_with(Arc::new(grants::ProjectBindingRules { plural }))
-            }
-            _ => rules,
-        });
+        feature = feature.kind_with(rules);
     }
     feature.management(credentials::cleanup()).view(ViewSpec::new(|_| views()))
 }

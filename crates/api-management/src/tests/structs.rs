@@ -10,8 +10,9 @@ use crate::kind::Kind;
 use crate::schema::structural;
 use crate::table::definition;
 use crate::{
-    API_VERSION, Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding,
-    NamespaceAssignment, Node, Project, RoleTemplate, STRUCTS, Setting, Token, User, types,
+    API_VERSION, Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, GlobalRole,
+    GlobalRoleBinding, NamespaceAssignment, Node, Project, ProjectRoleTemplateBinding,
+    RoleTemplate, STRUCTS, Setting, Token, User, types,
 };
 
 /// Each kind with a struct, and the schema of the struct.
@@ -23,9 +24,12 @@ fn structs() -> Vec<(&'static str, Value)> {
         of::<Cluster>(),
         of::<ClusterRegistrationToken>(),
         of::<ClusterRoleTemplateBinding>(),
+        of::<GlobalRole>(),
+        of::<GlobalRoleBinding>(),
         of::<NamespaceAssignment>(),
         of::<Node>(),
         of::<Project>(),
+        of::<ProjectRoleTemplateBinding>(),
         of::<RoleTemplate>(),
         of::<Setting>(),
         of::<Token>(),

@@ -1,5 +1,4 @@
-//! Bindings of projects, global roles and their bindings: unimplemented kinds, whose stored objects
-//! will grant rights once they are implemented. So every write is checked already.
+//! Bindings of projects, global roles and their bindings: who may write them.
 //!
 //! Only administrators give global roles and change what these grant. Owners of a cluster also give
 //! roles in its projects.
@@ -12,9 +11,7 @@ use feature_kit::{Admit, Review, grants};
 use futures::future::BoxFuture;
 use serde_json::Value;
 
-pub const GLOBAL_ROLE: &str = "GlobalRole";
-pub const GLOBAL_ROLE_BINDING: &str = "GlobalRoleBinding";
-pub const PROJECT_ROLE_TEMPLATE_BINDING: &str = "ProjectRoleTemplateBinding";
+const PROJECT_ROLE_TEMPLATE_BINDING: &str = "ProjectRoleTemplateBinding";
 
 /// Fields that only describe the object.
 const DESCRIPTIVE: [&str; 2] = ["displayName", "description"];

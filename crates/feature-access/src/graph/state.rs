@@ -1,0 +1,236 @@
+//! What the role graph knows, and what follows from it for a person. Pure.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+
+use api_management::global_role::ADMIN;
+use api_management::role_template::CLUSTER_OWNER;
+use api_management::{
+    ClusterRoleTemplateBinding, GlobalRoleBinding, ProjectRoleTemplateBinding, RoleTemplate,
+};
+use controller::{Change, Key};
+use feature_kit::Membership;
+use feature_kit::access::{
+    CLUSTER_ADMIN, cluster_group, global_group, project_group, projects_group,
+};
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+
+use super::subject::Subject;
+use crate::role_template::closure;
+
+/// Group that every person is in; bindings to it do not make everybody an administrator.
+const EVERYBODY: &str = "system:authenticated";
+
+/// Where a role holds.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Scope {
+    Global,
+    Cluster(Arc<str>),
+    Project { cluster: Arc<str>, project: Arc<str> },
+}
+
+impl Scope {
+    /// The cluster that it is in; `None` for the global scope.
+    fn cluster(&self) -> Option<&str> {
+        match self {
+            Self::Global => None,
+            Self::Cluster(cluster) | Self::Project { cluster, .. } => Some(cluster),
+        }
+    }
+}
+
+/// One role in one scope.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Grant {
+    scope: Scope,
+    role: Arc<str>,
+}
+
+/// A binding of any kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Source {
+    Global(Key),
+    Cluster(Key),
+    Project(Key),
+}
+
+/// See the module.
+#[derive(Default)]
+pub(super) struct State {
+    grants: HashMap<Subject, Vec<(Source, Grant)>>,
+    /// Role template to those it inherits, direct ones only.
+    inherits: HashMap<String, Vec<String>>,
+    templates: HashMap<String, Arc<RoleTemplate>>,
+    admins: HashMap<Subject, BTreeSet<Key>>,
+}
+
+impl State {
+    pub fn note_global(&mut self, change: &Change<'_, GlobalRoleBinding>) {
+        let source = Source::Global(change.key().clone());
+        self.forget(&source, change.old().map(|old| Subject::of_global(old)));
+        if let Change::Applied { new, .. } = change {
+            let grant = Grant { scope: Scope::Global, role: new.global_role_name.as_str().into() };
+            self.give(&source, Subject::of_global(new), &grant);
+        }
+    }
+
+    pub fn note_cluster(&mut self, change: &Change<'_, ClusterRoleTemplateBinding>) {
+        let source = Source::Cluster(change.key().clone());
+        self.forget(&source, change.old().map(|old| Subject::of_cluster(old)));
+        // A binding counts in the cluster whose namespace it is in and in no other.
+        if let Change::Applied { new, key, .. } = change
+            && new.cluster_name == key.namespace
+        {
+            let scope = Scope::Cluster(new.cluster_name.as_str().into());
+            let grant = Grant { scope, role: new.role_template_name.as_str().into() };
+            self.give(&source, Subject::of_cluster(new), &grant);
+        }
+    }
+
+    pub fn note_project(&mut self, change: &Change<'_, ProjectRoleTemplateBinding>) {
+        let source = Source::Project(change.key().clone());
+        self.forget(&source, change.old().map(|old| Subject::of_project(old)));
+        // A binding counts in the project whose namespace it is in and in no other.
+        if let Change::Applied { new, key, .. } = change
+            && let Some((cluster, project)) = new.project()
+            && project == key.namespace
+        {
+            let scope = Scope::Project { cluster: cluster.into(), project: project.into() };
+            let grant = Grant { scope, role: new.role_template_name.as_str().into() };
+            self.give(&source, Subject::of_project(new), &grant);
+        }
+    }
+
+    fn forget(&mut self, source: &Source, subjects: Option<Vec<Subject>>) {
+        for subject in subjects.into_iter().flatten() {
+            if let Some(grants) = self.grants.get_mut(&subject) {
+                grants.retain(|(granted, _)| granted != source);
+                if grants.is_empty() {
+                    self.grants.remove(&subject);
+                }
+            }
+        }
+    }
+
+    fn give(&mut self, source: &Source, subjects: Vec<Subject>, grant: &Grant) {
+        for subject in subjects {
+            self.grants.entry(subject).or_default().push((source.clone(), grant.clone()));
+        }
+    }
+
+    pub fn note_template(&mut self, change: &Change<'_, RoleTemplate>) {
+        let name = &change.key().name;
+        match change {
+            Change::Applied { new, .. } => {
+                self.inherits.insert(name.clone(), new.role_template_names.clone());
+                self.templates.insert(name.clone(), (*new).clone());
+            }
+            Change::Deleted { .. } => {
+                self.inherits.remove(name);
+                self.templates.remove(name);
+            }
+        }
+    }
+
+    pub fn note_admin(&mut self, change: &Change<'_, ClusterRoleBinding>) {
+        let key = change.key().clone();
+        self.admins.retain(|_, bindings| {
+            bindings.remove(&key);
+            !bindings.is_empty()
+        });
+        let Change::Applied { new, .. } = change else { return };
+        if new.role_ref.kind != "ClusterRole" || new.role_ref.name != CLUSTER_ADMIN {
+            return;
+        }
+        for subject in new.subjects.iter().flatten() {
+            let subject = match subject.kind.as_str() {
+                "User" => Subject::User(subject.name.as_str().into()),
+                "Group" if subject.name != EVERYBODY => {
+                    Subject::Group(subject.name.as_str().into())
+                }
+                _ => continue,
+            };
+            self.admins.entry(subject).or_default().insert(key.clone());
+        }
+    }
+
+    pub fn template(&self, name: &str) -> Option<Arc<RoleTemplate>> {
+        self.templates.get(name).cloned()
+    }
+
+    /// Names of the role templates that inherit `role` directly.
+    pub fn inheriting<'a>(&'a self, role: &'a str) -> impl Iterator<Item = &'a str> {
+        let all = self.inherits.iter();
+        all.filter(move |(_, roles)| roles.iter().any(|it| it == role))
+            .map(|(name, _)| name.as_str())
+    }
+
+    pub fn closure(&self, role: &str) -> BTreeSet<String> {
+        closure([role.to_owned()], |role| self.inherits.get(role).into_iter().flatten().cloned())
+    }
+
+    pub fn is_admin(&self, person: Membership<'_>) -> bool {
+        Subject::of_person(person).any(|subject| {
+            let grants = self.grants.get(&subject).into_iter().flatten();
+            let mut global = grants.filter(|(_, grant)| grant.scope == Scope::Global);
+            self.admins.contains_key(&subject) || global.any(|(_, grant)| &*grant.role == ADMIN)
+        })
+    }
+
+    /// The role groups of a person in one cluster.
+    pub fn cluster_groups(&self, cluster: &str, person: Membership<'_>) -> BTreeSet<String> {
+        let mut groups = self.groups(person, |scope| scope.cluster() == Some(cluster));
+        if self.is_admin(person) {
+            groups.insert(cluster_group(cluster, CLUSTER_OWNER));
+        }
+        groups
+    }
+
+    /// The role groups of a person in the management API: those of all scopes.
+    pub fn management_groups(&self, person: Membership<'_>) -> BTreeSet<String> {
+        let mut groups = self.groups(person, |_| true);
+        if self.is_admin(person) {
+            groups.insert(global_group(ADMIN));
+        }
+        groups
+    }
+
+    fn groups(
+        &self,
+        person: Membership<'_>,
+        is_selected: impl Fn(&Scope) -> bool,
+    ) -> BTreeSet<String> {
+        let mut groups = BTreeSet::new();
+        for subject in Subject::of_person(person) {
+            let grants = self.grants.get(&subject).into_iter().flatten();
+            for (_, grant) in grants.filter(|(_, grant)| is_selected(&grant.scope)) {
+                self.add_groups(grant, &mut groups);
+            }
+        }
+        groups
+    }
+
+    fn add_groups(&self, grant: &Grant, groups: &mut BTreeSet<String>) {
+        match &grant.scope {
+            Scope::Global => {
+                groups.insert(global_group(&grant.role));
+            }
+            Scope::Cluster(cluster) => {
+                groups.extend(
+                    self.closure(&grant.role).iter().map(|role| cluster_group(cluster, role)),
+                );
+            }
+            Scope::Project { cluster, project } => {
+                for role in self.closure(&grant.role) {
+                    groups.insert(project_group(project, &role));
+                    groups.insert(projects_group(cluster, &role));
+                }
+            }
+        }
+    }
+
+    #[cfg(test)]
+    pub fn is_empty(&self) -> bool {
+        self.grants.is_empty()
+    }
+}
