@@ -7,6 +7,7 @@ import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { get } from "node:https";
 import { join, resolve } from "node:path";
+import { vi } from "vitest";
 
 const ROOT = resolve(import.meta.dirname, "../..");
 const TARGET = join(ROOT, "target");
@@ -36,15 +37,10 @@ export async function eventually<T>(
   attempt: () => Promise<T> | T,
   timeoutMs = 30_000,
 ): Promise<T> {
-  const end = Date.now() + timeoutMs;
-  for (;;) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (Date.now() > end)
-        throw new Error(`not within ${timeoutMs} ms: ${what}`, { cause: error });
-      await new Promise((wake) => setTimeout(wake, 50));
-    }
+  try {
+    return await vi.waitFor(attempt, { timeout: timeoutMs, interval: 50 });
+  } catch (error) {
+    throw new Error(`not within ${timeoutMs} ms: ${what}`, { cause: error });
   }
 }
 
