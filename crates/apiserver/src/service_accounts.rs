@@ -20,6 +20,7 @@ pub use keys::{SigningKey, VerifyKeys};
 pub use request::TokenRequests;
 
 use crate::authentication::CoreObjects;
+use crate::registry::ReadVersion;
 
 /// Prefix of the user names of service accounts.
 pub const USER_PREFIX: &str = "system:serviceaccount:";
@@ -53,9 +54,24 @@ impl CoreObjects for std::sync::Arc<crate::Registry> {
     ) -> BoxFuture<'a, Option<Value>> {
         Box::pin(async move {
             let resource = self.find("", plural)?;
-            let found =
-                self.get_at(&resource, namespace, name, crate::registry::ReadVersion::Latest);
+            let found = self.get_at(&resource, namespace, name, ReadVersion::Latest);
             Some(found.await.ok()?.value())
+        })
+    }
+
+    /// From the facts that are cached beside the object, which is not parsed: it happens with each
+    /// request of a token.
+    fn is_alive<'a>(
+        &'a self,
+        plural: &'a str,
+        namespace: &'a str,
+        name: &'a str,
+        uid: &'a str,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let Some(resource) = self.find("", plural) else { return false };
+            let found = self.get_at(&resource, namespace, name, ReadVersion::Latest).await;
+            found.is_ok_and(|object| &*object.uid == uid && !object.is_terminating)
         })
     }
 }
@@ -72,6 +88,19 @@ impl CoreObjects for std::sync::Weak<crate::Registry> {
         Box::pin(async move {
             let registry = self.upgrade()?;
             CoreObjects::get(&registry, plural, namespace, name).await
+        })
+    }
+
+    fn is_alive<'a>(
+        &'a self,
+        plural: &'a str,
+        namespace: &'a str,
+        name: &'a str,
+        uid: &'a str,
+    ) -> BoxFuture<'a, bool> {
+        Box::pin(async move {
+            let Some(registry) = self.upgrade() else { return false };
+            registry.is_alive(plural, namespace, name, uid).await
         })
     }
 }

@@ -38,6 +38,8 @@ pub struct Stored {
     /// Empty for cluster-scoped objects.
     pub namespace: Box<str>,
     pub uid: Box<str>,
+    /// Whether the object has a time of deletion.
+    pub is_terminating: bool,
     /// Offset of the end of the kind in the bytes; 0 when they name none.
     kind_end: usize,
     /// Sorted by key.
@@ -71,11 +73,12 @@ impl Envelope<'_> {
 }
 
 #[derive(Deserialize, Default)]
-#[serde(default)]
+#[serde(default, rename_all = "camelCase")]
 struct Header {
     name: Box<str>,
     namespace: Box<str>,
     uid: Box<str>,
+    deletion_timestamp: Option<serde::de::IgnoredAny>,
     labels: std::collections::BTreeMap<Box<str>, Box<str>>,
 }
 
@@ -120,6 +123,7 @@ impl Stored {
             name: header.name,
             namespace: header.namespace,
             uid: header.uid,
+            is_terminating: header.deletion_timestamp.is_some(),
             labels: header.labels.into_iter().collect(),
             fields,
         })
@@ -146,6 +150,7 @@ impl Stored {
             name: self.name.clone(),
             namespace: self.namespace.clone(),
             uid: self.uid.clone(),
+            is_terminating: self.is_terminating,
             labels: self.labels.clone(),
             fields: self.fields.clone(),
         }

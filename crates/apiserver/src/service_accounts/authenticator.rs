@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use api_meta::object::ObjectExt;
 use futures::future::BoxFuture;
 use parking_lot::Mutex;
 use serde::Deserialize as _;
@@ -11,7 +10,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 use tokio::sync::mpsc;
 
-use super::claims::{Bound, Claims};
+use super::claims::Claims;
 use super::keys::{TokenError, VerifyKeys};
 use super::tracking::{self, Use};
 use super::{CoreObjects, groups, legacy, user_name};
@@ -118,18 +117,13 @@ impl ServiceAccountTokens {
         ];
         for (plural, namespace, expected) in bound {
             let Some(expected) = expected else { continue };
-            let found = self.objects.get(plural, namespace, &expected.name).await;
-            if !found.is_some_and(|object| is_same(&object, expected)) {
+            // Deletion takes a while; tokens of a terminating object are invalid.
+            if !self.objects.is_alive(plural, namespace, &expected.name, &expected.uid).await {
                 return Err(InvalidCredential);
             }
         }
         Ok(())
     }
-}
-
-fn is_same(object: &Value, expected: &Bound) -> bool {
-    // Deletion takes a while; tokens of a terminating object are invalid.
-    object.uid() == expected.uid && !object.is_terminating()
 }
 
 fn user(claims: &Claims) -> UserInfo {
