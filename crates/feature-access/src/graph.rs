@@ -4,6 +4,7 @@
 //! bindings of the management API. Answers never wait, and a change holds as soon as its watch event
 //! is in. [`state`] is what it knows, [`subject`] who a binding is for.
 
+mod proposed;
 mod state;
 mod subject;
 
@@ -20,6 +21,8 @@ use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use parking_lot::RwLock;
 use tokio::sync::watch;
 
+pub use self::proposed::{Holding, ProposedChange};
+pub use self::state::RoleSource;
 use self::state::State;
 
 /// See the module.
@@ -87,6 +90,11 @@ impl RoleGraph {
     /// The role and all it inherits.
     pub fn closure(&self, role: &str) -> BTreeSet<String> {
         self.state.read().closure(role)
+    }
+
+    /// Where the role groups of a person come from: in one cluster, or in the management API.
+    pub fn sources(&self, cluster: Option<&str>, person: Membership<'_>) -> Vec<RoleSource> {
+        self.state.read().sources(cluster, person)
     }
 
     /// Bindings and templates that use the role template, as far as their watches have come.

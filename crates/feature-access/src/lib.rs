@@ -4,9 +4,11 @@
 //! role is one ClusterRole, bound to one group ([`role_template::downstream`]); who is in which
 //! group says the [`graph`], from memory, at each request. In the management API the members of a
 //! cluster see it by the same groups ([`cluster_role_template_binding::management`]), and use what
-//! belongs to its projects ([`cluster_role_template_binding::projects`]).
+//! belongs to its projects ([`cluster_role_template_binding::projects`]). [`explain`] answers why
+//! somebody may do something, and who may.
 
 pub mod cluster_role_template_binding;
+pub mod explain;
 pub mod grants;
 pub mod graph;
 pub mod role_template;
@@ -20,11 +22,12 @@ use api_management::{
     RoleTemplate,
 };
 use feature_kit::{
-    DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec, ViewSpec, table,
+    DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec, Route, ViewSpec, table,
 };
 
 pub use graph::RoleGraph;
 use kube::Api;
+use rest_view::Descriptor;
 
 /// The feature. `graph` also resolves groups for the server.
 pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
@@ -44,6 +47,8 @@ pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
         .kind_with(global::<GlobalRoleBinding>())
         .kind_with(project_bindings)
         .seed(roles::seeds())
+        .identity(explain::identity())
+        .route(Route::authenticated(explain::PREFIX, explain::handler(context, graph, views())))
         .management(ManagementSpec::new(management::identity(), management::run))
         .management(ManagementSpec::new(creator::identity(), creator::run))
         .management(ManagementSpec::new(projects::identity(), projects::run))
@@ -51,15 +56,18 @@ pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
             role_template::downstream::identity(),
             role_template::downstream::build,
         ))
-        .view(ViewSpec::new(|_| {
-            vec![
-                role_template::view::view(),
-                cluster_role_template_binding::view::view(),
-                table::descriptor("globalRole"),
-                table::descriptor("globalRoleBinding"),
-                table::descriptor("projectRoleTemplateBinding"),
-            ]
-        }))
+        .view(ViewSpec::new(|_| views()))
+}
+
+/// The types that grant rights.
+fn views() -> Vec<Descriptor> {
+    vec![
+        role_template::view::view(),
+        cluster_role_template_binding::view::view(),
+        table::descriptor("globalRole"),
+        table::descriptor("globalRoleBinding"),
+        table::descriptor("projectRoleTemplateBinding"),
+    ]
 }
 
 fn global<K: ObjectRules>() -> KindRules {

@@ -16,7 +16,7 @@ use std::sync::Arc;
 use api_management::RoleTemplate;
 use controller::{Reflector, Whole};
 
-pub(crate) use inheritance::closure;
+pub(crate) use inheritance::{closure, paths};
 
 /// All role templates that were observed, by name.
 pub(crate) fn by_name(

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use api_management::global_role::ADMIN;
+use api_management::kind::Kind;
 use api_management::role_template::CLUSTER_OWNER;
 use api_management::{
     ClusterRoleTemplateBinding, GlobalRoleBinding, ProjectRoleTemplateBinding, RoleTemplate,
@@ -14,9 +15,11 @@ use feature_kit::access::{
     CLUSTER_ADMIN, cluster_group, global_group, project_group, projects_group,
 };
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
+use serde::Serialize;
 
+use super::proposed::Holding;
 use super::subject::Subject;
-use crate::role_template::closure;
+use crate::role_template::{closure, paths};
 
 /// Group that every person is in; bindings to it do not make everybody an administrator.
 const EVERYBODY: &str = "system:authenticated";
@@ -46,6 +49,28 @@ struct Grant {
     role: Arc<str>,
 }
 
+/// Where a role group of a person comes from.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct RoleSource {
+    /// The role group.
+    pub group: String,
+    /// Kind of the binding.
+    pub kind: &'static str,
+    /// Namespace of the binding; empty for a global one.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub namespace: String,
+    /// Name of the binding.
+    pub name: String,
+    /// The group, as an identity provider knows it, by which the person has the role; empty when
+    /// the binding names the user.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub through_group: String,
+    /// The role that the binding gives, followed by those that lead from it, by inheritance, to the
+    /// role of the group.
+    pub roles: Vec<String>,
+}
+
 /// A binding of any kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Source {
@@ -54,8 +79,19 @@ enum Source {
     Project(Key),
 }
 
+impl Source {
+    /// The kind and key of the binding.
+    fn parts(&self) -> (&'static str, &Key) {
+        match self {
+            Self::Global(key) => (GlobalRoleBinding::KIND, key),
+            Self::Cluster(key) => (ClusterRoleTemplateBinding::KIND, key),
+            Self::Project(key) => (ProjectRoleTemplateBinding::KIND, key),
+        }
+    }
+}
+
 /// See the module.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(super) struct State {
     grants: HashMap<Subject, Vec<(Source, Grant)>>,
     /// Role template to those it inherits, direct ones only.
@@ -193,6 +229,90 @@ impl State {
             groups.insert(global_group(ADMIN));
         }
         groups
+    }
+
+    /// Who has which role where, inherited ones included.
+    pub fn holdings(&self) -> BTreeSet<Holding> {
+        let mut holdings = BTreeSet::new();
+        for (subject, grants) in &self.grants {
+            for (_, grant) in grants {
+                let (cluster, project) = match &grant.scope {
+                    Scope::Global => ("", ""),
+                    Scope::Cluster(cluster) => (&**cluster, ""),
+                    Scope::Project { cluster, project } => (&**cluster, &**project),
+                };
+                let roles = match grant.scope {
+                    Scope::Global => BTreeSet::from([grant.role.to_string()]),
+                    Scope::Cluster(_) | Scope::Project { .. } => self.closure(&grant.role),
+                };
+                holdings.extend(roles.into_iter().map(|role| Holding {
+                    role,
+                    kind: subject.kind(),
+                    name: subject.name().to_owned(),
+                    cluster: cluster.to_owned(),
+                    project: project.to_owned(),
+                }));
+            }
+        }
+        holdings
+    }
+
+    /// Where the role groups of a person in a cluster, or in the management API, come from.
+    pub fn sources(&self, cluster: Option<&str>, person: Membership<'_>) -> Vec<RoleSource> {
+        let mut sources = Vec::new();
+        for subject in Subject::of_person(person) {
+            let grants = self.grants.get(&subject).into_iter().flatten();
+            let selected = |scope: &Scope| match cluster {
+                // Administrators own every cluster.
+                Some(cluster) => scope.cluster() == Some(cluster) || *scope == Scope::Global,
+                None => true,
+            };
+            for (source, grant) in grants.filter(|(_, grant)| selected(&grant.scope)) {
+                self.add_sources(source, &subject, grant, cluster, &mut sources);
+            }
+        }
+        sources
+    }
+
+    fn add_sources(
+        &self,
+        source: &Source,
+        subject: &Subject,
+        grant: &Grant,
+        cluster: Option<&str>,
+        sources: &mut Vec<RoleSource>,
+    ) {
+        let (kind, key) = source.parts();
+        let mut add = |group: String, roles: &[String]| {
+            sources.push(RoleSource {
+                group,
+                kind,
+                namespace: key.namespace.clone(),
+                name: key.name.clone(),
+                through_group: subject.group().to_owned(),
+                roles: roles.to_vec(),
+            });
+        };
+        let role = grant.role.to_string();
+        let inherited = |name: &str| self.inherits.get(name).into_iter().flatten().cloned();
+        match (&grant.scope, cluster) {
+            (Scope::Global, None) => add(global_group(&role), &[role]),
+            (Scope::Global, Some(cluster)) if *role == *ADMIN => {
+                add(cluster_group(cluster, CLUSTER_OWNER), &[role]);
+            }
+            (Scope::Global, Some(_)) => {}
+            (Scope::Cluster(cluster), _) => {
+                for (name, path) in paths(&role, inherited) {
+                    add(cluster_group(cluster, &name), &path);
+                }
+            }
+            (Scope::Project { cluster, project }, _) => {
+                for (name, path) in paths(&role, inherited) {
+                    add(project_group(project, &name), &path);
+                    add(projects_group(cluster, &name), &path);
+                }
+            }
+        }
     }
 
     fn groups(

@@ -22,6 +22,28 @@ impl Subject {
         user.into_iter().chain(outside.map(|group| Self::Group(group.as_str().into())))
     }
 
+    /// `User` or `Group`.
+    pub fn kind(&self) -> &'static str {
+        match self {
+            Self::User(_) => "User",
+            Self::Group(_) => "Group",
+        }
+    }
+
+    /// Id of the user, or the group as an identity provider knows it.
+    pub fn name(&self) -> &str {
+        let (Self::User(name) | Self::Group(name)) = self;
+        name
+    }
+
+    /// The group, as an identity provider knows it; empty for a user.
+    pub fn group(&self) -> &str {
+        match self {
+            Self::User(_) => "",
+            Self::Group(name) => name,
+        }
+    }
+
     pub fn of_global(binding: &GlobalRoleBinding) -> Vec<Self> {
         subjects(&binding.user_name, "", ["", &binding.group_principal_name])
     }
