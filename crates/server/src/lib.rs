@@ -11,6 +11,7 @@ pub mod certificate;
 mod clients;
 pub mod credentials;
 pub mod definitions;
+mod denied;
 mod door;
 pub mod encryption;
 mod features;

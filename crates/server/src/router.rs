@@ -31,6 +31,7 @@ use crate::audit_view::{self, AuditView};
 use crate::authentication::{Authenticated, Authentication, Refusal};
 use crate::bodies::{self, Anonymous};
 use crate::clients::InProcess;
+use crate::denied::Deniable;
 use crate::door::{Door, DoorRecord};
 use crate::guide_pages;
 use crate::peer::TrustedProxies;
@@ -125,7 +126,12 @@ impl Router {
             Ok(Some(identity)) => {
                 serve::mark_authenticated(request.extensions());
                 record.user(|| person(&identity));
-                return Ok(self.0.proxy.handle(self.caller(&identity), request).await);
+                let deniable = Deniable::of(&request);
+                let mut response = self.0.proxy.handle(self.caller(&identity), request).await;
+                if let Some(deniable) = deniable {
+                    deniable.explain(&mut response);
+                }
+                return Ok(response);
             }
             Ok(None) => respond::status(&Status::unauthorized()),
             Err(refusal) => {

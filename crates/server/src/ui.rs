@@ -20,10 +20,11 @@ use crate::root_page;
 const PAGES: [&str; 6] = ["", "audit", "c", "clusters", "login", "password"];
 /// The first parts of paths that programs use: there an error stays the API's own, whoever the
 /// client is. So do all that begin like a version, such as `v1` and `v3-public`.
-const APIS: [&str; 12] = [
+const APIS: [&str; 13] = [
     ".well-known",
     "api",
     "apis",
+    "drover.io",
     "healthz",
     "k8s",
     "livez",
