@@ -1,5 +1,6 @@
 //! Runs each command.
 
+mod access;
 mod apply;
 mod audit;
 pub(crate) mod cluster;
@@ -60,6 +61,7 @@ pub async fn run(args: CliArgs) -> Result<ExitCode, CliError> {
         CliArgs::Role(command) => role::run(command).await?,
         CliArgs::Token(command) => token::run(command).await?,
         CliArgs::Settings(command) => settings::run(command).await?,
+        CliArgs::Access(command) => access::run(command).await?,
         CliArgs::Audit(args) => audit::run(args).await?,
         CliArgs::Inspect(args) => inspect::run(args).await?,
         CliArgs::Apply(args) => apply::run(args).await?,

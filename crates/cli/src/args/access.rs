@@ -1,10 +1,13 @@
 //! Users, roles, tokens, settings.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand};
 
-use super::{ListArgs, OutputArgs, ProjectArg, ServerArgs, duration, user_without_flag};
+use super::{
+    ClusterArg, ListArgs, OutputArgs, ProjectArg, ServerArgs, duration, user_without_flag,
+};
 use crate::completion;
 
 /// Commands about tokens of the caller.
@@ -198,6 +201,63 @@ pub struct RoleTarget {
     pub user: String,
     #[arg(value_name = "USER", hide = true, value_parser = user_without_flag)]
     pub misplaced_user: Option<String>,
+}
+
+/// Commands that explain what users may do.
+#[derive(Clone, Debug, Subcommand)]
+pub enum AccessCommand {
+    /// Explain why a user may do something in a cluster, or which right is missing
+    Why {
+        /// Name or id of the user; "me" is you
+        #[arg(add = completion::users())]
+        user: String,
+        #[command(flatten)]
+        request: AccessRequest,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Show who would gain and lose rights by a change of roles or bindings, without making it
+    Diff(AccessDiffArgs),
+    /// List who may do something in a cluster
+    Who {
+        #[command(flatten)]
+        request: AccessRequest,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+}
+
+/// Roles and bindings that are not written yet.
+#[derive(Args, Clone, Debug)]
+pub struct AccessDiffArgs {
+    /// YAML or JSON with roles and bindings, as for "drover apply"; "-" for stdin
+    #[arg(
+        short, long = "file", value_name = "FILE", required = true,
+        value_hint = clap::ValueHint::FilePath
+    )]
+    pub files: Vec<PathBuf>,
+    /// Show what deleting these objects would do
+    #[arg(long)]
+    pub delete: bool,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// A request to a cluster.
+#[derive(Args, Clone, Debug)]
+pub struct AccessRequest {
+    /// Verb, such as get, list, create or delete
+    pub verb: String,
+    /// Plural of a resource, with its API group and subresource: pods, pods/exec, deployments.apps;
+    /// or a path, such as /metrics
+    pub resource: String,
+    /// Name of an object; any object if omitted
+    pub name: Option<String>,
+    #[command(flatten)]
+    pub cluster: ClusterArg,
+    /// Namespace of the request; all namespaces if omitted
+    #[arg(long, short)]
+    pub namespace: Option<String>,
 }
 
 /// Commands about settings of the server.

@@ -9,7 +9,7 @@ mod document;
 
 use std::collections::HashMap;
 use std::io::Read;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use serde_json::{Map, Value, json};
 
@@ -43,22 +43,10 @@ fn fields(row: &Value) -> String {
 /// # Errors
 /// A file is invalid, or a request fails; earlier objects stay changed.
 pub async fn run(args: ApplyArgs) -> Result<(), CliError> {
-    let mut documents = Vec::new();
-    for file in &args.files {
-        documents.extend(document::read(&content(file)?, &file.display().to_string())?);
-    }
-    if documents.is_empty() {
-        return Err(CliError::new(Failure::Invalid, "the files describe no object").hint(
-            "an object has at least a type and a name, such as: {type: project, name: web}",
-        ));
-    }
     let api = Api::open(args.output.server.name())?;
-    let mut apply = Apply { api: &api, args: &args, types: HashMap::new(), ids: HashMap::new() };
+    let mut apply = Apply { args: &args, objects: Objects::new(&api) };
     // Everything that can be checked is checked before the first change.
-    for document in &documents {
-        let kind = apply.kind(&document.kind).await.map_err(|e| e.during(&document.location))?;
-        document.check(&kind)?;
-    }
+    let documents = apply.objects.read(&args.files).await?;
     let (mut rows, mut first_failure) = (Vec::new(), None);
     for document in documents {
         let title = document.location.clone();
@@ -72,6 +60,28 @@ pub async fn run(args: ApplyArgs) -> Result<(), CliError> {
     }
     output::list(args.output.output, COLUMNS, &rows)?;
     first_failure.map_or(Ok(()), Err)
+}
+
+/// The objects that files describe, as the server has them: with ids in place of names, their type,
+/// and their id if they exist. Nothing is written.
+///
+/// # Errors
+/// A file is invalid, or a request fails.
+pub async fn resolved(api: &Api, files: &[PathBuf]) -> Result<Vec<Value>, CliError> {
+    let mut objects = Objects::new(api);
+    let mut resolved = Vec::new();
+    for mut document in objects.read(files).await? {
+        let kind = objects.kind(&document.kind).await?;
+        let found = objects.locate(&kind, &mut document).await;
+        let found = found.map_err(|error| error.during(&document.location))?;
+        let mut fields = document.fields;
+        fields.insert("type".to_owned(), kind.id.as_str().into());
+        if let Some(found) = found {
+            fields.insert("id".to_owned(), id(&found).into());
+        }
+        resolved.push(Value::Object(fields));
+    }
+    Ok(resolved)
 }
 
 fn content(file: &Path) -> Result<String, CliError> {
@@ -94,28 +104,14 @@ fn content(file: &Path) -> Result<String, CliError> {
 }
 
 struct Apply<'a> {
-    api: &'a Api,
     args: &'a ApplyArgs,
-    types: HashMap<String, Type>,
-    /// Ids of referenced objects, by type and the name or id in the document.
-    ids: HashMap<(String, String), String>,
+    objects: Objects<'a>,
 }
 
 impl Apply<'_> {
-    async fn kind(&mut self, name: &str) -> Result<Type, CliError> {
-        if let Some(known) = self.types.get(name) {
-            return Ok(known.clone());
-        }
-        let kind = Type::find(self.api, name).await?;
-        self.types.insert(name.to_owned(), kind.clone());
-        Ok(kind)
-    }
-
     async fn one(&mut self, mut document: Document) -> Result<Value, CliError> {
-        let kind = self.kind(&document.kind).await?;
-        self.resolve_references(&kind, &mut document.fields).await?;
-        let lookup_key = document.lookup_key(&kind)?;
-        let (now, result, fields) = match self.find(&kind, &lookup_key).await? {
+        let kind = self.objects.kind(&document.kind).await?;
+        let (now, result, fields) = match self.objects.locate(&kind, &mut document).await? {
             None => (self.create(&kind, &document).await?, "created", Vec::new()),
             Some(current) => {
                 let change = change::diff(&kind, &current, &document.fields)?;
@@ -143,6 +139,93 @@ impl Apply<'_> {
         Ok(json!({
             "type": kind.id, "name": name, "id": id(&now), "result": result, "fields": fields,
         }))
+    }
+
+    async fn create(&self, kind: &Type, document: &Document) -> Result<Value, CliError> {
+        let mut body = document.fields.clone();
+        body.retain(|field, value| kind.allows(field, "create") && !value.is_null());
+        if self.args.dry_run {
+            return Ok(Value::Object(body));
+        }
+        body.insert("type".to_owned(), kind.id.as_str().into());
+        self.objects
+            .api
+            .create(&kind.plural, &Value::Object(body), &format!("creating {}", kind.id))
+            .await
+    }
+
+    async fn update(
+        &self,
+        kind: &Type,
+        current: &Value,
+        body: Map<String, Value>,
+    ) -> Result<Value, CliError> {
+        if self.args.dry_run {
+            return Ok(current.clone());
+        }
+        let what = format!("changing {} \"{}\"", kind.id, api::name(current));
+        let path = format!("/v3/{}/{}", kind.plural, api::encode(id(current)));
+        self.objects.api.call(http::Method::PUT, &path, Some(&Value::Object(body)), &what).await
+    }
+
+    /// With `--wait`, waits until the object is active. Types without a state are not waited for.
+    async fn wait_for(&self, kind: &Type, now: Value) -> Result<Value, CliError> {
+        let wait = &self.args.wait;
+        if !wait.wait || self.args.dry_run || text(&now, "state").is_empty() {
+            return Ok(now);
+        }
+        wait::until(self.objects.api, &kind.plural, &now, &wait::Goal::active(), wait.timeout).await
+    }
+}
+
+/// Finds the objects that documents are about.
+struct Objects<'a> {
+    api: &'a Api,
+    types: HashMap<String, Type>,
+    /// Ids of referenced objects, by type and the name or id in the document.
+    ids: HashMap<(String, String), String>,
+}
+
+impl<'a> Objects<'a> {
+    fn new(api: &'a Api) -> Self {
+        Self { api, types: HashMap::new(), ids: HashMap::new() }
+    }
+
+    /// The documents of all files, checked against their types.
+    async fn read(&mut self, files: &[PathBuf]) -> Result<Vec<Document>, CliError> {
+        let mut documents = Vec::new();
+        for file in files {
+            documents.extend(document::read(&content(file)?, &file.display().to_string())?);
+        }
+        if documents.is_empty() {
+            return Err(CliError::new(Failure::Invalid, "the files describe no object").hint(
+                "an object has at least a type and a name, such as: {type: project, name: web}",
+            ));
+        }
+        for document in &documents {
+            let kind = self.kind(&document.kind).await.map_err(|e| e.during(&document.location))?;
+            document.check(&kind)?;
+        }
+        Ok(documents)
+    }
+
+    async fn kind(&mut self, name: &str) -> Result<Type, CliError> {
+        if let Some(known) = self.types.get(name) {
+            return Ok(known.clone());
+        }
+        let kind = Type::find(self.api, name).await?;
+        self.types.insert(name.to_owned(), kind.clone());
+        Ok(kind)
+    }
+
+    /// Resolves the references of a document, and reads the object that it is about.
+    async fn locate(
+        &mut self,
+        kind: &Type,
+        document: &mut Document,
+    ) -> Result<Option<Value>, CliError> {
+        self.resolve_references(kind, &mut document.fields).await?;
+        self.find(kind, &document.lookup_key(kind)?).await
     }
 
     /// Replaces names in reference fields by ids: ids differ between servers.
@@ -205,38 +288,5 @@ impl Apply<'_> {
                 .hint(format!("write the id of one of them: {}", ids.join(", "))));
         }
         Ok(found.pop())
-    }
-
-    async fn create(&self, kind: &Type, document: &Document) -> Result<Value, CliError> {
-        let mut body = document.fields.clone();
-        body.retain(|field, value| kind.allows(field, "create") && !value.is_null());
-        if self.args.dry_run {
-            return Ok(Value::Object(body));
-        }
-        body.insert("type".to_owned(), kind.id.as_str().into());
-        self.api.create(&kind.plural, &Value::Object(body), &format!("creating {}", kind.id)).await
-    }
-
-    async fn update(
-        &self,
-        kind: &Type,
-        current: &Value,
-        body: Map<String, Value>,
-    ) -> Result<Value, CliError> {
-        if self.args.dry_run {
-            return Ok(current.clone());
-        }
-        let what = format!("changing {} \"{}\"", kind.id, api::name(current));
-        let path = format!("/v3/{}/{}", kind.plural, api::encode(id(current)));
-        self.api.call(http::Method::PUT, &path, Some(&Value::Object(body)), &what).await
-    }
-
-    /// With `--wait`, waits until the object is active. Types without a state are not waited for.
-    async fn wait_for(&self, kind: &Type, now: Value) -> Result<Value, CliError> {
-        let wait = &self.args.wait;
-        if !wait.wait || self.args.dry_run || text(&now, "state").is_empty() {
-            return Ok(now);
-        }
-        wait::until(self.api, &kind.plural, &now, &wait::Goal::active(), wait.timeout).await
     }
 }

@@ -45,24 +45,33 @@ const BINDING_COLUMNS: &[TableColumn] = &[
 ];
 
 /// The strings of a list, separated by commas.
-fn words(list: &Value) -> String {
+pub fn words(list: &Value) -> String {
     let words = list.as_array().into_iter().flatten().filter_map(Value::as_str);
     words.collect::<Vec<_>>().join(", ")
 }
 
-/// The rules, one per line: verbs, then resources.
+/// The rules, one per line.
 fn rules(role: &Value) -> String {
     let rules = role["rules"].as_array().into_iter().flatten();
-    let lines = rules.map(|rule| {
-        let on = match words(&rule["resources"]) {
-            empty if empty.is_empty() => words(&rule["nonResourceURLs"]),
-            resources => resources,
-        };
-        let groups = words(&rule["apiGroups"]);
-        let of = if groups.is_empty() { String::new() } else { format!(" of {groups}") };
-        format!("{} on {on}{of}", words(&rule["verbs"]))
-    });
-    lines.collect::<Vec<_>>().join("\n")
+    rules.map(rule).collect::<Vec<_>>().join("\n")
+}
+
+/// A rule: verbs, then resources; empty for no rule.
+pub fn rule(rule: &Value) -> String {
+    if !rule.is_object() {
+        return String::new();
+    }
+    let on = match words(&rule["resources"]) {
+        empty if empty.is_empty() => words(&rule["nonResourceURLs"]),
+        resources => resources,
+    };
+    let of = prefixed(" of ", &words(&rule["apiGroups"]));
+    let named = prefixed(" named ", &words(&rule["resourceNames"]));
+    format!("{} on {on}{of}{named}", words(&rule["verbs"]))
+}
+
+fn prefixed(prefix: &str, text: &str) -> String {
+    if text.is_empty() { String::new() } else { format!("{prefix}{text}") }
 }
 
 /// The name of the user if known, else the id of the user or group.
