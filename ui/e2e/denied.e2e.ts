@@ -131,3 +131,31 @@ test("an owner finds Remove open", async () => {
   visitor.expectQuiet();
   await visitor.leave();
 });
+
+test("a member finds out why a request is refused or allowed, and who may send it", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn("", "mia", PASSWORD);
+  await page.goto("/c/orchard");
+  await page.getByRole("link", { name: "Access" }).click();
+  const form = page.getByRole("region", { name: "A request" });
+  await form.getByLabel("Verb").fill("delete");
+  await form.getByLabel("Resource").fill("nodes");
+  await form.getByRole("button", { name: "Explain" }).click();
+  await page.getByText("Missing: delete on nodes.").waitFor();
+  await page.getByText(/^Owners: u-/).waitFor();
+  await visitor.expectAccessible("a refusal that is explained");
+
+  await form.getByLabel("Verb").fill("list");
+  await form.getByRole("button", { name: "Explain" }).click();
+  const allowed = page.getByRole("region", { name: "Allowed" });
+  await allowed.getByText(/^ClusterRoleTemplateBinding .* gives the role cluster-member$/).waitFor();
+  await allowed.getByText(/^its rule allows get, list, watch on nodes, persistentvolumes$/).waitFor();
+
+  await form.getByLabel("Verb").fill("delete");
+  await form.getByRole("button", { name: "List who may" }).click();
+  await page.getByRole("region", { name: "Users" }).getByText(/^Olive, olive: /).waitFor();
+  await visitor.expectAccessible("those who may send a request");
+  visitor.expectQuiet();
+  await visitor.leave();
+});

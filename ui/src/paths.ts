@@ -23,5 +23,6 @@ export const paths = {
   audit: (search: AuditSearch = {}) => ({ to: "/audit", search }) as const,
   clusterAudit: (cluster: string, search: AuditSearch = {}) =>
     ({ to: "/c/$cluster/audit", params: { cluster }, search }) as const,
+  access: (cluster: string) => ({ to: "/c/$cluster/access", params: { cluster } }) as const,
   conditions: (cluster: string) => ({ to: "/c/$cluster/conditions", params: { cluster } }) as const,
 };

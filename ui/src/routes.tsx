@@ -14,6 +14,7 @@ import { isUnauthenticated, loginEnd } from "./api/errors.ts";
 import { clustersQuery, mayBeSignedIn, sessionQuery } from "./api/queries.ts";
 import { ErrorPage, NotFoundPage } from "./app/ErrorPage.tsx";
 import { Shell } from "./app/Shell.tsx";
+import { AccessPage } from "./features/access/AccessPage.tsx";
 import { AuditPage, ClusterAuditPage } from "./features/audit/AuditPage.tsx";
 import { readAuditSearch } from "./features/audit/search.ts";
 import { ClusterPage } from "./features/clusters/ClusterPage.tsx";
@@ -137,6 +138,12 @@ const conditions = createRoute({
   component: ConditionsPage,
 });
 
+const access = createRoute({
+  getParentRoute: () => cluster,
+  path: "/access",
+  component: AccessPage,
+});
+
 const clusterAudit = createRoute({
   getParentRoute: () => cluster,
   path: "/audit",
@@ -156,7 +163,7 @@ export function makeRouter(client: QueryClient) {
         audit,
         password,
         notFound,
-        cluster.addChildren([overview, nodes, conditions, clusterAudit]),
+        cluster.addChildren([overview, nodes, conditions, access, clusterAudit]),
       ]),
     ]),
     context: { client },

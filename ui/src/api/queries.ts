@@ -5,6 +5,9 @@ import { request } from "./client.ts";
 import { ApiError } from "./errors.ts";
 import { feedOf, type ListKey } from "./feed.ts";
 import type {
+  AccessExplanation,
+  AccessQuestion,
+  Allowed,
   AuditEvent,
   Cluster,
   Collection,
@@ -272,4 +275,21 @@ export function dependantsQuery(clusterId: string) {
     },
     staleTime: 0,
   });
+}
+
+/** The id of the user with this name or id. */
+export async function userNamed(name: string): Promise<string> {
+  const path = `/v3/users?username=${encodeURIComponent(name)}`;
+  const found = (await request<Collection<User>>("GET", path)).data[0];
+  return found?.id ?? name;
+}
+
+/** Why a user may do something in a cluster, or which right is missing. */
+export function explainAccess(question: AccessQuestion): Promise<AccessExplanation> {
+  return request("POST", "/drover.io/v1/access/why", question);
+}
+
+/** Who may do something in a cluster. */
+export function listAllowed(question: AccessQuestion): Promise<Allowed> {
+  return request("POST", "/drover.io/v1/access/who", question);
 }

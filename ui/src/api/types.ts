@@ -139,3 +139,60 @@ export interface AuditEvent {
 export interface Setting extends Resource {
   value?: string;
 }
+
+/** A request to a cluster, whose decision is explained. */
+export interface AccessQuestion {
+  cluster: string;
+  /** Absent or empty: the caller. */
+  user?: string;
+  verb: string;
+  group: string;
+  resource: string;
+  subresource: string;
+  namespace: string;
+  name: string;
+  path: string;
+}
+
+/** Whom a binding names. */
+export interface Named {
+  kind: string;
+  namespace?: string;
+  name: string;
+}
+
+export interface RbacRule {
+  verbs: string[];
+  apiGroups?: string[];
+  resources?: string[];
+  resourceNames?: string[];
+  nonResourceURLs?: string[];
+}
+
+/** A binding in the cluster that allows a request. */
+export interface AccessGrant {
+  binding: Named;
+  subject: Named;
+  role: Named;
+  rule: RbacRule;
+}
+
+export interface AccessWay extends AccessGrant {
+  /** Bindings in Drover that put the user into the group of the grant. */
+  from?: (Named & { throughGroup?: string; roles: string[] })[];
+}
+
+export interface AccessExplanation {
+  allowed: boolean;
+  because: AccessWay[];
+  missing?: RbacRule;
+  nextStep?: string;
+  /** Ids of the owners of the cluster. */
+  granters?: string[];
+}
+
+export interface Allowed {
+  users: { user: string; username?: string; displayName?: string; because: AccessGrant }[];
+  others: Named[];
+  leftOut: number;
+}

@@ -6,6 +6,7 @@ import {
   IconHexagons,
   IconHistory,
   IconHome,
+  IconKey,
   IconServer,
 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
@@ -57,6 +58,7 @@ function ClusterSide({ reference }: { reference: string }) {
         note={open ? "do not hold" : undefined}
         to={paths.conditions(reference)}
       />
+      <Entry icon={IconKey} text="Access" to={paths.access(reference)} />
       <Entry icon={IconHistory} text="Audit log" to={paths.clusterAudit(reference)} />
       <Pinned />
     </nav>
