@@ -16,6 +16,10 @@ pub const GROUPS_PER_REQUEST_MAX: usize = 1024;
 /// front of them less.
 pub const IDENTITY_MAX_BYTES: usize = 128 * 1024;
 
+/// What helps a user with too many groups.
+const FEWER_GROUPS: &str = "let the identity provider send fewer groups, or give the user a role in the \
+    cluster in place of roles in many of its projects";
+
 const USER: HeaderName = HeaderName::from_static("impersonate-user");
 const UID: HeaderName = HeaderName::from_static("impersonate-uid");
 const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
@@ -53,7 +57,7 @@ pub(super) fn write_identity(
     if identity.groups.len() > GROUPS_PER_REQUEST_MAX {
         return Err(forbidden(format!(
             "user \"{}\" is in {} groups, but a request to a cluster carries at most \
-             {GROUPS_PER_REQUEST_MAX}; let the identity provider send fewer groups",
+             {GROUPS_PER_REQUEST_MAX}; {FEWER_GROUPS}",
             identity.user,
             identity.groups.len()
         )));
@@ -86,8 +90,7 @@ fn check_size(headers: &HeaderMap, user: &str) -> Result<(), Status> {
     if bytes > IDENTITY_MAX_BYTES {
         return Err(forbidden(format!(
             "the groups and extras of user \"{user}\" take {bytes} bytes, but a request to a \
-             cluster carries at most {IDENTITY_MAX_BYTES}; let the identity provider send fewer \
-             groups"
+             cluster carries at most {IDENTITY_MAX_BYTES}; {FEWER_GROUPS}"
         )));
     }
     Ok(())
