@@ -149,12 +149,19 @@ test("a member finds out why a request is refused or allowed, and who may send i
   await form.getByLabel("Verb").fill("list");
   await form.getByRole("button", { name: "Explain" }).click();
   const allowed = page.getByRole("region", { name: "Allowed" });
-  await allowed.getByText(/^ClusterRoleTemplateBinding .* gives the role cluster-member$/).waitFor();
-  await allowed.getByText(/^its rule allows get, list, watch on nodes, persistentvolumes$/).waitFor();
+  await allowed
+    .getByText(/^ClusterRoleTemplateBinding .* gives the role cluster-member$/)
+    .waitFor();
+  await allowed
+    .getByText(/^its rule allows get, list, watch on nodes, persistentvolumes$/)
+    .waitFor();
 
   await form.getByLabel("Verb").fill("delete");
   await form.getByRole("button", { name: "List who may" }).click();
-  await page.getByRole("region", { name: "Users" }).getByText(/^Olive, olive: /).waitFor();
+  await page
+    .getByRole("region", { name: "Users" })
+    .getByText(/^Olive, olive: /)
+    .waitFor();
   await visitor.expectAccessible("those who may send a request");
   visitor.expectQuiet();
   await visitor.leave();

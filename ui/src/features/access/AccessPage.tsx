@@ -112,7 +112,10 @@ function Explanation({ found }: { found: AccessExplanation }) {
   return (
     <Card title="Allowed" note={ways(found.because.length)}>
       {found.because.map((way) => (
-        <ol key={`${way.binding.kind}/${way.binding.name}/${way.subject.name}`} className={styles.ways}>
+        <ol
+          key={`${way.binding.kind}/${way.binding.name}/${way.subject.name}`}
+          className={styles.ways}
+        >
           {steps(way).map((step) => (
             <li key={step} className={styles.way}>
               {step}
