@@ -40,7 +40,7 @@ pub mod service_accounts;
 pub mod stored;
 pub mod strategy;
 pub mod tasks;
-mod warnings;
+pub mod warnings;
 pub mod webhook;
 
 pub use attributes::{Attributes, Authenticator, Authorizer, Decision, UserInfo};
