@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 pub use access::{
-    NewPassword, RoleCommand, RoleTarget, SettingsCommand, TokenCommand, UserCommand,
+    NewPassword, RoleCommand, RoleHolder, RoleTarget, SettingsCommand, TokenCommand, UserCommand,
 };
 pub use cluster::{
     ClusterCommand, CreateClusterArgs, CredentialArgs, DetachArgs, ImportArgs, KubeconfigArgs,

@@ -86,7 +86,7 @@ pub async fn run(context: ManagementContext, client: Client) {
     });
     templates.watch(&runner, move || {
         let mut used: BTreeSet<String> = BTreeSet::new();
-        bindings.for_each(|key, _| drop(used.insert(key.namespace.clone())));
+        bindings.for_each(|key, _| used.extend([key.namespace.clone()]));
         in_projects.bindings.for_each(|_, binding| {
             used.extend(binding.project().map(|(cluster, _)| cluster.to_owned()));
         });

@@ -188,7 +188,7 @@ impl ProjectMembership {
     /// The projects in which, or in whose cluster, anybody has a role.
     fn using_roles(&self) -> Vec<Key> {
         let (mut clusters, mut found) = (BTreeSet::new(), BTreeSet::new());
-        self.of_clusters.for_each(|key, _| drop(clusters.insert(key.namespace.clone())));
+        self.of_clusters.for_each(|key, _| clusters.extend([key.namespace.clone()]));
         self.of_projects.bindings.for_each(|_, binding| found.extend(binding.project().map(key)));
         let projects = &self.of_projects.projects;
         found.extend(clusters.iter().flat_map(|cluster| in_cluster(projects, cluster)));

@@ -276,18 +276,19 @@ impl RolesOfProjects {
         let wide = |_: &str| Api::all(agent.clone());
         delete_others(&self.roles, &desired.roles, &wide, &is_own).await?;
 
-        let roles = desired.roles.iter().map(|role| self.put_role(role, &owner));
-        all(roles).await?;
-        let api = Api::all(agent.clone());
-        let bindings = desired.cluster_bindings.iter().map(|binding| {
-            put_binding(api.clone(), binding, &self.cluster_bindings, &owner)
-        });
-        all(bindings).await?;
-        let bindings = desired.bindings.iter().map(|binding| {
+        let mut writes: Vec<Write<'_>> = Vec::new();
+        for role in &desired.roles {
+            writes.push(Box::pin(self.put_role(role, &owner)));
+        }
+        for binding in &desired.cluster_bindings {
+            let api = Api::all(agent.clone());
+            writes.push(Box::pin(put_binding(api, binding, &self.cluster_bindings, &owner)));
+        }
+        for binding in &desired.bindings {
             let api = inside(&binding.namespace().unwrap_or_default());
-            put_binding(api, binding, self.bindings(), &owner)
-        });
-        all(bindings).await
+            writes.push(Box::pin(put_binding(api, binding, self.bindings(), &owner)));
+        }
+        all(writes).await
     }
 
     async fn put_role(&self, role: &ClusterRole, owner: &OwnerReference) -> Result<(), ReconcileError> {
@@ -302,6 +303,9 @@ impl RolesOfProjects {
         ensure::like(&Api::all(self.role.agent.clone()), &role).await.map(drop)
     }
 }
+
+/// One write of an object.
+type Write<'a> = BoxFuture<'a, Result<(), ReconcileError>>;
 
 async fn put_binding<B: Binding>(
     api: Api<B>,
@@ -338,21 +342,20 @@ where
 {
     let desired: BTreeSet<Key> = desired.iter().map(Key::of).collect();
     let others = present.all().into_iter().map(|(key, _)| key);
-    let others = others.filter(|key| !desired.contains(key) && !is_left(key));
-    all(others.map(|key| async move {
-        ensure::absent(&api(&key.namespace), &key.name).await.map(drop)
-    }))
-    .await
+    let mut deletes: Vec<Write<'_>> = Vec::new();
+    for key in others.filter(|key| !desired.contains(key) && !is_left(key)) {
+        let api = api(&key.namespace);
+        let delete = async move { ensure::absent(&api, &key.name).await.map(drop) };
+        deletes.push(Box::pin(delete));
+    }
+    all(deletes).await
 }
 
 /// Does all of it, several at once. An object that the cluster refuses is no obstacle to others.
 ///
 /// # Errors
 /// The first failure.
-async fn all<F>(writes: impl Iterator<Item = F>) -> Result<(), ReconcileError>
-where
-    F: Future<Output = Result<(), ReconcileError>>,
-{
+async fn all(writes: Vec<Write<'_>>) -> Result<(), ReconcileError> {
     let done: Vec<_> = futures::stream::iter(writes).buffer_unordered(WRITES_AT_ONCE).collect().await;
     done.into_iter().collect()
 }
