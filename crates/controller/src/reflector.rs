@@ -166,8 +166,8 @@ impl<P: Projection> Reflector<P> {
     pub fn with_prefix(&self, namespace: &str, prefix: &str) -> Vec<(Key, Arc<P::Projected>)> {
         let inner = self.inner.read();
         let range = inner.objects.range(Key::namespaced(namespace, prefix)..);
-        let range = range
-            .take_while(|(key, _)| key.namespace == namespace && key.name.starts_with(prefix));
+        let range =
+            range.take_while(|(key, _)| key.namespace == namespace && key.name.starts_with(prefix));
         range.map(|(key, entry)| (key.clone(), entry.object.clone())).collect()
     }
     /// The number of objects.

@@ -36,8 +36,9 @@ pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
     let reader = context.clients.controller(&feature_kit::rbac::reflector_identity());
     let bindings = KindRules::of::<ClusterRoleTemplateBinding>()
         .admit_with(Arc::new(admission::BindingRules::new(Api::all(reader.clone()))));
-    let templates = KindRules::of::<RoleTemplate>()
-        .admit_with(Arc::new(role_template::admission::TemplateRules::new(graph.clone(), reader.clone())));
+    let templates = KindRules::of::<RoleTemplate>().admit_with(Arc::new(
+        role_template::admission::TemplateRules::new(graph.clone(), reader.clone()),
+    ));
     let project_bindings = KindRules::of::<ProjectRoleTemplateBinding>()
         .admit_with(Arc::new(in_project::admission::BindingRules::new(graph.clone(), reader)));
     Feature::new("access")

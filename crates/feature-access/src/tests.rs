@@ -335,9 +335,12 @@ fn who_makes_a_project_gets_its_default_roles_and_otherwise_owns_it() {
     assert!(roles(&known).is_empty());
     known.insert("project-owner".to_owned(), template(|_| {}));
     assert_eq!(roles(&known), ["project-owner"]);
-    known.insert("locked".to_owned(), template(|it| {
-        (it.locked, it.project_creator_default) = (true, true);
-    }));
+    known.insert(
+        "locked".to_owned(),
+        template(|it| {
+            (it.locked, it.project_creator_default) = (true, true);
+        }),
+    );
     assert_eq!(roles(&known), ["project-owner"]);
     known.insert("lead".to_owned(), template(|it| it.project_creator_default = true));
     assert_eq!(roles(&known), ["lead"]);

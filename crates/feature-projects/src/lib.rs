@@ -20,11 +20,8 @@ pub fn feature(context: &ManagementContext) -> Feature {
     use project::namespaces::{check, controller};
     let check_identity = check::identity();
     let client = context.clients.controller(&check_identity);
-    let check = check::NamespaceCheck::new(
-        client,
-        &context.scope.reflectors,
-        context.connections.clone(),
-    );
+    let check =
+        check::NamespaceCheck::new(client, &context.scope.reflectors, context.connections.clone());
     let rules = KindRules::of::<Project>().admit_with(Arc::new(project::admission::ProjectRules));
     Feature::new("projects")
         .kind_with(rules)

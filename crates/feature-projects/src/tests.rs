@@ -223,8 +223,12 @@ fn each_used_role_is_bound_once_in_each_namespace_however_many_users_have_it() {
         .map(|it| format!("{}/{}", it.metadata.namespace.clone().unwrap(), it.role_ref.name))
         .collect();
     let expected = [
-        "a/drover:cluster:deployer", "a/edit", "a/drover:cluster:reader",
-        "b/drover:cluster:deployer", "b/edit", "b/drover:cluster:reader",
+        "a/drover:cluster:deployer",
+        "a/edit",
+        "a/drover:cluster:reader",
+        "b/drover:cluster:deployer",
+        "b/edit",
+        "b/drover:cluster:reader",
     ];
     assert_eq!(bound, expected);
     let subjects = objects.bindings[0].subjects.as_ref().unwrap();
@@ -236,10 +240,15 @@ fn each_used_role_is_bound_once_in_each_namespace_however_many_users_have_it() {
 
 #[test]
 fn members_see_the_namespaces_of_their_project_and_those_who_create_them_change_them() {
-    let objects = roles_of_project(&["a", "b"], &[given("deployer", "u-1", ""), given("reader", "u-2", "")]);
+    let objects =
+        roles_of_project(&["a", "b"], &[given("deployer", "u-1", ""), given("reader", "u-2", "")]);
     let [see, edit] = &objects.roles[..] else { panic!("{:?}", objects.roles) };
-    let rule = |role: &k8s_openapi::api::rbac::v1::ClusterRole| role.rules.clone().unwrap().remove(0);
-    assert_eq!((rule(see).verbs, rule(see).resource_names), (vec!["get".to_owned()], Some(vec!["a".to_owned(), "b".to_owned()])));
+    let rule =
+        |role: &k8s_openapi::api::rbac::v1::ClusterRole| role.rules.clone().unwrap().remove(0);
+    assert_eq!(
+        (rule(see).verbs, rule(see).resource_names),
+        (vec!["get".to_owned()], Some(vec!["a".to_owned(), "b".to_owned()]))
+    );
     assert_eq!(rule(edit).verbs, ["get", "update", "patch", "delete"]);
     let groups = |at: usize| -> Vec<String> {
         objects.cluster_bindings[at].subjects.iter().flatten().map(|it| it.name.clone()).collect()
@@ -252,9 +261,17 @@ fn members_see_the_namespaces_of_their_project_and_those_who_create_them_change_
 #[test]
 fn a_project_without_namespaces_or_members_gives_no_right_on_any_namespace() {
     let objects = roles_of_project(&[], &[given("deployer", "u-1", "")]);
-    assert!(objects.roles.is_empty() && objects.cluster_bindings.is_empty() && objects.bindings.is_empty());
+    assert!(
+        objects.roles.is_empty()
+            && objects.cluster_bindings.is_empty()
+            && objects.bindings.is_empty()
+    );
     let objects = roles_of_project(&["a"], &[]);
-    assert!(objects.roles.is_empty() && objects.cluster_bindings.is_empty() && objects.bindings.is_empty());
+    assert!(
+        objects.roles.is_empty()
+            && objects.cluster_bindings.is_empty()
+            && objects.bindings.is_empty()
+    );
     let objects = roles_of_project(&["a"], &[given("unknown", "u-1", "")]);
     assert!(objects.roles.is_empty() && objects.bindings.is_empty());
 }
@@ -265,7 +282,10 @@ fn a_service_account_is_bound_itself() {
     for binding in &objects.bindings {
         let subjects = binding.subjects.as_ref().unwrap();
         let account = &subjects[1];
-        assert_eq!((subjects.len(), account.kind.as_str(), account.name.as_str()), (2, "ServiceAccount", "pusher"));
+        assert_eq!(
+            (subjects.len(), account.kind.as_str(), account.name.as_str()),
+            (2, "ServiceAccount", "pusher")
+        );
         assert_eq!(account.namespace.as_deref(), Some("ci"));
     }
     assert_eq!(objects.cluster_bindings[0].subjects.as_ref().unwrap().len(), 3, "once");

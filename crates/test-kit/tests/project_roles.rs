@@ -12,9 +12,10 @@ use api_management::{
     ProjectRoleTemplateBinding, RoleTemplate, keys,
 };
 use apiserver::UserInfo;
+use controller::ensure::Object;
 use feature_kit::access::GROUP_PEOPLE;
 use feature_kit::rbac::{ours, rule};
-use feature_kit::{Clients, Membership, RoleResolver};
+use feature_kit::{Membership, RoleResolver};
 use http::Request;
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
@@ -22,7 +23,6 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource, ResourceExt};
 use rest_view::Caller;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use test_kit::{KubeApi, Profile, World, eventually, proxied};
 
@@ -45,18 +45,12 @@ async fn until<T: Debug + PartialEq>(what: &str, expected: T, mut probe: impl As
     .await;
 }
 
-fn names_of<K>(client: &Client) -> impl Future<Output = BTreeSet<String>>
-where
-    K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned,
-{
+async fn names_of<K: Object>(client: &Client) -> BTreeSet<String> {
     let api: Api<K> = Api::all(client.clone());
-    async move {
-        let ours = ListParams::default().labels(keys::DOWNSTREAM_OWNED);
-        let name = |object: &K| {
-            format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any())
-        };
-        api.list(&ours).await.unwrap().items.iter().map(name).collect()
-    }
+    let ours = ListParams::default().labels(keys::DOWNSTREAM_OWNED);
+    let name =
+        |object: &K| format!("{}/{}", object.namespace().unwrap_or_default(), object.name_any());
+    api.list(&ours).await.unwrap().items.iter().map(name).collect()
 }
 
 /// A management plane with two clusters, and roles for projects.
@@ -78,12 +72,15 @@ impl Setup {
 
     async fn make_roles(&self) {
         let bindings = || ours(&["projectroletemplatebindings"], &["*"]);
-        self.role("deployer", vec![
-            rule("", &["configmaps"], &["*"]),
-            rule("", &["namespaces"], &["create"]),
-            rule("", &["persistentvolumes"], &["*"]),
-            ours(&["projectroletemplatebindings"], &["get", "list"]),
-        ])
+        self.role(
+            "deployer",
+            vec![
+                rule("", &["configmaps"], &["*"]),
+                rule("", &["namespaces"], &["create"]),
+                rule("", &["persistentvolumes"], &["*"]),
+                ours(&["projectroletemplatebindings"], &["get", "list"]),
+            ],
+        )
         .await;
         self.role("reader", vec![rule("", &["configmaps"], &["get"])]).await;
         self.role("manager", vec![bindings()]).await;
@@ -139,7 +136,9 @@ impl Setup {
 
     /// Gives a role as administrator, and waits until the user has it.
     async fn given(&self, project: &str, role: &str, user: &str) {
-        self.give(&self.world.admin(), project, &format!("{role}-{user}"), role, user).await.unwrap();
+        self.give(&self.world.admin(), project, &format!("{role}-{user}"), role, user)
+            .await
+            .unwrap();
         let group = format!("drover:project:{project}:{role}");
         until("the role group", true, async || self.groups(user).contains(&group)).await;
     }

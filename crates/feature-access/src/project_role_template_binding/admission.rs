@@ -7,9 +7,7 @@ use std::sync::Arc;
 
 use api_management::kind::Kind;
 use api_management::role_template::{CLUSTER_OWNER, CONTEXT_PROJECT};
-use api_management::{
-    PolicyRule, Project, ProjectRoleTemplateBinding, RoleTemplate, ids,
-};
+use api_management::{PolicyRule, Project, ProjectRoleTemplateBinding, RoleTemplate, ids};
 use api_meta::status::{Cause, Status};
 use authz::cover::{covers, describe};
 use feature_kit::access::{cluster_group, project_group};

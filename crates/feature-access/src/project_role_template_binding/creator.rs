@@ -90,8 +90,7 @@ fn creator_of(project: &Project) -> Option<&str> {
 
 /// The roles that the creator of a project gets; none when there is no such role template. Pure.
 pub(crate) fn roles(known: &BTreeMap<String, Arc<RoleTemplate>>) -> BTreeSet<&str> {
-    let is_free =
-        |template: &RoleTemplate| !template.locked && template.context == CONTEXT_PROJECT;
+    let is_free = |template: &RoleTemplate| !template.locked && template.context == CONTEXT_PROJECT;
     let free = || known.iter().filter(|(_, template)| is_free(template));
     let defaults: BTreeSet<&str> = free()
         .filter(|(_, template)| template.project_creator_default)

@@ -72,7 +72,8 @@ pub async fn run(context: ManagementContext, client: Client) {
     runner.watch(&watched.namespaces, |change| keys::project_of(change.object()).map(key));
     runner.watch(&watched.of_projects.bindings, |change| change.object().project().map(key));
     let projects = watched.of_projects.projects.clone();
-    runner.watch(&watched.of_clusters, move |change| in_cluster(&projects, &change.key().namespace));
+    runner
+        .watch(&watched.of_clusters, move |change| in_cluster(&projects, &change.key().namespace));
     let using = watched.clone();
     watched.templates.watch(&runner, move || using.using_roles());
     watch_made(&runner, &watched.roles);
@@ -172,7 +173,11 @@ fn metadata(project: &Project, role: &str, name: &str, namespace: &str) -> Objec
     }
 }
 
-fn role_and_binding(metadata: ObjectMeta, group: &str, rules: &[PolicyRule]) -> (Role, RoleBinding) {
+fn role_and_binding(
+    metadata: ObjectMeta,
+    group: &str,
+    rules: &[PolicyRule],
+) -> (Role, RoleBinding) {
     let name = metadata.name.clone().unwrap_or_default();
     let role =
         Role { metadata: metadata.clone(), rules: Some(rules.iter().map(to_kube).collect()) };
@@ -234,9 +239,8 @@ impl ProjectMembership {
     ) -> Result<(), ReconcileError> {
         let roles: Api<Role> = Api::namespaced(self.client.clone(), namespace);
         let bindings: Api<RoleBinding> = Api::namespaced(self.client.clone(), namespace);
-        let is_owned = |metadata: &ObjectMeta| {
-            namespace == project.name || is_owned_by(metadata, Some(uid))
-        };
+        let is_owned =
+            |metadata: &ObjectMeta| namespace == project.name || is_owned_by(metadata, Some(uid));
         for (key, (role, binding)) in desired.iter().filter(|(key, _)| key.namespace == namespace) {
             let same = |known: &Role| known.rules == role.rules && is_owned(&known.metadata);
             if self.roles.get(key).is_none_or(|known| !same(&known)) {

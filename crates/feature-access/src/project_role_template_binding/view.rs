@@ -32,7 +32,10 @@ mod tests {
         let stored = to_stored(&view(), &input, "u-alice");
         assert_eq!(stored["metadata"]["namespace"], "p-fghjk");
         assert_eq!(stored["projectName"], "c-abcde:p-fghjk");
-        assert_eq!((&stored["userName"], &stored["roleTemplateName"]), (&json!("u-bob"), &json!("project-member")));
+        assert_eq!(
+            (&stored["userName"], &stored["roleTemplateName"]),
+            (&json!("u-bob"), &json!("project-member"))
+        );
         let registry = Registry::new([ApiVersion::new("g", "v3", "/v3")], [view()]);
         let shown = to_view(&view(), &registry, &stored, false);
         assert_eq!((&shown["userId"], &shown["namespaceId"]), (&json!("u-bob"), &Value::Null));

@@ -38,9 +38,10 @@ impl BindableTemplates {
             return invalid("no such role template");
         };
         if template.context != context {
-            let other =
-                if context == CONTEXT_CLUSTER { CONTEXT_PROJECT } else { CONTEXT_CLUSTER };
-            return invalid(&format!("Cannot reference context [{other}] from [{context}] context"));
+            let other = if context == CONTEXT_CLUSTER { CONTEXT_PROJECT } else { CONTEXT_CLUSTER };
+            return invalid(&format!(
+                "Cannot reference context [{other}] from [{context}] context"
+            ));
         }
         if template.locked {
             return invalid("the role template is locked; it cannot be given to anybody new");

@@ -14,9 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_management::role_template::CLUSTER_OWNER;
-use api_management::{
-    Cluster, ClusterRoleTemplateBinding, PolicyRule, RoleTemplate, ids, keys,
-};
+use api_management::{Cluster, ClusterRoleTemplateBinding, PolicyRule, RoleTemplate, ids, keys};
 use controller::{
     ConditionReport, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition,
     Reconcile, ReconcileError, Reflector, Runner, StatusTarget, Whole, WithCondition, ensure,
@@ -212,7 +210,8 @@ pub(crate) fn desired(
         let group = cluster_group(cluster, name);
         objects.bindings.push(binding(metadata(name_of_binding, name), &bound, &group));
     }
-    let all: BTreeMap<&str, &RoleTemplate> = in_cluster.into_iter().chain(in_projects.clone()).collect();
+    let all: BTreeMap<&str, &RoleTemplate> =
+        in_cluster.into_iter().chain(in_projects.clone()).collect();
     for (name, template) in all.into_iter().filter(|(_, template)| !template.external) {
         let metadata = metadata(cluster_role_name(name, template), name);
         objects.roles.push(role(metadata, &rules::downstream(template)));

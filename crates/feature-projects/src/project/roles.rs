@@ -291,7 +291,11 @@ impl RolesOfProjects {
         all(writes).await
     }
 
-    async fn put_role(&self, role: &ClusterRole, owner: &OwnerReference) -> Result<(), ReconcileError> {
+    async fn put_role(
+        &self,
+        role: &ClusterRole,
+        owner: &OwnerReference,
+    ) -> Result<(), ReconcileError> {
         let mut role = role.clone();
         role.metadata.owner_references = Some(vec![owner.clone()]);
         let is_same = |known: &ClusterRole| {
@@ -356,7 +360,8 @@ where
 /// # Errors
 /// The first failure.
 async fn all(writes: Vec<Write<'_>>) -> Result<(), ReconcileError> {
-    let done: Vec<_> = futures::stream::iter(writes).buffer_unordered(WRITES_AT_ONCE).collect().await;
+    let done: Vec<_> =
+        futures::stream::iter(writes).buffer_unordered(WRITES_AT_ONCE).collect().await;
     done.into_iter().collect()
 }
 

@@ -276,12 +276,7 @@ impl Plane {
 
 /// Whether a group is one of a project whose roles the actor, who was in the groups `held`, could
 /// grant: the actor owned it or its cluster, had the role in its cluster, or has just created it.
-fn could_give_in_project(
-    held: &[String],
-    group: &str,
-    actor: &str,
-    reference: &Reference,
-) -> bool {
+fn could_give_in_project(held: &[String], group: &str, actor: &str, reference: &Reference) -> bool {
     // Comes with the group of one of the projects, which is checked.
     if group.starts_with("drover:projects:") {
         return true;

@@ -248,8 +248,7 @@ impl Reference {
     ) -> bool {
         let resource = Resource::ProjectBinding;
         let request = RequestAttributes { verb: "create", resource, cluster, name: "" };
-        let is_bindable =
-            |template: &Template| !template.locked && template.context == IN_PROJECTS;
+        let is_bindable = |template: &Template| !template.locked && template.context == IN_PROJECTS;
         self.projects.contains(&(cluster.to_owned(), project.to_owned()))
             && !self.project_bindings.contains_key(&(project.to_owned(), name.to_owned()))
             && self.templates.get(role).is_some_and(is_bindable)

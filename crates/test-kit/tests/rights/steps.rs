@@ -172,7 +172,8 @@ impl Run {
             self.done += usize::from(changed.is_some());
             self.plane.settle(&self.reference, whole).await?;
             if let Some(StepChange { actor: Actor::User(actor), .. }) = changed
-                && let Some(gain) = Plane::gained(&before, &self.plane.snapshot(), actor, &reference)
+                && let Some(gain) =
+                    Plane::gained(&before, &self.plane.snapshot(), actor, &reference)
             {
                 return Err(gain);
             }
@@ -281,7 +282,8 @@ impl Run {
             return Ok(None);
         };
         let (actor, name) = (self.actor(), self.one(&SLOTS));
-        let roles = [[PROJECT_OWNER, PROJECT_OWNER, MEMBER].as_slice(), &PROJECT_TEMPLATES].concat();
+        let roles =
+            [[PROJECT_OWNER, PROJECT_OWNER, MEMBER].as_slice(), &PROJECT_TEMPLATES].concat();
         let (role, subject) = (self.one(&roles), self.subject());
         // In the namespace of another project than the one it names.
         let other = projects.choose(&mut self.random).cloned().unwrap_or_default();
@@ -416,7 +418,10 @@ impl Run {
     }
 
     async fn delete_template(&mut self) -> Result<Option<StepChange>, String> {
-        let (actor, name) = (self.actor(), self.one(&[TEMPLATES.as_slice(), &PROJECT_TEMPLATES, &[MEMBER]].concat()));
+        let (actor, name) = (
+            self.actor(),
+            self.one(&[TEMPLATES.as_slice(), &PROJECT_TEMPLATES, &[MEMBER]].concat()),
+        );
         let free = self.reference.templates.get(name).is_some_and(|template| !template.builtin)
             && !self.reference.is_used(name);
         let is_expected = free && self.reference.manages_roles(actor);

@@ -14,7 +14,8 @@ use api_meta::status::Status;
 use controller::error::is_code;
 use controller::{Reflector, Reflectors, Whole};
 use feature_kit::access::{
-    ROLE_GROUP_PREFIX, VERB_CREATE_NAMESPACES, VERB_MANAGE_NAMESPACES, cluster_group, projects_group,
+    ROLE_GROUP_PREFIX, VERB_CREATE_NAMESPACES, VERB_MANAGE_NAMESPACES, cluster_group,
+    projects_group,
 };
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{CheckedWrite, ClusterConnections, ControllerIdentity, Settings, WriteCheck};
@@ -180,9 +181,10 @@ impl NamespaceCheck {
             return Ok(());
         }
         let of_project = format!("{ROLE_GROUP_PREFIX}project:");
-        let others = identity.groups.iter().filter(|group| {
-            !group.starts_with(&in_projects) && !group.starts_with(&of_project)
-        });
+        let others = identity
+            .groups
+            .iter()
+            .filter(|group| !group.starts_with(&in_projects) && !group.starts_with(&of_project));
         let review = SubjectAccessReview {
             spec: SubjectAccessReviewSpec {
                 user: Some(identity.user.clone()),
