@@ -63,6 +63,9 @@ pub const PROJECT_UID: &str = "drover.io/project-uid";
 
 /// [`DOWNSTREAM_OWNED`] on the copies of projects' Secrets, and on the rights to make them.
 pub const OWNED_PROJECT_SECRET: &str = "project-secret";
+/// [`DOWNSTREAM_OWNED`] on the bindings of roles in projects, on what members of projects may do
+/// with their namespaces, and on the right to write these.
+pub const OWNED_PROJECT_ROLE: &str = "project-role";
 /// [`DOWNSTREAM_OWNED`] on the right to write the projects of namespaces, and name of the
 /// controller that has it: removal acts as this identity to remove what the controller wrote.
 pub const OWNED_NAMESPACE_PROJECTS: &str = "namespace-projects";

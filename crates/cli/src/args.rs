@@ -13,7 +13,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 pub use access::{
-    AccessCommand, AccessDiffArgs, AccessRequest, NewPassword, RoleCommand, RoleTarget,
+    AccessCommand, AccessDiffArgs, AccessRequest, NewPassword, RoleCommand, RoleHolder, RoleTarget,
     SettingsCommand, TokenCommand, UserCommand,
 };
 pub use cluster::{

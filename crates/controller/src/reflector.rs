@@ -162,6 +162,14 @@ impl<P: Projection> Reflector<P> {
         let range = inner.objects.range(from..).take_while(|(key, _)| key.namespace == namespace);
         range.map(|(key, entry)| (key.clone(), entry.object.clone())).collect()
     }
+    /// Like [`Self::in_namespace`], only those whose name begins with `prefix`.
+    pub fn with_prefix(&self, namespace: &str, prefix: &str) -> Vec<(Key, Arc<P::Projected>)> {
+        let inner = self.inner.read();
+        let range = inner.objects.range(Key::namespaced(namespace, prefix)..);
+        let range =
+            range.take_while(|(key, _)| key.namespace == namespace && key.name.starts_with(prefix));
+        range.map(|(key, entry)| (key.clone(), entry.object.clone())).collect()
+    }
     /// The number of objects.
     pub fn len(&self) -> usize {
         self.inner.read().objects.len()

@@ -164,6 +164,14 @@ pub(crate) mod testing {
             let key = Key::namespaced(&binding.cluster_name, name);
             self.0.note_cluster(&Change::Deleted { key: &key, old: binding });
         }
+        pub fn bind_in_project(&mut self, ns: &str, binding: &Arc<ProjectRoleTemplateBinding>) {
+            let key = Key::namespaced(ns, "b");
+            self.0.note_project(&Change::Applied { key: &key, new: binding, old: None });
+        }
+        pub fn unbind_in_project(&mut self, ns: &str, binding: &Arc<ProjectRoleTemplateBinding>) {
+            let key = Key::namespaced(ns, "b");
+            self.0.note_project(&Change::Deleted { key: &key, old: binding });
+        }
         pub fn admin(&mut self, binding: ClusterRoleBinding) {
             let key = Key::cluster_scoped(binding.metadata.name.as_deref().unwrap_or_default());
             let new = Arc::new(binding);

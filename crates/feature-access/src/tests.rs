@@ -3,17 +3,21 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api_management::{Cluster, ClusterRoleTemplateBinding, RoleTemplate, keys};
+use api_management::{
+    Cluster, ClusterRoleTemplateBinding, Project, ProjectRoleTemplateBinding, RoleTemplate, keys,
+};
 use controller::Key;
 use feature_kit::Membership;
 use feature_kit::access::admin_binding;
-use feature_kit::rbac::rule;
+use feature_kit::rbac::{ours, rule};
 use kube::ResourceExt;
 use proptest::prelude::*;
 
-use crate::cluster_role_template_binding::{creator, management, projects};
+use crate::cluster_role_template_binding::{creator, management};
 use crate::graph::testing::FakeGraph;
-use crate::role_template::{downstream, rules};
+use crate::project_role_template_binding as in_project;
+use crate::role_template::downstream::UsedRoles;
+use crate::role_template::{downstream, effective, rules};
 use crate::roles::{cluster_member, cluster_owner};
 
 fn binding(cluster: &str, role: &str, user: &str) -> Arc<ClusterRoleTemplateBinding> {
@@ -125,22 +129,29 @@ fn known() -> BTreeMap<String, Arc<RoleTemplate>> {
     all.into_iter().map(|template| (template.name_any(), Arc::new(template))).collect()
 }
 
-fn used(roles: &[&str]) -> BTreeSet<String> {
+fn names(roles: &[&str]) -> BTreeSet<String> {
     roles.iter().map(|&role| role.to_owned()).collect()
+}
+
+fn used(roles: &[&str]) -> UsedRoles {
+    UsedRoles { in_cluster: names(roles), ..UsedRoles::default() }
+}
+
+fn used_in_projects(roles: &[&str]) -> UsedRoles {
+    UsedRoles { in_projects: names(roles), ..UsedRoles::default() }
 }
 
 #[test]
 fn downstream_each_used_role_is_one_role_and_one_binding_to_its_group() {
     let objects = downstream::desired("c-1", &used(&["cluster-member", "unknown"]), &known());
-    let names: Vec<String> = objects.iter().map(|(_, binding)| binding.name_any()).collect();
+    let names: Vec<String> = objects.bindings.iter().map(ResourceExt::name_any).collect();
     assert_eq!(names, ["drover:cluster:cluster-member", "drover:cluster:cluster-owner"]);
-    for (role, binding) in &objects {
-        let role = role.as_ref().unwrap();
+    for (role, binding) in objects.roles.iter().zip(&objects.bindings) {
         assert_eq!(role.name_any(), binding.role_ref.name);
         assert_eq!(role.labels()[keys::DOWNSTREAM_OWNED], "role");
         assert_eq!(binding.subjects.as_ref().unwrap().len(), 1);
     }
-    let subject = &objects[0].1.subjects.as_ref().unwrap()[0];
+    let subject = &objects.bindings[0].subjects.as_ref().unwrap()[0];
     assert_eq!(subject.name, "drover:cluster:c-1:cluster-member");
 }
 
@@ -150,9 +161,52 @@ fn an_external_role_is_bound_and_not_made() {
     let external = RoleTemplate { external: true, ..RoleTemplate::default() };
     known.insert("view".to_owned(), Arc::new(external));
     let objects = downstream::desired("c-1", &used(&["view"]), &known);
-    let (role, binding) = &objects[1];
-    assert!(role.is_none());
-    assert_eq!(binding.role_ref.name, "view");
+    assert_eq!(objects.roles.len(), 1, "that of the owner");
+    assert_eq!(objects.bindings[1].role_ref.name, "view");
+}
+
+/// A role in projects like `project-member`, without what it inherits.
+fn deployer() -> RoleTemplate {
+    RoleTemplate {
+        context: "project".to_owned(),
+        rules: vec![
+            rule("apps", &["deployments"], &["*"]),
+            rule("", &["namespaces"], &["create"]),
+            rule("", &["persistentvolumes"], &["get"]),
+            ours(&["projectloggings", "notifiers"], &["get"]),
+        ],
+        ..RoleTemplate::default()
+    }
+}
+
+fn known_with_deployer() -> BTreeMap<String, Arc<RoleTemplate>> {
+    let mut known = known();
+    known.insert("deployer".to_owned(), Arc::new(deployer()));
+    known
+}
+
+#[test]
+fn downstream_a_role_in_projects_holds_cluster_wide_only_for_what_projects_share() {
+    let objects =
+        downstream::desired("c-1", &used_in_projects(&["deployer"]), &known_with_deployer());
+    let roles: Vec<String> = objects.roles.iter().map(ResourceExt::name_any).collect();
+    let wide = "drover:projects:deployer";
+    assert_eq!(roles, ["drover:cluster:cluster-owner", "drover:cluster:deployer", wide]);
+    let bindings: Vec<&str> =
+        objects.bindings.iter().map(|binding| binding.role_ref.name.as_str()).collect();
+    assert_eq!(bindings, ["drover:cluster:cluster-owner", wide], "others in namespaces only");
+    let subjects = objects.bindings[1].subjects.as_ref().unwrap();
+    assert_eq!(subjects[0].name, "drover:projects:c-1:deployer");
+    let rules = objects.roles[2].rules.as_ref().unwrap();
+    let found: Vec<_> = rules.iter().map(|rule| (rule.resources.clone(), &rule.verbs)).collect();
+    let resources = |name: &str| Some(vec![name.to_owned()]);
+    assert_eq!(
+        found,
+        [
+            (resources("persistentvolumes"), &vec!["get".to_owned()]),
+            (resources("namespaces"), &vec!["create".to_owned()]),
+        ]
+    );
 }
 
 #[test]
@@ -167,23 +221,24 @@ fn a_member_has_no_rights_on_our_kinds_downstream_and_reads_them_here() {
     assert!(rules::is_owner(&cluster_owner(), "c-1"));
 }
 
+fn project() -> Project {
+    let mut project = Project::default();
+    project.metadata.name = Some("p-1".to_owned());
+    project.metadata.namespace = Some("c-1".to_owned());
+    project.metadata.uid = Some("uid-1".to_owned());
+    project
+}
+
 #[test]
-fn in_the_namespace_of_a_project_a_role_is_what_it_says_of_secrets() {
-    let project = Key::namespaced("c-1", "p-1");
-    let made = |used_names: &[&str]| {
-        let known = known();
-        projects::desired(&project, &used(used_names), &known)
-    };
-    assert!(made(&["cluster-member", "unknown"]).is_empty(), "it says nothing of them");
+fn in_the_namespace_of_a_project_a_role_of_its_cluster_is_what_it_says_of_the_projects_kinds() {
+    let made = |roles: &[&str]| in_project::management::desired(&project(), &used(roles), &known());
+    let members = made(&["cluster-member", "unknown"]);
+    assert!(members.is_empty(), "it says nothing of them: {members:?}");
     let owners = made(&["cluster-owner"]);
-    let (role, binding) = &owners["cluster-owner"];
-    let rules = role.rules.as_ref().unwrap();
-    assert_eq!(rules.len(), 1);
-    assert_eq!(
-        (rules[0].resources.as_deref(), rules[0].api_groups.as_deref()),
-        (Some(&["secrets".to_owned()][..]), Some(&[String::new()][..]))
-    );
-    assert_eq!(role.namespace().as_deref(), Some("p-1"));
+    assert_eq!(owners.len(), 1);
+    let (role, binding) = &owners[&Key::namespaced("p-1", "cluster-owner")];
+    let groups: Vec<_> = role.rules.iter().flatten().map(|rule| &rule.api_groups).collect();
+    assert_eq!(groups.len(), 3, "{groups:?}");
     assert_eq!(binding.subjects.as_ref().unwrap()[0].name, "drover:cluster:c-1:cluster-owner");
     // What names Secrets in another group, or something else beside them, gives no more than them.
     let template = RoleTemplate {
@@ -194,6 +249,132 @@ fn in_the_namespace_of_a_project_a_role_is_what_it_says_of_secrets() {
         ..RoleTemplate::default()
     };
     assert_eq!(rules::project_plane(&template), [rule("", &["secrets"], &["get"])]);
+}
+
+#[test]
+fn templates_of_catalogs_are_for_members_of_the_project_and_administrative_roles() {
+    let mut template = RoleTemplate {
+        rules: vec![ours(&["catalogtemplates", "projectcatalogs"], &["get"])],
+        ..RoleTemplate::default()
+    };
+    assert_eq!(rules::project_plane(&template), template.rules);
+    let limited = rules::project_plane_of_cluster(&template);
+    assert_eq!(limited, [ours(&["projectcatalogs"], &["get"])]);
+    template.administrative = true;
+    assert_eq!(rules::project_plane_of_cluster(&template), template.rules);
+}
+
+#[test]
+fn members_of_a_project_see_that_project_and_use_what_is_in_it() {
+    let used = used_in_projects(&["deployer"]);
+    let objects = in_project::management::desired(&project(), &used, &known_with_deployer());
+    let name = "drover:project:p-1:deployer";
+    let (on_project, binding) = &objects[&Key::namespaced("c-1", name)];
+    let rules = on_project.rules.as_ref().unwrap();
+    assert_eq!(rules.len(), 1);
+    assert_eq!(rules[0].resource_names.as_deref(), Some(&["p-1".to_owned()][..]));
+    assert_eq!(rules[0].verbs, ["get", "list", "watch", "create-namespaces"]);
+    assert_eq!(on_project.owner_references()[0].uid, "uid-1");
+    assert_eq!(binding.subjects.as_ref().unwrap()[0].name, name);
+    let (inside, _) = &objects[&Key::namespaced("p-1", name)];
+    let rules = inside.rules.as_ref().unwrap();
+    assert_eq!(rules[0].resources.as_deref(), Some(&["projectloggings".to_owned()][..]));
+    assert_eq!((objects.len(), rules.len()), (2, 1));
+}
+
+#[test]
+fn the_role_with_own_on_projects_makes_an_owner_of_its_project_only() {
+    let mut known = known();
+    let own = RoleTemplate { rules: vec![ours(&["projects"], &["own"])], ..deployer() };
+    known.insert("lead".to_owned(), Arc::new(own));
+    let objects = in_project::management::desired(&project(), &used_in_projects(&["lead"]), &known);
+    let (role, _) = &objects[&Key::namespaced("c-1", "drover:project:p-1:lead")];
+    let rule = &role.rules.as_ref().unwrap()[0];
+    assert_eq!(rule.verbs, ["*"]);
+    assert_eq!(rule.resource_names.as_deref(), Some(&["p-1".to_owned()][..]));
+    assert!(!rules::is_owner(&known["lead"], "c-1"));
+}
+
+#[test]
+fn members_of_projects_see_their_cluster_and_what_its_projects_share() {
+    let mut cluster = Cluster::default();
+    cluster.metadata.name = Some("c-1".to_owned());
+    let used = used_in_projects(&["deployer"]);
+    let objects = management::desired(&cluster, &used, &known_with_deployer());
+    let rule = &objects.cluster_roles[0].rules.as_ref().unwrap()[0];
+    assert_eq!(rule.verbs, ["get"]);
+    assert_eq!(rule.resource_names.as_ref().unwrap(), &["c-1"]);
+    let group = "drover:projects:c-1:deployer";
+    let binding = &objects.cluster_role_bindings[0];
+    assert_eq!(binding.subjects.as_ref().unwrap()[0].name, group);
+    let rules = objects.roles[0].rules.as_ref().unwrap();
+    assert_eq!(rules[0].resources.as_deref(), Some(&["notifiers".to_owned()][..]));
+    assert_eq!((objects.roles.len(), rules.len()), (1, 1));
+}
+
+#[test]
+fn an_external_role_has_the_rules_of_the_role_of_its_name_here() {
+    let external = RoleTemplate { external: true, ..RoleTemplate::default() };
+    let rules = Some(vec![feature_kit::rbac::to_kube(&rule("", &["secrets"], &["get"]))]);
+    let role = k8s_openapi::api::rbac::v1::ClusterRole { rules, ..Default::default() };
+    let known = effective::with_rules_of(&external, &role);
+    assert_eq!(rules::project_plane(&known), [rule("", &["secrets"], &["get"])]);
+}
+
+#[test]
+fn who_makes_a_project_gets_its_default_roles_and_otherwise_owns_it() {
+    let mut known: BTreeMap<String, Arc<RoleTemplate>> = BTreeMap::new();
+    let template = |change: fn(&mut RoleTemplate)| {
+        let mut template = deployer();
+        change(&mut template);
+        Arc::new(template)
+    };
+    let roles = |known: &BTreeMap<String, Arc<RoleTemplate>>| -> Vec<String> {
+        in_project::creator::roles(known).into_iter().map(str::to_owned).collect()
+    };
+    assert!(roles(&known).is_empty());
+    known.insert("project-owner".to_owned(), template(|_| {}));
+    assert_eq!(roles(&known), ["project-owner"]);
+    known.insert(
+        "locked".to_owned(),
+        template(|it| {
+            (it.locked, it.project_creator_default) = (true, true);
+        }),
+    );
+    assert_eq!(roles(&known), ["project-owner"]);
+    known.insert("lead".to_owned(), template(|it| it.project_creator_default = true));
+    assert_eq!(roles(&known), ["lead"]);
+    let binding = in_project::creator::desired(&project(), "u-1", "project-owner");
+    assert_eq!(binding.name_any(), "creator-project-owner");
+    assert_eq!(binding.namespace().as_deref(), Some("p-1"));
+    assert_eq!((binding.project_name.as_str(), binding.user_name.as_str()), ("c-1:p-1", "u-1"));
+}
+
+#[test]
+fn a_role_in_a_project_counts_in_this_project_and_its_cluster_and_ends_with_its_binding() {
+    let mut graph = FakeGraph::default();
+    graph.template("deployer", &["reader"]);
+    let given = Arc::new(ProjectRoleTemplateBinding {
+        project_name: "c-1:p-1".to_owned(),
+        role_template_name: "deployer".to_owned(),
+        user_name: "u-1".to_owned(),
+        ..ProjectRoleTemplateBinding::default()
+    });
+    graph.bind_in_project("p-2", &given);
+    assert!(graph.groups(person("u-1"), "c-1").is_empty(), "in the namespace of another project");
+    graph.bind_in_project("p-1", &given);
+    assert_eq!(
+        graph.groups(person("u-1"), "c-1"),
+        [
+            "drover:project:p-1:deployer",
+            "drover:project:p-1:reader",
+            "drover:projects:c-1:deployer",
+            "drover:projects:c-1:reader",
+        ]
+    );
+    assert!(graph.groups(person("u-1"), "c-2").is_empty());
+    graph.unbind_in_project("p-1", &given);
+    assert!(graph.groups(person("u-1"), "c-1").is_empty() && graph.is_empty());
 }
 
 #[test]

@@ -20,6 +20,11 @@ pub const GLOBAL_BINDING_LABEL: &str = "authz.management.cattle.io/globalrolebin
 /// The cluster role of global administrators.
 pub const CLUSTER_ADMIN: &str = "cluster-admin";
 
+/// Verb on a project: may put namespaces into it and take them out.
+pub const VERB_MANAGE_NAMESPACES: &str = "manage-namespaces";
+/// Verb on a project: may create namespaces in it.
+pub const VERB_CREATE_NAMESPACES: &str = "create-namespaces";
+
 /// The binding that makes a user a global administrator, in the management API and in all clusters.
 pub fn admin_binding(user: &str) -> ClusterRoleBinding {
     let labels = [(GLOBAL_BINDING_LABEL.to_owned(), "true".to_owned())];

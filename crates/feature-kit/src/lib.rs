@@ -18,6 +18,7 @@ pub mod kind;
 pub mod namespace;
 pub mod ownership;
 pub mod rbac;
+pub mod roles;
 pub mod route;
 pub mod runtime;
 pub mod seed;

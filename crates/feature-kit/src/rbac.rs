@@ -4,10 +4,13 @@ use std::collections::BTreeMap;
 
 use api_management::PolicyRule;
 use api_management::keys;
+use controller::ReconcileError;
+use controller::ensure::{self, Object};
 use k8s_openapi::api::rbac::v1::{
     ClusterRole, ClusterRoleBinding, PolicyRule as KubeRule, Role, RoleBinding, RoleRef, Subject,
 };
 use kube::api::ObjectMeta;
+use kube::{Api, ResourceExt};
 
 use crate::controller::ControllerIdentity;
 
@@ -57,6 +60,49 @@ pub fn subject(kind: &str, name: &str) -> Subject {
         name: name.to_owned(),
         namespace: None,
     }
+}
+
+/// A binding of either kind.
+pub trait Binding: Object {
+    /// The role that it gives.
+    fn role_ref(&self) -> &RoleRef;
+    /// Who has the role.
+    fn subjects(&self) -> &[Subject];
+}
+
+impl Binding for RoleBinding {
+    fn role_ref(&self) -> &RoleRef {
+        &self.role_ref
+    }
+    fn subjects(&self) -> &[Subject] {
+        self.subjects.as_deref().unwrap_or_default()
+    }
+}
+
+impl Binding for ClusterRoleBinding {
+    fn role_ref(&self) -> &RoleRef {
+        &self.role_ref
+    }
+    fn subjects(&self) -> &[Subject] {
+        self.subjects.as_deref().unwrap_or_default()
+    }
+}
+
+/// Makes a binding like `desired`, given the one that was observed. One that gives another role is
+/// deleted first, because the role of a binding cannot change.
+///
+/// # Errors
+/// The API refused. Return the error from the reconcile, which is then retried.
+pub async fn ensure_binding<B: Binding>(
+    api: &Api<B>,
+    desired: &B,
+    known: Option<&B>,
+) -> Result<(), ReconcileError> {
+    let is_other = |known: &B| known.role_ref() != desired.role_ref();
+    if let Some(known) = known.filter(|known| is_other(known)) {
+        ensure::absent(api, &known.name_any()).await?;
+    }
+    ensure::like(api, desired).await.map(drop)
 }
 
 /// The role of a controller's identity and its binding, both named like the identity.

@@ -5,7 +5,7 @@ mod with_namespace;
 use std::sync::Arc;
 
 use api_management::kind::Kind;
-use api_management::{Cluster, GROUP, KindScope, VERSION};
+use api_management::{Cluster, GROUP, KindScope, Project, VERSION};
 use kube::Client;
 use rest_view::{ApiVersion, Descriptor, Feed, KubeResource, KubeStore, RestView, Store};
 
@@ -94,4 +94,12 @@ pub fn resource_of<K: Kind>() -> KubeResource {
 /// objects in the clusters that they may see.
 pub fn in_clusters<K: Kind>() -> Arc<dyn Store> {
     Arc::new(KubeStore::new(resource_of::<K>()).in_namespaces_of(resource_of::<Cluster>()))
+}
+
+/// The store of a resource in the namespaces of projects: callers who may not list all of them get
+/// the objects in the projects that they may see.
+pub fn in_projects(resource: KubeResource) -> Arc<dyn Store> {
+    let projects = KubeStore::new(resource_of::<Project>());
+    let projects = projects.in_namespaces_of(resource_of::<Cluster>());
+    Arc::new(KubeStore::new(resource).in_namespaces_of(projects))
 }

@@ -1,8 +1,7 @@
 //! Projects: namespaces of a cluster that belong together.
 //!
 //! [`project`] gives every cluster its two first projects, keeps which namespace is in which, and
-//! copies the Secrets of projects into their namespaces. What members of a project may do is not
-//! here yet.
+//! copies the Secrets of projects into their namespaces and binds the roles of their members there.
 
 pub mod own_role;
 pub mod project;
@@ -21,7 +20,8 @@ pub fn feature(context: &ManagementContext) -> Feature {
     use project::namespaces::{check, controller};
     let check_identity = check::identity();
     let client = context.clients.controller(&check_identity);
-    let check = check::NamespaceCheck::new(client, &context.scope.reflectors);
+    let check =
+        check::NamespaceCheck::new(client, &context.scope.reflectors, context.connections.clone());
     let rules = KindRules::of::<Project>().admit_with(Arc::new(project::admission::ProjectRules));
     Feature::new("projects")
         .kind_with(rules)
@@ -34,6 +34,7 @@ pub fn feature(context: &ManagementContext) -> Feature {
         ))
         .management(ManagementSpec::new(project::namespace::identity(), project::namespace::run))
         .downstream(DownstreamSpec::new(controller::identity(), controller::build))
+        .downstream(DownstreamSpec::new(project::roles::identity(), project::roles::build))
         .downstream(DownstreamSpec::new(project::secrets::identity(), project::secrets::build))
         .view(ViewSpec::new(|context| {
             let view = project::view::view();

@@ -19,11 +19,11 @@ use kube::api::ObjectMeta;
 use kube::{Api, Client};
 
 /// The role is compared again after this time, or when the cluster rejects a request.
-const INTERVAL: Duration = Duration::from_secs(600);
+pub const INTERVAL: Duration = Duration::from_secs(600);
 /// Wait after such a rejection: many come together.
 const DEBOUNCE: Duration = Duration::from_millis(500);
 /// What a user can do when the cluster rejects the role.
-const NEXT_STEP: &str = "Drover tries again; check what rejects it in the cluster, an admission \
+pub const NEXT_STEP: &str = "Drover tries again; check what rejects it in the cluster, an admission \
     webhook or policy, or apply the import manifest again to restore the rights of the agent";
 
 /// See the module.
@@ -93,6 +93,11 @@ impl AppliedRole {
         Arc::new(Self { cluster, clusters, agent, role, queue: OnceLock::new() })
     }
 
+    /// Name of the role, and of its binding.
+    pub fn name(&self) -> &str {
+        &self.role.name
+    }
+
     /// Whether the cluster is not being removed. What removal deletes must not be created again.
     pub fn is_staying(&self) -> bool {
         let cluster = self.clusters.named(&self.cluster);
@@ -137,13 +142,21 @@ impl AppliedRole {
         if !self.is_staying() {
             return Ok(Outcome::Done);
         }
+        self.apply().await.map(|()| Outcome::RequeueAfter(INTERVAL))
+    }
+
+    /// Makes the role and its binding what they should be, once. For controllers that report that
+    /// in a condition of their own, instead of [`Self::run`].
+    ///
+    /// # Errors
+    /// The cluster refused, or Drover's namespace is being deleted. Retry later.
+    pub async fn apply(&self) -> Result<(), ReconcileError> {
         let owner = our_namespace(&self.agent).await?;
         let (mut role, mut binding) = self.role.objects();
         role.metadata.owner_references = Some(vec![owner.clone()]);
         binding.metadata.owner_references = Some(vec![owner]);
         ensure::like(&Api::all(self.agent.clone()), &role).await?;
-        ensure::like(&Api::all(self.agent.clone()), &binding).await?;
-        Ok(Outcome::RequeueAfter(INTERVAL))
+        ensure::like(&Api::all(self.agent.clone()), &binding).await.map(drop)
     }
 }
 

@@ -1,13 +1,20 @@
 //! The first projects and the rules of projects, without a server.
 
-use api_management::{Cluster, Condition, keys};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use api_management::{
+    Cluster, Condition, PolicyRule, ProjectRoleTemplateBinding, RoleTemplate, keys,
+};
 use controller::{Attempt, Key, ReconcileError, Truth};
+use feature_kit::rbac::rule;
 use feature_kit::{Admit, Review, ReviewOperation};
 use serde_json::json;
 
 use crate::project::admission::ProjectRules;
 use crate::project::initial_projects::desired;
 use crate::project::namespace;
+use crate::project::roles;
 use crate::project::secrets;
 use crate::project::secrets::copy::{self, Observed, Step, step};
 use crate::project::secrets::status::{self, CopyStatus, Problem};
@@ -165,4 +172,121 @@ fn people_hear_of_what_the_cluster_refuses_and_not_of_what_the_next_try_cures() 
     }
     let lost = ReconcileError::other("create secret", "the connection ended");
     assert_eq!(secrets::refusal(&lost, "x", "apps"), None);
+}
+
+fn template(rules: Vec<PolicyRule>, inherits: &[&str]) -> Arc<RoleTemplate> {
+    Arc::new(RoleTemplate {
+        rules,
+        role_template_names: inherits.iter().map(|&name| name.to_owned()).collect(),
+        ..RoleTemplate::default()
+    })
+}
+
+fn known_roles() -> BTreeMap<String, Arc<RoleTemplate>> {
+    let external = RoleTemplate { external: true, ..RoleTemplate::default() };
+    [
+        ("deployer", template(vec![rule("", &["namespaces"], &["create"])], &["edit"])),
+        ("reader", template(vec![rule("", &["pods"], &["get"])], &[])),
+        ("edit", Arc::new(external)),
+    ]
+    .map(|(name, template)| (name.to_owned(), template))
+    .into()
+}
+
+fn given(role: &str, user: &str, account: &str) -> Arc<ProjectRoleTemplateBinding> {
+    Arc::new(ProjectRoleTemplateBinding {
+        role_template_name: role.to_owned(),
+        user_name: user.to_owned(),
+        service_account: account.to_owned(),
+        ..ProjectRoleTemplateBinding::default()
+    })
+}
+
+fn roles_of_project(
+    namespaces: &[&str],
+    bindings: &[Arc<ProjectRoleTemplateBinding>],
+) -> roles::Objects {
+    let mut objects = roles::Objects::default();
+    let namespaces = namespaces.iter().map(|&name| name.to_owned()).collect();
+    let of = roles::ProjectUse { project: "p-1", namespaces, bindings };
+    roles::add_project(&mut objects, of, &known_roles());
+    objects
+}
+
+#[test]
+fn each_used_role_is_bound_once_in_each_namespace_however_many_users_have_it() {
+    let one = [given("deployer", "u-1", ""), given("reader", "u-1", "")];
+    let objects = roles_of_project(&["a", "b"], &one);
+    let bound: Vec<String> = objects
+        .bindings
+        .iter()
+        .map(|it| format!("{}/{}", it.metadata.namespace.clone().unwrap(), it.role_ref.name))
+        .collect();
+    let expected = [
+        "a/drover:cluster:deployer",
+        "a/edit",
+        "a/drover:cluster:reader",
+        "b/drover:cluster:deployer",
+        "b/edit",
+        "b/drover:cluster:reader",
+    ];
+    assert_eq!(bound, expected);
+    let subjects = objects.bindings[0].subjects.as_ref().unwrap();
+    assert_eq!((subjects.len(), subjects[0].name.as_str()), (1, "drover:project:p-1:deployer"));
+    let many: Vec<_> =
+        (0..20).map(|n| given("deployer", &format!("u-{n}"), "")).chain(one).collect();
+    assert_eq!(json!(roles_of_project(&["a", "b"], &many).bindings), json!(objects.bindings));
+}
+
+#[test]
+fn members_see_the_namespaces_of_their_project_and_those_who_create_them_change_them() {
+    let objects =
+        roles_of_project(&["a", "b"], &[given("deployer", "u-1", ""), given("reader", "u-2", "")]);
+    let [see, edit] = &objects.roles[..] else { panic!("{:?}", objects.roles) };
+    let rule =
+        |role: &k8s_openapi::api::rbac::v1::ClusterRole| role.rules.clone().unwrap().remove(0);
+    assert_eq!(
+        (rule(see).verbs, rule(see).resource_names),
+        (vec!["get".to_owned()], Some(vec!["a".to_owned(), "b".to_owned()]))
+    );
+    assert_eq!(rule(edit).verbs, ["get", "update", "patch", "delete"]);
+    let groups = |at: usize| -> Vec<String> {
+        objects.cluster_bindings[at].subjects.iter().flatten().map(|it| it.name.clone()).collect()
+    };
+    let group = |role: &str| format!("drover:project:p-1:{role}");
+    assert_eq!(groups(0), ["deployer", "edit", "reader"].map(group));
+    assert_eq!(groups(1), ["deployer"].map(group));
+}
+
+#[test]
+fn a_project_without_namespaces_or_members_gives_no_right_on_any_namespace() {
+    let objects = roles_of_project(&[], &[given("deployer", "u-1", "")]);
+    assert!(
+        objects.roles.is_empty()
+            && objects.cluster_bindings.is_empty()
+            && objects.bindings.is_empty()
+    );
+    let objects = roles_of_project(&["a"], &[]);
+    assert!(
+        objects.roles.is_empty()
+            && objects.cluster_bindings.is_empty()
+            && objects.bindings.is_empty()
+    );
+    let objects = roles_of_project(&["a"], &[given("unknown", "u-1", "")]);
+    assert!(objects.roles.is_empty() && objects.bindings.is_empty());
+}
+
+#[test]
+fn a_service_account_is_bound_itself() {
+    let objects = roles_of_project(&["a"], &[given("deployer", "", "ci:pusher")]);
+    for binding in &objects.bindings {
+        let subjects = binding.subjects.as_ref().unwrap();
+        let account = &subjects[1];
+        assert_eq!(
+            (subjects.len(), account.kind.as_str(), account.name.as_str()),
+            (2, "ServiceAccount", "pusher")
+        );
+        assert_eq!(account.namespace.as_deref(), Some("ci"));
+    }
+    assert_eq!(objects.cluster_bindings[0].subjects.as_ref().unwrap().len(), 3, "once");
 }

@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use api_management::table::{Row, Stored, TypeTable};
 use api_management::{has_struct, types};
+use feature_kit::view::in_projects;
 use feature_kit::{Feature, KindRules, ViewSpec, credentials, table};
 use rest_view::{Descriptor, KubeStore, Presentation, Resource, StructType};
 use serde_json::Value;
@@ -81,9 +82,10 @@ fn view(found: &TypeTable) -> Option<Descriptor> {
     if catalog::TYPES.contains(&found.id) {
         descriptor = descriptor.validator(catalog::check);
     }
-    let in_cluster =
-        found.namespaced && found.namespace.is_none() && found.parent != Some(PROJECT_FIELD);
-    if in_cluster {
+    let is_in_parent = found.namespaced && found.namespace.is_none();
+    if is_in_parent && found.parent == Some(PROJECT_FIELD) {
+        descriptor = descriptor.store(in_projects(table::resource_of(found)?));
+    } else if is_in_parent {
         let clusters = feature_kit::view::resource_of::<api_management::Cluster>();
         let store = KubeStore::new(table::resource_of(found)?).in_namespaces_of(clusters);
         descriptor = descriptor.store(Arc::new(store));

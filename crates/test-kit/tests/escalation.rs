@@ -89,6 +89,19 @@ async fn with_cluster() -> World {
     world
 }
 
+/// Name of a new project, once it has its namespace.
+async fn project(world: &World) -> String {
+    let projects = objects(world.admin(), "Project", Some(CLUSTER));
+    let new = json!({"metadata": {"generateName": "p-"}, "spec": {"displayName": "x"}});
+    let name = create(&projects, "Project", new).await.unwrap().name_any();
+    let namespaces: Api<k8s_openapi::api::core::v1::Namespace> = Api::all(world.admin());
+    until("the project's namespace", true, async || {
+        namespaces.get_opt(&name).await.unwrap().is_some()
+    })
+    .await;
+    name
+}
+
 /// Grants a user a right in all of the management API, by its own RBAC.
 async fn allow(world: &World, user: &str, resources: &[&str]) {
     let rules =
@@ -145,18 +158,24 @@ async fn a_manager_of_members_does_not_become_owner_by_editing_a_binding() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn nobody_fills_in_whom_a_binding_of_any_kind_left_open() {
     let world = with_cluster().await;
+    let project = project(&world).await;
+    let role = json!({"metadata": {"name": "of-projects"}, "context": "project"});
+    let templates = objects(world.admin(), "RoleTemplate", None);
+    create(&templates, "RoleTemplate", role).await.unwrap();
     let bindings = types::tables().filter_map(|found| match found.stored {
         table::Stored::Kind { kind, .. } if kind.ends_with("Binding") => Some((found, kind)),
         _ => None,
     });
     let mut count = 0;
     for (found, kind) in bindings {
-        // A cluster's namespace can have bindings of projects too.
-        let namespace = found.namespaced.then_some(CLUSTER);
-        let api = objects(world.admin(), kind, namespace);
-        let mut object = json!({"metadata": {"name": "of-ann"}, "roleTemplateName": "cluster-member",
-            "clusterName": CLUSTER, "projectName": format!("c-x:{CLUSTER}"), "userName": "u-ann",
-            "globalRoleName": "user", "targetProjectName": format!("c-x:{CLUSTER}")});
+        let is_in_project = kind == "ProjectRoleTemplateBinding";
+        let namespace = if is_in_project { project.as_str() } else { CLUSTER };
+        let api = objects(world.admin(), kind, found.namespaced.then_some(namespace));
+        let role = if is_in_project { "of-projects" } else { "cluster-member" };
+        let mut object = json!({"metadata": {"name": "of-ann"}, "roleTemplateName": role,
+            "clusterName": CLUSTER, "projectName": format!("{CLUSTER}:{project}"),
+            "userName": "u-ann", "globalRoleName": "user",
+            "targetProjectName": format!("c-x:{CLUSTER}")});
         if kind == "PodSecurityPolicyTemplateProjectBinding" {
             object["podSecurityPolicyTemplateName"] = "restricted".into();
         }

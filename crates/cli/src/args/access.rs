@@ -163,14 +163,14 @@ pub enum RoleCommand {
         #[command(flatten)]
         list: ListArgs,
     },
-    /// Give a user a role in a cluster or project
+    /// Give a user or group a role in a cluster or project
     Grant {
         #[command(flatten)]
         target: RoleTarget,
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Take a role in a cluster or project from a user
+    /// Take a role in a cluster or project from a user or group
     Revoke {
         #[command(flatten)]
         target: RoleTarget,
@@ -188,7 +188,18 @@ pub struct RoleScope {
     pub project: ProjectArg,
 }
 
-/// Which role, in which scope, of which user.
+/// Who has a role.
+#[derive(Args, Clone, Debug)]
+pub struct RoleHolder {
+    /// Name or id of the user
+    #[arg(long, required_unless_present = "group", add = completion::users())]
+    pub user: Option<String>,
+    /// A group instead of a user: its principal id, such as github_team://42
+    #[arg(long, value_name = "PRINCIPAL", conflicts_with = "user")]
+    pub group: Option<String>,
+}
+
+/// Which role, in which scope, of which user or group.
 #[derive(Args, Clone, Debug)]
 pub struct RoleTarget {
     /// Name or id of the role template, such as cluster-member
@@ -196,9 +207,8 @@ pub struct RoleTarget {
     pub role: String,
     #[command(flatten)]
     pub scope: RoleScope,
-    /// Name or id of the user
-    #[arg(long, add = completion::users())]
-    pub user: String,
+    #[command(flatten)]
+    pub holder: RoleHolder,
     #[arg(value_name = "USER", hide = true, value_parser = user_without_flag)]
     pub misplaced_user: Option<String>,
 }

@@ -2,7 +2,9 @@
 
 use clap::{Args, Subcommand};
 
-use super::{ClusterArg, ListArgs, OutputArgs, ServerArgs, WaitArgs, user_without_flag};
+use super::{
+    ClusterArg, ListArgs, OutputArgs, RoleHolder, ServerArgs, WaitArgs, user_without_flag,
+};
 use crate::completion;
 
 /// Which project, where one may be omitted.
@@ -75,14 +77,14 @@ pub enum ProjectCommand {
         #[command(flatten)]
         list: ListArgs,
     },
-    /// Give a user a role in a project
+    /// Give a user or group a role in a project
     AddMember {
         #[command(flatten)]
         member: ProjectMember,
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Take a role in a project from a user
+    /// Take a role in a project from a user or group
     RemoveMember {
         #[command(flatten)]
         member: ProjectMember,
@@ -97,9 +99,8 @@ pub struct ProjectMember {
     /// Name or id of the project
     #[arg(add = completion::projects())]
     pub project: String,
-    /// Name or id of the user
-    #[arg(long, add = completion::users())]
-    pub user: String,
+    #[command(flatten)]
+    pub holder: RoleHolder,
     /// Name or id of the role template
     #[arg(long, default_value = "project-member", add = completion::roles())]
     pub role: String,

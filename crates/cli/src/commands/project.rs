@@ -101,7 +101,7 @@ pub async fn run(command: ProjectCommand) -> Result<(), CliError> {
 
 async fn role_of(api: &Api, member: &ProjectMember) -> Result<role::Binding, CliError> {
     let project = scope::project(api, member.cluster.name(), &member.project).await?;
-    role::Binding::in_project(api, &project, &member.role, &member.user).await
+    role::Binding::in_project(api, &project, &member.role, &member.holder).await
 }
 
 async fn create(

@@ -1,11 +1,11 @@
-//! `drover role …`: role templates, and their bindings to users.
+//! `drover role …`: role templates, and their bindings to users and groups.
 
 use api_management::user::LOCAL_PRINCIPAL;
 use http::Method;
 use serde_json::{Value, json};
 
 use crate::api::{self, Api, encode, id, text};
-use crate::args::{ListArgs, OutputFormat, RoleCommand, RoleTarget};
+use crate::args::{ListArgs, OutputFormat, RoleCommand, RoleHolder, RoleTarget};
 use crate::commands::{listing, scope};
 use crate::effect;
 use crate::error::{CliError, Failure};
@@ -170,16 +170,18 @@ pub async fn login_name(api: &Api, user_id: &str) -> String {
     text(&found.unwrap_or_default(), "loginName").to_owned()
 }
 
-/// A user's role in a cluster or project, with names for messages.
+/// The role of a user or group in a cluster or project, with names for messages.
 pub struct Binding {
     plural: &'static str,
     /// `clusterId` or `projectId`, and its value.
     scope: (&'static str, String),
     role_id: String,
-    user_id: String,
+    /// `userId` or `groupPrincipalId`, and its value.
+    holder: (&'static str, String),
     /// Such as `role "x" in cluster "y"`.
     shown: String,
-    user: String,
+    /// Name of the user or group, as the caller gave it.
+    holder_shown: String,
 }
 
 impl Binding {
@@ -187,15 +189,15 @@ impl Binding {
         let scope = &target.scope;
         if let Some(project) = &scope.project.project {
             let project = scope::project(api, scope.cluster.name(), project).await?;
-            return Self::in_project(api, &project, &target.role, &target.user).await;
+            return Self::in_project(api, &project, &target.role, &target.holder).await;
         }
         let cluster = scope::cluster(api, scope.cluster.name()).await?;
         let at = ("clusterId", id(&cluster).to_owned());
         let where_to = format!("cluster \"{}\"", text(&cluster, "name"));
-        Self::at(api, CLUSTER_BINDINGS, at, &where_to, &target.role, &target.user).await
+        Self::at(api, CLUSTER_BINDINGS, at, &where_to, &target.role, &target.holder).await
     }
 
-    /// The binding of `role` to `user` in a project; nothing is written. Both are names or ids.
+    /// The binding of `role`, a name or id, to a user or group in a project; nothing is written.
     ///
     /// # Errors
     /// The role or the user does not exist, or a request fails.
@@ -203,11 +205,11 @@ impl Binding {
         api: &Api,
         project: &Value,
         role: &str,
-        user: &str,
+        holder: &RoleHolder,
     ) -> Result<Self, CliError> {
         let at = ("projectId", id(project).to_owned());
         let where_to = format!("project \"{}\"", text(project, "name"));
-        Self::at(api, PROJECT_BINDINGS, at, &where_to, role, user).await
+        Self::at(api, PROJECT_BINDINGS, at, &where_to, role, holder).await
     }
 
     async fn at(
@@ -216,24 +218,31 @@ impl Binding {
         scope: (&'static str, String),
         where_to: &str,
         role: &str,
-        user: &str,
+        holder: &RoleHolder,
     ) -> Result<Self, CliError> {
         let found = api.resolve(&api::ROLE, role).await?;
-        let owner = api.resolve(&api::USER, user).await?;
+        let (holder, holder_shown) = match (&holder.group, &holder.user) {
+            (Some(group), _) => (("groupPrincipalId", group.clone()), group.clone()),
+            (None, user) => {
+                let name = user.clone().unwrap_or_default();
+                let user = api.resolve(&api::USER, &name).await?;
+                (("userId", id(&user).to_owned()), name)
+            }
+        };
         Ok(Self {
             plural,
             scope,
             role_id: id(&found).to_owned(),
-            user_id: id(&owner).to_owned(),
+            holder,
             shown: format!("role \"{role}\" in {where_to}"),
-            user: user.to_owned(),
+            holder_shown,
         })
     }
 
     fn fields(&self) -> [(&str, &str); 3] {
         [
             (self.scope.0, self.scope.1.as_str()),
-            ("userId", self.user_id.as_str()),
+            (self.holder.0, self.holder.1.as_str()),
             ("roleTemplateId", self.role_id.as_str()),
         ]
     }
@@ -247,7 +256,7 @@ impl Binding {
         for (field, value) in self.fields() {
             body[field] = value.into();
         }
-        let what = format!("granting \"{}\" the {}", self.user, self.shown);
+        let what = format!("granting \"{}\" the {}", self.holder_shown, self.shown);
         let binding = api.create(self.plural, &body, &what).await.map_err(|error| {
             // A server without roles in projects does not have this collection.
             match self.plural == PROJECT_BINDINGS && error.failure == Failure::NotFound {
@@ -259,7 +268,7 @@ impl Binding {
         output::print_created(format, &binding)
     }
 
-    /// Deletes all bindings with the same role, user and scope.
+    /// Deletes all bindings with the same role, scope, and user or group.
     ///
     /// # Errors
     /// There is none, or a request fails.
@@ -268,7 +277,7 @@ impl Binding {
         let matches = |binding: &&Value| self.fields().iter().all(|(f, v)| text(binding, f) == *v);
         let found: Vec<&Value> = found.iter().filter(matches).collect();
         if found.is_empty() {
-            let text = format!("\"{}\" does not have the {}", self.user, self.shown);
+            let text = format!("\"{}\" does not have the {}", self.holder_shown, self.shown);
             return Err(CliError::new(Failure::NotFound, text)
                 .hint("\"drover role bindings\" shows who has which role"));
         }
@@ -276,7 +285,7 @@ impl Binding {
             let what = format!("deleting role binding \"{}\"", id(binding));
             api.delete(self.plural, id(binding), &what).await?;
         }
-        notify!("revoked the {} of {}", self.shown, self.user);
+        notify!("revoked the {} of {}", self.shown, self.holder_shown);
         Ok(())
     }
 }

@@ -3,30 +3,23 @@
 
 use api_management::RoleTemplate;
 use api_management::role_template::{CLUSTER_OWNER, CONTEXT_CLUSTER};
-use api_meta::status::{Cause, Status};
+use api_meta::status::Status;
 use feature_kit::access::cluster_group;
 use feature_kit::{Admit, Review, grants};
 use futures::future::BoxFuture;
 use kube::Api;
-use serde_json::Value;
+
+use crate::role_template::bindable::BindableTemplates;
 
 /// See the module.
 pub struct BindingRules {
-    templates: Api<RoleTemplate>,
+    templates: BindableTemplates,
 }
 
 impl BindingRules {
     /// `templates` reads role templates as they are stored.
     pub fn new(templates: Api<RoleTemplate>) -> Self {
-        Self { templates }
-    }
-
-    /// As it is stored: a watch may not have brought yet that it was deleted or locked.
-    async fn template(&self, name: &str) -> Result<Option<RoleTemplate>, Status> {
-        if name.is_empty() {
-            return Ok(None);
-        }
-        self.templates.get_opt(name).await.map_err(|error| Status::internal(&error))
+        Self { templates: BindableTemplates::new(templates) }
     }
 
     async fn check(&self, review: &Review<'_>) -> Result<(), Status> {
@@ -35,23 +28,10 @@ impl BindingRules {
             return Ok(());
         }
         let role = object["roleTemplateName"].as_str().unwrap_or_default();
-        if review.old.is_some() {
-            // The role was checked when it was given, and may have been locked since.
-            return self.may_give(review, role);
-        }
-        let invalid = |detail: &str| {
-            let cause = Cause::invalid("roleTemplateName", &Value::from(role), detail);
-            let (group, kind) = (api_management::GROUP, "ClusterRoleTemplateBinding");
-            Err(Status::invalid(group, kind, review.name, vec![cause]))
-        };
-        let Some(template) = self.template(role).await? else {
-            return invalid("no such role template");
-        };
-        if template.context != CONTEXT_CLUSTER {
-            return invalid("Cannot reference context [project] from [cluster] context");
-        }
-        if template.locked {
-            return invalid("the role template is locked; it cannot be given to anybody new");
+        // On an update the role was checked when it was given, and may have been locked since.
+        if review.old.is_none() {
+            let kind = "ClusterRoleTemplateBinding";
+            self.templates.check(review, kind, role, CONTEXT_CLUSTER).await?;
         }
         self.may_give(review, role)
     }

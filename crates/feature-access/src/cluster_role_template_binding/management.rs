@@ -1,22 +1,26 @@
 //! Keeps true: the members of a cluster see it, and what their roles allow of its objects, in the
-//! management API.
+//! management API; and the members of its projects see it, and what all projects of it share.
 //!
 //! For each (cluster, role in use): a ClusterRole on the one cluster object and a Role in its
-//! namespace, both bound to the role's group. Their number does not depend on the number of users.
-//! Those that earlier versions named otherwise have our label and are deleted. Watches bindings (to
-//! their cluster), role templates (to all clusters that use them) and clusters. Owns no condition.
+//! namespace, both bound to the role's group; for roles in use in projects to the group of all who
+//! have the role in any project of the cluster. Their number does not depend on the number of users.
+//! Those that earlier versions named otherwise have our label and are deleted. Watches bindings of
+//! both kinds (to their cluster), projects (to their cluster), role templates (to all clusters that
+//! use them) and clusters. Owns no condition.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_management::{Cluster, ClusterRoleTemplateBinding, PolicyRule, RoleTemplate, keys};
 use controller::ensure::{self, Object};
 use controller::{
     Attempt, Key, Metadata, Outcome, Reconcile, ReconcileError, Reflector, Runner, Whole,
 };
-use feature_kit::access::cluster_group;
+use feature_kit::access::{cluster_group, projects_group};
 use feature_kit::ownership::{is_namespace_of, owner_reference};
 use feature_kit::rbac::{ours, role_ref, rule, subject, to_kube};
+use feature_kit::roles::{ProjectBindings, READ};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Namespace;
@@ -24,10 +28,15 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, Role, RoleBind
 use kube::api::{ListParams, ObjectMeta};
 use kube::{Api, Client, ResourceExt};
 
-use crate::role_template::{by_name, rules, with_inherited};
+use crate::role_template::downstream::UsedRoles;
+use crate::role_template::effective::EffectiveTemplates;
+use crate::role_template::{rules, with_inherited};
 
 /// Label of what this controller makes; the value is the cluster's id.
-const MEMBERSHIP: &str = "drover.io/membership";
+pub(crate) const MEMBERSHIP: &str = "drover.io/membership";
+
+/// Changes of roles in projects within this time are written at once.
+const DEBOUNCE: Duration = Duration::from_millis(20);
 
 /// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
@@ -47,10 +56,14 @@ pub async fn run(context: ManagementContext, client: Client) {
         clusters: scope.reflectors.get(),
         namespaces: scope.reflectors.get(),
         bindings: scope.reflectors.get(),
-        templates: scope.reflectors.get(),
+        in_projects: ProjectBindings::new(&scope.reflectors),
+        templates: EffectiveTemplates::new(&scope.reflectors),
     };
     let (clusters, namespaces) = (membership.clusters.clone(), membership.namespaces.clone());
-    let (bindings, templates) = (membership.bindings.clone(), membership.templates.clone());
+    let (bindings, in_projects) = (membership.bindings.clone(), membership.in_projects.clone());
+    let templates = membership.templates.clone();
+    // Until all is known, a role that is in use may look like one that is not.
+    tokio::join!(bindings.synced(), in_projects.synced(), templates.synced());
     let runner = Runner::new(Arc::new(membership));
     runner.watch(&clusters, |change| {
         let new = matches!(change, controller::Change::Applied { old: None, .. });
@@ -62,11 +75,22 @@ pub async fn run(context: ManagementContext, client: Client) {
         known.get(&key).map(|_| key)
     });
     runner.watch(&bindings, |change| [Key::cluster_scoped(&change.key().namespace)]);
-    let used = bindings.clone();
-    runner.watch(&templates, move |_| {
-        let clusters: BTreeSet<String> =
-            used.all().into_iter().map(|(key, _)| key.namespace).collect();
-        clusters.into_iter().map(|cluster| Key::cluster_scoped(&cluster))
+    runner.watch_bursts(&in_projects.bindings, DEBOUNCE, |change| {
+        change.object().project().map(|(cluster, _)| Key::cluster_scoped(cluster))
+    });
+    runner.watch_bursts(&in_projects.projects, DEBOUNCE, |change| {
+        let began_or_ended = change.old().is_none_or(|old| {
+            old.metadata.deletion_timestamp != change.object().metadata.deletion_timestamp
+        }) || matches!(change, controller::Change::Deleted { .. });
+        began_or_ended.then(|| Key::cluster_scoped(&change.key().namespace))
+    });
+    templates.watch(&runner, move || {
+        let mut used: BTreeSet<String> = BTreeSet::new();
+        bindings.for_each(|key, _| used.extend([key.namespace.clone()]));
+        in_projects.bindings.for_each(|_, binding| {
+            used.extend(binding.project().map(|(cluster, _)| cluster.to_owned()));
+        });
+        used.iter().map(|cluster| Key::cluster_scoped(cluster)).collect()
     });
     runner.run("", &scope.controllers, scope.stop.clone()).await;
 }
@@ -76,7 +100,8 @@ struct Membership {
     clusters: Arc<Reflector<Whole<Cluster>>>,
     namespaces: Arc<Reflector<Metadata<Namespace>>>,
     bindings: Arc<Reflector<Whole<ClusterRoleTemplateBinding>>>,
-    templates: Arc<Reflector<Whole<RoleTemplate>>>,
+    in_projects: ProjectBindings,
+    templates: EffectiveTemplates,
 }
 
 /// The objects for one cluster.
@@ -88,20 +113,36 @@ pub(crate) struct Objects {
     pub role_bindings: Vec<RoleBinding>,
 }
 
+/// Who has a role, and what of it holds.
+#[derive(Clone, Copy)]
+enum Holders {
+    Cluster,
+    AnyProject,
+}
+
 /// What is to be there for a cluster in which these role templates are used. Pure.
 pub(crate) fn desired(
     cluster: &Cluster,
-    used: &BTreeSet<String>,
+    used: &UsedRoles,
     known: &BTreeMap<String, Arc<RoleTemplate>>,
 ) -> Objects {
     let mut objects = Objects::default();
-    for (name, template) in with_inherited(used.iter().cloned(), known) {
-        add_role(&mut objects, cluster, name, template);
+    for (name, template) in with_inherited(used.in_cluster.iter().cloned(), known) {
+        add_role(&mut objects, cluster, Holders::Cluster, name, template);
+    }
+    for (name, template) in with_inherited(used.in_projects.iter().cloned(), known) {
+        add_role(&mut objects, cluster, Holders::AnyProject, name, template);
     }
     objects
 }
 
-fn add_role(objects: &mut Objects, cluster: &Cluster, role: &str, template: &RoleTemplate) {
+fn add_role(
+    objects: &mut Objects,
+    cluster: &Cluster,
+    holders: Holders,
+    role: &str,
+    template: &RoleTemplate,
+) {
     let id = cluster.name_any();
     let metadata = |name: String, namespace: Option<String>| ObjectMeta {
         name: Some(name),
@@ -111,33 +152,41 @@ fn add_role(objects: &mut Objects, cluster: &Cluster, role: &str, template: &Rol
         owner_references: Some(vec![owner_reference(cluster)]),
         ..ObjectMeta::default()
     };
-    let members = Some(vec![subject("Group", &cluster_group(&id, role))]);
-    let verbs: &[&str] =
-        if rules::is_owner(template, &id) { &["*"] } else { &["get", "list", "watch"] };
+    // No part of a group has a colon, so that no other cluster and role have this name.
+    let (group, name_inside, inside, verbs): (_, _, _, &[&str]) = match holders {
+        Holders::Cluster if rules::is_owner(template, &id) => {
+            (cluster_group(&id, role), role.to_owned(), rules::cluster_plane(template), &["*"])
+        }
+        Holders::Cluster => {
+            (cluster_group(&id, role), role.to_owned(), rules::cluster_plane(template), &READ)
+        }
+        Holders::AnyProject => {
+            let group = projects_group(&id, role);
+            (group.clone(), group, rules::shared_plane(template), &["get"])
+        }
+    };
+    let members = Some(vec![subject("Group", &group)]);
     let on_cluster = PolicyRule { resource_names: vec![id.clone()], ..ours(&["clusters"], verbs) };
-    // Neither part has a colon, so that no other cluster and role have this name.
-    let wide = cluster_group(&id, role);
     objects.cluster_roles.push(ClusterRole {
-        metadata: metadata(wide.clone(), None),
+        metadata: metadata(group.clone(), None),
         rules: Some(vec![to_kube(&on_cluster)]),
         aggregation_rule: None,
     });
     objects.cluster_role_bindings.push(ClusterRoleBinding {
-        metadata: metadata(wide.clone(), None),
-        role_ref: role_ref("ClusterRole", &wide),
+        metadata: metadata(group.clone(), None),
+        role_ref: role_ref("ClusterRole", &group),
         subjects: members.clone(),
     });
-    let inside = rules::cluster_plane(template);
     if inside.is_empty() {
         return;
     }
     objects.roles.push(Role {
-        metadata: metadata(role.to_owned(), Some(id.clone())),
+        metadata: metadata(name_inside.clone(), Some(id.clone())),
         rules: Some(inside.iter().map(to_kube).collect()),
     });
     objects.role_bindings.push(RoleBinding {
-        metadata: metadata(role.to_owned(), Some(id.clone())),
-        role_ref: role_ref("Role", role),
+        metadata: metadata(name_inside.clone(), Some(id.clone())),
+        role_ref: role_ref("Role", &name_inside),
         subjects: members,
     });
 }
@@ -152,10 +201,12 @@ impl Membership {
         if !namespace.is_some_and(|namespace| is_namespace_of(&namespace, &cluster)) {
             return Ok(Outcome::WaitingFor(format!("namespace \"{key}\"")));
         }
-        let bindings = self.bindings.in_namespace(&key.name);
-        let used: BTreeSet<String> =
-            bindings.iter().map(|(_, binding)| binding.role_template_name.clone()).collect();
-        let objects = desired(&cluster, &used, &by_name(&self.templates));
+        let bindings = self.bindings.in_namespace(&key.name).into_iter();
+        let used = UsedRoles {
+            in_cluster: bindings.map(|(_, binding)| binding.role_template_name.clone()).collect(),
+            in_projects: self.in_projects.roles_in_projects_of(&key.name),
+        };
+        let objects = desired(&cluster, &used, &self.templates.by_name());
         let client = &self.client;
         apply_set(&Api::all(client.clone()), &objects.cluster_roles, &key.name).await?;
         apply_set(&Api::all(client.clone()), &objects.cluster_role_bindings, &key.name).await?;

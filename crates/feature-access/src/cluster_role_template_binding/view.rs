@@ -1,11 +1,11 @@
 //! ClusterRoleTemplateBinding in the REST view.
 
 use api_management::ClusterRoleTemplateBinding;
-use api_management::user::LOCAL_PRINCIPAL;
 use feature_kit::table;
 use feature_kit::view::in_clusters;
-use rest_view::{Descriptor, Mapper};
-use serde_json::{Map, Value};
+use rest_view::Descriptor;
+
+use crate::local_principal::LocalPrincipal;
 
 /// The type `clusterRoleTemplateBinding` under `/v3`.
 pub fn view() -> Descriptor {
@@ -14,28 +14,11 @@ pub fn view() -> Descriptor {
         .mapper(LocalPrincipal)
 }
 
-/// Clients name people by principal; a local one is a user of ours.
-struct LocalPrincipal;
-
-impl Mapper for LocalPrincipal {
-    fn to_view(&self, _: &Value, _: &mut Map<String, Value>) {}
-
-    fn to_stored(&self, input: &Map<String, Value>, stored: &mut Value) {
-        let principal = input.get("userPrincipalId").and_then(Value::as_str).unwrap_or_default();
-        let has_user = stored["userName"].as_str().is_some_and(|user| !user.is_empty());
-        if let Some(user) = principal.strip_prefix(LOCAL_PRINCIPAL)
-            && !has_user
-        {
-            stored["userName"] = user.into();
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use rest_view::mapping::{to_stored, to_view};
     use rest_view::{ApiVersion, Registry};
-    use serde_json::json;
+    use serde_json::{Value, json};
 
     use super::*;
 

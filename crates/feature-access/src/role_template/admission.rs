@@ -7,7 +7,7 @@
 
 use std::sync::Arc;
 
-use api_management::{ClusterRoleTemplateBinding, RoleTemplate};
+use api_management::{ClusterRoleTemplateBinding, ProjectRoleTemplateBinding, RoleTemplate};
 use api_meta::status::{Cause, Status};
 use feature_kit::{Admit, Review, ReviewOperation, grants};
 use futures::future::BoxFuture;
@@ -27,13 +27,14 @@ pub struct TemplateRules {
     graph: Arc<RoleGraph>,
     templates: Api<RoleTemplate>,
     bindings: Api<ClusterRoleTemplateBinding>,
+    in_projects: Api<ProjectRoleTemplateBinding>,
 }
 
 impl TemplateRules {
     /// `reader` reads role templates and their bindings as they are stored.
     pub fn new(graph: Arc<RoleGraph>, reader: Client) -> Self {
-        let (templates, bindings) = (Api::all(reader.clone()), Api::all(reader));
-        Self { graph, templates, bindings }
+        let (templates, bindings) = (Api::all(reader.clone()), Api::all(reader.clone()));
+        Self { graph, templates, bindings, in_projects: Api::all(reader) }
     }
 
     async fn check(&self, review: &Review<'_>) -> Result<(), Status> {
@@ -70,10 +71,14 @@ impl TemplateRules {
     /// role of that name.
     async fn users_of(&self, role: &str) -> Result<Vec<String>, Status> {
         let all = ListParams::default();
-        let (templates, bindings) =
-            tokio::join!(self.templates.list(&all), self.bindings.list(&all));
+        let (templates, bindings, in_projects) = tokio::join!(
+            self.templates.list(&all),
+            self.bindings.list(&all),
+            self.in_projects.list(&all)
+        );
         let templates = templates.map_err(|error| Status::internal(&error))?;
         let bindings = bindings.map_err(|error| Status::internal(&error))?;
+        let in_projects = in_projects.map_err(|error| Status::internal(&error))?;
         let inherits =
             |template: &&RoleTemplate| template.role_template_names.iter().any(|name| name == role);
         let gives = |binding: &&ClusterRoleTemplateBinding| binding.role_template_name == role;
@@ -83,7 +88,13 @@ impl TemplateRules {
             format!("clusterroletemplatebinding \"{namespace}/{}\"", binding.name_any())
         };
         let inheriting = templates.items.iter().filter(inherits).map(name);
-        Ok(inheriting.chain(bindings.items.iter().filter(gives).map(key)).collect())
+        let in_projects = in_projects.items.iter().filter(|it| it.role_template_name == role);
+        let in_projects = in_projects.map(|binding| {
+            let namespace = binding.namespace().unwrap_or_default();
+            format!("projectroletemplatebinding \"{namespace}/{}\"", binding.name_any())
+        });
+        let in_clusters = bindings.items.iter().filter(gives).map(key);
+        Ok(inheriting.chain(in_clusters).chain(in_projects).collect())
     }
 
     async fn is_stored(&self, role: &str) -> Result<bool, Status> {

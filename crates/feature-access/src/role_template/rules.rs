@@ -1,6 +1,7 @@
 //! Which rules of a role template hold where. Pure.
 
 use api_management::{GROUP, PolicyRule, RoleTemplate};
+use feature_kit::roles::covers;
 
 /// Kinds of ours whose objects live in the cluster's namespace of the management cluster: a rule of
 /// a cluster role template on these is a right there.
@@ -23,15 +24,68 @@ pub const CLUSTER_PLANE: &[&str] = &[
     "projects",
 ];
 
-/// API group and plural of what lies in the namespace of a project in the management cluster and is
-/// acted on: a rule of a role template on these is a right there.
-pub const PROJECT_PLANE: &[(&str, &str)] = &[("", "secrets")];
+/// API group of what projects have of their own in the management cluster.
+const PROJECT_GROUP: &str = "project.cattle.io";
+
+/// API group and plurals of what lies in the namespace of a project in the management cluster: a
+/// rule of a role template on these is a right there.
+pub const PROJECT_PLANE: &[(&str, &[&str])] = &[
+    ("", &["secrets"]),
+    (
+        GROUP,
+        &[
+            "catalogtemplates",
+            "catalogtemplateversions",
+            "projectalertgroups",
+            "projectalertrules",
+            "projectcatalogs",
+            "projectloggings",
+            "projectmonitorgraphs",
+            "projectroletemplatebindings",
+        ],
+    ),
+    (
+        PROJECT_GROUP,
+        &[
+            "apprevisions",
+            "apps",
+            "pipelineexecutions",
+            "pipelines",
+            "pipelinesettings",
+            "sourcecodeproviderconfigs",
+        ],
+    ),
+];
+
+/// Kinds of ours in the namespace of a cluster that all of its projects share: a rule of a role in
+/// a project on these is a right there.
+pub const SHARED_PLANE: &[&str] =
+    &["catalogtemplates", "catalogtemplateversions", "clustercatalogs", "notifiers"];
+
+/// Kinds of the project plane that a role in a cluster gives only when it is administrative.
+const ADMINISTRATIVE: [&str; 2] = ["catalogtemplates", "catalogtemplateversions"];
 
 /// API groups that are served by the management API only.
-const MANAGEMENT_GROUPS: &[&str] = &[GROUP, "project.cattle.io"];
+const MANAGEMENT_GROUPS: &[&str] = &[GROUP, PROJECT_GROUP];
 
 fn contains(list: &[String], text: &str) -> bool {
     list.iter().any(|entry| entry == text)
+}
+
+/// The part of a rule that is about these plurals of an API group.
+fn limited(rule: &PolicyRule, group: &str, plurals: &[&str]) -> Option<PolicyRule> {
+    if !covers(&rule.api_groups, group) {
+        return None;
+    }
+    let named = plurals.iter().filter(|plural| covers(&rule.resources, plural));
+    let resources: Vec<String> = named.map(|&plural| plural.to_owned()).collect();
+    (!resources.is_empty()).then(|| PolicyRule {
+        api_groups: vec![group.to_owned()],
+        resources,
+        resource_names: rule.resource_names.clone(),
+        non_resource_urls: Vec::new(),
+        verbs: rule.verbs.clone(),
+    })
 }
 
 /// The rules as they hold downstream: without those on kinds that exist only here.
@@ -45,45 +99,33 @@ pub fn downstream(template: &RoleTemplate) -> Vec<PolicyRule> {
 
 /// The rules as they hold in the cluster's namespace of the management cluster.
 pub fn cluster_plane(template: &RoleTemplate) -> Vec<PolicyRule> {
-    let mut rules = Vec::new();
-    for rule in &template.rules {
-        if !contains(&rule.api_groups, GROUP) && !contains(&rule.api_groups, "*") {
-            continue;
-        }
-        let all = contains(&rule.resources, "*");
-        let resources = CLUSTER_PLANE.iter().filter(|name| all || contains(&rule.resources, name));
-        let resources: Vec<String> = resources.map(|&name| name.to_owned()).collect();
-        if !resources.is_empty() {
-            rules.push(PolicyRule {
-                api_groups: vec![GROUP.to_owned()],
-                resources,
-                resource_names: rule.resource_names.clone(),
-                non_resource_urls: Vec::new(),
-                verbs: rule.verbs.clone(),
-            });
-        }
-    }
-    rules
+    template.rules.iter().filter_map(|rule| limited(rule, GROUP, CLUSTER_PLANE)).collect()
 }
 
-/// The rules as they hold in the namespace of each project of the cluster in the management
+/// The rules of a role in a project as they hold in the namespace of its cluster in the management
+/// cluster.
+pub fn shared_plane(template: &RoleTemplate) -> Vec<PolicyRule> {
+    template.rules.iter().filter_map(|rule| limited(rule, GROUP, SHARED_PLANE)).collect()
+}
+
+/// The rules of a role in a project as they hold in the namespace of the project in the management
 /// cluster.
 pub fn project_plane(template: &RoleTemplate) -> Vec<PolicyRule> {
-    let mut rules = Vec::new();
-    for rule in &template.rules {
-        for &(group, plural) in PROJECT_PLANE {
-            let in_group = contains(&rule.api_groups, group) || contains(&rule.api_groups, "*");
-            let named = contains(&rule.resources, plural) || contains(&rule.resources, "*");
-            if in_group && named {
-                rules.push(PolicyRule {
-                    api_groups: vec![group.to_owned()],
-                    resources: vec![plural.to_owned()],
-                    resource_names: rule.resource_names.clone(),
-                    non_resource_urls: Vec::new(),
-                    verbs: rule.verbs.clone(),
-                });
-            }
+    let rules = template.rules.iter().flat_map(|rule| {
+        PROJECT_PLANE.iter().filter_map(|(group, plurals)| limited(rule, group, plurals))
+    });
+    rules.collect()
+}
+
+/// The rules of a role in a cluster as they hold in the namespace of each of its projects in the
+/// management cluster.
+pub fn project_plane_of_cluster(template: &RoleTemplate) -> Vec<PolicyRule> {
+    let mut rules = project_plane(template);
+    if !template.administrative {
+        for rule in &mut rules {
+            rule.resources.retain(|plural| !ADMINISTRATIVE.contains(&plural.as_str()));
         }
+        rules.retain(|rule| !rule.resources.is_empty());
     }
     rules
 }
@@ -91,10 +133,20 @@ pub fn project_plane(template: &RoleTemplate) -> Vec<PolicyRule> {
 /// Whether the template makes an owner of the cluster object of this id: a rule says `own`, or
 /// allows every verb, and holds for this object. A rule with `resourceNames` holds for those alone.
 pub fn is_owner(template: &RoleTemplate, cluster: &str) -> bool {
+    owns(template, "clusters", cluster)
+}
+
+/// Whether the template makes an owner of the project object of this name; see [`is_owner`].
+pub fn is_project_owner(template: &RoleTemplate, project: &str) -> bool {
+    owns(template, "projects", project)
+}
+
+fn owns(template: &RoleTemplate, plural: &str, name: &str) -> bool {
     template.rules.iter().any(|rule| {
-        let clusters = contains(&rule.resources, "clusters") || contains(&rule.resources, "*");
-        let group = contains(&rule.api_groups, GROUP) || contains(&rule.api_groups, "*");
-        let named = rule.resource_names.is_empty() || contains(&rule.resource_names, cluster);
-        clusters && group && named && (contains(&rule.verbs, "own") || contains(&rule.verbs, "*"))
+        let is_named = rule.resource_names.is_empty() || contains(&rule.resource_names, name);
+        covers(&rule.resources, plural)
+            && covers(&rule.api_groups, GROUP)
+            && is_named
+            && covers(&rule.verbs, "own")
     })
 }

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 pub const PASSWORD: &str = "a password";
 /// Fields whose value depends on other objects or the environment.
-const MEANS_MORE: [(&str, &str); 12] = [
+const MEANS_MORE: [(&str, &str); 16] = [
     ("cluster", "agentImageOverride"),
     ("cluster", "desiredAgentImage"),
     ("cluster", "desiredAuthImage"),
@@ -21,12 +21,18 @@ const MEANS_MORE: [(&str, &str); 12] = [
     ("managementSecret", "type"),
     ("podSecurityPolicyTemplateProjectBinding", "namespaceId"),
     ("preference", "namespaceId"),
+    ("projectRoleTemplateBinding", "groupId"),
+    ("projectRoleTemplateBinding", "groupPrincipalId"),
+    ("projectRoleTemplateBinding", "serviceAccount"),
+    ("projectRoleTemplateBinding", "userPrincipalId"),
     ("roleTemplate", "roleTemplateIds"),
     ("roleTemplate", "rules"),
 ];
 
 /// Name of objects that others must reference.
 const NEEDED: &str = "x-1";
+/// A role template for projects.
+const PROJECT_ROLE: &str = "of-projects";
 
 /// Creates the objects without which some bodies are refused.
 pub async fn make_needed(client: &Client) {
@@ -43,6 +49,14 @@ pub async fn make_needed(client: &Client) {
         let request = request.body(object.to_string().into_bytes()).unwrap();
         let _: Value = client.request(request).await.unwrap();
     }
+    let role = json!({
+        "apiVersion": "management.cattle.io/v3", "kind": "RoleTemplate", "context": "project",
+        "metadata": {"name": PROJECT_ROLE},
+    });
+    let request = http::Request::post("/apis/management.cattle.io/v3/roletemplates");
+    let request = request.header("content-type", "application/json");
+    let request = request.body(role.to_string().into_bytes()).unwrap();
+    let _: Value = client.request(request).await.unwrap();
 }
 
 /// Generates bodies.
@@ -118,6 +132,9 @@ impl Samples {
             if !MEANS_MORE.contains(&(table.id, row.name)) {
                 body[row.name] = sample;
             }
+        }
+        if table.id == "projectRoleTemplateBinding" {
+            body["roleTemplateId"] = PROJECT_ROLE.into();
         }
         body["name"] = format!("{}-sample", table.id.to_lowercase()).into();
         if table.namespaced && table.namespace.is_none() && table.parent.is_none() {

@@ -14,6 +14,7 @@ use test_kit::{KubeApi, Profile, World, poll};
 
 use super::planted::{Bug, Planted};
 use super::reference::{Actor, OWNER, Reference, RequestAttributes, Resource};
+use super::steps::rules_json;
 
 /// Longest wait until the product agrees with the reference.
 const SETTLE_TIME_MAX: Duration = Duration::from_secs(20);
@@ -142,6 +143,7 @@ impl Plane {
             Resource::Node => (api_management::GROUP, "nodes"),
             Resource::Project => (api_management::GROUP, "projects"),
             Resource::Secret => ("", "secrets"),
+            Resource::ProjectBinding => (api_management::GROUP, "projectroletemplatebindings"),
         };
         let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
         let attributes = Attributes {
@@ -174,15 +176,24 @@ impl Plane {
                 }
             }
             for (cluster, project) in &reference.projects {
-                let request = RequestAttributes {
-                    verb: "get",
-                    resource: Resource::Secret,
-                    cluster,
-                    name: "s",
-                };
-                let allowed = self.allows(user, &groups, &request, project);
-                let expected = reference.may(Actor::User(user), &request);
-                lines.insert(format!("{user} secret of {project}"), (allowed, expected));
+                for (verb, resource, name) in [
+                    ("get", Resource::Secret, "s"),
+                    ("create", Resource::ProjectBinding, ""),
+                    ("delete", Resource::ProjectBinding, "b1"),
+                ] {
+                    let request = RequestAttributes { verb, resource, cluster, name };
+                    let allowed = self.allows(user, &groups, &request, project);
+                    let expected = reference.may_in_project(Actor::User(user), project, &request);
+                    lines.insert(format!("{user} {project} {request:?}"), (allowed, expected));
+                }
+                for verb in ["get", "patch", "manage-namespaces"] {
+                    let resource = Resource::Project;
+                    let request = RequestAttributes { verb, resource, cluster, name: project };
+                    let allowed = self.allows(user, &groups, &request, cluster);
+                    let actor = Actor::User(user);
+                    let expected = reference.may_with_project(actor, verb, cluster, project);
+                    lines.insert(format!("{user} {verb} project {project}"), (allowed, expected));
+                }
             }
         }
         lines
@@ -200,7 +211,10 @@ impl Plane {
         for (name, template) in &reference.templates {
             let known = self.world.graph.template(name);
             let same = known.is_some_and(|known| {
-                known.locked == template.locked
+                let rules = serde_json::to_value(&known.rules).unwrap_or_default();
+                let is_known_rule = template.builtin || rules == rules_json(template.rules);
+                is_known_rule
+                    && known.locked == template.locked
                     && known.role_template_names.iter().eq(&template.inherits)
             });
             let used = !self.world.graph.users_of(name).is_empty();
@@ -236,11 +250,12 @@ impl Plane {
     }
 
     /// Rights that a user has now and did not have before, and that the actor could neither use nor
-    /// grant.
+    /// grant. `reference`: the state before.
     pub fn gained(
         before: &BTreeMap<&'static str, Vec<String>>,
         after: &BTreeMap<&'static str, Vec<String>>,
         actor: &str,
+        reference: &Reference,
     ) -> Option<String> {
         let held = &before[actor];
         for (user, groups) in after {
@@ -248,7 +263,8 @@ impl Plane {
                 let owner = group.rsplit_once(':').map(|(cluster, _)| format!("{cluster}:{OWNER}"));
                 let could = held.contains(group)
                     || owner.is_some_and(|owner| held.contains(&owner))
-                    || held.iter().any(|group| group == "drover:global:admin");
+                    || held.iter().any(|group| group == "drover:global:admin")
+                    || could_give_in_project(held, group, actor, reference);
                 if !could {
                     return Some(format!("{actor} gave {user} {group}"));
                 }
@@ -256,4 +272,20 @@ impl Plane {
         }
         None
     }
+}
+
+/// Whether a group is one of a project whose roles the actor, who was in the groups `held`, could
+/// grant: the actor owned it or its cluster, had the role in its cluster, or has just created it.
+fn could_give_in_project(held: &[String], group: &str, actor: &str, reference: &Reference) -> bool {
+    // Comes with the group of one of the projects, which is checked.
+    if group.starts_with("drover:projects:") {
+        return true;
+    }
+    let parts: Vec<&str> = group.split(':').collect();
+    let ["drover", "project", project, role] = parts.as_slice() else { return false };
+    let Some((cluster, _)) = reference.projects.iter().find(|(_, name)| name == project) else {
+        return true;
+    };
+    let in_cluster = |role: &str| held.contains(&format!("drover:cluster:{cluster}:{role}"));
+    in_cluster(OWNER) || in_cluster(role) || reference.owns_project(actor, project)
 }

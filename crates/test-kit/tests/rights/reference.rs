@@ -5,6 +5,10 @@ use std::collections::{BTreeMap, BTreeSet};
 
 pub const OWNER: &str = "cluster-owner";
 pub const MEMBER: &str = "cluster-member";
+pub const PROJECT_OWNER: &str = "project-owner";
+/// `context` of a role template.
+pub const IN_CLUSTERS: &str = "cluster";
+pub const IN_PROJECTS: &str = "project";
 
 /// The rules of a role template.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -18,6 +22,10 @@ pub enum TemplateRules {
     ReadNodes,
     /// All verbs on objects of this name.
     Named(&'static str),
+    /// Owns a project, and all verbs on what belongs to it.
+    OwnProject,
+    /// All verbs on bindings of projects.
+    ManageProjectBindings,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -29,6 +37,8 @@ pub enum Resource {
     Project,
     /// A Secret in the namespace of a project.
     Secret,
+    /// A binding in the namespace of a project.
+    ProjectBinding,
 }
 
 /// A request about an object in a cluster. The name is empty where a request has none.
@@ -52,11 +62,29 @@ impl TemplateRules {
             Self::Member => match request.resource {
                 Resource::Binding | Resource::Node => reads,
                 Resource::Project => request.verb == "create",
-                Resource::Cluster | Resource::Secret => false,
+                Resource::Cluster | Resource::Secret | Resource::ProjectBinding => false,
             },
             Self::ManageBindings => request.resource == Resource::Binding,
             Self::ReadNodes => request.resource == Resource::Node && reads,
             Self::Named(name) => request.name == name,
+            Self::OwnProject => {
+                matches!(request.resource, Resource::Secret | Resource::ProjectBinding)
+            }
+            Self::ManageProjectBindings => request.resource == Resource::ProjectBinding,
+        }
+    }
+
+    /// Whether they make an owner of the project in which they are given.
+    fn own_project(self) -> bool {
+        matches!(self, Self::Everything | Self::OwnProject)
+    }
+
+    /// Whether they give, in a project, rights outside of it; those of names only for these.
+    fn beyond_project(self) -> Option<Option<&'static str>> {
+        match self {
+            Self::Everything => Some(None),
+            Self::Named(name) => Some(Some(name)),
+            _ => None,
         }
     }
 }
@@ -64,6 +92,7 @@ impl TemplateRules {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Template {
     pub rules: TemplateRules,
+    pub context: &'static str,
     pub inherits: BTreeSet<String>,
     pub locked: bool,
     pub builtin: bool,
@@ -97,6 +126,8 @@ pub struct Reference {
     pub clusters: BTreeSet<String>,
     /// By cluster and name.
     pub bindings: BTreeMap<(String, String), Binding>,
+    /// By project and name.
+    pub project_bindings: BTreeMap<(String, String), Binding>,
     /// Cluster and name.
     pub projects: BTreeSet<(String, String)>,
     /// The project of each namespace of the connected cluster.
@@ -142,6 +173,95 @@ impl Reference {
         own.flat_map(|(_, binding)| self.closure(&binding.role)).collect()
     }
 
+    /// The roles of a user in one project.
+    pub fn project_roles(&self, user: &str, project: &str) -> BTreeSet<String> {
+        let own = self
+            .project_bindings
+            .iter()
+            .filter(|((of, _), binding)| of == project && self.names(&binding.subject, user));
+        own.flat_map(|(_, binding)| self.closure(&binding.role)).collect()
+    }
+
+    fn rules<'a>(
+        &'a self,
+        roles: &'a BTreeSet<String>,
+    ) -> impl Iterator<Item = TemplateRules> + 'a {
+        roles.iter().filter_map(|role| self.templates.get(role)).map(|template| template.rules)
+    }
+
+    /// Whether the user owns the project by a role in it.
+    pub fn owns_project(&self, user: &str, project: &str) -> bool {
+        self.rules(&self.project_roles(user, project)).any(TemplateRules::own_project)
+    }
+
+    /// Whether the actor may do this with an object in the namespace of a project.
+    pub fn may_in_project(
+        &self,
+        actor: Actor,
+        project: &str,
+        request: &RequestAttributes<'_>,
+    ) -> bool {
+        let Actor::User(user) = actor else { return true };
+        let roles = self.project_roles(user, project);
+        let mut rules = self.rules(&roles);
+        self.may(actor, request) || rules.any(|rules| rules.allow(request))
+    }
+
+    /// Whether the actor may do this with the project object.
+    pub fn may_with_project(&self, actor: Actor, verb: &str, cluster: &str, project: &str) -> bool {
+        let resource = Resource::Project;
+        let request = RequestAttributes { verb, resource, cluster, name: project };
+        let Actor::User(user) = actor else { return true };
+        let sees = READ.contains(&verb) && !self.project_roles(user, project).is_empty();
+        self.may(actor, &request) || sees || self.owns_project(user, project)
+    }
+
+    /// Whether the user may grant the role in the project: the user has it there or in the cluster,
+    /// or owns one of them. An owner of the project grants only what holds in the project, and
+    /// rights outside of it that the owner has.
+    pub fn may_give_in_project(
+        &self,
+        actor: Actor,
+        cluster: &str,
+        project: &str,
+        role: &str,
+    ) -> bool {
+        let Actor::User(user) = actor else { return true };
+        let roles = self.project_roles(user, project);
+        if self.may_give(actor, cluster, role) || roles.contains(role) {
+            return true;
+        }
+        let held: Vec<_> = self.rules(&roles).filter_map(TemplateRules::beyond_project).collect();
+        let given = self.closure(role);
+        let mut given = self.rules(&given).filter_map(TemplateRules::beyond_project);
+        self.owns_project(user, project)
+            && given.all(|one| held.contains(&None) || held.contains(&one))
+    }
+
+    /// Whether a binding may be created in a project.
+    pub fn may_bind_in_project(
+        &self,
+        actor: Actor,
+        (cluster, project): (&str, &str),
+        name: &str,
+        role: &str,
+    ) -> bool {
+        let resource = Resource::ProjectBinding;
+        let request = RequestAttributes { verb: "create", resource, cluster, name: "" };
+        let is_bindable = |template: &Template| !template.locked && template.context == IN_PROJECTS;
+        self.projects.contains(&(cluster.to_owned(), project.to_owned()))
+            && !self.project_bindings.contains_key(&(project.to_owned(), name.to_owned()))
+            && self.templates.get(role).is_some_and(is_bindable)
+            && self.may_in_project(actor, project, &request)
+            && self.may_give_in_project(actor, cluster, project, role)
+    }
+
+    /// Whether the user has a role in any project of the cluster.
+    fn is_member_of_projects(&self, user: &str, cluster: &str) -> bool {
+        let mut own = self.projects.iter().filter(|(of, _)| of == cluster);
+        own.any(|(_, project)| !self.project_roles(user, project).is_empty())
+    }
+
     pub fn is_admin(&self, actor: Actor) -> bool {
         match actor {
             Actor::Root => true,
@@ -158,7 +278,10 @@ impl Reference {
         // Every user with a role in a cluster can read the cluster.
         let sees = request.resource == Resource::Cluster
             && READ.contains(&request.verb)
-            && !roles.is_empty();
+            && !roles.is_empty()
+            || request.resource == Resource::Cluster
+                && request.verb == "get"
+                && self.is_member_of_projects(user, request.cluster);
         let known = roles.iter().filter_map(|role| self.templates.get(role));
         sees || known.into_iter().any(|template| template.rules.allow(request))
     }
@@ -176,7 +299,10 @@ impl Reference {
             RequestAttributes { verb: "create", resource: Resource::Binding, cluster, name: "" };
         self.clusters.contains(cluster)
             && !self.bindings.contains_key(&(cluster.to_owned(), name.to_owned()))
-            && self.templates.get(role).is_some_and(|template| !template.locked)
+            && self
+                .templates
+                .get(role)
+                .is_some_and(|template| !template.locked && template.context == IN_CLUSTERS)
             && self.may(actor, &request)
             && self.may_give(actor, cluster, role)
     }
@@ -196,11 +322,7 @@ impl Reference {
 
     /// Whether the actor may put namespaces into a project of the cluster and take them out.
     fn may_manage(&self, actor: Actor, cluster: &str, project: &str) -> bool {
-        let verb = "manage-namespaces";
-        self.may(
-            actor,
-            &RequestAttributes { verb, resource: Resource::Project, cluster, name: project },
-        )
+        self.may_with_project(actor, "manage-namespaces", cluster, project)
     }
 
     /// Whether the actor, who may write the namespace itself, may move it to another project.
@@ -217,13 +339,15 @@ impl Reference {
 
     pub fn remove_project(&mut self, cluster: &str, project: &str) {
         self.projects.remove(&(cluster.to_owned(), project.to_owned()));
+        self.project_bindings.retain(|(of, _), _| of != project);
         for of in self.namespaces.values_mut() {
             of.take_if(|of| of == project);
         }
     }
 
     pub fn is_used(&self, role: &str) -> bool {
-        self.bindings.values().any(|binding| binding.role == role)
+        let mut bindings = self.bindings.values().chain(self.project_bindings.values());
+        bindings.any(|binding| binding.role == role)
             || self.templates.values().any(|template| template.inherits.contains(role))
     }
 
@@ -233,6 +357,12 @@ impl Reference {
         for cluster in &self.clusters {
             let roles = self.roles(user, cluster);
             groups.extend(roles.iter().map(|role| format!("drover:cluster:{cluster}:{role}")));
+        }
+        for (cluster, project) in &self.projects {
+            for role in self.project_roles(user, project) {
+                groups.insert(format!("drover:project:{project}:{role}"));
+                groups.insert(format!("drover:projects:{cluster}:{role}"));
+            }
         }
         if self.admins.contains(user) {
             groups.insert("drover:global:admin".to_owned());

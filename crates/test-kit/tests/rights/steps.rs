@@ -18,8 +18,8 @@ use super::plane::{
 };
 use super::planted::Bug;
 use super::reference::{
-    Actor, Binding, MEMBER, OWNER, Reference, RequestAttributes, Resource, Subject, Template,
-    TemplateRules, may_be_named,
+    Actor, Binding, IN_CLUSTERS, IN_PROJECTS, MEMBER, OWNER, PROJECT_OWNER, Reference,
+    RequestAttributes, Resource, Subject, Template, TemplateRules, may_be_named,
 };
 
 const API: &str = "/apis/management.cattle.io/v3";
@@ -36,6 +36,16 @@ const RULES: [TemplateRules; 8] = [
     TemplateRules::ReadNodes,
     TemplateRules::Named("one-object"),
     TemplateRules::Named("prod2"),
+    TemplateRules::Named("b1"),
+];
+/// Role templates for projects, which are also created and deleted.
+const PROJECT_TEMPLATES: [&str; 2] = ["team", "lead"];
+const PROJECT_RULES: [TemplateRules; 6] = [
+    TemplateRules::Nothing,
+    TemplateRules::Everything,
+    TemplateRules::OwnProject,
+    TemplateRules::ManageProjectBindings,
+    TemplateRules::ManageProjectBindings,
     TemplateRules::Named("b1"),
 ];
 const LOGINS: [&str; 3] = ["ann", "bob", "cy"];
@@ -55,7 +65,7 @@ pub struct Run {
     pub done: usize,
 }
 
-fn rules_json(rules: TemplateRules) -> Value {
+pub fn rules_json(rules: TemplateRules) -> Value {
     let group = api_management::GROUP;
     match rules {
         TemplateRules::Nothing | TemplateRules::Member => json!([]),
@@ -71,6 +81,13 @@ fn rules_json(rules: TemplateRules) -> Value {
         TemplateRules::Named(name) => {
             json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"], "resourceNames": [name]}])
         }
+        TemplateRules::OwnProject => json!([
+            {"apiGroups": [group], "resources": ["projects"], "verbs": ["own"]},
+            {"apiGroups": ["", group], "resources": ["secrets", "projectroletemplatebindings"], "verbs": ["*"]},
+        ]),
+        TemplateRules::ManageProjectBindings => {
+            json!([{"apiGroups": [group], "resources": ["projectroletemplatebindings"], "verbs": ["*"]}])
+        }
     }
 }
 
@@ -78,8 +95,13 @@ impl Run {
     pub async fn start(seed: u64, bug: Option<Bug>) -> Self {
         let mut reference = Reference::default();
         for (name, rules) in [(OWNER, TemplateRules::Everything), (MEMBER, TemplateRules::Member)] {
-            let template =
-                Template { rules, inherits: BTreeSet::new(), locked: false, builtin: true };
+            let template = Template {
+                rules,
+                context: IN_CLUSTERS,
+                inherits: BTreeSet::new(),
+                locked: false,
+                builtin: true,
+            };
             reference.templates.insert(name.to_owned(), template);
         }
         reference.role_managers.insert(ROLE_MANAGER.to_owned());
@@ -91,9 +113,12 @@ impl Run {
         for name in CLUSTERS {
             run.put_cluster(Actor::Root, name).await.expect("a new cluster");
         }
-        for name in TEMPLATES {
+        run.know_project_owner().await;
+        for name in [TEMPLATES.as_slice(), &PROJECT_TEMPLATES].concat() {
+            let is_of_projects = PROJECT_TEMPLATES.contains(&name);
             let new = Template {
                 rules: TemplateRules::ReadNodes,
+                context: if is_of_projects { IN_PROJECTS } else { IN_CLUSTERS },
                 inherits: BTreeSet::new(),
                 locked: false,
                 builtin: false,
@@ -103,17 +128,52 @@ impl Run {
         run
     }
 
+    /// The role of creators of projects: the built-in one, with what it inherits, if the product
+    /// has it.
+    async fn know_project_owner(&mut self) {
+        let path = |name: &str| format!("{API}/roletemplates/{name}");
+        let mut open = vec![PROJECT_OWNER.to_owned()];
+        while let Some(name) = open.pop() {
+            let read = self.plane.write(Actor::Root, "GET", &path(&name), &Value::Null).await;
+            let inherits: Vec<String> = match read {
+                Ok(stored) => {
+                    serde_json::from_value(stored["roleTemplateNames"].clone()).unwrap_or_default()
+                }
+                Err(_) => {
+                    let body = json!({"apiVersion": api_management::API_VERSION,
+                        "kind": "RoleTemplate", "metadata": {"name": name}, "context": "project",
+                        "builtin": true, "rules": rules_json(TemplateRules::OwnProject)});
+                    let path = format!("{API}/roletemplates");
+                    let made = self.plane.write(Actor::Root, "POST", &path, &body).await;
+                    made.expect("a new role template");
+                    Vec::new()
+                }
+            };
+            open.extend(inherits.iter().cloned());
+            let rules = match name.as_str() {
+                PROJECT_OWNER => TemplateRules::OwnProject,
+                _ => TemplateRules::Nothing,
+            };
+            let inherits = inherits.into_iter().collect();
+            let context = IN_PROJECTS;
+            let template = Template { rules, context, inherits, locked: false, builtin: true };
+            self.reference.templates.insert(name, template);
+        }
+    }
+
     /// # Errors
     /// The difference between product and reference, and the step after which it appeared.
     pub async fn steps(&mut self, count: usize) -> Result<(), String> {
         for step in 0..count {
             let before = self.plane.snapshot();
+            let reference = self.reference.clone();
             let changed = self.step().await?;
             let whole = changed.is_some_and(|change| change.roles) || step % WHOLE_EVERY == 0;
             self.done += usize::from(changed.is_some());
             self.plane.settle(&self.reference, whole).await?;
             if let Some(StepChange { actor: Actor::User(actor), .. }) = changed
-                && let Some(gain) = Plane::gained(&before, &self.plane.snapshot(), actor)
+                && let Some(gain) =
+                    Plane::gained(&before, &self.plane.snapshot(), actor, &reference)
             {
                 return Err(gain);
             }
@@ -131,10 +191,12 @@ impl Run {
 
     async fn step(&mut self) -> Result<Option<StepChange>, String> {
         match self.random.random_range(0..1000) {
-            0..350 => self.bind().await,
-            350..560 => self.edit_binding().await,
+            0..250 => self.bind().await,
+            250..420 => self.bind_in_project().await,
+            420..560 => self.edit_binding().await,
             560..600 => self.write_namespace().await,
-            600..700 => self.delete_binding().await,
+            600..660 => self.delete_binding().await,
+            660..700 => self.delete_project_binding().await,
             700..850 => self.write_template().await,
             850..870 => self.delete_template().await,
             870..874 => self.delete_cluster().await,
@@ -199,7 +261,7 @@ impl Run {
 
     async fn bind(&mut self) -> Result<Option<StepChange>, String> {
         let (actor, cluster, name) = (self.actor(), self.one(&CLUSTERS), self.one(&SLOTS));
-        let roles = [[OWNER, MEMBER].as_slice(), &TEMPLATES].concat();
+        let roles = [[OWNER, MEMBER, "team"].as_slice(), &TEMPLATES].concat();
         let (role, subject) = (self.one(&roles), self.subject());
         let is_expected = self.reference.may_bind(actor, cluster, name, role);
         let body = json!({"apiVersion": api_management::API_VERSION,
@@ -212,6 +274,51 @@ impl Run {
         let binding = Binding { role: role.to_owned(), subject };
         self.reference.bindings.insert((cluster.to_owned(), name.to_owned()), binding);
         Ok(Some(StepChange { actor, roles: true }))
+    }
+
+    async fn bind_in_project(&mut self) -> Result<Option<StepChange>, String> {
+        let projects: Vec<(String, String)> = self.reference.projects.iter().cloned().collect();
+        let Some((cluster, project)) = projects.choose(&mut self.random).cloned() else {
+            return Ok(None);
+        };
+        let (actor, name) = (self.actor(), self.one(&SLOTS));
+        let roles =
+            [[PROJECT_OWNER, PROJECT_OWNER, MEMBER].as_slice(), &PROJECT_TEMPLATES].concat();
+        let (role, subject) = (self.one(&roles), self.subject());
+        // In the namespace of another project than the one it names.
+        let other = projects.choose(&mut self.random).cloned().unwrap_or_default();
+        let is_misplaced = self.random.random_ratio(1, 8) && other.1 != project;
+        let namespace = if is_misplaced { &other.1 } else { &project };
+        let is_expected = !is_misplaced
+            && self.reference.may_bind_in_project(actor, (&cluster, &project), name, role);
+        let body = json!({"apiVersion": api_management::API_VERSION,
+            "kind": "ProjectRoleTemplateBinding", "metadata": {"name": name},
+            "projectName": format!("{cluster}:{project}"), "roleTemplateName": role,
+            subject.field: subject.value});
+        let path = format!("{API}/namespaces/{namespace}/projectroletemplatebindings");
+        if self.request(actor, "POST", &path, &body, is_expected).await?.is_none() {
+            return Ok(None);
+        }
+        let binding = Binding { role: role.to_owned(), subject };
+        self.reference.project_bindings.insert((project, name.to_owned()), binding);
+        Ok(Some(StepChange { actor, roles: true }))
+    }
+
+    async fn delete_project_binding(&mut self) -> Result<Option<StepChange>, String> {
+        let there: Vec<_> = self.reference.project_bindings.keys().cloned().collect();
+        let Some(key) = there.choose(&mut self.random).cloned() else { return Ok(None) };
+        let (actor, project, name) = (self.actor(), key.0.as_str(), key.1.as_str());
+        let of = self.reference.projects.iter().find(|(_, of)| of == project);
+        let cluster = of.map(|(cluster, _)| cluster.clone()).unwrap_or_default();
+        let resource = Resource::ProjectBinding;
+        let request = RequestAttributes { verb: "delete", resource, cluster: &cluster, name };
+        let is_expected = self.reference.may_in_project(actor, project, &request);
+        let path = format!("{API}/namespaces/{project}/projectroletemplatebindings/{name}");
+        let done = self.request(actor, "DELETE", &path, &Value::Null, is_expected).await?;
+        if done.is_some() {
+            self.reference.project_bindings.remove(&key);
+        }
+        Ok(done.map(|_| StepChange { actor, roles: true }))
     }
 
     async fn edit_binding(&mut self) -> Result<Option<StepChange>, String> {
@@ -258,19 +365,21 @@ impl Run {
     }
 
     async fn write_template(&mut self) -> Result<Option<StepChange>, String> {
-        let (actor, name) = (self.actor(), self.one(&TEMPLATES));
+        let all = [TEMPLATES.as_slice(), &PROJECT_TEMPLATES].concat();
+        let (actor, name) = (self.actor(), self.one(&all));
+        let is_of_projects = PROJECT_TEMPLATES.contains(&name);
         let old = self.reference.templates.get(name).cloned();
         let mut new = old.clone().unwrap_or(Template {
             rules: TemplateRules::Nothing,
+            context: if is_of_projects { IN_PROJECTS } else { IN_CLUSTERS },
             inherits: BTreeSet::new(),
             locked: false,
             builtin: false,
         });
         match self.random.random_range(0..6) {
+            0..3 if is_of_projects => new.rules = self.one(&PROJECT_RULES),
             0..3 => new.rules = self.one(&RULES),
-            3 | 4 if name == "hub" => {
-                new.inherits = BTreeSet::from([self.one(&TEMPLATES).to_owned()]);
-            }
+            3 | 4 if name == "hub" => new.inherits = BTreeSet::from([self.one(&all).to_owned()]),
             3 => new.locked = !new.locked,
             _ => new.inherits = BTreeSet::new(),
         }
@@ -284,7 +393,7 @@ impl Run {
         new: Template,
     ) -> Result<Option<StepChange>, String> {
         let old = self.reference.templates.get(name).cloned();
-        let mut body = json!({"context": "cluster", "rules": rules_json(new.rules),
+        let mut body = json!({"context": new.context, "rules": rules_json(new.rules),
             "roleTemplateNames": new.inherits, "locked": new.locked});
         let same = old.as_ref() == Some(&new);
         let is_expected = if same {
@@ -309,7 +418,10 @@ impl Run {
     }
 
     async fn delete_template(&mut self) -> Result<Option<StepChange>, String> {
-        let (actor, name) = (self.actor(), self.one(&[TEMPLATES.as_slice(), &[MEMBER]].concat()));
+        let (actor, name) = (
+            self.actor(),
+            self.one(&[TEMPLATES.as_slice(), &PROJECT_TEMPLATES, &[MEMBER]].concat()),
+        );
         let free = self.reference.templates.get(name).is_some_and(|template| !template.builtin)
             && !self.reference.is_used(name);
         let is_expected = free && self.reference.manages_roles(actor);
@@ -398,7 +510,14 @@ impl Run {
         let done = self.request(actor, "POST", &path, &body, is_expected).await?;
         if let Some(made) = &done {
             let name = made["metadata"]["name"].as_str().unwrap_or_default().to_owned();
-            self.reference.projects.insert((cluster.to_owned(), name));
+            self.reference.projects.insert((cluster.to_owned(), name.clone()));
+            if let Actor::User(user) = actor {
+                // The creator of a project owns it.
+                let subject = Subject { field: "userName", value: user.to_owned() };
+                let binding = Binding { role: PROJECT_OWNER.to_owned(), subject };
+                let key = (name, format!("creator-{PROJECT_OWNER}"));
+                self.reference.project_bindings.insert(key, binding);
+            }
         }
         Ok(done.map(|_| StepChange { actor, roles: true }))
     }
@@ -409,13 +528,7 @@ impl Run {
             return Ok(None);
         };
         let actor = self.actor();
-        let request = RequestAttributes {
-            verb: "delete",
-            resource: Resource::Project,
-            cluster: &cluster,
-            name: &name,
-        };
-        let is_expected = self.reference.may(actor, &request);
+        let is_expected = self.reference.may_with_project(actor, "delete", &cluster, &name);
         let path = format!("{API}/namespaces/{cluster}/projects/{name}");
         let done = self.request(actor, "DELETE", &path, &Value::Null, is_expected).await?;
         if done.is_some() {

@@ -239,6 +239,15 @@ const TABLE: Record<string, ConditionEntry> = {
     next: "See what the cluster rejects: an admission webhook or policy, or the rights of the agent.",
     tone: "err",
   },
+  ProjectRolesApplied: {
+    title: "Roles in projects",
+    failing: "Roles in projects not applied",
+    holds: "The roles of projects are bound in their namespaces.",
+    meaning:
+      "The cluster rejects a role or binding for members of projects. They may lack rights, or have those of before.",
+    next: "See what the cluster rejects: an admission webhook or policy, or the rights of the agent.",
+    tone: "err",
+  },
   ProjectSecretsRoleApplied: {
     title: "Role for secrets",
     failing: "No role for secrets",

@@ -1,5 +1,8 @@
 //! Writes of namespaces through Drover: whoever changes the project of one may manage the
-//! namespaces of both projects, which is the verb `manage-namespaces` on a project.
+//! namespaces of both projects, which is the verb `manage-namespaces` on a project. Whoever creates
+//! one in a project may have the verb `create-namespaces` instead. Who may create namespaces only
+//! by roles in projects cannot create one outside of them: in the cluster itself these roles have to
+//! allow every name.
 
 use std::sync::Arc;
 
@@ -10,9 +13,12 @@ use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use controller::error::is_code;
 use controller::{Reflector, Reflectors, Whole};
-use feature_kit::access::cluster_group;
+use feature_kit::access::{
+    ROLE_GROUP_PREFIX, VERB_CREATE_NAMESPACES, VERB_MANAGE_NAMESPACES, cluster_group,
+    projects_group,
+};
 use feature_kit::rbac::{ours, rule};
-use feature_kit::{CheckedWrite, ControllerIdentity, Settings, WriteCheck};
+use feature_kit::{CheckedWrite, ClusterConnections, ControllerIdentity, Settings, WriteCheck};
 use futures::future::BoxFuture;
 use http::Method;
 use k8s_openapi::api::authorization::v1::{
@@ -26,8 +32,6 @@ use super::now;
 use super::step::Claim;
 use crate::project::initial::Initial;
 
-/// On a project: may put namespaces into it and take them out.
-pub const VERB: &str = "manage-namespaces";
 /// Until a change that was let through must have been seen in the cluster.
 const PENDING_SECONDS: i64 = 60;
 /// Attempts to note a change while others note theirs.
@@ -50,6 +54,39 @@ pub struct NamespaceCheck {
     client: Client,
     clusters: Arc<Reflector<Whole<Cluster>>>,
     settings: Settings,
+    connections: Arc<dyn ClusterConnections>,
+}
+
+/// How a namespace gets into a project or out of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Move {
+    Create,
+    Into,
+    OutOf,
+}
+
+impl Move {
+    /// The verbs on the project of which the writer needs one.
+    fn verbs(self) -> &'static [&'static str] {
+        match self {
+            Self::Create => &[VERB_MANAGE_NAMESPACES, VERB_CREATE_NAMESPACES],
+            Self::Into | Self::OutOf => &[VERB_MANAGE_NAMESPACES],
+        }
+    }
+
+    fn refusal(self, project: &str) -> String {
+        let direction = if self == Self::OutOf { "out of" } else { "into" };
+        let need = match self {
+            Self::Create => format!(
+                "that needs a role in the project that creates namespaces, or the verb \
+                 \"{VERB_MANAGE_NAMESPACES}\" on the project; its owners can give the role"
+            ),
+            Self::Into | Self::OutOf => format!(
+                "that needs the verb \"{VERB_MANAGE_NAMESPACES}\" on the project, which its owners have"
+            ),
+        };
+        format!("you may not put it {direction} project \"{project}\": {need}")
+    }
 }
 
 /// A project of the cluster.
@@ -60,14 +97,19 @@ struct Known {
 
 impl NamespaceCheck {
     /// `client` acts as [`identity`].
-    pub fn new(client: Client, reflectors: &Reflectors) -> Self {
-        Self { client, clusters: reflectors.get(), settings: Settings::new(reflectors) }
+    pub fn new(
+        client: Client,
+        reflectors: &Reflectors,
+        connections: Arc<dyn ClusterConnections>,
+    ) -> Self {
+        let (clusters, settings) = (reflectors.get(), Settings::new(reflectors));
+        Self { client, clusters, settings, connections }
     }
 
     async fn change(&self, write: CheckedWrite<'_>) -> Result<(), Status> {
         let (cluster, namespace) = (write.cluster, write.object);
         let name = namespace["metadata"]["name"].as_str().unwrap_or_default();
-        let is_new = *write.method == Method::POST;
+        let is_new = is_new(&write);
         let uid = namespace["metadata"]["uid"].as_str().filter(|_| !is_new).unwrap_or_default();
         let claim = Claim::of(namespace.annotation(keys::PROJECT_ID), cluster);
 
@@ -84,18 +126,19 @@ impl NamespaceCheck {
         let assigned = assigned.as_ref().map(|known| known.name.as_str());
         self.check_label(&write, claim, assigned).await?;
         if assigned == claim.project() {
-            return match is_new && claim == Claim::None {
-                true => self.check_beginning(&write, name).await,
+            return match is_new {
+                true => self.check_new_outside(&write, name, claim).await,
                 false => Ok(()),
             };
         }
         if let Some(project) = assigned {
-            self.require(&write, name, project, "out of").await?;
+            self.require(&write, name, project, Move::OutOf).await?;
         }
         let project = match claim.project() {
             None => None,
             Some(project) => {
-                self.require(&write, name, project, "into").await?;
+                let how = if is_new { Move::Create } else { Move::Into };
+                self.require(&write, name, project, how).await?;
                 let Some(known) = self.project(cluster, project).await? else {
                     let text = format!("there is no project \"{cluster}:{project}\"");
                     return Err(refused(name, &text));
@@ -114,6 +157,66 @@ impl NamespaceCheck {
         note(&assignments, name, uid, project).await
     }
 
+    /// A new namespace that names no project of this cluster.
+    async fn check_new_outside(
+        &self,
+        write: &CheckedWrite<'_>,
+        name: &str,
+        claim: Claim<'_>,
+    ) -> Result<(), Status> {
+        self.check_outside(write, name).await?;
+        match claim {
+            Claim::None => self.check_beginning(write, name).await,
+            Claim::Own(_) | Claim::Foreign => Ok(()),
+        }
+    }
+
+    /// Whether the writer may create namespaces without the roles that hold in projects only.
+    async fn check_outside(&self, write: &CheckedWrite<'_>, name: &str) -> Result<(), Status> {
+        let (cluster, identity) = (write.cluster, write.identity);
+        let in_projects = projects_group(cluster, "");
+        let owner = cluster_group(cluster, api_management::role_template::CLUSTER_OWNER);
+        let is_member = identity.groups.iter().any(|group| group.starts_with(&in_projects));
+        if !is_member || identity.groups.contains(&owner) {
+            return Ok(());
+        }
+        let of_project = format!("{ROLE_GROUP_PREFIX}project:");
+        let others = identity
+            .groups
+            .iter()
+            .filter(|group| !group.starts_with(&in_projects) && !group.starts_with(&of_project));
+        let review = SubjectAccessReview {
+            spec: SubjectAccessReviewSpec {
+                user: Some(identity.user.clone()),
+                uid: Some(identity.uid.clone()).filter(|uid| !uid.is_empty()),
+                groups: Some(others.cloned().collect()),
+                extra: Some(identity.extra.clone()),
+                resource_attributes: Some(ResourceAttributes {
+                    verb: Some("create".to_owned()),
+                    version: Some("v1".to_owned()),
+                    resource: Some("namespaces".to_owned()),
+                    name: Some(name.to_owned()),
+                    ..ResourceAttributes::default()
+                }),
+                ..SubjectAccessReviewSpec::default()
+            },
+            ..SubjectAccessReview::default()
+        };
+        let Some(client) = self.connections.client(cluster) else {
+            return Err(Status::unavailable("the cluster is not connected"));
+        };
+        if is_allowed(&client, &review).await? {
+            return Ok(());
+        }
+        let text = format!(
+            "your roles are in projects of this cluster, so you may create it only in one of these: set its \
+             annotation \"{key}\" to \"{cluster}:<project>\", or create it in the project under /v3 or in the \
+             web interface",
+            key = keys::PROJECT_ID,
+        );
+        Err(refused(name, &text))
+    }
+
     /// A new namespace that begins in a project by its name gets the project's Secrets, as one that
     /// is put there does.
     async fn check_beginning(&self, write: &CheckedWrite<'_>, name: &str) -> Result<(), Status> {
@@ -123,7 +226,7 @@ impl NamespaceCheck {
         let Some(cluster) = self.clusters.named(write.cluster) else { return Ok(()) };
         let project = initial.project_name(&cluster);
         match self.project(write.cluster, &project).await? {
-            Some(_) => self.require(write, name, &project, "into").await,
+            Some(_) => self.require(write, name, &project, Move::Into).await,
             None => Ok(()),
         }
     }
@@ -154,45 +257,41 @@ impl NamespaceCheck {
         Err(refused(name, &text))
     }
 
-    /// Whether the writer may manage the namespaces of the project.
+    /// Whether the writer may do this with a namespace and the project.
     async fn require(
         &self,
         write: &CheckedWrite<'_>,
         namespace: &str,
         project: &str,
-        direction: &str,
+        how: Move,
     ) -> Result<(), Status> {
         let (cluster, identity) = (write.cluster, write.identity);
         let owner = cluster_group(cluster, api_management::role_template::CLUSTER_OWNER);
         if identity.groups.contains(&owner) {
             return Ok(());
         }
-        let review = SubjectAccessReview {
-            spec: SubjectAccessReviewSpec {
-                user: Some(identity.user.clone()),
-                groups: Some(identity.groups.clone()),
-                resource_attributes: Some(ResourceAttributes {
-                    verb: Some(VERB.to_owned()),
-                    group: Some(api_management::GROUP.to_owned()),
-                    resource: Some("projects".to_owned()),
-                    namespace: Some(cluster.to_owned()),
-                    name: Some(project.to_owned()),
-                    ..ResourceAttributes::default()
-                }),
-                ..SubjectAccessReviewSpec::default()
-            },
-            ..SubjectAccessReview::default()
-        };
-        let reviews: Api<SubjectAccessReview> = Api::all(self.client.clone());
-        let answer = reviews.create(&PostParams::default(), &review).await.map_err(unavailable)?;
-        if answer.status.is_some_and(|status| status.allowed) {
-            return Ok(());
+        for verb in how.verbs() {
+            let review = SubjectAccessReview {
+                spec: SubjectAccessReviewSpec {
+                    user: Some(identity.user.clone()),
+                    groups: Some(identity.groups.clone()),
+                    resource_attributes: Some(ResourceAttributes {
+                        verb: Some((*verb).to_owned()),
+                        group: Some(api_management::GROUP.to_owned()),
+                        resource: Some("projects".to_owned()),
+                        namespace: Some(cluster.to_owned()),
+                        name: Some(project.to_owned()),
+                        ..ResourceAttributes::default()
+                    }),
+                    ..SubjectAccessReviewSpec::default()
+                },
+                ..SubjectAccessReview::default()
+            };
+            if is_allowed(&self.client, &review).await? {
+                return Ok(());
+            }
         }
-        let text = format!(
-            "you may not put it {direction} project \"{cluster}:{project}\": that needs the verb \"{VERB}\" on the \
-             project, which its owners have"
-        );
-        Err(refused(namespace, &text))
+        Err(refused(namespace, &how.refusal(&format!("{cluster}:{project}"))))
     }
 
     async fn project(&self, cluster: &str, name: &str) -> Result<Option<Known>, Status> {
@@ -206,6 +305,19 @@ impl NamespaceCheck {
             uid: found.metadata.uid.unwrap_or_default(),
         }))
     }
+}
+
+async fn is_allowed(client: &Client, review: &SubjectAccessReview) -> Result<bool, Status> {
+    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
+    let answer = reviews.create(&PostParams::default(), review).await.map_err(unavailable)?;
+    Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+/// Whether the write creates the namespace: server-side apply does so by a patch. What exists has a
+/// version, also in the result of a dry run.
+fn is_new(write: &CheckedWrite<'_>) -> bool {
+    let version = write.object["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+    *write.method == Method::POST || version.is_empty()
 }
 
 /// Notes a change that may come, so that the controller takes it for one that may be.

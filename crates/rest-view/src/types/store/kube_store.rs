@@ -107,8 +107,14 @@ impl ListItem for Visible {
 #[derive(Clone, Debug)]
 pub struct KubeStore {
     resource: KubeResource,
-    /// Cluster-scoped resource whose object names are the namespaces that contain this one.
-    parent: Option<KubeResource>,
+    /// Objects whose names are the namespaces that contain this resource.
+    parent: Option<Box<KubeStore>>,
+}
+
+impl From<KubeResource> for KubeStore {
+    fn from(resource: KubeResource) -> Self {
+        Self::new(resource)
+    }
 }
 
 impl KubeStore {
@@ -122,9 +128,10 @@ impl KubeStore {
         &self.resource
     }
     /// For callers who may not list all namespaces: list the namespaces that are named like the
-    /// objects of `parent` which they may see.
-    pub fn in_namespaces_of(mut self, parent: KubeResource) -> Self {
-        self.parent = Some(parent);
+    /// objects of `parent` which they may see. A namespaced parent may itself be in the namespaces
+    /// of another resource.
+    pub fn in_namespaces_of(mut self, parent: impl Into<Self>) -> Self {
+        self.parent = Some(Box::new(parent.into()));
         self
     }
 
@@ -153,16 +160,26 @@ impl KubeStore {
             return named_in_rules(context, &self.resource, "").await;
         }
         let Some(parent) = &self.parent else { return Ok(Vec::new()) };
-        let parents: Vec<KeyOnly> = match KeyOnly::list(context, parent, "").await {
-            Err(error) if error.is_forbidden() => named_in_rules(context, parent, "").await?,
-            other => other?,
-        };
-        let lists: Vec<Vec<T>> = futures::stream::iter(parents)
-            .map(|parent| self.list_namespace(context, parent.metadata.name))
+        // Parents in different namespaces may have the same name.
+        let namespaces: BTreeSet<String> =
+            parent.all_keys(context).await?.into_iter().map(|parent| parent.name).collect();
+        let lists: Vec<Vec<T>> = futures::stream::iter(namespaces)
+            .map(|namespace| self.list_namespace(context, namespace))
             .buffered(VISIBLE_FETCHES_MAX)
             .try_collect()
             .await?;
         Ok(lists.into_iter().flatten().collect())
+    }
+
+    /// The keys of all objects that the caller may see. In a box: a parent may have a parent.
+    fn all_keys<'a>(
+        &'a self,
+        context: &'a Context<'a>,
+    ) -> BoxFuture<'a, Result<Vec<Key>, ApiError>> {
+        Box::pin(async move {
+            let objects: Vec<KeyOnly> = self.list_everywhere(context).await?;
+            Ok(objects.into_iter().map(|object| object.metadata).collect())
+        })
     }
 
     async fn list_namespace<T: ListItem>(

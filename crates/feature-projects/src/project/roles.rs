@@ -1,0 +1,377 @@
+//! Keeps true: in every namespace of a project, each role that is used in the project is bound to
+//! the group of its members, and the members may see the namespaces of their project; no other
+//! binding or role with this label is in the cluster.
+//!
+//! For each (namespace, role in use): a RoleBinding to the ClusterRole of the role, which
+//! `feature-access` makes (`role_template/downstream.rs`). For each project with namespaces: a
+//! ClusterRole that names them, bound to the groups of all roles in use, and one to change and
+//! delete them, bound to the groups of the roles that create namespaces. The number of objects does
+//! not depend on the number of users. Service accounts do not come through Drover, so those that
+//! have a role are subjects themselves.
+//!
+//! Runs once per connected cluster. Watches projects, their bindings, role templates and assignments
+//! of namespaces in the management API; namespaces and what it made downstream, so that changes made
+//! there are reverted. All of it is owned by our downstream namespace. Writes RoleBindings by
+//! impersonation of its own identity. Owns the cluster's condition ProjectRolesApplied.
+//!
+//! Not in the cluster `local`, the management API itself: its namespaces hold the server's own data,
+//! and only administrators write there. A role in a project of `local` gives what it gives in the
+//! management API.
+
+mod objects;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use api_management::{Cluster, NamespaceAssignment, RoleTemplate, ids, keys};
+use controller::downstream::PAGE_OBJECTS;
+use controller::ensure::{self, Object};
+use controller::{
+    ConditionReport, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition,
+    Projection, Queue, Reconcile, ReconcileError, Reflector, Reflectors, Runner, StatusTarget,
+    Whole, WithCondition,
+};
+use feature_kit::ownership::{is_owned_by, our_namespace};
+use feature_kit::rbac::{Binding, ensure_binding, ours, rule};
+use feature_kit::roles::{ProjectBindings, by_name};
+use feature_kit::{ControllerIdentity, ManagementContext};
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use http::HeaderValue;
+use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
+use kube::{Api, Client, ResourceExt};
+use tokio_util::sync::CancellationToken;
+
+use super::namespaces::members::Members;
+use crate::own_role::{AppliedRole, INTERVAL, NEXT_STEP, OwnRole};
+
+pub(crate) use objects::{Objects, ProjectUse, add_project};
+
+const CONTROLLER: &str = "project-roles";
+const APPLIED: OwnedCondition = OwnedCondition::of("Cluster", "ProjectRolesApplied");
+const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
+/// Changes within this time are written at once.
+const DEBOUNCE: Duration = Duration::from_millis(50);
+/// Objects of one cluster that are written at once.
+const WRITES_AT_ONCE: usize = 8;
+
+/// The controller's identity, with its rights in the management API.
+pub fn identity() -> ControllerIdentity {
+    let rules = vec![ours(&["clusters"], &["get"]), ours(&["clusters/status"], &["patch"])];
+    ControllerIdentity::new(CONTROLLER, rules)
+}
+
+/// The controller, which runs once per connected cluster. `client` acts as [`identity()`] in the
+/// management API.
+pub fn build(context: &ManagementContext, client: Client) -> Arc<dyn DownstreamController> {
+    let reflectors = &context.scope.reflectors;
+    Arc::new(ProjectRoles {
+        client,
+        clusters: reflectors.get(),
+        in_projects: ProjectBindings::new(reflectors),
+        templates: reflectors.get(),
+        assignments: reflectors.get(),
+    })
+}
+
+/// What the management API has.
+#[derive(Clone)]
+struct ProjectRoles {
+    client: Client,
+    clusters: Arc<Reflector<Whole<Cluster>>>,
+    in_projects: ProjectBindings,
+    templates: Arc<Reflector<Whole<RoleTemplate>>>,
+    assignments: Arc<Reflector<Whole<NamespaceAssignment>>>,
+}
+
+impl DownstreamController for ProjectRoles {
+    fn name(&self) -> &'static str {
+        CONTROLLER
+    }
+    fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()> {
+        let management = self.clone();
+        Box::pin(async move {
+            if scope.cluster != ids::LOCAL_CLUSTER {
+                run(scope, management).await;
+            }
+        })
+    }
+}
+
+async fn run(scope: DownstreamScope, management: ProjectRoles) {
+    let user = HeaderValue::from_str(&identity().user()).expect("a name without line ends");
+    let verbs = ["get", "list", "watch", "create", "patch", "delete"];
+    let rules = vec![
+        rule(RBAC_GROUP, &["rolebindings"], &verbs),
+        // Roles are given that the controller itself does not have.
+        rule(RBAC_GROUP, &["clusterroles"], &["bind"]),
+    ];
+    let role = OwnRole::new(CONTROLLER, &identity(), keys::OWNED_PROJECT_ROLE, rules);
+    let label = format!("{}={}", keys::DOWNSTREAM_OWNED, keys::OWNED_PROJECT_ROLE);
+    let roles = Arc::new(RolesOfProjects {
+        cluster: scope.cluster.clone(),
+        role: AppliedRole::new(&scope, management.clusters.clone(), role),
+        client: scope.client_as(&user),
+        stop: scope.stop.clone(),
+        members: Members {
+            cluster: scope.cluster.clone(),
+            namespaces: scope.reflectors.get(),
+            assignments: management.assignments.clone(),
+        },
+        roles: scope.reflectors.selected(&label),
+        cluster_bindings: scope.reflectors.selected(&label),
+        bindings: OnceLock::new(),
+        queue: OnceLock::new(),
+        management,
+    });
+    let report = ConditionReport {
+        condition: APPLIED,
+        client: roles.management.client.clone(),
+        target: StatusTarget::of::<Cluster>("", &scope.cluster),
+        next_step: NEXT_STEP.to_owned(),
+    };
+    let runner = Runner::new(Arc::new(WithCondition::new(Shared(roles.clone()), report)));
+    let _ = roles.queue.set(runner.queue().clone());
+    watch(&runner, &roles);
+    runner.queue().add(Key::cluster_scoped(&scope.cluster));
+    runner.run(&scope.cluster, &scope.controllers, scope.stop.clone()).await;
+}
+
+/// The one key is the cluster's.
+fn watch(runner: &Runner, roles: &RolesOfProjects) {
+    let key = Key::cluster_scoped(&roles.cluster);
+    let RolesOfProjects { management, members, .. } = roles;
+    let always = || {
+        let key = key.clone();
+        move || [key.clone()]
+    };
+    let in_cluster = || {
+        let key = key.clone();
+        move |cluster: Option<&str>| (cluster == Some(&key.name)).then(|| key.clone())
+    };
+    let of = in_cluster();
+    runner.watch_bursts(&management.in_projects.projects, DEBOUNCE, move |change| {
+        of(Some(&change.key().namespace))
+    });
+    let of = in_cluster();
+    runner.watch_bursts(&management.in_projects.bindings, DEBOUNCE, move |change| {
+        of(change.object().project().map(|(cluster, _)| cluster))
+    });
+    let of = in_cluster();
+    runner.watch_bursts(&management.assignments, DEBOUNCE, move |change| {
+        of(Some(&change.key().namespace))
+    });
+    let all = always();
+    runner.watch_bursts(&management.templates, DEBOUNCE, move |_| all());
+    let all = always();
+    runner.watch_bursts(&members.namespaces, DEBOUNCE, move |_| all());
+    let all = always();
+    runner.watch_bursts(&roles.roles, DEBOUNCE, move |_| all());
+    let all = always();
+    runner.watch_bursts(&roles.cluster_bindings, DEBOUNCE, move |_| all());
+}
+
+/// The roles of all projects of one connected cluster.
+struct RolesOfProjects {
+    cluster: String,
+    role: Arc<AppliedRole>,
+    /// Acts in the cluster as this controller.
+    client: Client,
+    stop: CancellationToken,
+    management: ProjectRoles,
+    members: Members,
+    roles: Arc<Reflector<Whole<ClusterRole>>>,
+    cluster_bindings: Arc<Reflector<Whole<ClusterRoleBinding>>>,
+    /// Only this controller may watch them, once its role is there.
+    bindings: OnceLock<Arc<Reflector<Whole<RoleBinding>>>>,
+    queue: OnceLock<Arc<Queue>>,
+}
+
+impl RolesOfProjects {
+    fn bindings(&self) -> &Arc<Reflector<Whole<RoleBinding>>> {
+        self.bindings.get_or_init(|| {
+            let label = format!("{}={}", keys::DOWNSTREAM_OWNED, keys::OWNED_PROJECT_ROLE);
+            let reflectors = Reflectors::new(self.client.clone(), self.stop.clone());
+            let bindings: Arc<Reflector<Whole<RoleBinding>>> =
+                reflectors.in_pages_of(PAGE_OBJECTS).selected(&label);
+            let (key, queue) = (Key::cluster_scoped(&self.cluster), self.queue.get().cloned());
+            bindings.subscribe(move |_| {
+                if let Some(queue) = &queue {
+                    queue.add_after(key.clone(), DEBOUNCE);
+                }
+                true
+            });
+            bindings
+        })
+    }
+
+    async fn reconcile(&self) -> Result<Outcome, ReconcileError> {
+        let ProjectRoles { clusters, in_projects, templates, assignments, .. } = &self.management;
+        tokio::join!(
+            clusters.synced(),
+            in_projects.synced(),
+            templates.synced(),
+            assignments.synced()
+        );
+        let namespaces = &self.members.namespaces;
+        tokio::try_join!(
+            namespaces.try_synced(),
+            self.roles.try_synced(),
+            self.cluster_bindings.try_synced()
+        )?;
+        // Removal deletes the roles; they must not be created again.
+        if !self.role.is_staying() {
+            return Ok(Outcome::Done);
+        }
+        self.role.apply().await?;
+        self.bindings().try_synced().await?;
+        let desired = self.desired();
+        self.put(&desired).await.map(|()| Outcome::RequeueAfter(INTERVAL))
+    }
+
+    fn desired(&self) -> Objects {
+        let in_projects = &self.management.in_projects;
+        let known = by_name(&self.management.templates);
+        let mut namespaces = self.namespaces();
+        let mut objects = Objects::default();
+        for (key, _) in in_projects.projects.in_namespace(&self.cluster) {
+            let bindings = in_projects.of_project(&key);
+            let namespaces = namespaces.remove(&key.name).unwrap_or_default();
+            let of = ProjectUse { project: &key.name, namespaces, bindings: &bindings };
+            add_project(&mut objects, of, &known);
+        }
+        objects
+    }
+
+    /// The namespaces of each project. An assignment to an earlier project of the same name does not
+    /// count.
+    fn namespaces(&self) -> BTreeMap<String, BTreeSet<String>> {
+        let projects = &self.management.in_projects.projects;
+        let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (key, _) in self.members.assignments.in_namespace(&self.cluster) {
+            let Some(assigned) = self.members.assigned(&key.name) else { continue };
+            let project = projects.get(&Key::namespaced(&self.cluster, &assigned.project));
+            let uid = project.and_then(|project| project.metadata.uid.clone());
+            if uid.as_ref() == Some(&assigned.project_uid) {
+                found.entry(assigned.project).or_default().insert(key.name);
+            }
+        }
+        found
+    }
+
+    /// Takes away first, so that a namespace that changed its project is open to the members of one
+    /// of them at most.
+    async fn put(&self, desired: &Objects) -> Result<(), ReconcileError> {
+        let owner = our_namespace(&self.role.agent).await?;
+        let agent = &self.role.agent;
+        // The controller's own role and its binding have the label too.
+        let own = self.role.name();
+        let is_own = |key: &Key| key.namespace.is_empty() && key.name == own;
+        let inside = |namespace: &str| Api::namespaced(self.client.clone(), namespace);
+        delete_others(self.bindings(), &desired.bindings, &inside, &is_own).await?;
+        let wide = |_: &str| Api::all(agent.clone());
+        delete_others(&self.cluster_bindings, &desired.cluster_bindings, &wide, &is_own).await?;
+        let wide = |_: &str| Api::all(agent.clone());
+        delete_others(&self.roles, &desired.roles, &wide, &is_own).await?;
+
+        let mut writes: Vec<Write<'_>> = Vec::new();
+        for role in &desired.roles {
+            writes.push(Box::pin(self.put_role(role, &owner)));
+        }
+        for binding in &desired.cluster_bindings {
+            let api = Api::all(agent.clone());
+            writes.push(Box::pin(put_binding(api, binding, &self.cluster_bindings, &owner)));
+        }
+        for binding in &desired.bindings {
+            let api = inside(&binding.namespace().unwrap_or_default());
+            writes.push(Box::pin(put_binding(api, binding, self.bindings(), &owner)));
+        }
+        all(writes).await
+    }
+
+    async fn put_role(
+        &self,
+        role: &ClusterRole,
+        owner: &OwnerReference,
+    ) -> Result<(), ReconcileError> {
+        let mut role = role.clone();
+        role.metadata.owner_references = Some(vec![owner.clone()]);
+        let is_same = |known: &ClusterRole| {
+            known.rules == role.rules && is_owned_by(&known.metadata, Some(&owner.uid))
+        };
+        if self.roles.named(&role.name_any()).is_some_and(|known| is_same(&known)) {
+            return Ok(());
+        }
+        ensure::like(&Api::all(self.role.agent.clone()), &role).await.map(drop)
+    }
+}
+
+/// One write of an object.
+type Write<'a> = BoxFuture<'a, Result<(), ReconcileError>>;
+
+async fn put_binding<B: Binding>(
+    api: Api<B>,
+    binding: &B,
+    present: &Reflector<Whole<B>>,
+    owner: &OwnerReference,
+) -> Result<(), ReconcileError>
+where
+    Whole<B>: Projection<Projected = B>,
+{
+    let mut binding = binding.clone();
+    binding.meta_mut().owner_references = Some(vec![owner.clone()]);
+    let known = present.get(&Key::of(&binding));
+    let is_same = |known: &B| {
+        known.role_ref() == binding.role_ref()
+            && known.subjects() == binding.subjects()
+            && is_owned_by(known.meta(), Some(&owner.uid))
+    };
+    if known.as_deref().is_some_and(is_same) {
+        return Ok(());
+    }
+    ensure_binding(&api, &binding, known.as_deref()).await
+}
+
+/// Deletes the present objects that are not desired.
+async fn delete_others<K: Object>(
+    present: &Reflector<Whole<K>>,
+    desired: &[K],
+    api: &impl Fn(&str) -> Api<K>,
+    is_left: &impl Fn(&Key) -> bool,
+) -> Result<(), ReconcileError>
+where
+    Whole<K>: Projection<Projected = K>,
+{
+    let desired: BTreeSet<Key> = desired.iter().map(Key::of).collect();
+    let others = present.all().into_iter().map(|(key, _)| key);
+    let mut deletes: Vec<Write<'_>> = Vec::new();
+    for key in others.filter(|key| !desired.contains(key) && !is_left(key)) {
+        let api = api(&key.namespace);
+        let delete = async move { ensure::absent(&api, &key.name).await.map(drop) };
+        deletes.push(Box::pin(delete));
+    }
+    all(deletes).await
+}
+
+/// Does all of it, several at once. An object that the cluster refuses is no obstacle to others.
+///
+/// # Errors
+/// The first failure.
+async fn all(writes: Vec<Write<'_>>) -> Result<(), ReconcileError> {
+    let done: Vec<_> =
+        futures::stream::iter(writes).buffer_unordered(WRITES_AT_ONCE).collect().await;
+    done.into_iter().collect()
+}
+
+struct Shared(Arc<RolesOfProjects>);
+
+impl Reconcile for Shared {
+    fn name(&self) -> &'static str {
+        CONTROLLER
+    }
+    fn reconcile<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
+        Box::pin(self.0.reconcile())
+    }
+}
