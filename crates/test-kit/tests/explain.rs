@@ -75,7 +75,7 @@ fn question(verb: &str, resource: &str) -> Value {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn everybody_explains_themselves_and_members_explain_others() {
     let world = World::start().await;
-    let downstream = KubeApi::start(Profile::Full).await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
     world.import(CLUSTER, &downstream).await;
     for user in ["u-member", "u-owner", "u-other"] {
         create_user(&world, user).await;
@@ -132,7 +132,7 @@ async fn everybody_explains_themselves_and_members_explain_others() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_change_is_compared_before_it_is_made() {
     let world = World::start().await;
-    let downstream = KubeApi::start(Profile::Full).await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
     world.import(CLUSTER, &downstream).await;
     for user in ["u-member", "u-new"] {
         create_user(&world, user).await;
@@ -198,13 +198,14 @@ async fn fill(downstream: &KubeApi, random: &mut StdRng) {
     let client = downstream.admin();
     let some = PostParams::default();
     for at in 0..12 {
-        let rules: Vec<Value> = (0..random.random_range(1..3))
-            .map(|_| RULES[random.random_range(0..RULES.len())])
-            .map(|(verb, resource)| {
-                let names = if random.random_bool(0.2) { json!(["x"]) } else { json!([]) };
-                json!({"apiGroups": [""], "resources": [resource], "verbs": [verb], "resourceNames": names})
-            })
-            .collect();
+        let mut rules = Vec::new();
+        for _ in 0..random.random_range(1..3) {
+            let (verb, resource) = RULES[random.random_range(0..RULES.len())];
+            let names = if random.random_bool(0.2) { json!(["x"]) } else { json!([]) };
+            rules.push(json!({
+                "apiGroups": [""], "resources": [resource], "verbs": [verb], "resourceNames": names,
+            }));
+        }
         let subject = match random.random_range(0..4_usize) {
             at @ 0..2 => json!({"apiGroup": RBAC, "kind": "Group", "name": GROUPS[at]}),
             at => json!({"apiGroup": RBAC, "kind": "User", "name": format!("u-{at}")}),
@@ -259,7 +260,7 @@ async fn decision(downstream: &KubeApi, user: &str, found: &Value) -> bool {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_explanation_says_what_the_cluster_decides() {
     let world = World::start().await;
-    let downstream = KubeApi::start(Profile::Full).await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
     world.import(CLUSTER, &downstream).await;
     for user in ["u-2", "u-3"] {
         bind(&world, user, "cluster-member", user).await;
