@@ -2,7 +2,7 @@
 //! users.
 
 use api_management::table::TypeTable;
-use api_management::{keys, types, unimplemented};
+use api_management::{Project, keys, types, unimplemented};
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::{DeleteParams, PostParams};
@@ -15,7 +15,7 @@ use super::samples::{PASSWORD, Samples, make_needed};
 /// Types whose objects other tests create, because their creation does more than storing them.
 const MADE_ELSEWHERE: [&str; 3] = ["token", "user", "setting"];
 const CLUSTER: &str = "c-types";
-const PROJECT: &str = "p-types";
+const PROJECT: &str = "p-tpzsz";
 
 fn project() -> String {
     format!("{CLUSTER}:{PROJECT}")
@@ -31,7 +31,7 @@ fn creatable() -> impl Iterator<Item = TypeTable> {
     })
 }
 
-/// A management plane with a cluster and the namespace of a project.
+/// A management plane with a cluster and a project, which have their namespaces.
 async fn with_places() -> Rest {
     let rest = Rest::start().await;
     rest.world.create_cluster(CLUSTER).await;
@@ -40,9 +40,14 @@ async fn with_places() -> Rest {
         namespaces.get(CLUSTER).await.map(drop).map_err(|error| error.to_string())
     })
     .await;
-    let mut project = Namespace::default();
+    let mut project = Project::default();
     project.metadata.name = Some(PROJECT.to_owned());
-    namespaces.create(&PostParams::default(), &project).await.unwrap();
+    let projects: Api<Project> = Api::namespaced(rest.world.admin(), CLUSTER);
+    projects.create(&PostParams::default(), &project).await.unwrap();
+    eventually("the project's namespace", async || {
+        namespaces.get(PROJECT).await.map(drop).map_err(|error| error.to_string())
+    })
+    .await;
     make_needed(&rest.world.admin()).await;
     rest
 }
