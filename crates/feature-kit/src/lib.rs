@@ -28,7 +28,7 @@ pub mod unique;
 pub mod view;
 
 pub use access::{Membership, RoleResolver};
-pub use cluster_access::proxy::{CheckedWrite, WriteCheck};
+pub use cluster_access::proxy::{CheckedWrite, DownstreamIdentity, WriteCheck};
 pub use connections::{ClusterConnections, ClusterEvent, NoConnections};
 pub use context::{Clients, ManagementContext};
 pub use controller::{ControllerIdentity, DownstreamSpec, ManagementSpec};

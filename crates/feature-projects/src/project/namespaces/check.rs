@@ -433,4 +433,24 @@ mod tests {
             assert!(!changes_namespace(&method, path), "{method} {path}");
         }
     }
+
+    #[test]
+    fn a_namespace_without_a_version_is_new_however_it_is_written() {
+        use feature_kit::DownstreamIdentity;
+        let identity = DownstreamIdentity {
+            user: "u-1".to_owned(),
+            uid: String::new(),
+            groups: Vec::new(),
+            extra: Default::default(),
+        };
+        let is_new = |method: &Method, version: Option<&str>| {
+            let object = serde_json::json!({"metadata": {"uid": "x", "resourceVersion": version}});
+            let (cluster, identity) = ("c-1", &identity);
+            let write =
+                CheckedWrite { cluster, identity, method, object: &object, is_dry_run: false };
+            super::is_new(&write)
+        };
+        assert!(is_new(&Method::POST, Some("7")) && is_new(&Method::PATCH, None));
+        assert!(!is_new(&Method::PATCH, Some("7")) && !is_new(&Method::PUT, Some("7")));
+    }
 }
