@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use crate::graph::{Holding, ProposedChange};
+use crate::role_template::rules::to_authz;
 
 /// Most entries of each list in one response; the rest is counted.
 pub const LISTED_MAX: usize = 1_000;
@@ -74,6 +75,7 @@ pub fn differences(
     gains.truncate(LISTED_MAX);
     loses.truncate(LISTED_MAX);
     let changed = rules.into_iter().filter_map(|(role, old, new)| {
+        let wire = |rules: &[PolicyRule]| rules.iter().map(to_authz).collect::<Vec<_>>();
         let (old, new) = (wire(&old), wire(&new));
         let added = authz::covers(&old, &new).err().unwrap_or_default();
         let removed = authz::covers(&new, &old).err().unwrap_or_default();
@@ -88,17 +90,6 @@ pub fn differences(
     });
     let rules = changed.collect();
     Differences { gains, loses, rules, left_out }
-}
-
-fn wire(rules: &[PolicyRule]) -> Vec<authz::PolicyRule> {
-    let wire = |rule: &PolicyRule| authz::PolicyRule {
-        verbs: rule.verbs.clone(),
-        api_groups: rule.api_groups.clone(),
-        resources: rule.resources.clone(),
-        resource_names: rule.resource_names.clone(),
-        non_resource_urls: rule.non_resource_urls.clone(),
-    };
-    rules.iter().map(wire).collect()
 }
 
 /// The proposal of one object.

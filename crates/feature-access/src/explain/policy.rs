@@ -5,10 +5,12 @@
 
 use authz::{PolicyRule, RequestedAction};
 use k8s_openapi::api::rbac::v1::{
-    ClusterRole, ClusterRoleBinding, PolicyRule as KubeRule, Role, RoleBinding, RoleRef, Subject,
+    ClusterRole, ClusterRoleBinding, Role, RoleBinding, RoleRef, Subject,
 };
 use kube::ResourceExt;
 use serde::Serialize;
+
+use crate::role_template::rules::{of_kube, to_authz};
 
 /// Group that passes every authorization, without a binding.
 const MASTERS: &str = "system:masters";
@@ -116,7 +118,7 @@ impl Policy {
             })?;
             (rbac_object("Role", namespace, role.name.clone()), &known.rules)
         };
-        let mut rules = rules.iter().flatten().map(rule_of);
+        let mut rules = rules.iter().flatten().map(|rule| to_authz(&of_kube(rule)));
         rules.find(|rule| rule.allows(action)).map(|rule| (found, rule))
     }
 }
@@ -149,16 +151,5 @@ fn named(subject: &Subject) -> Named {
         kind: subject.kind.clone(),
         namespace: subject.namespace.clone().unwrap_or_default(),
         name: subject.name.clone(),
-    }
-}
-
-fn rule_of(rule: &KubeRule) -> PolicyRule {
-    let list = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
-    PolicyRule {
-        verbs: rule.verbs.clone(),
-        api_groups: list(&rule.api_groups),
-        resources: list(&rule.resources),
-        resource_names: list(&rule.resource_names),
-        non_resource_urls: list(&rule.non_resource_urls),
     }
 }

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use api_management::kind::Kind;
 use api_management::role_template::{CLUSTER_OWNER, CONTEXT_PROJECT};
-use api_management::{PolicyRule, Project, ProjectRoleTemplateBinding, RoleTemplate, ids};
+use api_management::{Project, ProjectRoleTemplateBinding, RoleTemplate, ids};
 use api_meta::status::{Cause, Status};
 use authz::cover::{covers, describe};
 use feature_kit::access::{cluster_group, project_group};
@@ -155,20 +155,10 @@ impl BindingRules {
 
 /// What roles in a project give outside of the project.
 fn beyond_project(roles: impl IntoIterator<Item = Arc<RoleTemplate>>) -> Vec<authz::PolicyRule> {
-    let rules = roles
+    let given = roles
         .into_iter()
         .flat_map(|template| [promoted(&template), rules::shared_plane(&template)].concat());
-    rules.map(to_authz).collect()
-}
-
-fn to_authz(rule: PolicyRule) -> authz::PolicyRule {
-    authz::PolicyRule {
-        verbs: rule.verbs,
-        api_groups: rule.api_groups,
-        resources: rule.resources,
-        resource_names: rule.resource_names,
-        non_resource_urls: rule.non_resource_urls,
-    }
+    given.map(|rule| rules::to_authz(&rule)).collect()
 }
 
 fn invalid(review: &Review<'_>, project: &str, detail: &str) -> Status {

@@ -7,11 +7,12 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use api_management::{PolicyRule, RoleTemplate};
+use api_management::RoleTemplate;
 use controller::{Key, Reflector, Reflectors, Runner, Whole};
 use feature_kit::roles::by_name;
-use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule as KubeRule};
+use k8s_openapi::api::rbac::v1::ClusterRole;
 
+use super::rules::of_kube;
 use crate::cluster_role_template_binding::management::MEMBERSHIP;
 
 /// See the module. Cheap to clone.
@@ -62,15 +63,4 @@ impl EffectiveTemplates {
 pub(crate) fn with_rules_of(template: &RoleTemplate, role: &ClusterRole) -> RoleTemplate {
     let rules = role.rules.iter().flatten().map(of_kube).collect();
     RoleTemplate { rules, ..template.clone() }
-}
-
-fn of_kube(rule: &KubeRule) -> PolicyRule {
-    let list = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
-    PolicyRule {
-        api_groups: list(&rule.api_groups),
-        resources: list(&rule.resources),
-        resource_names: list(&rule.resource_names),
-        non_resource_urls: list(&rule.non_resource_urls),
-        verbs: rule.verbs.clone(),
-    }
 }

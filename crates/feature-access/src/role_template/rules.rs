@@ -2,6 +2,7 @@
 
 use api_management::{GROUP, PolicyRule, RoleTemplate};
 use feature_kit::roles::covers;
+use k8s_openapi::api::rbac::v1::PolicyRule as KubeRule;
 
 /// Kinds of ours whose objects live in the cluster's namespace of the management cluster: a rule of
 /// a cluster role template on these is a right there.
@@ -149,4 +150,27 @@ fn owns(template: &RoleTemplate, plural: &str, name: &str) -> bool {
             && is_named
             && covers(&rule.verbs, "own")
     })
+}
+
+/// The rule of a Kubernetes role.
+pub fn of_kube(rule: &KubeRule) -> PolicyRule {
+    let list = |list: &Option<Vec<String>>| list.clone().unwrap_or_default();
+    PolicyRule {
+        api_groups: list(&rule.api_groups),
+        resources: list(&rule.resources),
+        resource_names: list(&rule.resource_names),
+        non_resource_urls: list(&rule.non_resource_urls),
+        verbs: rule.verbs.clone(),
+    }
+}
+
+/// The rule in the type with which rights are compared.
+pub fn to_authz(rule: &PolicyRule) -> authz::PolicyRule {
+    authz::PolicyRule {
+        verbs: rule.verbs.clone(),
+        api_groups: rule.api_groups.clone(),
+        resources: rule.resources.clone(),
+        resource_names: rule.resource_names.clone(),
+        non_resource_urls: rule.non_resource_urls.clone(),
+    }
 }
