@@ -115,9 +115,8 @@ fn check_directory(flavour: &Flavour, name: &str, object: &Value) -> Result<(), 
         return Err(Status::invalid(GROUP, KIND, name, vec![cause]));
     }
     let problems = actions::problems(flavour, object).into_iter();
-    let cause = |problem: Problem| {
-        Cause::invalid(problem.field, &object[problem.field], &problem.text)
-    };
+    let cause =
+        |problem: Problem| Cause::invalid(problem.field, &object[problem.field], &problem.text);
     let causes: Vec<Cause> = problems.map(cause).collect();
     if causes.is_empty() { Ok(()) } else { Err(Status::invalid(GROUP, KIND, name, causes)) }
 }

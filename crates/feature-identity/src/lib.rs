@@ -7,8 +7,9 @@
 //! [`local_provider`] where clients log in, [`principal`] where they search for users.
 //! [`auth_config`] has the configurations of identity providers, [`preference`] what users set for
 //! the web interface. [`providers`] opens the directories that are enabled, [`external_user`] finds
-//! and makes the users who log in through them, [`refresh`] reads their groups anew. [`cluster_identity`] is who a user is in a cluster, [`revocation`] ends what
-//! a token or a role allowed once it no longer does.
+//! and makes the users who log in through them, [`refresh`] reads their groups anew.
+//! [`cluster_identity`] is who a user is in a cluster, [`revocation`] ends what a token or a role
+//! allowed once it no longer does.
 
 pub mod auth_config;
 pub mod cluster_identity;
@@ -46,9 +47,7 @@ pub fn feature(context: &ManagementContext, directory: &Arc<Directory>) -> Featu
     let for_providers = directory.clone();
     Feature::new("identity")
         .kind_with(users)
-        .kind_with(
-            KindRules::of::<Token>().shared_fields(&["groupPrincipals", "lastUpdateTime"]),
-        )
+        .kind_with(KindRules::of::<Token>().shared_fields(&["groupPrincipals", "lastUpdateTime"]))
         .kind_with(auth_config::rules())
         .kind_with(preference::rules())
         .identity(directory::identity())

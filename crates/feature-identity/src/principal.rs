@@ -16,8 +16,8 @@ use futures::future::BoxFuture;
 use identity::provider::{Principal, PrincipalKind};
 use kube::ResourceExt;
 use rest_view::{
-    Action, ActionHandler, ActionRequest, ActionResponse, ApiError, Caller, Context, Descriptor, Field,
-    Key, ListScope, Methods, Store, StructType,
+    Action, ActionHandler, ActionRequest, ActionResponse, ApiError, Caller, Context, Descriptor,
+    Field, Key, ListScope, Methods, Store, StructType,
 };
 use serde_json::{Value, json};
 
@@ -234,7 +234,8 @@ impl Search {
             None => Vec::new(),
         };
         if kind != Some(PrincipalKind::Group) {
-            let known: HashSet<String> = found.iter().map(|found| id_of(found).to_owned()).collect();
+            let known: HashSet<String> =
+                found.iter().map(|found| id_of(found).to_owned()).collect();
             found.extend(self.found(name, &caller.user_id, &known));
         }
         found

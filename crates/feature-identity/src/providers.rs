@@ -7,7 +7,6 @@
 use std::sync::Arc;
 
 use api_management::{GROUP, Token, VERSION, keys};
-use api_meta::object::ObjectExt;
 use controller::{Reflector, Whole, ensure};
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, CredentialStore, ManagementContext};
@@ -211,11 +210,6 @@ async fn end_tokens(directory: &Directory, api: &Api<Token>) {
 /// Labels of what the server makes for a user of a directory.
 pub(crate) fn creator_label() -> (String, String) {
     (keys::CREATOR.to_owned(), keys::CREATOR_NORMAN.to_owned())
-}
-
-/// The name of a configuration's object.
-pub(crate) fn name_of(object: &Value) -> &str {
-    object.name()
 }
 
 #[cfg(test)]

@@ -26,7 +26,8 @@ fn request(kind: &'static str) -> TokenRequest {
 }
 
 fn token(key: &Secret) -> Token {
-    let mut token = object(&request(KIND_SESSION), hash_key(key), "abcde", None, TokenOrigin::default());
+    let mut token =
+        object(&request(KIND_SESSION), hash_key(key), "abcde", None, TokenOrigin::default());
     let created = Timestamp::from_millisecond(1_000_000).unwrap();
     token.metadata.creation_timestamp = Some(Time(created));
     token
@@ -105,7 +106,8 @@ fn what_is_stored_of_a_token_passes_the_kinds_rules_and_has_no_key_in_it() {
 #[test]
 fn names_of_kubeconfig_tokens_contain_their_user() {
     let name = |kind| {
-        let token = object(&request(kind), "$2:a:b".to_owned(), "abcde", None, TokenOrigin::default());
+        let token =
+            object(&request(kind), "$2:a:b".to_owned(), "abcde", None, TokenOrigin::default());
         token.metadata.name.unwrap()
     };
     assert_eq!(name(KIND_SESSION), "token-abcde");

@@ -296,7 +296,10 @@ async fn a_directory_is_tested_enabled_used_and_disabled() {
     let token = rest.token_of("ada", ADA_PASSWORD).await;
     let who = rest.identify(&token).await.unwrap();
     assert_eq!(who.user_id, rest.admin_id);
-    assert_eq!((who.groups.as_slice(), who.auth_provider.as_str()), (&[TEAM.to_owned()][..], "openldap"));
+    assert_eq!(
+        (who.groups.as_slice(), who.auth_provider.as_str()),
+        (&[TEAM.to_owned()][..], "openldap")
+    );
 
     // The password stays where it was entered for.
     let mut moved = config(&slapd);
@@ -386,7 +389,8 @@ async fn access_modes_and_disabled_users_are_refused() {
     assert_eq!(rest.login(LOGIN, "bob", "bob-secret").await.0, 401);
     // Whoever tested it is let in.
     rest.token_of("ada", ADA_PASSWORD).await;
-    restricted["allowedPrincipalIds"] = json!(["openldap_user://uid=bob,ou=people,dc=example,dc=org"]);
+    restricted["allowedPrincipalIds"] =
+        json!(["openldap_user://uid=bob,ou=people,dc=example,dc=org"]);
     rest.enable(&admin, &restricted).await;
     let bob = eventually("bob let in", async || {
         let (status, reply) = rest.login(LOGIN, "bob", "bob-secret").await;

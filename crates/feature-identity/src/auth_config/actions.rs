@@ -10,12 +10,12 @@ use api_management::credentials::Reference;
 use api_meta::object::ObjectExt;
 use futures::future::BoxFuture;
 use http::{StatusCode, header};
+use identity::Secret;
 use identity::browser::login_cookies;
 use identity::provider::ldap::{Flavour, LdapConfig, Problem};
 use identity::provider::{IdentityProvider, Person, ProviderError};
-use identity::Secret;
-use kube::api::{Patch, PatchParams};
 use kube::Api;
+use kube::api::{Patch, PatchParams};
 use rest_view::store::{call, may};
 use rest_view::{
     Action, ActionHandler, ActionRequest, ActionResponse, ApiError, Caller, Context, Descriptor,
@@ -237,9 +237,26 @@ fn merged(stored: &Value, given: &Map<String, Value>) -> Value {
     let is_config = |name: &str| {
         !matches!(
             name,
-            "id" | "type" | "baseType" | "kind" | "apiVersion" | "metadata" | "status" | "enabled"
-                | "links" | "actions" | "actionLinks" | "name" | "annotations" | "labels" | "uuid"
-                | "created" | "createdTS" | "creatorId" | "removed" | "ownerReferences" | "data"
+            "id" | "type"
+                | "baseType"
+                | "kind"
+                | "apiVersion"
+                | "metadata"
+                | "status"
+                | "enabled"
+                | "links"
+                | "actions"
+                | "actionLinks"
+                | "name"
+                | "annotations"
+                | "labels"
+                | "uuid"
+                | "created"
+                | "createdTS"
+                | "creatorId"
+                | "removed"
+                | "ownerReferences"
+                | "data"
         )
     };
     for (name, value) in given.iter().filter(|(name, _)| is_config(name)) {

@@ -49,7 +49,10 @@ pub fn view(directory: &Arc<Directory>) -> Descriptor {
                 .input("changePasswordInput")
                 .output(CHANGED),
         )
-        .action(Action::new("refreshauthprovideraccess", RefreshAccess(directory.clone())).needs_update())
+        .action(
+            Action::new("refreshauthprovideraccess", RefreshAccess(directory.clone()))
+                .needs_update(),
+        )
         .collection_action(Action::new(
             "refreshauthprovideraccess",
             RefreshAccess(directory.clone()),

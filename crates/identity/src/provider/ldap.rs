@@ -19,9 +19,7 @@ pub use config::{LdapConfig, Problem};
 use connection::{Connection, Entry};
 pub use flavour::{ACTIVE_DIRECTORY, FLAVOURS, FREEIPA, Flavour, OPENLDAP};
 
-use super::{
-    IdentityProvider, Person, Principal, PrincipalKind, ProviderError, Refreshed,
-};
+use super::{IdentityProvider, Person, Principal, PrincipalKind, ProviderError, Refreshed};
 use crate::password::PASSWORD_BYTES_MAX;
 use crate::secret::Secret;
 

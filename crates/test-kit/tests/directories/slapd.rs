@@ -31,7 +31,8 @@ pub struct Slapd {
 impl Slapd {
     pub fn start() -> Self {
         let folder = TempDir::new().unwrap();
-        let authority = pki::CertificateAuthority::generate("directory", SystemTime::now()).unwrap();
+        let authority =
+            pki::CertificateAuthority::generate("directory", SystemTime::now()).unwrap();
         let names = ["localhost".to_owned(), "127.0.0.1".to_owned()];
         let serving = authority.issue_serving("localhost", &names, SystemTime::now()).unwrap();
         let write = |name: &str, text: &str| {
@@ -101,8 +102,7 @@ impl Slapd {
 
     fn listen(&mut self) {
         let mut command = self.command();
-        let urls =
-            format!("ldap://127.0.0.1:{}/ ldaps://127.0.0.1:{}/", self.port, self.tls_port);
+        let urls = format!("ldap://127.0.0.1:{}/ ldaps://127.0.0.1:{}/", self.port, self.tls_port);
         command.args(["-d", "0", "-f", &self.configuration, "-h", &urls]);
         let log = self.folder.path().join("slapd.log");
         self.process = Some(Process::start("slapd", &command, &log).unwrap());

@@ -18,10 +18,12 @@ const PAGE: i32 = 500;
 const INVALID_CREDENTIALS: u32 = 49;
 /// LDAP result: there is no such entry.
 const NO_SUCH_OBJECT: u32 = 32;
-/// LDAP results of an entry that cannot be bound as: it has no password, or may not now.
-const NOT_TO_BE_BOUND: [u32; 4] = [48, 50, 53, 19];
-/// LDAP result: the server requires TLS.
-const CONFIDENTIALITY_REQUIRED: [u32; 2] = [8, 13];
+/// LDAP result: the text is no distinguished name.
+const INVALID_NAME: u32 = 34;
+/// LDAP results of an entry that nobody can bind as: it has no password, or may not log in now.
+const NOT_TO_BE_BOUND: [u32; 4] = [19, 48, 50, 53];
+/// LDAP results of a server that requires TLS.
+const TLS_REQUIRED: [u32; 2] = [8, 13];
 
 /// An entry with its text attributes, whose names are in lower case.
 #[derive(Clone, Debug)]
@@ -57,10 +59,7 @@ impl Connection {
     ///
     /// # Errors
     /// None does.
-    pub async fn open(
-        config: &LdapConfig,
-        tls: &Arc<ClientConfig>,
-    ) -> Result<Self, ProviderError> {
+    pub async fn open(config: &LdapConfig, tls: &Arc<ClientConfig>) -> Result<Self, ProviderError> {
         let mut causes = Vec::new();
         for server in config.servers.iter().map(|server| server.trim()) {
             match connect(config, tls, server).await {
@@ -95,7 +94,7 @@ impl Connection {
                  serviceAccountPassword"
                     .to_owned(),
             )),
-            code if CONFIDENTIALITY_REQUIRED.contains(&code) => Err(misconfigured(
+            code if TLS_REQUIRED.contains(&code) => Err(misconfigured(
                 "tls",
                 "the directory accepts passwords over TLS only; set tls or starttls".to_owned(),
             )),
@@ -106,7 +105,8 @@ impl Connection {
         }
     }
 
-    /// Whether the password is that of the entry. The connection is then bound as nobody to rely on.
+    /// Whether the password is that of the entry. The connection is then bound as the entry, or as
+    /// nobody: bind as the service account before the next search.
     ///
     /// # Errors
     /// The server does not respond.
@@ -117,10 +117,8 @@ impl Connection {
         }
         match self.bind(dn, password).await? {
             0 => Ok(true),
-            INVALID_CREDENTIALS | NO_SUCH_OBJECT => Ok(false),
+            INVALID_CREDENTIALS | NO_SUCH_OBJECT | INVALID_NAME => Ok(false),
             code if NOT_TO_BE_BOUND.contains(&code) => Ok(false),
-            // A name that is no distinguished name.
-            34 => Ok(false),
             code => Err(ProviderError::Unavailable(format!(
                 "the directory answered a bind with LDAP result {code}"
             ))),
@@ -187,7 +185,7 @@ impl Connection {
             // Who stops early gets no result.
             _ if is_full => Ok(found),
             0 => Ok(found),
-            NO_SUCH_OBJECT | 34 => Ok(Vec::new()),
+            NO_SUCH_OBJECT | INVALID_NAME => Ok(Vec::new()),
             code => Err(ProviderError::Unavailable(format!(
                 "the directory answered a search below \"{base}\" with LDAP result {code}"
             ))),
