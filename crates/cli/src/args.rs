@@ -13,7 +13,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 pub use access::{
-    NewPassword, RoleCommand, RoleTarget, SettingsCommand, TokenCommand, UserCommand,
+    AuthProviderCommand, NewPassword, RoleCommand, RoleTarget, SettingsCommand, TokenCommand,
+    UserCommand,
 };
 pub use cluster::{
     ClusterCommand, CreateClusterArgs, CredentialArgs, DetachArgs, ImportArgs, KubeconfigArgs,
@@ -69,6 +70,9 @@ pub enum CliArgs {
     /// Work with roles
     #[command(subcommand)]
     Role(RoleCommand),
+    /// Work with identity providers, such as LDAP directories
+    #[command(subcommand)]
+    AuthProvider(AuthProviderCommand),
     /// Work with API tokens of your own
     #[command(subcommand)]
     Token(TokenCommand),

@@ -2,6 +2,7 @@
 
 mod apply;
 mod audit;
+mod auth_provider;
 pub(crate) mod cluster;
 pub(crate) mod context;
 mod credential;
@@ -58,6 +59,7 @@ pub async fn run(args: CliArgs) -> Result<ExitCode, CliError> {
         CliArgs::Node(command) => node::run(command).await?,
         CliArgs::User(command) => user::run(command).await?,
         CliArgs::Role(command) => role::run(command).await?,
+        CliArgs::AuthProvider(command) => auth_provider::run(command).await?,
         CliArgs::Token(command) => token::run(command).await?,
         CliArgs::Settings(command) => settings::run(command).await?,
         CliArgs::Audit(args) => audit::run(args).await?,
