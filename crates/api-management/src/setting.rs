@@ -27,6 +27,8 @@ pub const FIRST_LOGIN: &str = "first-login";
 pub const AUTH_TOKEN_MAX_TTL_MINUTES: &str = "auth-token-max-ttl-minutes";
 /// Lifetime of logins, in minutes.
 pub const AUTH_USER_SESSION_TTL_MINUTES: &str = "auth-user-session-ttl-minutes";
+/// Age at which the groups of a user are read from the provider anew, in seconds; 0: never.
+pub const AUTH_USER_INFO_MAX_AGE_SECONDS: &str = "auth-user-info-max-age-seconds";
 /// Whether kubeconfig files contain a token.
 pub const KUBECONFIG_GENERATE_TOKEN: &str = "kubeconfig-generate-token";
 /// Default lifetime of tokens in kubeconfig files, in minutes; 0: unlimited.

@@ -54,6 +54,12 @@ pub struct Token {
     /// The only cluster it is good for, when set.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cluster_name: String,
+    /// Principal ids of the user's groups at the provider of the login.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub group_principals: Vec<String>,
+    /// When the groups were read, RFC 3339.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub last_update_time: String,
     /// False: the token does not hold. By default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,

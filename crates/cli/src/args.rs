@@ -13,8 +13,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 pub use access::{
-    AccessCommand, AccessDiffArgs, AccessRequest, NewPassword, RoleCommand, RoleHolder, RoleTarget,
-    SettingsCommand, TokenCommand, UserCommand,
+    AccessCommand, AccessDiffArgs, AccessRequest, AuthProviderCommand, NewPassword, RoleCommand,
+    RoleHolder, RoleTarget, SettingsCommand, TokenCommand, UserCommand,
 };
 pub use cluster::{
     ClusterCommand, CreateClusterArgs, CredentialArgs, DetachArgs, ImportArgs, KubeconfigArgs,
@@ -73,6 +73,9 @@ pub enum CliArgs {
     /// Explain who may do what, and why
     #[command(subcommand)]
     Access(AccessCommand),
+    /// Work with identity providers, such as LDAP directories
+    #[command(subcommand)]
+    AuthProvider(AuthProviderCommand),
     /// Work with API tokens of your own
     #[command(subcommand)]
     Token(TokenCommand),

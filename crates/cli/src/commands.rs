@@ -3,6 +3,7 @@
 mod access;
 mod apply;
 mod audit;
+mod auth_provider;
 pub(crate) mod cluster;
 pub(crate) mod context;
 mod credential;
@@ -59,6 +60,7 @@ pub async fn run(args: CliArgs) -> Result<ExitCode, CliError> {
         CliArgs::Node(command) => node::run(command).await?,
         CliArgs::User(command) => user::run(command).await?,
         CliArgs::Role(command) => role::run(command).await?,
+        CliArgs::AuthProvider(command) => auth_provider::run(command).await?,
         CliArgs::Token(command) => token::run(command).await?,
         CliArgs::Settings(command) => settings::run(command).await?,
         CliArgs::Access(command) => access::run(command).await?,

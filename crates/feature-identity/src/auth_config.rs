@@ -2,7 +2,10 @@
 //! `authConfigs`.
 //!
 //! The configuration of every provider can be stored. Enabling a provider that nobody can log in
-//! through is refused.
+//! through is refused: one that is not implemented, or a directory whose configuration is not
+//! right. [`actions`] tests and enables a directory.
+
+mod actions;
 
 use std::sync::Arc;
 
@@ -12,6 +15,7 @@ use controller::ReconcileError;
 use controller::error::{Attempt, is_code};
 use feature_kit::{Admit, KindRules, Review, ReviewOperation, Seed, table};
 use futures::future::BoxFuture;
+use identity::provider::ldap::{Flavour, Problem};
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use rest_view::{
     ApiError, Context, Descriptor, Key, KubeResource, KubeStore, MayChange, Presentation, Resource,
@@ -19,11 +23,12 @@ use rest_view::{
 };
 use serde_json::{Value, json};
 
-const KIND: &str = "AuthConfig";
-const PLURAL: &str = "authconfigs";
+use crate::directory::Directory;
+use crate::providers::{KIND, PLURAL};
+
 /// The type of all of them.
 const ANY: &str = "authConfig";
-/// The one that is implemented: names and passwords of local users.
+/// Names and passwords of local users.
 const LOCAL: &str = "localConfig";
 
 /// Object name and type of each provider.
@@ -73,7 +78,12 @@ async fn create(client: kube::Client, name: &str, kind: &str) -> Result<bool, Re
     }
 }
 
-/// Refuses to enable a provider that is not implemented.
+/// Where the objects are.
+fn resource() -> KubeResource {
+    KubeResource::new(GROUP, VERSION, PLURAL, KIND, false)
+}
+
+/// Refuses to enable a provider that nobody can log in through.
 struct ProviderRules;
 
 impl Admit for ProviderRules {
@@ -89,16 +99,33 @@ fn check(review: &Review<'_>) -> Result<(), Status> {
     if object["enabled"] != true || object["type"] == LOCAL {
         return Ok(());
     }
+    if let Some(flavour) = Flavour::of_config(object["type"].as_str().unwrap_or_default()) {
+        return check_directory(flavour, review.name, object);
+    }
     let text =
         "logging in through this provider is not available in this version; leave it disabled";
     let cause = Cause::invalid("enabled", &Value::from(true), text);
     Err(Status::invalid(GROUP, KIND, review.name, vec![cause]))
 }
 
+fn check_directory(flavour: &Flavour, name: &str, object: &Value) -> Result<(), Status> {
+    if name != flavour.provider {
+        let text = format!("must be \"{}\" for this type", flavour.provider);
+        let cause = Cause::invalid("metadata.name", &Value::from(name), &text);
+        return Err(Status::invalid(GROUP, KIND, name, vec![cause]));
+    }
+    let problems = actions::problems(flavour, object).into_iter();
+    let cause =
+        |problem: Problem| Cause::invalid(problem.field, &object[problem.field], &problem.text);
+    let causes: Vec<Cause> = problems.map(cause).collect();
+    if causes.is_empty() { Ok(()) } else { Err(Status::invalid(GROUP, KIND, name, causes)) }
+}
+
 /// The collection of all providers, and the type of each.
-pub fn views() -> impl Iterator<Item = Descriptor> {
+pub fn views(directory: &Arc<Directory>) -> Vec<Descriptor> {
     let tables = types::tables_of_kind(KIND).into_iter();
-    tables.filter_map(|table| table::of_table(&table)).map(view)
+    let views = tables.filter_map(|table| table::of_table(&table)).map(view);
+    views.map(|descriptor| actions::with_actions(descriptor, directory)).collect()
 }
 
 /// The collection shows each object as its own type; that type shows only its own object.
@@ -107,8 +134,7 @@ fn view(descriptor: Descriptor) -> Descriptor {
         return descriptor.formatter(as_own_type);
     }
     let id = descriptor.id.clone();
-    let resource = KubeResource::new(GROUP, VERSION, PLURAL, KIND, false);
-    descriptor.store(Arc::new(OfType { kube: KubeStore::new(resource), id }))
+    descriptor.store(Arc::new(OfType { kube: KubeStore::new(resource()), id }))
 }
 
 fn as_own_type(context: &Presentation<'_>, stored: &Value, resource: &mut Resource) {

@@ -4,7 +4,7 @@
 //! from the moment it was made. Writes act as one identity, whose rights are these and no more.
 
 use std::collections::HashMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use api_management::{Token, User, keys};
@@ -16,20 +16,27 @@ use identity::{LoginThrottle, Passwords, Throttle};
 use kube::{Api, Client};
 use parking_lot::RwLock;
 
+use crate::external_user::Memberships;
+use crate::providers::Providers;
+use crate::refresh::Refreshing;
+
 /// How long a request waits for a server that has just started to know its users.
 const SYNC_TIME_MAX: Duration = Duration::from_secs(5);
 
 /// Wrong current passwords, at a change of one's own, that cost nothing yet.
 const CHANGES: ThrottlePolicy = ThrottlePolicy { free_failures: 5, under_way_max: 5 };
 
-/// What the directory may do: read users, make and end tokens, keep password hashes.
+/// What the directory may do: read users and make those of people from elsewhere, make and end
+/// tokens, keep password hashes.
 pub fn identity() -> ControllerIdentity {
     let secrets = rule("", &["secrets"], &["get", "create", "patch"]);
     ControllerIdentity::new(
         "directory",
         vec![
-            ours(&["users"], &["get", "patch"]),
-            ours(&["tokens"], &["get", "list", "create", "delete"]),
+            ours(&["users"], &["get", "create", "patch"]),
+            ours(&["users/status"], &["patch"]),
+            ours(&["globalrolebindings"], &["get", "create"]),
+            ours(&["tokens"], &["get", "list", "create", "patch", "delete"]),
         ],
     )
     .within(keys::PASSWORDS_NS, secrets)
@@ -37,12 +44,19 @@ pub fn identity() -> ControllerIdentity {
 
 /// See the module.
 pub struct Directory {
+    /// Itself, for work that outlives a request.
+    pub(crate) own: Weak<Self>,
     pub(crate) client: Client,
     pub(crate) settings: Settings,
     pub(crate) passwords: Passwords,
     pub(crate) logins: LoginThrottle,
     /// Wrong current passwords, at a change of one's own, by user id.
     pub(crate) changes: Throttle,
+    /// Identity providers other than this server.
+    pub(crate) providers: Providers,
+    pub(crate) memberships: Memberships,
+    /// Users whose groups are being read anew.
+    pub(crate) refreshing: Refreshing,
     users: Arc<Reflector<Whole<User>>>,
     tokens: Arc<Reflector<Whole<Token>>>,
     /// Login name to user id.
@@ -60,12 +74,16 @@ impl Directory {
             note_username(&mut index.write(), change);
             true
         });
-        Arc::new(Self {
+        Arc::new_cyclic(|own| Self {
+            own: own.clone(),
             client: context.clients.controller(&identity()),
             settings: context.settings.clone(),
             passwords: Passwords::default(),
             logins: LoginThrottle::default(),
             changes: Throttle::new(CHANGES),
+            providers: Providers::new(context),
+            memberships: Memberships::new(context),
+            refreshing: Refreshing::default(),
             users,
             tokens: reflectors.get(),
             by_username,
@@ -76,6 +94,10 @@ impl Directory {
     pub fn tokens(&self) -> &Arc<Reflector<Whole<Token>>> {
         &self.tokens
     }
+    /// The identity providers other than this server.
+    pub fn providers(&self) -> &Providers {
+        &self.providers
+    }
     /// The watch of users.
     pub fn users(&self) -> &Arc<Reflector<Whole<User>>> {
         &self.users
@@ -84,7 +106,13 @@ impl Directory {
     /// Waits, within bounds, until users and tokens have been read once.
     pub async fn synced(&self) -> bool {
         let all = async {
-            tokio::join!(self.users.synced(), self.tokens.synced(), self.settings.synced())
+            tokio::join!(
+                self.users.synced(),
+                self.tokens.synced(),
+                self.settings.synced(),
+                self.providers.synced(),
+                self.memberships.synced(),
+            )
         };
         tokio::time::timeout(SYNC_TIME_MAX, all).await.is_ok()
     }

@@ -1,20 +1,26 @@
-//! Identity: users with their preferences, tokens, and logging in by name and password.
+//! Identity: users with their preferences, tokens, and logging in by name and password, here or at
+//! a directory.
 //!
 //! [`Directory`] is what the rest of the server calls: whose token is this, log in, make a token,
 //! set a password. It answers from watches kept in memory. [`user`] and [`token`] hold what
 //! concerns the objects, [`login`] the way from a name and a password to a token,
 //! [`local_provider`] where clients log in, [`principal`] where they search for users.
 //! [`auth_config`] has the configurations of identity providers, [`preference`] what users set for
-//! the web interface. [`cluster_identity`] is who a user is in a cluster, [`revocation`] ends what
-//! a token or a role allowed once it no longer does.
+//! the web interface. [`providers`] opens the directories that are enabled, [`external_user`] finds
+//! and makes the users who log in through them, [`refresh`] reads their groups anew.
+//! [`cluster_identity`] is who a user is in a cluster, [`revocation`] ends what a token or a role
+//! allowed once it no longer does.
 
 pub mod auth_config;
 pub mod cluster_identity;
 pub mod directory;
+pub mod external_user;
 pub mod local_provider;
 pub mod login;
 pub mod preference;
 pub mod principal;
+pub mod providers;
+pub mod refresh;
 pub mod revocation;
 pub mod token;
 pub mod user;
@@ -36,11 +42,12 @@ pub use user::passwords::SetPasswordError;
 pub fn feature(context: &ManagementContext, directory: &Arc<Directory>) -> Feature {
     let login_names = LOGIN_NAME.claims(context.clients.controller(&LOGIN_NAME.identity()));
     let users = KindRules::of::<User>()
-        .shared_fields(&[user::passwords::MUST_CHANGE])
+        .shared_fields(&[user::passwords::MUST_CHANGE, "principalIds"])
         .admit_with(Arc::new(UserRules::new(login_names)));
+    let for_providers = directory.clone();
     Feature::new("identity")
         .kind_with(users)
-        .kind::<Token>()
+        .kind_with(KindRules::of::<Token>().shared_fields(&["groupPrincipals", "lastUpdateTime"]))
         .kind_with(auth_config::rules())
         .kind_with(preference::rules())
         .identity(directory::identity())
@@ -49,6 +56,9 @@ pub fn feature(context: &ManagementContext, directory: &Arc<Directory>) -> Featu
         .seed(auth_config::seeds())
         .management(unique::controller::spec(LOGIN_NAME))
         .management(ManagementSpec::new(token::purge::identity(), token::purge::run))
+        .management(ManagementSpec::new(providers::identity(), move |context, client| {
+            providers::run(for_providers.clone(), context, client)
+        }))
         .view(views(directory.clone()))
         .view(ViewSpec::acting_as(preference::identity(), |_, client| {
             vec![preference::view(client)]
@@ -63,7 +73,7 @@ fn views(directory: Arc<Directory>) -> ViewSpec {
             token::view::view(&directory),
         ];
         views.extend(local_provider::views(&directory));
-        views.extend(auth_config::views());
+        views.extend(auth_config::views(&directory));
         views
     })
 }

@@ -1,4 +1,4 @@
-//! The local identity provider under `/v3-public`: where clients that have no token yet get one.
+//! The identity providers under `/v3-public`: where clients that have no token yet get one.
 
 use std::sync::Arc;
 
@@ -8,6 +8,7 @@ use futures::future::BoxFuture;
 use http::{StatusCode, header};
 use identity::Secret;
 use identity::browser::login_cookies;
+use identity::provider::ldap::{ACTIVE_DIRECTORY, FREEIPA, OPENLDAP};
 use jiff::Timestamp;
 use rest_view::{
     Action, ActionHandler, ActionRequest, ActionResponse, ApiError, Caller, Context, Descriptor,
@@ -17,17 +18,26 @@ use serde_json::{Map, Value, json};
 
 use crate::directory::Directory;
 use crate::login::{BUSY_RETRY_SECONDS, LoginError, LoginRequest};
+use crate::providers::LOCAL;
 use crate::token::issue::Issued;
 use crate::token::view as token_view;
 
-const PROVIDER: &str = "local";
+/// Name and public type of each provider.
+const PROVIDERS: [(&str, &str); 4] = [
+    (LOCAL, "localProvider"),
+    (ACTIVE_DIRECTORY.provider, ACTIVE_DIRECTORY.public_type),
+    (FREEIPA.provider, FREEIPA.public_type),
+    (OPENLDAP.provider, OPENLDAP.public_type),
+];
+/// The type of the input of a login.
+const INPUT: &str = "basicLogin";
 /// How clients request a token that goes into a kubeconfig; a cluster's id may follow.
 const KUBECONFIG: &str = "kubeconfig";
 
-/// The types of the provider: the provider itself, and the list of all.
-pub fn views(directory: &Arc<Directory>) -> [Descriptor; 2] {
+/// The types of the providers, and the list of all.
+pub fn views(directory: &Arc<Directory>) -> Vec<Descriptor> {
     let input = StructType::writable(
-        "basicLogin",
+        INPUT,
         vec![
             Field::string("description"),
             // Blanks around it count.
@@ -37,38 +47,60 @@ pub fn views(directory: &Arc<Directory>) -> [Descriptor; 2] {
             Field::string("username"),
         ],
     );
-    // The handler reads the body itself: what clients leave out is not missed.
-    let login = || {
-        let mut action = Action::new("login", Login(directory.clone())).output("token");
-        action.input = Some("basicLogin".to_owned());
-        action
-    };
-    let mut local = Descriptor::with_store("localProvider", "localProviders", Arc::new(Providers))
-        .version(PUBLIC)
-        .methods(Methods::READ)
-        .types([input, token_view::struct_type()])
-        .action(login());
-    local.base_type = Some("authProvider".to_owned());
+    let store = |only| Arc::new(Providers { directory: directory.clone(), only });
     // All enabled providers, each shown as its own type.
-    let all = Descriptor::with_store("authProvider", "authProviders", Arc::new(Providers))
+    let all = Descriptor::with_store("authProvider", "authProviders", store(None))
         .version(PUBLIC)
         .methods(Methods::READ)
-        .formatter(as_local_provider);
-    [local, all]
+        .formatter(as_own_type);
+    let mut views = vec![all];
+    for (name, id) in PROVIDERS {
+        // The handler reads the body itself: what clients leave out is not missed.
+        let login = Login { directory: directory.clone(), provider: name };
+        let mut action = Action::new("login", login).output("token");
+        action.input = Some(INPUT.to_owned());
+        let mut view = Descriptor::with_store(id, &format!("{id}s"), store(Some(name)))
+            .version(PUBLIC)
+            .methods(Methods::READ)
+            .action(action);
+        if name == LOCAL {
+            view = view.types([input.clone(), token_view::struct_type()]);
+        }
+        view.base_type = Some("authProvider".to_owned());
+        views.push(view);
+    }
+    views
 }
 
-fn as_local_provider(context: &Presentation<'_>, _: &Value, resource: &mut Resource) {
-    resource.subtype = Some("localProvider".to_owned());
-    let own = context.urls.path(&format!("{PUBLIC}/localProviders/{PROVIDER}"));
+fn type_of(provider: &str) -> Option<&'static str> {
+    PROVIDERS.into_iter().find(|(name, _)| *name == provider).map(|(_, id)| id)
+}
+
+fn as_own_type(context: &Presentation<'_>, _: &Value, resource: &mut Resource) {
+    let Some(id) = type_of(&resource.id) else { return };
+    resource.subtype = Some(id.to_owned());
+    let own = context.urls.path(&format!("{PUBLIC}/{id}s/{}", resource.id));
     resource.actions.insert("login".to_owned(), context.urls.action(&own, "login"));
     resource.links.insert("self".to_owned(), own);
 }
 
-/// There is one, and it is always there.
-struct Providers;
+/// Those that are enabled; the local one always is.
+struct Providers {
+    directory: Arc<Directory>,
+    /// Of all, or only this one.
+    only: Option<&'static str>,
+}
 
-fn provider() -> Value {
-    json!({"metadata": {"name": PROVIDER}})
+impl Providers {
+    fn names(&self) -> Vec<&'static str> {
+        let enabled = self.directory.providers.enabled().map(|flavour| flavour.provider);
+        let all = [LOCAL].into_iter().chain(enabled);
+        all.filter(|name| self.only.is_none_or(|only| only == *name)).collect()
+    }
+}
+
+fn provider(name: &str) -> Value {
+    json!({"metadata": {"name": name}})
 }
 
 impl Store for Providers {
@@ -77,7 +109,7 @@ impl Store for Providers {
         _: &'a Context<'a>,
         _: &'a ListScope,
     ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
-        Box::pin(async { Ok(vec![provider()]) })
+        Box::pin(async { Ok(self.names().into_iter().map(provider).collect()) })
     }
     fn get<'a>(
         &'a self,
@@ -85,14 +117,25 @@ impl Store for Providers {
         key: &'a Key,
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
         Box::pin(async move {
-            if key.name == PROVIDER { Ok(provider()) } else { Err(ApiError::no_such_id()) }
+            let found = self.names().into_iter().find(|name| *name == key.name);
+            found.map(provider).ok_or_else(ApiError::no_such_id)
         })
     }
 }
 
-struct Login(Arc<Directory>);
+struct Login {
+    directory: Arc<Directory>,
+    provider: &'static str,
+}
 
 impl Login {
+    async fn attempt(&self, request: LoginRequest) -> Result<Issued, LoginError> {
+        match self.provider {
+            LOCAL => self.directory.login(request).await,
+            elsewhere => self.directory.login_at(elsewhere, request).await,
+        }
+    }
+
     async fn login(&self, request: ActionRequest<'_>) -> Result<ActionResponse, ApiError> {
         let text = |field: &str| request.input.get(field).and_then(Value::as_str);
         let response_type = text("responseType").unwrap_or_default();
@@ -105,15 +148,15 @@ impl Login {
         };
         let audit = &request.context.caller.audit;
         let name = login.username.clone();
-        let known = self.0.user_by_username(&name);
-        if known.is_some() {
+        let is_known = self.provider == LOCAL && self.directory.user_by_username(&name).is_some();
+        if is_known {
             // What no user is called may be a password in the wrong field.
             audit.annotate(names::LOGIN_NAME, &name);
         }
-        let issued = match self.0.login(login).await {
+        let issued = match self.attempt(login).await {
             Ok(issued) => issued,
             Err(error) => {
-                let name = known.is_some().then_some(name);
+                let name = is_known.then_some(name);
                 record_refusal(&error, name.as_deref(), request.context.caller);
                 return Err(refusal(error));
             }
@@ -180,11 +223,15 @@ fn record_refusal(error: &LoginError, name: Option<&str>, caller: &Caller) {
 fn refusal(error: LoginError) -> ApiError {
     let text = error.to_string();
     match error {
-        LoginError::Wrong => ApiError::unauthorized(text),
+        LoginError::Wrong | LoginError::NotAllowed => ApiError::unauthorized(text),
         LoginError::Disabled => ApiError::permission_denied(text),
         LoginError::Slowed(wait) => ApiError::new(429, "TooManyRequests", text).retry_after(wait),
         LoginError::NameTooLong => ApiError::invalid_field("MaxLengthExceeded", "username", text),
         LoginError::Busy | LoginError::Starting => {
+            ApiError::new(503, "ServiceUnavailable", text).retry_after(BUSY_RETRY_SECONDS)
+        }
+        LoginError::Unreachable(cause) => {
+            tracing::warn!(%cause, "a directory cannot be used");
             ApiError::new(503, "ServiceUnavailable", text).retry_after(BUSY_RETRY_SECONDS)
         }
         LoginError::Failed(cause) => {

@@ -12,10 +12,13 @@ use api_management::token::{KIND_KUBECONFIG, KIND_SESSION};
 use api_management::user::USERNAME_MAX;
 use identity::Secret;
 use identity::password::{Lane, PasswordError};
+use identity::provider::{Person, ProviderError};
 use identity::throttle::Refusal;
+use kube::ResourceExt;
 
 use crate::directory::Directory;
-use crate::token::issue::{Issued, TokenRequest};
+use crate::providers::OpenProvider;
+use crate::token::issue::{Issued, TokenOrigin, TokenRequest};
 
 /// Lifetime of a login when the setting cannot be read, in minutes.
 const SESSION_TTL_MINUTES: i64 = 960;
@@ -45,6 +48,12 @@ pub enum LoginError {
     /// 403, code `PermissionDenied`.
     #[error("Permission Denied")]
     Disabled,
+    /// 401: the provider knows the user, but its access mode does not let the user in.
+    #[error("you may not log in here; an administrator can allow it")]
+    NotAllowed,
+    /// 503: the provider does not respond, or is not configured well. Says nothing about the user.
+    #[error("the directory cannot be used now; try again later, or log in as a local user")]
+    Unreachable(String),
     /// 429: too many failures for this name, or from this address.
     #[error("too many failed logins; try again in {0} s")]
     Slowed(u64),
@@ -121,7 +130,77 @@ impl Directory {
         Ok(issued)
     }
 
-    fn token_of_login(&self, user_id: &str, request: &LoginRequest) -> TokenRequest {
+    /// Checks name and password at a directory, finds or makes the user, and makes a token.
+    ///
+    /// # Errors
+    /// See [`LoginError`].
+    pub async fn login_at(
+        &self,
+        provider: &str,
+        request: LoginRequest,
+    ) -> Result<Issued, LoginError> {
+        if !self.synced().await {
+            return Err(LoginError::Starting);
+        }
+        if request.username.chars().nth(USERNAME_MAX).is_some() {
+            return Err(LoginError::NameTooLong);
+        }
+        // Names differ in case only in the eyes of this server, and guesses count for one name.
+        let name = format!("{provider}://{}", request.username.to_lowercase());
+        let attempt = self.logins.attempt(&name, request.address).await;
+        let mut attempt = attempt.map_err(|refusal| match refusal {
+            Refusal::Slowed(wait) => LoginError::Slowed(seconds(wait)),
+            Refusal::Busy => LoginError::Busy,
+        })?;
+        let open = self.providers.open(provider).await.map_err(LoginError::Unreachable)?;
+        attempt.begin();
+        let person = open.provider.authenticate(&request.username, &request.password).await;
+        let person = match person {
+            Ok(person) => person,
+            Err(ProviderError::Wrong) => return Err(LoginError::Wrong),
+            Err(ProviderError::Disabled) => return Err(LoginError::Disabled),
+            Err(error) => return Err(LoginError::Unreachable(error.to_string())),
+        };
+        attempt.succeed();
+        let issued = self.log_in_person(&open, &person, &request).await?;
+        // Whoever disabled the provider meanwhile has ended all its logins but this one.
+        if !self.providers.is_enabled(provider) {
+            let revoked = self.revoke(&issued.key.name).await;
+            revoked.map_err(|error| LoginError::Failed(error.chain()))?;
+            return Err(LoginError::Wrong);
+        }
+        Ok(issued)
+    }
+
+    async fn log_in_person(
+        &self,
+        open: &OpenProvider,
+        person: &Person,
+        request: &LoginRequest,
+    ) -> Result<Issued, LoginError> {
+        let failed = |error: ReconcileError| LoginError::Failed(error.chain());
+        let found = self.user_by_principal(&person.user.id).await.map_err(failed)?;
+        if !self.lets_in(&open.access, person, found.as_deref()) {
+            return Err(LoginError::NotAllowed);
+        }
+        let user = match found {
+            Some(user) => user,
+            None => self.make_user(person).await.map_err(failed)?,
+        };
+        if !user.is_enabled() {
+            return Err(LoginError::Disabled);
+        }
+        self.give_initial_roles(&user).await.map_err(failed)?;
+        let provider = open.flavour.provider;
+        let token = TokenRequest {
+            auth_provider: provider.to_owned(),
+            ..self.token_of_login(&user.name_any(), request)
+        };
+        let origin = TokenOrigin::of(provider, person);
+        self.issue_for(token, origin).await.map_err(failed)
+    }
+
+    pub(crate) fn token_of_login(&self, user_id: &str, request: &LoginRequest) -> TokenRequest {
         let minutes = |name: &str| self.settings.minutes_as_millis(name);
         let session = minutes(AUTH_USER_SESSION_TTL_MINUTES);
         let session = session.unwrap_or(SESSION_TTL_MINUTES * 60_000);

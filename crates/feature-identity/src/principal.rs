@@ -1,23 +1,28 @@
 //! Principals in the REST view: people as the provider of identities knows them, to be found by who
 //! wants to give somebody a role.
 //!
-//! There is one provider, the local one, and it knows users alone. Everybody who logged in may look
-//! for people; only their names are returned.
+//! The provider of the caller's login is searched first, then local users, who are shown only once:
+//! those who are among the found by a principal of that provider are left out. Everybody who logged
+//! in may look for people; only their names are returned. When a directory does not respond, local
+//! users are found all the same.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use api_management::user::LOCAL_PRINCIPAL;
 use api_management::{User, types};
 use feature_kit::table;
 use futures::future::BoxFuture;
+use identity::provider::{Principal, PrincipalKind};
 use kube::ResourceExt;
 use rest_view::{
-    Action, ActionHandler, ActionRequest, ActionResponse, ApiError, Context, Descriptor, Field,
-    Key, ListScope, Methods, Store, StructType,
+    Action, ActionHandler, ActionRequest, ActionResponse, ApiError, Caller, Context, Descriptor,
+    Field, Key, ListScope, Methods, Store, StructType,
 };
 use serde_json::{Value, json};
 
 use crate::directory::Directory;
+use crate::providers::LOCAL;
 
 const TYPE: &str = "principal";
 const KIND_USER: &str = "user";
@@ -71,6 +76,98 @@ fn is_local(user: &User) -> bool {
     !user.username.is_empty() && !user.is_system()
 }
 
+/// A principal of a directory in the stored form.
+fn foreign(found: &Principal, provider: &str, own_id: Option<&str>, groups: &[String]) -> Value {
+    let kind = match found.kind {
+        PrincipalKind::User => KIND_USER,
+        PrincipalKind::Group => KIND_GROUP,
+    };
+    json!({
+        "metadata": {"name": found.id},
+        "displayName": found.display_name,
+        "loginName": found.login_name,
+        "principalType": kind,
+        "provider": provider,
+        "me": own_id == Some(found.id.as_str()),
+        "memberOf": groups.contains(&found.id),
+    })
+}
+
+/// What a group is called whose entry was not read: the value of the first part of its name.
+fn group_name(id: &str) -> &str {
+    let dn = id.split_once("://").map_or(id, |(_, dn)| dn);
+    let first = dn.split(',').next().unwrap_or(dn);
+    first.split_once('=').map_or(first, |(_, value)| value)
+}
+
+/// The caller's login, as its token says.
+struct Login {
+    provider: String,
+    /// The stored form of the user's principal.
+    user: Value,
+    groups: Vec<String>,
+}
+
+impl Login {
+    fn own_id(&self) -> Option<&str> {
+        self.user["metadata"]["name"].as_str()
+    }
+    fn principals(&self) -> Vec<Value> {
+        let group = |id: &String| {
+            let name = group_name(id).to_owned();
+            let kind = PrincipalKind::Group;
+            let group =
+                Principal { id: id.clone(), kind, display_name: name.clone(), login_name: name };
+            foreign(&group, &self.provider, None, &self.groups)
+        };
+        [self.user.clone()].into_iter().chain(self.groups.iter().map(group)).collect()
+    }
+}
+
+impl Directory {
+    /// The login of the caller's token at another provider than this server.
+    async fn login_of(&self, caller: &Caller) -> Option<Login> {
+        let token = self.token(caller.token_id.as_deref()?).await?;
+        let is_own = token.user_id == caller.user_id && token.auth_provider != LOCAL;
+        if !is_own || !self.providers.is_enabled(&token.auth_provider) {
+            return None;
+        }
+        let user = token.user_principal.clone()?;
+        let (provider, groups) = (token.auth_provider.clone(), token.group_principals.clone());
+        Some(Login { provider, user, groups })
+    }
+
+    /// What the caller's provider finds. A failure is logged and finds nothing.
+    async fn search_at(
+        &self,
+        login: &Login,
+        text: &str,
+        kind: Option<PrincipalKind>,
+    ) -> Vec<Value> {
+        let provider = login.provider.as_str();
+        let found = async {
+            let open = self.providers.open(provider).await?;
+            open.provider.search(text, kind).await.map_err(|error| error.to_string())
+        };
+        match found.await {
+            Ok(found) => {
+                let shown = |found| foreign(found, provider, login.own_id(), &login.groups);
+                found.iter().map(shown).collect()
+            }
+            Err(cause) => {
+                tracing::warn!(provider, cause, "principals cannot be searched");
+                Vec::new()
+            }
+        }
+    }
+
+    async fn principal_at(&self, login: &Login, id: &str) -> Option<Value> {
+        let open = self.providers.open(&login.provider).await.ok()?;
+        let found = open.provider.principal(id).await.ok()??;
+        Some(foreign(&found, &login.provider, login.own_id(), &login.groups))
+    }
+}
+
 /// Reads the directory: no rights on users are needed to know how somebody is called.
 struct Principals(Arc<Directory>);
 
@@ -86,14 +183,19 @@ impl Principals {
 }
 
 impl Store for Principals {
-    /// Who the caller is: as a user, and in which groups, of which the local provider has none.
+    /// Who the caller is: as a user, and in which groups. Local users are in none.
     fn list<'a>(
         &'a self,
         context: &'a Context<'a>,
         _: &'a ListScope,
     ) -> BoxFuture<'a, Result<Vec<Value>, ApiError>> {
         let me = &context.caller.user_id;
-        Box::pin(async move { Ok(self.of(me, me).await.into_iter().collect()) })
+        Box::pin(async move {
+            match self.0.login_of(context.caller).await {
+                Some(login) => Ok(login.principals()),
+                None => Ok(self.of(me, me).await.into_iter().collect()),
+            }
+        })
     }
     fn get<'a>(
         &'a self,
@@ -102,6 +204,12 @@ impl Store for Principals {
     ) -> BoxFuture<'a, Result<Value, ApiError>> {
         Box::pin(async move {
             let user_id = key.name.strip_prefix(LOCAL_PRINCIPAL).unwrap_or_default();
+            if user_id.is_empty()
+                && let Some(login) = self.0.login_of(context.caller).await
+                && let Some(found) = self.0.principal_at(&login, &key.name).await
+            {
+                return Ok(found);
+            }
             let found = self.of(user_id, &context.caller.user_id).await;
             found.ok_or_else(|| ApiError::not_found(format!("principal {} not found", key.name)))
         })
@@ -112,16 +220,43 @@ impl Store for Principals {
 struct Search(Arc<Directory>);
 
 impl Search {
-    fn found(&self, start: &str, caller: &str) -> Vec<Value> {
+    async fn find(&self, request: ActionRequest<'_>) -> Vec<Value> {
+        let text = |field: &str| request.input.get(field).and_then(Value::as_str);
+        let caller = request.context.caller;
+        let name = text("name").unwrap_or_default();
+        let kind = match text("principalType") {
+            Some(KIND_GROUP) => Some(PrincipalKind::Group),
+            Some(KIND_USER) => Some(PrincipalKind::User),
+            _ => None,
+        };
+        let mut found = match self.0.login_of(caller).await {
+            Some(login) => self.0.search_at(&login, name, kind).await,
+            None => Vec::new(),
+        };
+        if kind != Some(PrincipalKind::Group) {
+            let known: HashSet<String> =
+                found.iter().map(|found| id_of(found).to_owned()).collect();
+            found.extend(self.found(name, &caller.user_id, &known));
+        }
+        found
+    }
+
+    /// Local users, but for those with one of the known principals.
+    fn found(&self, start: &str, caller: &str, known: &HashSet<String>) -> Vec<Value> {
         let mut found = Vec::new();
         self.0.users().for_each(|_, user| {
-            if is_local(user) && is_meant(user, start) {
+            let is_known = user.principal_ids.iter().any(|id| known.contains(id));
+            if is_local(user) && !is_known && is_meant(user, start) {
                 found.push(principal(user, caller));
             }
         });
         found.sort_by(|a, b| a["metadata"]["name"].as_str().cmp(&b["metadata"]["name"].as_str()));
         found
     }
+}
+
+fn id_of(found: &Value) -> &str {
+    found["metadata"]["name"].as_str().unwrap_or_default()
 }
 
 fn is_meant(user: &User, start: &str) -> bool {
@@ -134,14 +269,7 @@ impl ActionHandler for Search {
         &'a self,
         request: ActionRequest<'a>,
     ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
-        let text = |field: &str| request.input.get(field).and_then(Value::as_str);
-        let caller = &request.context.caller.user_id;
-        let found = match text("principalType") {
-            // Nobody is in groups of the local provider yet.
-            Some(KIND_GROUP) => Vec::new(),
-            _ => self.found(text("name").unwrap_or_default(), caller),
-        };
-        Box::pin(async move { Ok(ActionResponse::Objects(found)) })
+        Box::pin(async move { Ok(ActionResponse::Objects(self.find(request).await)) })
     }
 }
 
@@ -182,6 +310,12 @@ mod tests {
         let shown = principal(&user("u-12345", "ada", ""), "u-other");
         assert_eq!((&shown["displayName"], &shown["me"]), (&json!("ada"), &json!(false)));
         assert_eq!(shown["metadata"]["name"], "local://u-12345");
+    }
+
+    #[test]
+    fn groups_are_called_by_the_first_part_of_their_name() {
+        assert_eq!(group_name("openldap_group://cn=Staff,ou=groups,dc=x"), "Staff");
+        assert_eq!(group_name("x"), "x");
     }
 
     #[test]

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{OwnerReference, Time};
 
 use crate::token::authenticate::validate;
-use crate::token::issue::{TokenRequest, object};
+use crate::token::issue::{TokenOrigin, TokenRequest, object};
 use crate::token::purge::is_ended;
 use crate::user::passwords::secret;
 
@@ -26,7 +26,8 @@ fn request(kind: &'static str) -> TokenRequest {
 }
 
 fn token(key: &Secret) -> Token {
-    let mut token = object(&request(KIND_SESSION), hash_key(key), "abcde", None);
+    let mut token =
+        object(&request(KIND_SESSION), hash_key(key), "abcde", None, TokenOrigin::default());
     let created = Timestamp::from_millisecond(1_000_000).unwrap();
     token.metadata.creation_timestamp = Some(Time(created));
     token
@@ -96,7 +97,7 @@ fn a_wrong_key_learns_nothing_about_the_token() {
 fn what_is_stored_of_a_token_passes_the_kinds_rules_and_has_no_key_in_it() {
     let key = generate_key();
     for kind in [KIND_SESSION, KIND_KUBECONFIG, KIND_API] {
-        let token = object(&request(kind), hash_key(&key), "abcde", None);
+        let token = object(&request(kind), hash_key(&key), "abcde", None, TokenOrigin::default());
         assert!(token.validate(None).is_empty(), "{kind}");
         assert!(!serde_json::to_string(&token).unwrap().contains(key.expose()));
     }
@@ -105,7 +106,8 @@ fn what_is_stored_of_a_token_passes_the_kinds_rules_and_has_no_key_in_it() {
 #[test]
 fn names_of_kubeconfig_tokens_contain_their_user() {
     let name = |kind| {
-        let token = object(&request(kind), "$2:a:b".to_owned(), "abcde", None);
+        let token =
+            object(&request(kind), "$2:a:b".to_owned(), "abcde", None, TokenOrigin::default());
         token.metadata.name.unwrap()
     };
     assert_eq!(name(KIND_SESSION), "token-abcde");

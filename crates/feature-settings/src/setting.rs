@@ -22,6 +22,7 @@ pub fn defaults(config: &SettingsConfig) -> BTreeMap<&'static str, String> {
         (names::FIRST_LOGIN, "true"),
         (names::AUTH_TOKEN_MAX_TTL_MINUTES, "0"),
         (names::AUTH_USER_SESSION_TTL_MINUTES, "960"),
+        (names::AUTH_USER_INFO_MAX_AGE_SECONDS, "3600"),
         (names::KUBECONFIG_GENERATE_TOKEN, "true"),
         (names::KUBECONFIG_DEFAULT_TOKEN_TTL_MINUTES, "0"),
         (names::KUBECONFIG_TOKEN_TTL_MINUTES, "960"),

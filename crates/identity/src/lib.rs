@@ -3,7 +3,8 @@
 //!
 //! [`credential`] reads what a request presents, [`token`] creates and compares token keys,
 //! [`password`] hashes passwords, [`throttle`] slows down guessing, [`login_throttle`] does that
-//! for logins, [`cross_site`] and [`browser`] protect a browser's login from pages of other sites.
+//! for logins, [`provider`] reaches directories elsewhere, [`cross_site`] and [`browser`] protect a
+//! browser's login from pages of other sites.
 //! An [`Authenticate`], which a feature implements, finds the user of a token.
 
 pub mod browser;
@@ -11,6 +12,7 @@ pub mod credential;
 pub mod cross_site;
 pub mod login_throttle;
 pub mod password;
+pub mod provider;
 pub mod secret;
 pub mod throttle;
 pub mod token;
@@ -25,6 +27,7 @@ use futures::future::BoxFuture;
 pub use credential::{Presented, TokenSource, read_credential};
 pub use login_throttle::LoginThrottle;
 pub use password::Passwords;
+pub use provider::IdentityProvider;
 pub use secret::Secret;
 pub use throttle::Throttle;
 pub use token::{TokenKey, generate_key, hash_key, random_text, verify_key};

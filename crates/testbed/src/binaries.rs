@@ -44,6 +44,8 @@ pub enum Program {
     Runc,
     /// A shell and the usual small programs in one static file.
     Busybox,
+    /// The server of OpenLDAP.
+    Slapd,
 }
 
 impl Program {
@@ -72,6 +74,7 @@ impl Program {
             Self::Ctr => "ctr",
             Self::Runc => "runc",
             Self::Busybox => "busybox",
+            Self::Slapd => "slapd",
         }
     }
 
@@ -79,7 +82,7 @@ impl Program {
     const fn package_folder(self) -> Option<&'static str> {
         match self {
             Self::Containerd | Self::Ctr => Some("usr/bin"),
-            Self::Runc => Some("usr/sbin"),
+            Self::Runc | Self::Slapd => Some("usr/sbin"),
             Self::Busybox => Some("bin"),
             _ => None,
         }
@@ -120,7 +123,8 @@ impl Binaries {
     }
 
     /// The root of the file system of the unpacked packages.
-    pub(crate) fn packages(&self) -> &Path {
+    #[must_use]
+    pub fn packages(&self) -> &Path {
         &self.packages
     }
 

@@ -15,21 +15,27 @@ use super::packages::unpack;
 use super::remove_other_builds;
 use crate::fingerprint;
 
-/// A container runtime, the network plugins of pods, and a shell for images.
-const PROGRAMS: [&str; 5] =
-    ["busybox-static", "containerd", "containernetworking-plugins", "nftables", "runc"];
+/// A container runtime, the network plugins of pods, a shell for images, and a directory server.
+const PROGRAMS: [&str; 6] =
+    ["busybox-static", "containerd", "containernetworking-plugins", "nftables", "runc", "slapd"];
 /// Their shared libraries, except the C library.
-const LIBRARIES: [&str; 11] = [
+const LIBRARIES: [&str; 17] = [
+    "libargon2-1",
     "libbsd0",
     "libedit2",
     "libgmp10",
     "libjansson4",
+    "libldap-2.5-0",
+    "libltdl7",
     "libmd0",
     "libmnl0",
     "libnftables1",
     "libnftnl11",
+    "libodbc2",
+    "libsasl2-2",
     "libseccomp2",
     "libtinfo6",
+    "libwrap0",
     "libxtables12",
 ];
 const MISSING_HINT: &str = "a node of the testbed runs on Debian's packages: this machine needs Debian 12 \

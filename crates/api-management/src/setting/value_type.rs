@@ -4,9 +4,10 @@ use api_meta::image::ImageReference;
 use api_meta::{duration, names};
 
 use super::{
-    AGENT_IMAGE, AUTH_TOKEN_MAX_TTL_MINUTES, AUTH_USER_SESSION_TTL_MINUTES, FIRST_LOGIN,
-    KUBECONFIG_DEFAULT_TOKEN_TTL_MINUTES, KUBECONFIG_GENERATE_TOKEN, KUBECONFIG_TOKEN_TTL_MINUTES,
-    PASSWORD_MIN_LENGTH, SERVER_URL, SYSTEM_DEFAULT_REGISTRY, SYSTEM_NAMESPACES,
+    AGENT_IMAGE, AUTH_TOKEN_MAX_TTL_MINUTES, AUTH_USER_INFO_MAX_AGE_SECONDS,
+    AUTH_USER_SESSION_TTL_MINUTES, FIRST_LOGIN, KUBECONFIG_DEFAULT_TOKEN_TTL_MINUTES,
+    KUBECONFIG_GENERATE_TOKEN, KUBECONFIG_TOKEN_TTL_MINUTES, PASSWORD_MIN_LENGTH, SERVER_URL,
+    SYSTEM_DEFAULT_REGISTRY, SYSTEM_NAMESPACES,
 };
 
 /// Longest time of a setting, in minutes; the limit of Rancher's integers.
@@ -39,13 +40,14 @@ pub enum ValueType {
 }
 
 /// The settings that are not any text, by name.
-const TYPES: [(&str, ValueType); 16] = [
+const TYPES: [(&str, ValueType); 17] = [
     (SERVER_URL, ValueType::HttpsUrl),
     (AGENT_IMAGE, ValueType::Image),
     (SYSTEM_DEFAULT_REGISTRY, ValueType::Registry),
     (FIRST_LOGIN, ValueType::Boolean),
     (AUTH_TOKEN_MAX_TTL_MINUTES, ValueType::Minutes),
     (AUTH_USER_SESSION_TTL_MINUTES, ValueType::Minutes),
+    (AUTH_USER_INFO_MAX_AGE_SECONDS, ValueType::WholeNumber { min: 0, max: u32::MAX }),
     (KUBECONFIG_DEFAULT_TOKEN_TTL_MINUTES, ValueType::Minutes),
     (KUBECONFIG_TOKEN_TTL_MINUTES, ValueType::Minutes),
     (KUBECONFIG_GENERATE_TOKEN, ValueType::Boolean),

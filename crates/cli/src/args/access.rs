@@ -270,6 +270,21 @@ pub struct AccessRequest {
     pub namespace: Option<String>,
 }
 
+/// Commands about identity providers.
+#[derive(Clone, Debug, Subcommand)]
+pub enum AuthProviderCommand {
+    /// List identity providers
+    #[command(visible_alias = "list")]
+    Ls(ListArgs),
+    /// Disable a provider, remove its configuration and end the logins through it
+    Disable {
+        /// Name, such as openldap
+        name: String,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+}
+
 /// Commands about settings of the server.
 #[derive(Clone, Debug, Subcommand)]
 pub enum SettingsCommand {

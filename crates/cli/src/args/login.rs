@@ -19,6 +19,13 @@ pub struct LoginArgs {
     /// User name; prompted for if neither it nor a token is given
     #[arg(long, short)]
     pub username: Option<String>,
+    /// Where the user name and password are checked: local, openldap, freeipa or activedirectory
+    #[arg(
+        long, value_name = "NAME", default_value = "local", hide_default_value = true,
+        value_parser = ["local", "openldap", "freeipa", "activedirectory"],
+        conflicts_with_all = ["token", "token_stdin"]
+    )]
+    pub provider: String,
     /// Password, visible to others on this machine; prompted for if omitted
     #[arg(long, short, env = "DROVER_PASSWORD", hide_env_values = true)]
     pub password: Option<String>,

@@ -175,21 +175,36 @@ async fn password_login(
         "description": "drover login",
     });
     let http = Http::new(url, trust, "")?;
-    let path = "/v3-public/localProviders/local?action=login";
-    let response = http.send(Method::POST, path, Some(body.to_string())).await?;
+    let path = login_path(&args.provider);
+    let response = http.send(Method::POST, &path, Some(body.to_string())).await?;
     let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     if response.status.is_success() && !text(&body, "token").is_empty() {
         return Ok((text(&body, "token").to_owned(), password));
     }
     let reason = body["message"].as_str().unwrap_or("the server gave no reason");
     let (failure, hint) = match response.status.as_u16() {
-        401 => (Failure::Unauthenticated, "check the user name and the password"),
+        401 => (Failure::Unauthenticated, "check the user name, the password and --provider"),
+        404 => {
+            (Failure::NotFound, "the server has no such provider enabled; give another --provider")
+        }
+        503 => (Failure::Unreachable, "try again later, or log in as a local user"),
         403 => (Failure::Forbidden, "ask an administrator to enable the user"),
         429 => (Failure::Other, "wait before you try again"),
         _ => (Failure::Other, "check that the URL is that of a Drover server"),
     };
     let text = format!("logging in to {url} as \"{username}\": {reason}");
     Err(CliError::new(failure, text).hint(hint))
+}
+
+/// Where users of the provider log in.
+fn login_path(provider: &str) -> String {
+    let types = match provider {
+        "activedirectory" => "activeDirectoryProviders",
+        "freeipa" => "freeIpaProviders",
+        "openldap" => "openLdapProviders",
+        _ => "localProviders",
+    };
+    format!("/v3-public/{types}/{provider}?action=login")
 }
 
 /// Ends a login on the server and deletes it from the configuration; `server` is its name or URL,

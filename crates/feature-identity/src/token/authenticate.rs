@@ -26,13 +26,18 @@ pub(crate) fn validate(
         login_name: user.username.clone(),
         display_name: user.display_name.clone(),
         principal_ids: user.principal_ids.clone(),
-        // Groups come from identity providers, of which there is only the local one so far.
-        groups: Vec::new(),
+        groups: groups(token),
         token_id: presented.token.name.clone(),
         cluster: (!token.cluster_name.is_empty()).then(|| token.cluster_name.clone()),
         auth_provider: token.auth_provider.clone(),
         expires_at: expires_at.map(|millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis)),
     })
+}
+
+/// The groups of the login that the token comes from: those of its own provider and no others.
+fn groups(token: &Token) -> Vec<String> {
+    let prefix = format!("{}_group://", token.auth_provider);
+    token.group_principals.iter().filter(|id| id.starts_with(&prefix)).cloned().collect()
 }
 
 /// Whether a token whose key was verified still holds, and for whom. Pure.
@@ -68,7 +73,13 @@ impl Directory {
     async fn identify(&self, presented: &Presented) -> Result<Identity, Refused> {
         let token = self.token(&presented.token.name).await.ok_or(Refused::Unknown)?;
         let user = self.user(&token.user_id).await;
-        validate(presented, &token, user.as_deref(), Timestamp::now().as_millisecond())
+        let now = Timestamp::now().as_millisecond();
+        let identity = validate(presented, &token, user.as_deref(), now)?;
+        if !self.providers.is_enabled(&token.auth_provider) {
+            return Err(Refused::Disabled);
+        }
+        self.refresh_if_old(&token, now);
+        Ok(identity)
     }
 }
 

@@ -3,6 +3,7 @@
 use api_management::{Token, ids, keys, token as kinds};
 use controller::{Attempt, ReconcileError, ensure};
 use feature_kit::ownership::owner_reference;
+use identity::provider::Person;
 use identity::{TokenKey, generate_key, hash_key, random_text};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::api::{ListParams, PostParams};
@@ -25,6 +26,50 @@ pub struct TokenRequest {
     /// Made from another token, not by a login.
     pub derived: bool,
     pub auth_provider: String,
+}
+
+/// Who a token is of at the provider of its login. The default is nobody elsewhere.
+#[derive(Clone, Debug, Default)]
+pub struct TokenOrigin {
+    /// The user's principal; absent for the local one.
+    pub user_principal: Option<Value>,
+    /// Principal ids.
+    pub groups: Vec<String>,
+    /// When the groups were read, RFC 3339; empty without a provider.
+    pub read_at: String,
+}
+
+impl TokenOrigin {
+    /// What a provider says about a person who logs in now.
+    pub fn of(provider: &str, person: &Person) -> Self {
+        let user = &person.user;
+        let principal = json!({
+            "metadata": {"name": user.id},
+            "displayName": user.display_name,
+            "loginName": user.login_name,
+            "principalType": "user",
+            "provider": provider,
+            "me": true,
+        });
+        Self {
+            user_principal: Some(principal),
+            groups: person.groups.iter().map(|group| group.id.clone()).collect(),
+            read_at: now(),
+        }
+    }
+    /// That of another token, for one that is made from it.
+    pub fn from_token(token: &Token) -> Self {
+        Self {
+            user_principal: token.user_principal.clone(),
+            groups: token.group_principals.clone(),
+            read_at: token.last_update_time.clone(),
+        }
+    }
+}
+
+/// The present time, RFC 3339.
+pub(crate) fn now() -> String {
+    jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// What became of a user's tokens.
@@ -50,6 +95,7 @@ pub(crate) fn object(
     hash: String,
     suffix: &str,
     owner: Option<OwnerReference>,
+    origin: TokenOrigin,
 ) -> Token {
     let user_id = request.user_id.clone();
     let name = match request.kind {
@@ -66,7 +112,9 @@ pub(crate) fn object(
     ];
     let mut token = Token {
         token: hash,
-        user_principal: Some(principal(&user_id)),
+        user_principal: origin.user_principal.or_else(|| Some(principal(&user_id))),
+        group_principals: origin.groups,
+        last_update_time: origin.read_at,
         auth_provider: request.auth_provider.clone(),
         ttl_millis: request.ttl_millis,
         description: request.description.clone(),
@@ -100,7 +148,19 @@ impl Directory {
     ///
     /// # Errors
     /// The user is gone or the API refused.
-    pub async fn issue(&self, mut request: TokenRequest) -> Result<Issued, ReconcileError> {
+    pub async fn issue(&self, request: TokenRequest) -> Result<Issued, ReconcileError> {
+        self.issue_for(request, TokenOrigin::default()).await
+    }
+
+    /// Like [`Self::issue`], with who the user is at the provider of the login.
+    ///
+    /// # Errors
+    /// Like [`Self::issue`].
+    pub async fn issue_for(
+        &self,
+        mut request: TokenRequest,
+        origin: TokenOrigin,
+    ) -> Result<Issued, ReconcileError> {
         let user = self.user(&request.user_id).await;
         let Some(user) = user else {
             let attempt = format!("make a token for user \"{}\"", request.user_id);
@@ -112,7 +172,7 @@ impl Directory {
         let key = generate_key();
         let owner = owner_reference(&*user);
         let suffix = random_text(ids::SUFFIX_LEN);
-        let token = object(&request, hash_key(&key), &suffix, Some(owner));
+        let token = object(&request, hash_key(&key), &suffix, Some(owner), origin);
         let api: Api<Token> = Api::all(self.client.clone());
         let created = api.create(&PostParams::default(), &token).await;
         let token = created.attempt(|| format!("create token for user \"{}\"", user.name_any()))?;

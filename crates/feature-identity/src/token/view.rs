@@ -25,7 +25,7 @@ use rest_view::{
 use serde_json::{Value, json};
 
 use crate::directory::Directory;
-use crate::token::issue::{Issued, TokenRequest};
+use crate::token::issue::{Issued, TokenOrigin, TokenRequest};
 
 /// How long an answer waits until lists show what it says. They come from a watch, which is behind
 /// by milliseconds.
@@ -194,7 +194,13 @@ impl Tokens {
             let text = "field \"ttl\" must not be negative";
             return Err(ApiError::invalid_field("MinLimitExceeded", "ttl", text));
         }
-        let issued = self.directory.issue(request).await.map_err(failed)?;
+        // Groups come from the provider of the login, so they go on with what is made from it.
+        let origin = match caller.token_id.as_deref() {
+            Some(own) => self.own(caller, own).await.ok(),
+            None => None,
+        };
+        let origin = origin.map(|token| TokenOrigin::from_token(&token)).unwrap_or_default();
+        let issued = self.directory.issue_for(request, origin).await.map_err(failed)?;
         caller.audit.event(AuditEvent::TokenCreated);
         caller.audit.annotate(names::TOKEN, &issued.key.name);
         self.known(&issued.key.name, true).await;

@@ -7,6 +7,7 @@ use api_management::{Setting, User};
 use api_meta::audit::{self as names, AuditEvent};
 use feature_kit::view::resource_of;
 use futures::future::BoxFuture;
+use http::StatusCode;
 use identity::Secret;
 use rest_view::store::{call, may};
 use rest_view::{ActionHandler, ActionRequest, ActionResponse, ApiError, Caller, Context, Key};
@@ -70,6 +71,37 @@ impl ActionHandler for ChangePassword {
             let fields = self.0.end_logins(user, &request).await?;
             Ok(ActionResponse::value(CHANGED, fields))
         })
+    }
+}
+
+/// Reads the groups of one user, or of all, from their providers anew.
+pub struct RefreshAccess(pub Arc<Directory>);
+
+impl RefreshAccess {
+    async fn refresh(&self, request: ActionRequest<'_>) -> Result<ActionResponse, ApiError> {
+        let name = request.object.and_then(|user| user["metadata"]["name"].as_str());
+        let key = Key { namespace: String::new(), name: name.unwrap_or_default().to_owned() };
+        if !may(request.context, "update", &resource_of::<User>(), &key).await? {
+            return Err(ApiError::permission_denied("you may not update this user or all users"));
+        }
+        let users = match name {
+            Some(name) => vec![name.to_owned()],
+            None => self.0.users_elsewhere(),
+        };
+        for user in users {
+            let refreshed = self.0.refresh_user(&user).await;
+            refreshed.map_err(|error| ApiError::server_error(error.chain()))?;
+        }
+        Ok(ActionResponse::Empty(StatusCode::OK))
+    }
+}
+
+impl ActionHandler for RefreshAccess {
+    fn run<'a>(
+        &'a self,
+        request: ActionRequest<'a>,
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
+        Box::pin(self.refresh(request))
     }
 }
 

@@ -16,7 +16,9 @@ use rest_view::{
 use serde_json::{Map, Value};
 
 use crate::directory::Directory;
-use crate::user::actions::{CHANGED, ChangePassword, END_TOKENS, SetPassword, refusal};
+use crate::user::actions::{
+    CHANGED, ChangePassword, END_TOKENS, RefreshAccess, SetPassword, refusal,
+};
 
 /// The type `user` under `/v3`, with its actions.
 pub fn view(directory: &Arc<Directory>) -> Descriptor {
@@ -47,6 +49,14 @@ pub fn view(directory: &Arc<Directory>) -> Descriptor {
                 .input("changePasswordInput")
                 .output(CHANGED),
         )
+        .action(
+            Action::new("refreshauthprovideraccess", RefreshAccess(directory.clone()))
+                .needs_update(),
+        )
+        .collection_action(Action::new(
+            "refreshauthprovideraccess",
+            RefreshAccess(directory.clone()),
+        ))
         .validator(validate)
         .formatter(format)
         .personal(&["me"])

@@ -18,7 +18,7 @@ fn issued() -> Issued {
         auth_provider: "local".to_owned(),
     };
     let key = Secret::new("the-key");
-    let mut token = object(&request, hash_key(&key), "abcde", None);
+    let mut token = object(&request, hash_key(&key), "abcde", None, TokenOrigin::default());
     token.metadata.creation_timestamp = Some(Time("2024-01-01T00:00:00Z".parse().unwrap()));
     Issued { token, key: TokenKey { name: "token-abcde".to_owned(), key } }
 }
