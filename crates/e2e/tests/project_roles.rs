@@ -1,5 +1,6 @@
-//! Roles in projects on a cluster of real Kubernetes components: a member works in the namespaces of
-//! the project and in no others, through `drover` and `kubectl`, from the grant to the revocation.
+//! Roles in projects on a cluster of real Kubernetes components: a member works in the namespaces
+//! of the project and in no others, through `drover` and `kubectl`, from the grant to the
+//! revocation.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 

@@ -1,11 +1,11 @@
 //! Why a user may do something, or may not, and who may.
 //!
 //! A cluster decides by its own roles and bindings, for the groups that the proxy sends with a
-//! request. So an explanation has two halves: [`policy`] finds, in the cluster, the bindings and rules
-//! that allow a request (pure); the role graph says from which binding in the management API each
-//! role group comes. [`why`] joins them for one user, [`who`] for all, [`diff`] compares the graph
-//! with what it would be after changes. [`route`] serves them, about oneself to everybody, about
-//! others to those who may list the members of the cluster.
+//! request. So an explanation has two halves: [`policy`] finds, in the cluster, the bindings and
+//! rules that allow a request (pure); the role graph says from which binding in the management API
+//! each role group comes. [`why`] joins them for one user, [`who`] for all, [`diff`] compares the
+//! graph with what it would be after changes. [`route`] serves them, about oneself to everybody,
+//! about others to those who may list the members of the cluster.
 
 pub mod diff;
 pub mod policy;

@@ -1,8 +1,8 @@
 //! The role graph: from a person to the role groups that stand for their roles.
 //!
 //! Kept in memory by watches on bindings of all levels, role templates and the cluster-admin
-//! bindings of the management API. Answers never wait, and a change holds as soon as its watch event
-//! is in. [`state`] is what it knows, [`subject`] who a binding is for.
+//! bindings of the management API. Answers never wait, and a change holds as soon as its watch
+//! event is in. [`state`] is what it knows, [`subject`] who a binding is for.
 
 mod proposed;
 mod state;

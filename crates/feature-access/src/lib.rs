@@ -47,8 +47,8 @@ pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
     Feature::new("access")
         .kind_with(templates)
         .kind_with(bindings)
-        .kind_with(global::<GlobalRole>())
-        .kind_with(global::<GlobalRoleBinding>())
+        .kind_with(KindRules::of::<GlobalRole>().admit_with(global::<GlobalRole>()))
+        .kind_with(KindRules::of::<GlobalRoleBinding>().admit_with(global::<GlobalRoleBinding>()))
         .kind_with(project_bindings)
         .seed(roles::seeds())
         .identity(explain::identity())
@@ -78,8 +78,8 @@ fn views() -> Vec<Descriptor> {
     ]
 }
 
-fn global<K: ObjectRules>() -> KindRules {
-    KindRules::of::<K>().admit_with(Arc::new(grants::GlobalRules { plural: K::PLURAL }))
+fn global<K: Kind>() -> Arc<grants::GlobalRules> {
+    Arc::new(grants::GlobalRules { plural: K::PLURAL })
 }
 
 #[cfg(test)]

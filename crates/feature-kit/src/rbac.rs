@@ -63,14 +63,14 @@ pub fn subject(kind: &str, name: &str) -> Subject {
 }
 
 /// A binding of either kind.
-pub trait Binding: Object {
+pub trait RbacBinding: Object {
     /// The role that it gives.
     fn role_ref(&self) -> &RoleRef;
     /// Who has the role.
     fn subjects(&self) -> &[Subject];
 }
 
-impl Binding for RoleBinding {
+impl RbacBinding for RoleBinding {
     fn role_ref(&self) -> &RoleRef {
         &self.role_ref
     }
@@ -79,7 +79,7 @@ impl Binding for RoleBinding {
     }
 }
 
-impl Binding for ClusterRoleBinding {
+impl RbacBinding for ClusterRoleBinding {
     fn role_ref(&self) -> &RoleRef {
         &self.role_ref
     }
@@ -93,7 +93,7 @@ impl Binding for ClusterRoleBinding {
 ///
 /// # Errors
 /// The API refused. Return the error from the reconcile, which is then retried.
-pub async fn ensure_binding<B: Binding>(
+pub async fn ensure_binding<B: RbacBinding>(
     api: &Api<B>,
     desired: &B,
     known: Option<&B>,

@@ -205,8 +205,8 @@ fn given(role: &str, user: &str, account: &str) -> Arc<ProjectRoleTemplateBindin
 fn roles_of_project(
     namespaces: &[&str],
     bindings: &[Arc<ProjectRoleTemplateBinding>],
-) -> roles::Objects {
-    let mut objects = roles::Objects::default();
+) -> roles::ProjectRoleObjects {
+    let mut objects = roles::ProjectRoleObjects::default();
     let namespaces = namespaces.iter().map(|&name| name.to_owned()).collect();
     let of = roles::ProjectUse { project: "p-1", namespaces, bindings };
     roles::add_project(&mut objects, of, &known_roles());

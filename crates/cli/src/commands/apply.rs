@@ -44,7 +44,7 @@ fn fields(row: &Value) -> String {
 /// A file is invalid, or a request fails; earlier objects stay changed.
 pub async fn run(args: ApplyArgs) -> Result<(), CliError> {
     let api = Api::open(args.output.server.name())?;
-    let mut apply = Apply { args: &args, objects: Objects::new(&api) };
+    let mut apply = Apply { args: &args, objects: ObjectFinder::new(&api) };
     // Everything that can be checked is checked before the first change.
     let documents = apply.objects.read(&args.files).await?;
     let (mut rows, mut first_failure) = (Vec::new(), None);
@@ -68,7 +68,7 @@ pub async fn run(args: ApplyArgs) -> Result<(), CliError> {
 /// # Errors
 /// A file is invalid, or a request fails.
 pub async fn resolved(api: &Api, files: &[PathBuf]) -> Result<Vec<Value>, CliError> {
-    let mut objects = Objects::new(api);
+    let mut objects = ObjectFinder::new(api);
     let mut resolved = Vec::new();
     for mut document in objects.read(files).await? {
         let kind = objects.kind(&document.kind).await?;
@@ -105,7 +105,7 @@ fn content(file: &Path) -> Result<String, CliError> {
 
 struct Apply<'a> {
     args: &'a ApplyArgs,
-    objects: Objects<'a>,
+    objects: ObjectFinder<'a>,
 }
 
 impl Apply<'_> {
@@ -178,15 +178,15 @@ impl Apply<'_> {
     }
 }
 
-/// Finds the objects that documents are about.
-struct Objects<'a> {
+/// Finds the objects that documents describe.
+struct ObjectFinder<'a> {
     api: &'a Api,
     types: HashMap<String, Type>,
     /// Ids of referenced objects, by type and the name or id in the document.
     ids: HashMap<(String, String), String>,
 }
 
-impl<'a> Objects<'a> {
+impl<'a> ObjectFinder<'a> {
     fn new(api: &'a Api) -> Self {
         Self { api, types: HashMap::new(), ids: HashMap::new() }
     }

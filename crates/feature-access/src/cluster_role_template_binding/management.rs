@@ -3,10 +3,10 @@
 //!
 //! For each (cluster, role in use): a ClusterRole on the one cluster object and a Role in its
 //! namespace, both bound to the role's group; for roles in use in projects to the group of all who
-//! have the role in any project of the cluster. Their number does not depend on the number of users.
-//! Those that earlier versions named otherwise have our label and are deleted. Watches bindings of
-//! both kinds (to their cluster), projects (to their cluster), role templates (to all clusters that
-//! use them) and clusters. Owns no condition.
+//! have the role in any project of the cluster. Their number does not depend on the number of
+//! users. Those that earlier versions named otherwise have our label and are deleted. Watches
+//! bindings of both kinds (to their cluster), projects (to their cluster), role templates (to all
+//! clusters that use them) and clusters. Owns no condition.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

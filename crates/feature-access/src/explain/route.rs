@@ -2,8 +2,8 @@
 //! `…/diff`: [`Changes`] as JSON, the differences as JSON.
 //!
 //! About oneself everybody may know. About others, and who owns a cluster, may know who may list
-//! the bindings of the cluster; what changes would do, may know who may list all bindings. The route
-//! checks that by doing so as the caller.
+//! the bindings of the cluster; what changes would do, may know who may list all bindings. The
+//! route checks that by doing so as the caller.
 
 use std::sync::Arc;
 

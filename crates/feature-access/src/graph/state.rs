@@ -101,6 +101,7 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Takes over a change of a global binding.
     pub fn note_global(&mut self, change: &Change<'_, GlobalRoleBinding>) {
         let source = Source::Global(change.key().clone());
         self.forget(&source, change.old().map(|old| Subject::of_global(old)));
@@ -110,6 +111,7 @@ impl State {
         }
     }
 
+    /// Takes over a change of a binding in a cluster.
     pub fn note_cluster(&mut self, change: &Change<'_, ClusterRoleTemplateBinding>) {
         let source = Source::Cluster(change.key().clone());
         self.forget(&source, change.old().map(|old| Subject::of_cluster(old)));
@@ -123,6 +125,7 @@ impl State {
         }
     }
 
+    /// Takes over a change of a binding in a project.
     pub fn note_project(&mut self, change: &Change<'_, ProjectRoleTemplateBinding>) {
         let source = Source::Project(change.key().clone());
         self.forget(&source, change.old().map(|old| Subject::of_project(old)));
@@ -154,6 +157,7 @@ impl State {
         }
     }
 
+    /// Takes over a change of a role template.
     pub fn note_template(&mut self, change: &Change<'_, RoleTemplate>) {
         let name = &change.key().name;
         match change {
@@ -168,6 +172,7 @@ impl State {
         }
     }
 
+    /// Takes over a change of a labelled ClusterRoleBinding, which can make administrators.
     pub fn note_admin(&mut self, change: &Change<'_, ClusterRoleBinding>) {
         let key = change.key().clone();
         self.admins.retain(|_, bindings| {
@@ -190,6 +195,7 @@ impl State {
         }
     }
 
+    /// The role template of this name, if it was observed.
     pub fn template(&self, name: &str) -> Option<Arc<RoleTemplate>> {
         self.templates.get(name).cloned()
     }
@@ -201,10 +207,12 @@ impl State {
             .map(|(name, _)| name.as_str())
     }
 
+    /// The role template and all that it inherits, directly or not.
     pub fn closure(&self, role: &str) -> BTreeSet<String> {
         closure([role.to_owned()], |role| self.inherits.get(role).into_iter().flatten().cloned())
     }
 
+    /// Whether the person has the global role `admin`, directly or through a group.
     pub fn is_admin(&self, person: Membership<'_>) -> bool {
         Subject::of_person(person).any(|subject| {
             let grants = self.grants.get(&subject).into_iter().flatten();

@@ -44,10 +44,12 @@ impl Subject {
         }
     }
 
+    /// Those that a global binding names: one user or group.
     pub fn of_global(binding: &GlobalRoleBinding) -> Vec<Self> {
         subjects(&binding.user_name, "", ["", &binding.group_principal_name])
     }
 
+    /// Those that a binding in a cluster names.
     pub fn of_cluster(binding: &ClusterRoleTemplateBinding) -> Vec<Self> {
         let groups = [binding.group_name.as_str(), &binding.group_principal_name];
         subjects(&binding.user_name, &binding.user_principal_name, groups)

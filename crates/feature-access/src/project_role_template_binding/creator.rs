@@ -1,14 +1,13 @@
 //! Keeps true: who made a project was made its owner, once.
 //!
 //! The roles are the role templates that say so (`projectCreatorDefault`), or `project-owner`. Owns
-//! the project's condition CreatorMadeOwner; once it is true the bindings are the administrators' to
-//! take away. Projects that the server itself made have no creator. Watches projects (own key),
+//! the project's condition CreatorMadeOwner; once it is true the bindings are the administrators'
+//! to take away. Projects that the server itself made have no creator. Watches projects (own key),
 //! their namespaces, and role templates (to all projects without the condition).
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api_management::project::CREATOR_MADE_OWNER;
 use api_management::role_template::{CONTEXT_PROJECT, PROJECT_OWNER};
 use api_management::{Project, ProjectRoleTemplateBinding, RoleTemplate, condition, keys};
 use controller::{
@@ -24,7 +23,7 @@ use kube::{Api, Client, ResourceExt};
 
 use crate::role_template::by_name;
 
-const MADE_OWNER: OwnedCondition = OwnedCondition::of("Project", CREATOR_MADE_OWNER);
+const MADE_OWNER: OwnedCondition = OwnedCondition::of("Project", "CreatorMadeOwner");
 /// Prefix of the names of the bindings in the project's namespace; the role follows.
 const PREFIX: &str = "creator-";
 

@@ -2,11 +2,11 @@
 //! its cluster have what their roles allow in the namespace of the project.
 //!
 //! For each (project, role in use in it): a Role on the project object, in the cluster's namespace,
-//! and a Role in the project's namespace, both bound to the group of its members. For each (project,
-//! role in use in its cluster): a Role in the project's namespace, bound to that role's group. Their
-//! number does not depend on the number of users. Watches projects (own key), their namespaces,
-//! bindings (to their project, or the projects of their cluster), role templates (to the projects
-//! that use one), and what it made itself, so that it is put back. Owns no condition.
+//! and a Role in the project's namespace, both bound to the group of its members. For each
+//! (project, role in use in its cluster): a Role in the project's namespace, bound to that role's
+//! group. Their number does not depend on the number of users. Watches projects (own key), their
+//! namespaces, bindings (to their project, or the projects of their cluster), role templates (to
+//! the projects that use one), and what it made itself, so that it is put back. Owns no condition.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use controller::{
 };
 use feature_kit::access::{VERB_CREATE_NAMESPACES, cluster_group, project_group};
 use feature_kit::ownership::{is_namespace_of_project, is_owned_by, owner_reference};
-use feature_kit::rbac::{Binding, ensure_binding, ours, role_ref, rule, subject, to_kube};
+use feature_kit::rbac::{RbacBinding, ensure_binding, ours, role_ref, rule, subject, to_kube};
 use feature_kit::roles::{ProjectBindings, READ, creates_namespaces};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
@@ -113,7 +113,7 @@ struct ProjectMembership {
 }
 
 /// Roles and their bindings, by namespace and name.
-pub(crate) type Objects = BTreeMap<Key, (Role, RoleBinding)>;
+pub(crate) type ProjectObjects = BTreeMap<Key, (Role, RoleBinding)>;
 
 /// What is to be there for a project: in its own namespace, and in that of its cluster. `used`: the
 /// role templates that are used in its cluster, and in the project itself. Pure.
@@ -121,9 +121,9 @@ pub(crate) fn desired(
     project: &Project,
     used: &UsedRoles,
     known: &BTreeMap<String, Arc<RoleTemplate>>,
-) -> Objects {
+) -> ProjectObjects {
     let Key { namespace: cluster, name } = Key::of(project);
-    let mut objects = Objects::new();
+    let mut objects = ProjectObjects::new();
     let mut add = |role: &str, object: &str, namespace: &str, group: &str, rules: &[PolicyRule]| {
         if !rules.is_empty() {
             let metadata = metadata(project, role, object, namespace);
@@ -205,7 +205,7 @@ impl ProjectMembership {
         let staying = project.filter(|project| project.metadata.deletion_timestamp.is_none());
         let Some(project) = staying else {
             // Its own namespace is deleted with all that is in it.
-            self.put(key, &key.namespace, &Objects::new(), "").await?;
+            self.put(key, &key.namespace, &ProjectObjects::new(), "").await?;
             return Ok(Outcome::Done);
         };
         let uid = project.metadata.uid.as_deref().unwrap_or_default();
@@ -214,7 +214,7 @@ impl ProjectMembership {
         });
         if namespace.is_none() {
             // What is bound in the namespace of that name was bound in another project.
-            self.put(key, &key.namespace, &Objects::new(), uid).await?;
+            self.put(key, &key.namespace, &ProjectObjects::new(), uid).await?;
             return Ok(Outcome::WaitingFor(format!("namespace \"{}\"", key.name)));
         }
         let of_cluster = self.of_clusters.in_namespace(&key.namespace).into_iter();
@@ -234,7 +234,7 @@ impl ProjectMembership {
         &self,
         project: &Key,
         namespace: &str,
-        desired: &Objects,
+        desired: &ProjectObjects,
         uid: &str,
     ) -> Result<(), ReconcileError> {
         let roles: Api<Role> = Api::namespaced(self.client.clone(), namespace);

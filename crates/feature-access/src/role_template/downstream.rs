@@ -187,7 +187,7 @@ pub(crate) struct UsedRoles {
 
 /// The objects in a cluster.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Objects {
+pub(crate) struct DownstreamObjects {
     pub roles: Vec<ClusterRole>,
     pub bindings: Vec<ClusterRoleBinding>,
 }
@@ -199,11 +199,11 @@ pub(crate) fn desired(
     cluster: &str,
     used: &UsedRoles,
     known: &BTreeMap<String, Arc<RoleTemplate>>,
-) -> Objects {
+) -> DownstreamObjects {
     let in_cluster = used.in_cluster.iter().cloned().chain([CLUSTER_OWNER.to_owned()]);
     let in_cluster = with_inherited(in_cluster, known);
     let in_projects = with_inherited(used.in_projects.iter().cloned(), known);
-    let mut objects = Objects::default();
+    let mut objects = DownstreamObjects::default();
     for (name, template) in &in_cluster {
         let bound = cluster_role_name(name, template);
         let name_of_binding = format!("{CLUSTER_ROLE_PREFIX}{name}");
@@ -263,7 +263,7 @@ fn binding(metadata: ObjectMeta, role: &str, group: &str) -> ClusterRoleBinding 
 
 async fn put(
     client: &Client,
-    desired: &Objects,
+    desired: &DownstreamObjects,
     present_roles: &Reflector<Whole<ClusterRole>>,
     present_bindings: &Reflector<Whole<ClusterRoleBinding>>,
 ) -> Result<(), ReconcileError> {

@@ -1,8 +1,8 @@
 //! Role templates with the rules that they have in the management API.
 //!
-//! An external role template has no rules of its own: downstream it is a ClusterRole of the cluster.
-//! Here its rules are those of the ClusterRole with its name in the management API, which has the
-//! default roles `admin`, `edit` and `view` like every API server.
+//! An external role template has no rules of its own: downstream it is a ClusterRole of the
+//! cluster. Here its rules are those of the ClusterRole with its name in the management API, which
+//! has the default roles `admin`, `edit` and `view` like every API server.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -9,14 +9,15 @@
 //! not depend on the number of users. Service accounts do not come through Drover, so those that
 //! have a role are subjects themselves.
 //!
-//! Runs once per connected cluster. Watches projects, their bindings, role templates and assignments
-//! of namespaces in the management API; namespaces and what it made downstream, so that changes made
-//! there are reverted. All of it is owned by our downstream namespace. Writes RoleBindings by
-//! impersonation of its own identity. Owns the cluster's condition ProjectRolesApplied.
+//! Runs once per connected cluster. Watches projects, their bindings, role templates and
+//! assignments of namespaces in the management API; namespaces and what it made downstream, so that
+//! changes made there are reverted. All of it is owned by our downstream namespace. Writes
+//! RoleBindings by impersonation of its own identity. Owns the cluster's condition
+//! ProjectRolesApplied.
 //!
-//! Not in the cluster `local`, the management API itself: its namespaces hold the server's own data,
-//! and only administrators write there. A role in a project of `local` gives what it gives in the
-//! management API.
+//! Not in the cluster `local`, the management API itself: its namespaces hold the server's own
+//! data, and only administrators write there. A role in a project of `local` gives what it gives in
+//! the management API.
 
 mod objects;
 
@@ -33,7 +34,7 @@ use controller::{
     Whole, WithCondition,
 };
 use feature_kit::ownership::{is_owned_by, our_namespace};
-use feature_kit::rbac::{Binding, ensure_binding, ours, rule};
+use feature_kit::rbac::{RbacBinding, ensure_binding, ours, rule};
 use feature_kit::roles::{ProjectBindings, by_name};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::StreamExt;
@@ -47,7 +48,7 @@ use tokio_util::sync::CancellationToken;
 use super::namespaces::members::Members;
 use crate::own_role::{AppliedRole, INTERVAL, NEXT_STEP, OwnRole};
 
-pub(crate) use objects::{Objects, ProjectUse, add_project};
+pub(crate) use objects::{ProjectRoleObjects, ProjectUse, add_project};
 
 const CONTROLLER: &str = "project-roles";
 const APPLIED: OwnedCondition = OwnedCondition::of("Cluster", "ProjectRolesApplied");
@@ -231,11 +232,11 @@ impl RolesOfProjects {
         self.put(&desired).await.map(|()| Outcome::RequeueAfter(INTERVAL))
     }
 
-    fn desired(&self) -> Objects {
+    fn desired(&self) -> ProjectRoleObjects {
         let in_projects = &self.management.in_projects;
         let known = by_name(&self.management.templates);
         let mut namespaces = self.namespaces();
-        let mut objects = Objects::default();
+        let mut objects = ProjectRoleObjects::default();
         for (key, _) in in_projects.projects.in_namespace(&self.cluster) {
             let bindings = in_projects.of_project(&key);
             let namespaces = namespaces.remove(&key.name).unwrap_or_default();
@@ -245,8 +246,8 @@ impl RolesOfProjects {
         objects
     }
 
-    /// The namespaces of each project. An assignment to an earlier project of the same name does not
-    /// count.
+    /// The namespaces of each project. An assignment to an earlier project of the same name does
+    /// not count.
     fn namespaces(&self) -> BTreeMap<String, BTreeSet<String>> {
         let projects = &self.management.in_projects.projects;
         let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
@@ -263,7 +264,7 @@ impl RolesOfProjects {
 
     /// Takes away first, so that a namespace that changed its project is open to the members of one
     /// of them at most.
-    async fn put(&self, desired: &Objects) -> Result<(), ReconcileError> {
+    async fn put(&self, desired: &ProjectRoleObjects) -> Result<(), ReconcileError> {
         let owner = our_namespace(&self.role.agent).await?;
         let agent = &self.role.agent;
         // The controller's own role and its binding have the label too.
@@ -311,7 +312,7 @@ impl RolesOfProjects {
 /// One write of an object.
 type Write<'a> = BoxFuture<'a, Result<(), ReconcileError>>;
 
-async fn put_binding<B: Binding>(
+async fn put_binding<B: RbacBinding>(
     api: Api<B>,
     binding: &B,
     present: &Reflector<Whole<B>>,

@@ -10,13 +10,15 @@ use serde_json::{Map, Value, json};
 
 pub const PASSWORD: &str = "a password";
 /// Fields whose value depends on other objects or the environment.
-const MEANS_MORE: [(&str, &str); 16] = [
+const MEANS_MORE: [(&str, &str); 18] = [
     ("cluster", "agentImageOverride"),
     ("cluster", "desiredAgentImage"),
     ("cluster", "desiredAuthImage"),
     ("clusterRoleTemplateBinding", "groupId"),
     ("clusterRoleTemplateBinding", "groupPrincipalId"),
     ("clusterRoleTemplateBinding", "userPrincipalId"),
+    ("globalRole", "rules"),
+    ("globalRoleBinding", "groupPrincipalId"),
     ("managementSecret", "immutable"),
     ("managementSecret", "type"),
     ("podSecurityPolicyTemplateProjectBinding", "namespaceId"),

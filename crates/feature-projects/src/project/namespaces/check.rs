@@ -1,8 +1,8 @@
 //! Writes of namespaces through Drover: whoever changes the project of one may manage the
 //! namespaces of both projects, which is the verb `manage-namespaces` on a project. Whoever creates
 //! one in a project may have the verb `create-namespaces` instead. Who may create namespaces only
-//! by roles in projects cannot create one outside of them: in the cluster itself these roles have to
-//! allow every name.
+//! by roles in projects cannot create one outside of them: in the cluster itself these roles have
+//! to allow every name.
 
 use std::sync::Arc;
 

@@ -22,7 +22,7 @@ const EDIT: [&str; 4] = ["get", "update", "patch", "delete"];
 
 /// The objects in a cluster.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Objects {
+pub(crate) struct ProjectRoleObjects {
     pub roles: Vec<ClusterRole>,
     pub cluster_bindings: Vec<ClusterRoleBinding>,
     pub bindings: Vec<RoleBinding>,
@@ -46,7 +46,7 @@ struct UsedRole<'a> {
 
 /// Adds what is to be there for one project.
 pub(crate) fn add_project(
-    objects: &mut Objects,
+    objects: &mut ProjectRoleObjects,
     of: ProjectUse<'_>,
     known: &BTreeMap<String, Arc<RoleTemplate>>,
 ) {
@@ -117,7 +117,7 @@ fn binding(namespace: &str, role: &UsedRole<'_>) -> RoleBinding {
 }
 
 fn add_role_on_namespaces<'a>(
-    objects: &mut Objects,
+    objects: &mut ProjectRoleObjects,
     name: String,
     namespaces: &BTreeSet<String>,
     verbs: &[&str],

@@ -192,7 +192,7 @@ impl Connection {
         }
     }
 
-    /// Says good-bye.
+    /// Sends an unbind request, so that the server frees the connection at once.
     pub async fn close(mut self) {
         // The connection ends anyway.
         let _ = self.ldap.with_timeout(self.timeout).unbind().await;
