@@ -19,7 +19,7 @@ pub mod roles;
 
 use std::sync::Arc;
 
-use api_management::kind::ObjectRules;
+use api_management::kind::Kind;
 use api_management::{
     ClusterRoleTemplateBinding, GlobalRole, GlobalRoleBinding, ProjectRoleTemplateBinding,
     RoleTemplate,
