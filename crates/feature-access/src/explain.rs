@@ -56,7 +56,7 @@ impl Question {
                 Some("give a resource or a path, one of them")
             }
             Self { path, namespace, name, .. }
-                if !path.is_empty() && !(namespace.is_empty() && name.is_empty()) =>
+                if !path.is_empty() && (!namespace.is_empty() || !name.is_empty()) =>
             {
                 Some("a path has neither namespace nor name")
             }
