@@ -24,7 +24,11 @@ NEEDED = {
     "roleTemplate": {"context": "cluster"},
 }
 # Fields that need not be there by themselves, but one of them must.
-CHOSEN = {"clusterRoleTemplateBinding": ["userId"]}
+CHOSEN = {
+    "clusterRoleTemplateBinding": ["userId"],
+    "globalRoleBinding": ["userId"],
+    "projectRoleTemplateBinding": ["userId"],
+}
 
 
 def expect(holds, instead):

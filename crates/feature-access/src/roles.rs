@@ -1,6 +1,8 @@
 //! The roles we ship, as data.
 
-use api_management::role_template::{CLUSTER_MEMBER, CLUSTER_OWNER, CONTEXT_CLUSTER};
+use api_management::role_template::{
+    CLUSTER_MEMBER, CLUSTER_OWNER, CONTEXT_CLUSTER, CONTEXT_PROJECT, PROJECT_OWNER,
+};
 use api_management::{PolicyRule, RoleTemplate, keys};
 use feature_kit::access::{CLUSTER_ADMIN, GROUP_GLOBAL_ADMIN, GROUP_PEOPLE};
 use feature_kit::rbac::{ours, role_ref, rule, subject, to_kube};
@@ -71,6 +73,98 @@ pub fn cluster_member() -> RoleTemplate {
     template(CLUSTER_MEMBER, "Cluster Member", rules)
 }
 
+/// A role of Kubernetes itself, which every cluster has under this name.
+fn external(name: &str, display_name: &str) -> RoleTemplate {
+    RoleTemplate {
+        context: CONTEXT_PROJECT.to_owned(),
+        external: true,
+        hidden: true,
+        ..template(name, display_name, Vec::new())
+    }
+}
+
+/// A role in projects that has all rights of a role of Kubernetes, and more.
+fn in_project(
+    name: &str,
+    display_name: &str,
+    inherited: &str,
+    rules: Vec<PolicyRule>,
+) -> RoleTemplate {
+    RoleTemplate {
+        context: CONTEXT_PROJECT.to_owned(),
+        role_template_names: vec![inherited.to_owned()],
+        ..template(name, display_name, rules)
+    }
+}
+
+/// What members of every level may do beside the inherited role. `verbs`: on what the project has;
+/// what it shares with others is read.
+fn shared_in_project(verbs: &[&str]) -> Vec<PolicyRule> {
+    let monitoring = ["prometheuses", "prometheusrules", "servicemonitors"];
+    let local =
+        PolicyRule { resource_names: vec!["local".to_owned()], ..ours(&["clusters"], &["get"]) };
+    vec![
+        rule("", &["persistentvolumes"], &READ),
+        rule("storage.k8s.io", &["storageclasses"], &READ),
+        rule("apiregistration.k8s.io", &["apiservices"], &READ),
+        rule("", &["persistentvolumeclaims"], verbs),
+        rule("metrics.k8s.io", &["pods"], verbs),
+        rule("monitoring.coreos.com", &monitoring, verbs),
+        rule("catalog.cattle.io", &["clusterrepos", "operations", "releases", "apps"], &READ),
+        ours(&["clusterevents", "notifiers", "clustercatalogs"], &READ),
+        local,
+    ]
+}
+
+/// The roles of projects, and those of Kubernetes that they inherit, which come first.
+pub fn project_roles() -> Vec<RoleTemplate> {
+    let all = ["*"];
+    let apps = ["apps", "apprevisions", "pipelines", "pipelineexecutions"];
+    let of_owners = [
+        "projectroletemplatebindings",
+        "projectalertrules",
+        "projectalertgroups",
+        "projectloggings",
+        "projectcatalogs",
+        "projectmonitorgraphs",
+        "catalogtemplates",
+        "catalogtemplateversions",
+    ];
+    let own = vec![
+        ours(&of_owners, &all),
+        rule("project.cattle.io", &apps, &all),
+        rule("project.cattle.io", &["pipelinesettings", "sourcecodeproviderconfigs"], &all),
+        rule("", &["namespaces"], &["create"]),
+        ours(&["projects"], &["own"]),
+    ];
+    let alerts = ["projectalertrules", "projectalertgroups"];
+    let read: Vec<&str> = of_owners.into_iter().filter(|kind| !alerts.contains(kind)).collect();
+    let take_part = vec![
+        ours(&read, &READ),
+        ours(&alerts, &all),
+        rule("project.cattle.io", &apps, &all),
+        rule("", &["namespaces"], &["create"]),
+    ];
+    let look = vec![ours(&of_owners[..6], &READ), rule("project.cattle.io", &apps, &READ)];
+    let mut owner = in_project(
+        PROJECT_OWNER,
+        "Project Owner",
+        "admin",
+        [own, shared_in_project(&all)].concat(),
+    );
+    owner.project_creator_default = true;
+    let member = [take_part, shared_in_project(&all)].concat();
+    let reader = [look, shared_in_project(&READ)].concat();
+    vec![
+        external("admin", "Kubernetes admin"),
+        external("edit", "Kubernetes edit"),
+        external("view", "Kubernetes view"),
+        owner,
+        in_project("project-member", "Project Member", "edit", member),
+        in_project("read-only", "Read-only", "view", reader),
+    ]
+}
+
 fn bound(role: ClusterRole, binding: &str, group: &str) -> [Seed; 2] {
     let name = role.metadata.name.clone().unwrap_or_default();
     [
@@ -100,6 +194,8 @@ pub fn seeds() -> Vec<Seed> {
         Seed::cluster_scoped(SeedMode::Keep, cluster_member()),
         Seed::cluster_scoped(SeedMode::Keep, admin),
     ];
+    let of_projects = project_roles().into_iter();
+    seeds.extend(of_projects.map(|role| Seed::cluster_scoped(SeedMode::Keep, role)));
     seeds.extend(bound(people, PEOPLE_ROLE, GROUP_PEOPLE));
     seeds
 }

@@ -208,13 +208,13 @@ async fn a_creator_of_projects_does_not_get_the_namespaces_of_others() {
 async fn roles_of_two_clusters_never_share_their_rights() {
     let world = World::start().await;
     let templates: Api<RoleTemplate> = Api::all(world.admin());
-    for role in ["eu-view", "view"] {
+    for role in ["eu-look", "look"] {
         let mut template =
             RoleTemplate { context: "cluster".to_owned(), ..RoleTemplate::default() };
         template.metadata.name = Some(role.to_owned());
         templates.create(&PostParams::default(), &template).await.unwrap();
     }
-    for (cluster, role, user) in [("prod2", "eu-view", "u-one"), ("prod2-eu", "view", "u-two")] {
+    for (cluster, role, user) in [("prod2", "eu-look", "u-one"), ("prod2-eu", "look", "u-two")] {
         world.create_cluster(cluster).await;
         world.token(cluster).await;
         // The name that an earlier version used.
@@ -239,7 +239,7 @@ async fn roles_of_two_clusters_never_share_their_rights() {
         .await;
     }
     let expected: BTreeSet<String> =
-        ["drover:cluster:prod2:eu-view", "drover:cluster:prod2-eu:view"].map(str::to_owned).into();
+        ["drover:cluster:prod2:eu-look", "drover:cluster:prod2-eu:look"].map(str::to_owned).into();
     let ours = ListParams::default().labels("drover.io/membership");
     eventually("one role and one binding for each, and no old one", async || {
         let roles: Api<ClusterRole> = Api::all(world.admin());

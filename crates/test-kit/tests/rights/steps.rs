@@ -27,7 +27,7 @@ const API: &str = "/apis/management.cattle.io/v3";
 const ANSWER_TIME_MAX: Duration = Duration::from_secs(20);
 const ANSWER_INTERVAL: Duration = Duration::from_millis(2);
 /// Role templates that are created and deleted.
-const TEMPLATES: [&str; 5] = ["eu-view", "view", "manage", "narrow", "hub"];
+const TEMPLATES: [&str; 5] = ["eu-look", "look", "manage", "narrow", "hub"];
 const RULES: [TemplateRules; 8] = [
     TemplateRules::Nothing,
     TemplateRules::Everything,
