@@ -4,11 +4,13 @@ use api_management::role_template::{
     CLUSTER_MEMBER, CLUSTER_OWNER, CONTEXT_CLUSTER, CONTEXT_PROJECT, PROJECT_OWNER,
 };
 use api_management::{PolicyRule, RoleTemplate, keys};
+use controller::{ReconcileError, ensure};
 use feature_kit::access::{CLUSTER_ADMIN, GROUP_GLOBAL_ADMIN, GROUP_PEOPLE};
 use feature_kit::rbac::{ours, role_ref, rule, subject, to_kube};
 use feature_kit::{Seed, SeedMode};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::ObjectMeta;
+use kube::{Api, Client};
 
 /// What everybody who logged in may do in the management API.
 const PEOPLE_ROLE: &str = "drover:people";
@@ -181,6 +183,16 @@ fn group_binding(name: &str, role: &str, group: &str) -> ClusterRoleBinding {
     }
 }
 
+/// In order: a role template is refused before those that it inherits are there.
+async fn put_project_roles(client: Client) -> Result<bool, ReconcileError> {
+    let templates: Api<RoleTemplate> = Api::all(client);
+    let mut is_changed = false;
+    for role in project_roles() {
+        is_changed |= ensure::like(&templates, &role).await?;
+    }
+    Ok(is_changed)
+}
+
 /// What must be there from the start.
 pub fn seeds() -> Vec<Seed> {
     let people = ClusterRole {
@@ -194,8 +206,9 @@ pub fn seeds() -> Vec<Seed> {
         Seed::cluster_scoped(SeedMode::Keep, cluster_member()),
         Seed::cluster_scoped(SeedMode::Keep, admin),
     ];
-    let of_projects = project_roles().into_iter();
-    seeds.extend(of_projects.map(|role| Seed::cluster_scoped(SeedMode::Keep, role)));
+    seeds.push(Seed::custom("roletemplates of projects".to_owned(), |client| {
+        Box::pin(put_project_roles(client))
+    }));
     seeds.extend(bound(people, PEOPLE_ROLE, GROUP_PEOPLE));
     seeds
 }
