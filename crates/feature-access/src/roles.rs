@@ -1,7 +1,7 @@
 //! The roles we ship, as data.
 
 use api_management::role_template::{
-    CLUSTER_MEMBER, CLUSTER_OWNER, CONTEXT_CLUSTER, CONTEXT_PROJECT, PROJECT_OWNER,
+    CLUSTER_MEMBER, CLUSTER_OWNER, CONTEXT_CLUSTER, CONTEXT_PROJECT,
 };
 use api_management::{PolicyRule, RoleTemplate, keys};
 use controller::{ReconcileError, ensure};
@@ -132,13 +132,6 @@ pub fn project_roles() -> Vec<RoleTemplate> {
         "catalogtemplates",
         "catalogtemplateversions",
     ];
-    let own = vec![
-        ours(&of_owners, &all),
-        rule("project.cattle.io", &apps, &all),
-        rule("project.cattle.io", &["pipelinesettings", "sourcecodeproviderconfigs"], &all),
-        rule("", &["namespaces"], &["create"]),
-        ours(&["projects"], &["own"]),
-    ];
     let alerts = ["projectalertrules", "projectalertgroups"];
     let read: Vec<&str> = of_owners.into_iter().filter(|kind| !alerts.contains(kind)).collect();
     let take_part = vec![
@@ -148,20 +141,11 @@ pub fn project_roles() -> Vec<RoleTemplate> {
         rule("", &["namespaces"], &["create"]),
     ];
     let look = vec![ours(&of_owners[..6], &READ), rule("project.cattle.io", &apps, &READ)];
-    let mut owner = in_project(
-        PROJECT_OWNER,
-        "Project Owner",
-        "admin",
-        [own, shared_in_project(&all)].concat(),
-    );
-    owner.project_creator_default = true;
     let member = [take_part, shared_in_project(&all)].concat();
     let reader = [look, shared_in_project(&READ)].concat();
     vec![
-        external("admin", "Kubernetes admin"),
         external("edit", "Kubernetes edit"),
         external("view", "Kubernetes view"),
-        owner,
         in_project("project-member", "Project Member", "edit", member),
         in_project("read-only", "Read-only", "view", reader),
     ]
