@@ -252,10 +252,18 @@ const TRIED: [&[&str]; 9] = [
     &["auth", "can-i", "create", "clusterrolebindings"],
 ];
 
-fn compare(one: &ProgramOutput, other: &ProgramOutput) -> Result<()> {
-    let said =
-        |outcome: &ProgramOutput| (outcome.code, outcome.stdout.clone(), outcome.stderr.clone());
-    ensure!(said(one) == said(other), "directly {one:?}\nthrough Drover {other:?}");
+/// Begins the warning that Drover adds to a refusal.
+const EXPLANATION: &str = "Warning: which right is missing shows: drover access why me";
+
+/// Checks that both are equal, except that Drover's refusals come with one line of explanation.
+fn compare(direct: &ProgramOutput, through: &ProgramOutput) -> Result<()> {
+    let (explanations, rest): (Vec<&str>, Vec<&str>) =
+        through.stderr.split_inclusive('\n').partition(|line| line.starts_with(EXPLANATION));
+    let said = (through.code, &through.stdout, rest.concat());
+    let context = || format!("directly {direct:?}\nthrough Drover {through:?}");
+    ensure!(said == (direct.code, &direct.stdout, direct.stderr.clone()), context());
+    let refused = direct.stderr.contains("(Forbidden)");
+    ensure!(explanations.len() == usize::from(refused), context());
     Ok(())
 }
 

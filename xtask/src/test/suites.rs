@@ -48,6 +48,7 @@ pub const SUITES: [Suite; 5] = [
             "kubernetes-protobuf",
             "storage::etcd",
             "structured-merge::real",
+            "test-kit::directories",
             "test-kit::downstream",
             "testbed",
             "xtask",
