@@ -11,12 +11,16 @@ use hyper_util::rt::TokioIo;
 use read_ahead::ReadAhead;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
+use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 
 use crate::proxy::{Proxies, ProxyError};
 
+/// Bytes that the kernel accepts beyond those that are on their way. Without this limit it accepts
+/// megabytes, and over a slow link a heartbeat waits behind them for minutes.
+const UNSENT_MAX_BYTES: u32 = 256 * 1024;
 /// Time of the TCP and TLS setup.
 const CONNECT_TIME_MAX: Duration = Duration::from_secs(10);
 /// Time of the request and the whole response.
@@ -59,6 +63,7 @@ pub(crate) async fn connect(
             })?,
         };
         tcp.set_nodelay(true).map_err(failed)?;
+        SockRef::from(&tcp).set_tcp_notsent_lowat(UNSENT_MAX_BYTES).map_err(failed)?;
         let connector = TlsConnector::from(tls.clone());
         let connected = connector.connect(name, ReadAhead::new(tcp)).await;
         connected.map_err(|error| CallError::Tls { host: owned(), port, error })

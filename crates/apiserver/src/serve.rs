@@ -19,6 +19,7 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use read_ahead::ReadAhead;
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -53,6 +54,9 @@ const STRANGERS_REQUESTS_MAX: usize = 100;
 const STRANGERS_TIME_MAX: Duration = Duration::from_secs(60);
 /// and closed after this.
 const STRANGERS_GRACE: Duration = Duration::from_secs(30);
+/// Bytes that the kernel accepts beyond those that are on their way. Without this limit it accepts
+/// megabytes, and over a slow link a small response waits behind them for minutes.
+const UNSENT_MAX_BYTES: u32 = 256 * 1024;
 /// Flow-control windows of one stream, and of all streams of a connection together. Unread data of
 /// unauthenticated clients fills them.
 const STREAM_WINDOW: u32 = 256 * 1024;
@@ -224,6 +228,7 @@ where
     let (alive, mut released) = mpsc::channel(1);
     let connection_handle = Connection { alive, ticket: ticket.clone() };
     stream.set_nodelay(true)?;
+    SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_MAX_BYTES)?;
     let stream =
         tokio::time::timeout(HANDSHAKE_TIME_MAX, acceptor.accept(ReadAhead::new(stream))).await??;
     let certificates =

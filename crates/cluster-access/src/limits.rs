@@ -25,6 +25,13 @@ pub const IDLE_MAX: Duration = Duration::from_secs(90);
 /// The same for HTTP/1.1. It is shorter, because HTTP/1.1 does not announce a close: API servers
 /// close unused connections after 90 s, some load balancers after 60 s.
 pub const EXCLUSIVE_IDLE_MAX: Duration = Duration::from_secs(45);
+/// After a user's request, an HTTP/1.1 connection is held ready for the next one for this long, so
+/// that a user who reads for a minute does not continue over HTTP/2, whose windows are small over a
+/// long way.
+pub const READY_TIME: Duration = Duration::from_secs(300);
+/// Interval of the task that closes unused connections, and replaces the one that is held ready.
+pub const SWEEP_INTERVAL: Duration = Duration::from_secs(30);
+const _: () = assert!(SWEEP_INTERVAL.as_secs() < EXCLUSIVE_IDLE_MAX.as_secs());
 /// Interval of HTTP/2 pings on connections in use, which detect a dead API server behind a live
 /// agent.
 pub const PING_INTERVAL: Duration = Duration::from_secs(10);

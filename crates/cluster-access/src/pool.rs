@@ -37,9 +37,9 @@ use crate::endpoint::{Endpoint, EndpointError};
 use crate::error::AccessError;
 use crate::limits::{
     CONNECTION_WINDOW_BYTES, DIAL_TIME_MAX, HEADER_LINES_MAX, HEADERS_MAX_BYTES,
-    HTTP1_CONNECTIONS_MAX, IDLE_MAX, PING_INTERVAL, PING_TIMEOUT, REQUESTS_PER_CLUSTER_MAX,
-    SETUP_TIME_MAX, STREAM_WINDOW_BYTES, STREAMS_PER_CONNECTION_MAX, UPGRADE_TIME_MAX,
-    UPGRADES_PER_CLUSTER_MAX,
+    HTTP1_CONNECTIONS_MAX, IDLE_MAX, PING_INTERVAL, PING_TIMEOUT, READY_TIME,
+    REQUESTS_PER_CLUSTER_MAX, SETUP_TIME_MAX, STREAM_WINDOW_BYTES, STREAMS_PER_CONNECTION_MAX,
+    SWEEP_INTERVAL, UPGRADE_TIME_MAX, UPGRADES_PER_CLUSTER_MAX,
 };
 use crate::tls::Tls;
 use exclusive::Exclusive;
@@ -75,6 +75,8 @@ struct Connections {
     http2: Vec<Arc<SharedConnection>>,
     http1: Vec<Exclusive>,
     failure: Option<(Instant, AccessError)>,
+    /// When the last request came that is to have a connection of its own.
+    alone_at: Option<Instant>,
     is_swept: bool,
 }
 
@@ -262,10 +264,11 @@ impl Pool {
         let mut connections = self.connections.lock();
         connections.http2.retain(|shared| !shared.sender.is_closed());
         connections.http1.retain(Exclusive::is_fresh);
-        if sharing == Sharing::Alone
-            && let Some(line) = connections.http1.pop()
-        {
-            return Some(Line::Exclusive(line));
+        if sharing == Sharing::Alone {
+            connections.alone_at = Some(Instant::now());
+            if let Some(line) = connections.http1.pop() {
+                return Some(Line::Exclusive(line));
+            }
         }
         if let Some(lease) = connections.http2.iter().find_map(SharedConnection::lease) {
             if sharing == Sharing::Alone {
@@ -399,10 +402,13 @@ impl Pool {
         let this = Arc::downgrade(self);
         tokio::spawn(async move {
             loop {
-                tokio::time::sleep(IDLE_MAX / 3).await;
+                tokio::time::sleep(SWEEP_INTERVAL).await;
                 let Some(pool) = this.upgrade() else { return };
                 if pool.sweep() {
                     return;
+                }
+                if pool.lacks_ready_connection() {
+                    pool.prepare();
                 }
             }
         });
@@ -418,6 +424,13 @@ impl Pool {
         connections.http1.retain(Exclusive::is_fresh);
         connections.is_swept = !(connections.http2.is_empty() && connections.http1.is_empty());
         !connections.is_swept
+    }
+
+    /// Whether a user's request is likely before the next sweep, and would find no connection.
+    fn lacks_ready_connection(&self) -> bool {
+        let connections = self.connections.lock();
+        connections.alone_at.is_some_and(|at| at.elapsed() < READY_TIME)
+            && !connections.http1.iter().any(|line| line.is_fresh_for(SWEEP_INTERVAL))
     }
 
     /// The number of pooled connections, for tests and diagnostics.

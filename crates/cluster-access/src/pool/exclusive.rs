@@ -1,6 +1,7 @@
 //! HTTP/1.1 connections, which carry one request at a time.
 
 use std::sync::Weak;
+use std::time::Duration;
 
 use http::{Request, Uri, Version};
 use hyper::client::conn::http1;
@@ -27,7 +28,12 @@ impl Exclusive {
     /// Whether a request may use it. API servers close unused connections, and a request that is
     /// sent at that moment is lost.
     pub(super) fn is_fresh(&self) -> bool {
-        !self.sender.is_closed() && self.used.elapsed() < EXCLUSIVE_IDLE_MAX
+        self.is_fresh_for(Duration::ZERO)
+    }
+
+    /// Whether a request may use it even after `time`, as far as is known.
+    pub(super) fn is_fresh_for(&self, time: Duration) -> bool {
+        !self.sender.is_closed() && self.used.elapsed() + time < EXCLUSIVE_IDLE_MAX
     }
 
     /// Sends a request. The connection returns to `pool` when the response has been read to its

@@ -10,7 +10,9 @@ use tokio::time::Instant;
 use super::downstream::{Downstream, InMemory, SECOND, get};
 use super::wait::pass;
 use crate::body::full;
-use crate::limits::{EXCLUSIVE_IDLE_MAX, IDLE_MAX, STREAMS_PER_CONNECTION_MAX};
+use crate::limits::{
+    EXCLUSIVE_IDLE_MAX, IDLE_MAX, READY_TIME, STREAMS_PER_CONNECTION_MAX, SWEEP_INTERVAL,
+};
 use crate::{AccessError, BearerToken, ClusterAccess, Endpoint, Reachability};
 
 const BOTH: &[&str] = &["h2", "http/1.1"];
@@ -197,8 +199,20 @@ async fn a_request_waits_for_no_connection_and_an_unread_one_is_closed_with_its_
 #[tokio::test(start_paused = true)]
 async fn a_connection_that_may_close_at_any_time_is_not_used() {
     let (downstream, _, access) = in_use().await;
-    pass(EXCLUSIVE_IDLE_MAX).await;
+    // The last one that was held ready begins shortly before the end of the time.
+    pass(READY_TIME + EXCLUSIVE_IDLE_MAX).await;
     assert_eq!(forwarded(&downstream, &access, "/api").await, Version::HTTP_2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fresh_connection_is_ready_for_users_who_return_soon_and_closed_when_they_do_not() {
+    let (downstream, dials, access) = in_use().await;
+    let before = dials.load(Ordering::SeqCst);
+    pass(READY_TIME / 2).await;
+    assert_eq!(forwarded(&downstream, &access, "/api").await, Version::HTTP_11);
+    assert!(dials.load(Ordering::SeqCst) > before);
+    pass(READY_TIME + IDLE_MAX + SWEEP_INTERVAL).await;
+    assert_eq!(access.connection_count("c-1"), 0);
 }
 
 #[tokio::test(start_paused = true)]

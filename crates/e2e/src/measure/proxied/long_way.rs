@@ -40,9 +40,23 @@ pub fn measure() -> Result<Vec<Row>> {
         let before = link.counts()?;
         let down = in_turns(&world, ROUNDS, |way| load::download(&way.client, LIST, 1, TURN))?;
         rows.extend(bulk_rows(&format!("down over {way}"), 1, &down, target));
-        let up =
-            in_turns(&world, ROUNDS, |way| load::upload(&way.client, REVIEW, &review, 1, TURN))?;
+        let mut broken = Vec::new();
+        let up = in_turns(&world, ROUNDS, |way| {
+            // Over a bad way an API server may give up on a request that arrives too slowly.
+            let rate = load::upload(&way.client, REVIEW, &review, 1, TURN);
+            Ok(rate.unwrap_or_else(|cause| {
+                broken.push(format!("{}: {cause:#}", way.name));
+                0.0
+            }))
+        })?;
         rows.extend(bulk_rows(&format!("up over {way}"), 1, &up, Target::Context));
+        let row = Row::new(
+            format!("uploads that broke off over {way}"),
+            broken.len() as f64,
+            "",
+            Target::Context,
+        );
+        rows.push(row.note(broken.join("; ")));
         rows.push(packet_row(way, link.counts()?.since(before))?);
     }
     Ok(rows)
