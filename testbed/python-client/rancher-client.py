@@ -20,6 +20,7 @@ SHADOWED = "type"
 # What a type needs beyond what its schema says.
 NEEDED = {
     "clusterRoleTemplateBinding": {"roleTemplateId": "cluster-member"},
+    "globalRoleBinding": {"globalRoleId": "user-base"},
     "projectRoleTemplateBinding": {"roleTemplateId": "project-member"},
     "roleTemplate": {"context": "cluster"},
 }

@@ -25,6 +25,8 @@ pub const SYSTEM_PROJECT: &str = "authz.management.cattle.io/system-project";
 pub const BOOTSTRAPPING: &str = "authz.management.cattle.io/bootstrapping";
 /// [`BOOTSTRAPPING`] on the first administrator.
 pub const BOOTSTRAP_ADMIN_USER: &str = "admin-user";
+/// [`BOOTSTRAPPING`] on the built-in global roles.
+pub const BOOTSTRAP_GLOBAL_ROLE: &str = "default-globalrole";
 /// [`BOOTSTRAPPING`] on the built-in role templates.
 pub const BOOTSTRAP_ROLE_TEMPLATE: &str = "default-roletemplate";
 /// Annotation: JSON of the role bindings that the creator gets.

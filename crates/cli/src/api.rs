@@ -313,6 +313,8 @@ pub const USER: NamedType<'_> =
     NamedType { singular: "user", plural: "users", name_field: "username", inside: None };
 pub const ROLE: NamedType<'_> =
     NamedType { singular: "role", plural: "roletemplates", name_field: "name", inside: None };
+pub const GLOBAL_ROLE: NamedType<'_> =
+    NamedType { singular: "global role", plural: "globalroles", name_field: "name", inside: None };
 
 /// The only one of `found`, or an error that lists the ids.
 fn only_match(singular: &str, name: &str, mut found: Vec<Value>) -> Result<Value, CliError> {
@@ -332,6 +334,7 @@ fn not_found_error(kind: &NamedType<'_>, name: &str, known: &[Value]) -> CliErro
     let meant = similar::closest(name, names.chain(known.iter().map(id)));
     let list = match singular {
         "cluster" | "project" | "role" | "user" => format!("{singular} ls"),
+        "global role" => "role ls".to_owned(),
         _ => format!("inspect {singular}"),
     };
     let shows = format!("\"drover {list}\" shows those you may see");

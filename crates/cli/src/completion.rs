@@ -111,6 +111,11 @@ pub fn roles() -> ArgValueCompleter {
     offer(async |api, _| offer_field(&api, api::ROLE.plural, "id", "name").await)
 }
 
+/// Completes ids of global roles, with their names.
+pub fn global_roles() -> ArgValueCompleter {
+    offer(async |api, _| offer_field(&api, api::GLOBAL_ROLE.plural, "id", "name").await)
+}
+
 /// Ids of the caller's tokens.
 pub fn tokens() -> ArgValueCompleter {
     offer(async |api, _| offer_field(&api, "tokens", "id", "description").await)

@@ -1,6 +1,8 @@
 //! Access: who may do what in which cluster.
 //!
-//! People get roles by bindings here; nothing is written per person anywhere else. Downstream each
+//! People get roles by bindings here; nothing is written per person anywhere else. [`builtin`] has
+//! the roles that ship with the server. A global role is one ClusterRole of the management API, bound
+//! to one group ([`global_role::management`]). Downstream each
 //! role is one ClusterRole, bound to one group ([`role_template::downstream`]); who is in which
 //! group says the [`graph`], from memory, at each request. In the management API the members of a
 //! cluster and of its projects see it by the same groups
@@ -8,18 +10,19 @@
 //! ([`project_role_template_binding::management`]). [`explain`] answers why somebody may do
 //! something, and who may.
 
+pub mod builtin;
 pub mod cluster_role_template_binding;
 pub mod explain;
-pub mod grants;
+pub mod global_role;
+pub mod global_role_binding;
 pub mod graph;
 mod local_principal;
 pub mod project_role_template_binding;
 pub mod role_template;
-pub mod roles;
+pub mod user_bindings;
 
 use std::sync::Arc;
 
-use api_management::kind::Kind;
 use api_management::{
     ClusterRoleTemplateBinding, GlobalRole, GlobalRoleBinding, ProjectRoleTemplateBinding,
     RoleTemplate,
@@ -42,17 +45,29 @@ pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
     let templates = KindRules::of::<RoleTemplate>().admit_with(Arc::new(
         role_template::admission::TemplateRules::new(graph.clone(), reader.clone()),
     ));
-    let project_bindings = KindRules::of::<ProjectRoleTemplateBinding>()
-        .admit_with(Arc::new(in_project::admission::BindingRules::new(graph.clone(), reader)));
+    let project_bindings = KindRules::of::<ProjectRoleTemplateBinding>().admit_with(Arc::new(
+        in_project::admission::BindingRules::new(graph.clone(), reader.clone()),
+    ));
+    let held = Arc::new(global_role::admission::HeldRights::new(reader.clone()));
+    let global_roles = KindRules::of::<GlobalRole>()
+        .admit_with(Arc::new(global_role::admission::RoleRules::new(held.clone(), reader)));
+    let global_bindings = KindRules::of::<GlobalRoleBinding>()
+        .admit_with(Arc::new(global_role_binding::admission::BindingRules::new(held)));
     Feature::new("access")
         .kind_with(templates)
         .kind_with(bindings)
-        .kind_with(KindRules::of::<GlobalRole>().admit_with(global::<GlobalRole>()))
-        .kind_with(KindRules::of::<GlobalRoleBinding>().admit_with(global::<GlobalRoleBinding>()))
+        .kind_with(global_roles)
+        .kind_with(global_bindings)
         .kind_with(project_bindings)
-        .seed(roles::seeds())
+        .seed(builtin::seeds())
+        .seed(vec![global_role_binding::migration::seed()])
         .identity(explain::identity())
         .route(Route::authenticated(explain::PREFIX, explain::handler(context, graph, views())))
+        .management(ManagementSpec::new(
+            global_role::management::identity(),
+            global_role::management::run,
+        ))
+        .management(ManagementSpec::new(user_bindings::identity(), user_bindings::run))
         .management(ManagementSpec::new(management::identity(), management::run))
         .management(ManagementSpec::new(creator::identity(), creator::run))
         .management(ManagementSpec::new(
@@ -72,14 +87,10 @@ fn views() -> Vec<Descriptor> {
     vec![
         role_template::view::view(),
         cluster_role_template_binding::view::view(),
-        table::descriptor("globalRole"),
+        global_role::view(),
         table::descriptor("globalRoleBinding"),
         project_role_template_binding::view::view(),
     ]
-}
-
-fn global<K: Kind>() -> Arc<grants::GlobalRules> {
-    Arc::new(grants::GlobalRules { plural: K::PLURAL })
 }
 
 #[cfg(test)]

@@ -8,17 +8,19 @@ use api_management::{
 };
 use controller::Key;
 use feature_kit::Membership;
-use feature_kit::access::admin_binding;
-use feature_kit::rbac::{ours, rule};
+use feature_kit::access::CLUSTER_ADMIN;
+use feature_kit::rbac::{ours, role_ref, rule, subject};
+use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::ResourceExt;
+use kube::api::ObjectMeta;
 use proptest::prelude::*;
 
+use crate::builtin::role_templates;
 use crate::cluster_role_template_binding::{creator, management};
 use crate::graph::testing::FakeGraph;
 use crate::project_role_template_binding as in_project;
 use crate::role_template::downstream::UsedRoles;
 use crate::role_template::{downstream, effective, rules};
-use crate::roles::{cluster_member, cluster_owner};
 
 fn binding(cluster: &str, role: &str, user: &str) -> Arc<ClusterRoleTemplateBinding> {
     let [cluster_name, role_template_name, user_name] = [cluster, role, user].map(str::to_owned);
@@ -83,12 +85,15 @@ fn groups_from_an_identity_provider_carry_roles() {
 #[test]
 fn only_a_labelled_binding_to_cluster_admin_makes_an_administrator() {
     let mut graph = FakeGraph::default();
-    graph.admin(admin_binding("u-1"));
+    let binding = |user: &str, role: &str| ClusterRoleBinding {
+        metadata: ObjectMeta { name: Some(format!("b-{user}")), ..ObjectMeta::default() },
+        role_ref: role_ref("ClusterRole", role),
+        subjects: Some(vec![subject("User", user)]),
+    };
+    graph.admin(binding("u-1", CLUSTER_ADMIN));
     assert!(graph.is_admin(person("u-1")));
     assert!(!graph.is_admin(person("u-2")));
-    let mut other = admin_binding("u-2");
-    other.role_ref.name = "view".to_owned();
-    graph.admin(other);
+    graph.admin(binding("u-2", "view"));
     assert!(!graph.is_admin(person("u-2")));
 }
 
@@ -124,8 +129,12 @@ proptest! {
     }
 }
 
+fn shipped(name: &str) -> RoleTemplate {
+    role_templates().into_iter().find(|role| role.name_any() == name).unwrap()
+}
+
 fn known() -> BTreeMap<String, Arc<RoleTemplate>> {
-    let all = [cluster_owner(), cluster_member()];
+    let all = [shipped("cluster-owner"), shipped("cluster-member")];
     all.into_iter().map(|template| (template.name_any(), Arc::new(template))).collect()
 }
 
@@ -211,14 +220,14 @@ fn downstream_a_role_in_projects_holds_cluster_wide_only_for_what_projects_share
 
 #[test]
 fn a_member_has_no_rights_on_our_kinds_downstream_and_reads_them_here() {
-    let member = cluster_member();
+    let member = shipped("cluster-member");
     let below = rules::downstream(&member);
     assert!(below.iter().all(|rule| rule.api_groups != ["management.cattle.io"]));
     let here = rules::cluster_plane(&member);
     assert!(here[0].resources.contains(&"nodes".to_owned()));
     assert!(!here[0].verbs.contains(&"create".to_owned()));
     assert!(!rules::is_owner(&member, "c-1"));
-    assert!(rules::is_owner(&cluster_owner(), "c-1"));
+    assert!(rules::is_owner(&shipped("cluster-owner"), "c-1"));
 }
 
 fn project() -> Project {

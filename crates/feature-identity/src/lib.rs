@@ -28,7 +28,9 @@ pub mod user;
 use std::sync::Arc;
 
 use api_management::{Token, User, keys};
-use feature_kit::{Feature, KindRules, ManagementContext, ManagementSpec, Seed, ViewSpec, unique};
+use feature_kit::{
+    Feature, KindRules, ManagementContext, ManagementSpec, RoleResolver, Seed, ViewSpec, unique,
+};
 
 pub use directory::Directory;
 pub use login::{LoginError, LoginRequest};
@@ -36,18 +38,28 @@ pub use token::authenticate::holds;
 pub use token::issue::{Issued, TokenRequest};
 use user::admission::{LOGIN_NAME, UserRules};
 pub use user::bootstrap::{Bootstrap, bootstrap};
+use user::guard::LoginGuard;
 pub use user::passwords::SetPasswordError;
 
-/// The feature. Must be called inside a tokio runtime.
-pub fn feature(context: &ManagementContext, directory: &Arc<Directory>) -> Feature {
+/// The feature. `roles` says who has which role. Must be called inside a tokio runtime.
+pub fn feature(
+    context: &ManagementContext,
+    directory: &Arc<Directory>,
+    roles: Arc<dyn RoleResolver>,
+) -> Feature {
+    let guard = LoginGuard::new(roles);
     let login_names = LOGIN_NAME.claims(context.clients.controller(&LOGIN_NAME.identity()));
     let users = KindRules::of::<User>()
         .shared_fields(&[user::passwords::MUST_CHANGE, "principalIds"])
-        .admit_with(Arc::new(UserRules::new(login_names)));
+        .admit_with(Arc::new(UserRules::new(login_names, guard.clone())));
     let for_providers = directory.clone();
     Feature::new("identity")
         .kind_with(users)
-        .kind_with(KindRules::of::<Token>().shared_fields(&["groupPrincipals", "lastUpdateTime"]))
+        .kind_with(
+            KindRules::of::<Token>()
+                .shared_fields(&["groupPrincipals", "lastUpdateTime"])
+                .admit_with(Arc::new(token::admission::TokenRules)),
+        )
         .kind_with(auth_config::rules())
         .kind_with(preference::rules())
         .identity(directory::identity())
@@ -59,17 +71,17 @@ pub fn feature(context: &ManagementContext, directory: &Arc<Directory>) -> Featu
         .management(ManagementSpec::new(providers::identity(), move |context, client| {
             providers::run(for_providers.clone(), context, client)
         }))
-        .view(views(directory.clone()))
+        .view(views(directory.clone(), guard))
         .view(ViewSpec::acting_as(preference::identity(), |_, client| {
             vec![preference::view(client)]
         }))
 }
 
-fn views(directory: Arc<Directory>) -> ViewSpec {
+fn views(directory: Arc<Directory>, guard: LoginGuard) -> ViewSpec {
     ViewSpec::new(move |_| {
         let mut views = vec![
             principal::view(&directory),
-            user::view::view(&directory),
+            user::view::view(&directory, guard.clone()),
             token::view::view(&directory),
         ];
         views.extend(local_provider::views(&directory));

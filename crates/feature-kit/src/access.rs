@@ -1,11 +1,9 @@
 //! Who has which role where: the interface between the role graph and the code that builds
 //! identities.
 
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
-use kube::api::ObjectMeta;
+use api_management::GlobalRoleBinding;
+use api_management::global_role::ADMIN;
 use tokio::sync::watch;
-
-use crate::rbac::{role_ref, subject};
 
 /// Prefix of every group that represents a role of Drover. Reserved: no other source may provide
 /// such a group.
@@ -25,18 +23,18 @@ pub const VERB_MANAGE_NAMESPACES: &str = "manage-namespaces";
 /// Verb on a project: may create namespaces in it.
 pub const VERB_CREATE_NAMESPACES: &str = "create-namespaces";
 
-/// The binding that makes a user a global administrator, in the management API and in all clusters.
-pub fn admin_binding(user: &str) -> ClusterRoleBinding {
-    let labels = [(GLOBAL_BINDING_LABEL.to_owned(), "true".to_owned())];
-    ClusterRoleBinding {
-        metadata: ObjectMeta {
-            name: Some(format!("globaladmin-{user}")),
-            labels: Some(labels.into()),
-            ..ObjectMeta::default()
-        },
-        role_ref: role_ref("ClusterRole", CLUSTER_ADMIN),
-        subjects: Some(vec![subject("User", user)]),
-    }
+/// Prefix of the names of bindings that make users administrators; the user's id follows.
+pub const ADMIN_BINDING_PREFIX: &str = "globaladmin-";
+
+/// The binding that makes a user an administrator, of the management API and of all clusters.
+pub fn admin_binding(user: &str) -> GlobalRoleBinding {
+    let mut binding = GlobalRoleBinding {
+        global_role_name: ADMIN.to_owned(),
+        user_name: user.to_owned(),
+        ..GlobalRoleBinding::default()
+    };
+    binding.metadata.name = Some(format!("{ADMIN_BINDING_PREFIX}{user}"));
+    binding
 }
 
 /// `drover:global:<role>`: the group of the members of a global role.

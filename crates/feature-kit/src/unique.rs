@@ -26,6 +26,7 @@ use kube::{Api, Client, Resource, ResourceExt};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use crate::grants;
 use crate::kind::Review;
 use crate::rbac::{ours, rule};
 use crate::{ControllerIdentity, ReviewOperation, Seed};
@@ -226,14 +227,15 @@ impl<K: UniquelyNamed> Claims<K> {
         match outcome {
             Ok(ClaimOutcome::Granted) => Ok(()),
             Ok(ClaimOutcome::Held(id)) => {
-                Err(self.taken_error(review, &name, &format!("\"{id}\" has this name")))
+                Err(self.taken_error(review, &name, &id, "has this name; choose another"))
             }
             Ok(ClaimOutcome::Pending(id)) => {
                 let detail = format!(
-                    "\"{id}\" is being given this name; if that write failed, try again in {} s",
+                    "is being given this name; if that write failed, try again in {} s; choose \
+                     another",
                     PENDING_TIME_MAX.as_secs()
                 );
-                Err(self.taken_error(review, &name, &detail))
+                Err(self.taken_error(review, &name, &id, &detail))
             }
             Err(error) => failed(error),
         }
@@ -243,10 +245,16 @@ impl<K: UniquelyNamed> Claims<K> {
         self.unique.what.replace('-', " ")
     }
 
-    fn taken_error(&self, review: &Review<'_>, name: &str, detail: &str) -> Status {
+    /// Others than administrators may not see the object of that name, and do not get its id.
+    fn taken_error(&self, review: &Review<'_>, name: &str, holder: &str, detail: &str) -> Status {
         let kind = K::kind(&());
         let mut cause = Cause::duplicate(self.unique.field, &Value::from(name));
-        cause.message.push_str(&format!(": {} {detail}; choose another", kind.to_lowercase()));
+        let other = kind.to_lowercase();
+        let other = match grants::is_administrator(review.groups) {
+            true => format!("{other} \"{holder}\""),
+            false => format!("another {other}"),
+        };
+        cause.message.push_str(&format!(": {other} {detail}"));
         Status::invalid(api_management::GROUP, &kind, review.name, vec![cause])
     }
 

@@ -20,7 +20,7 @@ pub struct FeatureParts {
 pub fn features(context: &ManagementContext, parts: &FeatureParts) -> Vec<Feature> {
     vec![
         feature_settings::feature(&parts.settings),
-        feature_identity::feature(context, &parts.directory),
+        feature_identity::feature(context, &parts.directory, parts.graph.clone()),
         feature_access::feature(context, &parts.graph),
         feature_clusters::feature(context, &parts.connections),
         feature_projects::feature(context),

@@ -93,7 +93,7 @@ impl World {
         };
         let features = vec![
             feature_settings::feature(&settings),
-            feature_identity::feature(&context, &directory),
+            feature_identity::feature(&context, &directory, graph.clone()),
             feature_access::feature(&context, &graph),
             feature_clusters::feature(&context, &connections),
             feature_projects::feature(&context),

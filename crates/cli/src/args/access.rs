@@ -62,6 +62,12 @@ pub enum UserCommand {
         /// Display name
         #[arg(long)]
         display_name: Option<String>,
+        /// Global role to give, can be repeated [default: those that new users have]
+        #[arg(long, value_name = "ROLE", add = completion::global_roles())]
+        global_role: Vec<String>,
+        /// Give no global role
+        #[arg(long, conflicts_with = "global_role")]
+        no_global_role: bool,
         #[command(flatten)]
         password: NewPassword,
         #[command(flatten)]
@@ -142,13 +148,13 @@ impl std::fmt::Debug for UserCommand {
     }
 }
 
-/// Commands about role templates and their bindings.
+/// Commands about roles and their bindings.
 #[derive(Clone, Debug, Subcommand)]
 pub enum RoleCommand {
-    /// List role templates
+    /// List roles: those for clusters and projects, and global ones
     #[command(visible_alias = "list")]
     Ls(ListArgs),
-    /// Show one role template with its rules
+    /// Show one role with its rules
     Get {
         /// Name or id
         #[arg(add = completion::roles())]
@@ -156,21 +162,21 @@ pub enum RoleCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// List who has which role in a cluster or project
+    /// List who has which role in a cluster or project, or globally
     Bindings {
         #[command(flatten)]
         scope: RoleScope,
         #[command(flatten)]
         list: ListArgs,
     },
-    /// Give a user or group a role in a cluster or project
+    /// Give a user or group a role in a cluster or project, or a global role
     Grant {
         #[command(flatten)]
         target: RoleTarget,
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Take a role in a cluster or project from a user or group
+    /// Take a role in a cluster or project, or a global role, from a user or group
     Revoke {
         #[command(flatten)]
         target: RoleTarget,
@@ -179,9 +185,12 @@ pub enum RoleCommand {
     },
 }
 
-/// A cluster, or a project in it.
+/// A cluster, or a project in it, or the whole server.
 #[derive(Args, Clone, Debug)]
 pub struct RoleScope {
+    /// A global role: in the server itself, whatever cluster the context selects
+    #[arg(long, conflicts_with = "project")]
+    pub global: bool,
     #[command(flatten)]
     pub cluster: super::ClusterArg,
     #[command(flatten)]
@@ -202,7 +211,7 @@ pub struct RoleHolder {
 /// Which role, in which scope, of which user or group.
 #[derive(Args, Clone, Debug)]
 pub struct RoleTarget {
-    /// Name or id of the role template, such as cluster-member
+    /// Name or id of the role, such as cluster-member
     #[arg(add = completion::roles())]
     pub role: String,
     #[command(flatten)]

@@ -86,7 +86,7 @@ pub async fn run(command: ProjectCommand) -> Result<(), CliError> {
             let api = Api::open(list.output.server.name())?;
             let project = scope::project(&api, cluster.name(), &project).await?;
             let filter = ("projectId", id(&project));
-            role::show_bindings(&api, role::PROJECT_BINDINGS, filter, &list).await
+            role::show_bindings(&api, role::PROJECT_BINDINGS, &[filter], &list).await
         }
         ProjectCommand::AddMember { member, output } => {
             let api = Api::open(output.server.name())?;

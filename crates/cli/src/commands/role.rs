@@ -1,4 +1,4 @@
-//! `drover role …`: role templates, and their bindings to users and groups.
+//! `drover role …`: role templates and global roles, and their bindings to users and groups.
 
 use api_management::user::LOCAL_PRINCIPAL;
 use http::Method;
@@ -13,6 +13,7 @@ use crate::output::{self, TableColumn};
 
 pub const CLUSTER_BINDINGS: &str = "clusterroletemplatebindings";
 pub const PROJECT_BINDINGS: &str = "projectroletemplatebindings";
+pub const GLOBAL_BINDINGS: &str = "globalrolebindings";
 
 /// Hint for a server that does not offer roles in projects.
 const NO_PROJECT_ROLES: &str = "if the project exists, this server offers no roles in projects; grant \
@@ -40,7 +41,13 @@ const ROWS: &[TableColumn] = &[
 
 const BINDING_COLUMNS: &[TableColumn] = &[
     TableColumn { heading: "WHO", cell: |binding, _| who(binding) },
-    TableColumn { heading: "ROLE", cell: |binding, _| text(binding, "roleTemplateId").to_owned() },
+    TableColumn {
+        heading: "ROLE",
+        cell: |binding, _| match text(binding, "roleTemplateId") {
+            "" => text(binding, "globalRoleId").to_owned(),
+            role => role.to_owned(),
+        },
+    },
     TableColumn { heading: "ID", cell: |binding, _| text(binding, "id").to_owned() },
 ];
 
@@ -92,24 +99,25 @@ pub async fn run(command: RoleCommand) -> Result<(), CliError> {
     match command {
         RoleCommand::Ls(args) => {
             let api = Api::open(args.output.server.name())?;
-            listing::show(&args, COLUMNS, async || api.list("roletemplates", &[]).await).await
+            listing::show(&args, COLUMNS, async || all_roles(&api).await).await
         }
         RoleCommand::Get { role, output } => {
             let api = Api::open(output.server.name())?;
-            output::one(output.output, ROWS, &api.resolve(&api::ROLE, &role).await?)
+            output::one(output.output, ROWS, &any_role(&api, &role).await?)
         }
         RoleCommand::Bindings { scope, list } => {
             let api = Api::open(list.output.server.name())?;
             match &scope.project.project {
+                _ if scope.global => show_bindings(&api, GLOBAL_BINDINGS, &[], &list).await,
                 Some(project) => {
                     let project = scope::project(&api, scope.cluster.name(), project).await?;
                     let filter = ("projectId", id(&project));
-                    show_bindings(&api, PROJECT_BINDINGS, filter, &list).await
+                    show_bindings(&api, PROJECT_BINDINGS, &[filter], &list).await
                 }
                 None => {
                     let cluster = scope::cluster(&api, scope.cluster.name()).await?;
                     let filter = ("clusterId", id(&cluster));
-                    show_bindings(&api, CLUSTER_BINDINGS, filter, &list).await
+                    show_bindings(&api, CLUSTER_BINDINGS, &[filter], &list).await
                 }
             }
         }
@@ -124,15 +132,43 @@ pub async fn run(command: RoleCommand) -> Result<(), CliError> {
     }
 }
 
+/// Role templates, and the global roles that the caller sees, whose context is `global`.
+async fn all_roles(api: &Api) -> Result<Vec<Value>, CliError> {
+    let mut roles = api.list(api::ROLE.plural, &[]).await?;
+    let global = match api.list(api::GLOBAL_ROLE.plural, &[]).await {
+        Ok(global) => global,
+        Err(error) if error.failure == Failure::Forbidden => Vec::new(),
+        Err(error) => return Err(error),
+    };
+    roles.extend(global.into_iter().map(in_global_context));
+    Ok(roles)
+}
+
+async fn any_role(api: &Api, name: &str) -> Result<Value, CliError> {
+    match api.resolve(&api::ROLE, name).await {
+        Err(error) if error.failure == Failure::NotFound => {
+            let global = api.resolve(&api::GLOBAL_ROLE, name).await;
+            // The message about role templates has the closest name of those.
+            global.map(in_global_context).map_err(|_| error)
+        }
+        found => found,
+    }
+}
+
+fn in_global_context(mut role: Value) -> Value {
+    role["context"] = "global".into();
+    role
+}
+
 /// Lists bindings; tables have the names of users, if the caller may see them.
 pub async fn show_bindings(
     api: &Api,
     plural: &str,
-    filter: (&str, &str),
+    filter: &[(&str, &str)],
     args: &ListArgs,
 ) -> Result<(), CliError> {
     let read = async || {
-        let mut bindings = api.list(plural, &[filter]).await?;
+        let mut bindings = api.list(plural, filter).await?;
         if args.format().is_table() {
             name_users(api, &mut bindings).await?;
         }
@@ -170,12 +206,13 @@ pub async fn login_name(api: &Api, user_id: &str) -> String {
     text(&found.unwrap_or_default(), "loginName").to_owned()
 }
 
-/// The role of a user or group in a cluster or project, with names for messages.
+/// The role of a user or group, in a cluster or project or globally, with names for messages.
 pub struct Binding {
     plural: &'static str,
-    /// `clusterId` or `projectId`, and its value.
-    scope: (&'static str, String),
-    role_id: String,
+    /// `clusterId` or `projectId`, and its value; none for a global role.
+    scope: Option<(&'static str, String)>,
+    /// `roleTemplateId` or `globalRoleId`, and its value.
+    role: (&'static str, String),
     /// `userId` or `groupPrincipalId`, and its value.
     holder: (&'static str, String),
     /// Such as `role "x" in cluster "y"`.
@@ -187,6 +224,9 @@ pub struct Binding {
 impl Binding {
     async fn of(api: &Api, target: &RoleTarget) -> Result<Self, CliError> {
         let scope = &target.scope;
+        if scope.global {
+            return Self::global(api, &target.role, &target.holder).await;
+        }
         if let Some(project) = &scope.project.project {
             let project = scope::project(api, scope.cluster.name(), project).await?;
             return Self::in_project(api, &project, &target.role, &target.holder).await;
@@ -212,6 +252,23 @@ impl Binding {
         Self::at(api, PROJECT_BINDINGS, at, &where_to, role, holder).await
     }
 
+    /// The binding of a global role, a name or id, to a user or group; nothing is written.
+    ///
+    /// # Errors
+    /// The role or the user does not exist, or a request fails.
+    pub async fn global(api: &Api, role: &str, holder: &RoleHolder) -> Result<Self, CliError> {
+        let found = api.resolve(&api::GLOBAL_ROLE, role).await?;
+        let (holder, holder_shown) = Self::holder(api, holder).await?;
+        Ok(Self {
+            plural: GLOBAL_BINDINGS,
+            scope: None,
+            role: ("globalRoleId", id(&found).to_owned()),
+            holder,
+            shown: format!("global role \"{role}\""),
+            holder_shown,
+        })
+    }
+
     async fn at(
         api: &Api,
         plural: &'static str,
@@ -221,30 +278,33 @@ impl Binding {
         holder: &RoleHolder,
     ) -> Result<Self, CliError> {
         let found = api.resolve(&api::ROLE, role).await?;
-        let (holder, holder_shown) = match (&holder.group, &holder.user) {
-            (Some(group), _) => (("groupPrincipalId", group.clone()), group.clone()),
-            (None, user) => {
-                let name = user.clone().unwrap_or_default();
-                let user = api.resolve(&api::USER, &name).await?;
-                (("userId", id(&user).to_owned()), name)
-            }
-        };
+        let (holder, holder_shown) = Self::holder(api, holder).await?;
         Ok(Self {
             plural,
-            scope,
-            role_id: id(&found).to_owned(),
+            scope: Some(scope),
+            role: ("roleTemplateId", id(&found).to_owned()),
             holder,
             shown: format!("role \"{role}\" in {where_to}"),
             holder_shown,
         })
     }
 
-    fn fields(&self) -> [(&str, &str); 3] {
-        [
-            (self.scope.0, self.scope.1.as_str()),
-            (self.holder.0, self.holder.1.as_str()),
-            ("roleTemplateId", self.role_id.as_str()),
-        ]
+    /// The field of a binding that names the user or group, its value, and the name to show.
+    async fn holder(
+        api: &Api,
+        holder: &RoleHolder,
+    ) -> Result<((&'static str, String), String), CliError> {
+        if let Some(group) = &holder.group {
+            return Ok((("groupPrincipalId", group.clone()), group.clone()));
+        }
+        let name = holder.user.clone().unwrap_or_default();
+        let user = api.resolve(&api::USER, &name).await?;
+        Ok((("userId", id(&user).to_owned()), name))
+    }
+
+    fn fields(&self) -> Vec<(&str, &str)> {
+        let fields = [Some(&self.holder), Some(&self.role), self.scope.as_ref()];
+        fields.into_iter().flatten().map(|(field, value)| (*field, value.as_str())).collect()
     }
 
     /// Creates the binding, and prints it in `format`.

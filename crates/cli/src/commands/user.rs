@@ -6,6 +6,7 @@ use crate::api::{self, Api, id, text};
 use crate::args::UserCommand;
 use crate::commands::listing;
 use crate::commands::password::{self, new_password};
+use crate::commands::role::GLOBAL_BINDINGS;
 use crate::error::{CliError, Failure};
 use crate::output::{self, Columns, TableColumn, age};
 use crate::prompt;
@@ -64,15 +65,40 @@ pub async fn run(command: UserCommand) -> Result<(), CliError> {
             let api = Api::open(output.server.name())?;
             output::one(output.output, ROWS, &api.resolve(&api::USER, &user).await?)
         }
-        UserCommand::Create { username, display_name, password, output } => {
+        UserCommand::Create {
+            username,
+            display_name,
+            global_role,
+            no_global_role,
+            password,
+            output,
+        } => {
             let api = Api::open(output.server.name())?;
+            // A role that does not exist is found before the user is made.
+            let roles = match no_global_role {
+                true => Vec::new(),
+                false => first_roles(&api, &global_role).await?,
+            };
             let password = new_password(password, &username)?;
             let name = display_name.unwrap_or_else(|| username.clone());
             let body = json!({"username": username, "name": name, "password": password});
             let what = format!("creating user \"{username}\"");
             let user = api.create("users", &body, &what).await?;
             output::print_created(output.output, &user)?;
-            notify!("created user {username}; grant rights with \"drover role grant\"");
+            for role in &roles {
+                let body = json!({"globalRoleId": role, "userId": id(&user)});
+                let what = format!("giving \"{username}\" the global role \"{role}\"");
+                let given = api.create(GLOBAL_BINDINGS, &body, &what).await;
+                given.map_err(|error| {
+                    error.hint(format!(
+                        "the user was made; give the role with: drover role grant {role} --global \
+                         --user {username}"
+                    ))
+                })?;
+            }
+            let given =
+                if roles.is_empty() { "no global role".to_owned() } else { roles.join(", ") };
+            notify!("created user {username} with {given}; grant more with \"drover role grant\"");
             Ok(())
         }
         UserCommand::Disable { users, server } => {
@@ -112,6 +138,20 @@ pub async fn run(command: UserCommand) -> Result<(), CliError> {
             remove(&api, &users, yes).await
         }
     }
+}
+
+/// Ids of the global roles that a new user gets: the given ones, or those that new users have.
+async fn first_roles(api: &Api, given: &[String]) -> Result<Vec<String>, CliError> {
+    let mut roles = Vec::new();
+    if given.is_empty() {
+        let defaults = api.list(api::GLOBAL_ROLE.plural, &[("newUserDefault", "true")]).await?;
+        let is_default = |role: &&Value| role["newUserDefault"] == true;
+        roles.extend(defaults.iter().filter(is_default).map(|role| id(role).to_owned()));
+    }
+    for role in given {
+        roles.push(id(&api.resolve(&api::GLOBAL_ROLE, role).await?).to_owned());
+    }
+    Ok(roles)
 }
 
 /// Sets a user's password without the previous one.

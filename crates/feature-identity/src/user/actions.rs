@@ -15,6 +15,7 @@ use serde_json::{Map, Value};
 
 use crate::directory::Directory;
 use crate::login::BUSY_RETRY_SECONDS;
+use crate::user::guard::LoginGuard;
 use crate::user::passwords::SetPasswordError;
 
 /// Input: whether tokens for the API and in kubeconfigs end, too.
@@ -22,8 +23,8 @@ pub const END_TOKENS: &str = "endTokens";
 /// What `changepassword` answers.
 pub const CHANGED: &str = "changePasswordOutput";
 
-/// Sets anybody's password, for who may update that user.
-pub struct SetPassword(pub Arc<Directory>);
+/// Sets anybody's password, for who may update that user and has all roles of that user.
+pub struct SetPassword(pub Arc<Directory>, pub LoginGuard);
 
 impl ActionHandler for SetPassword {
     fn run<'a>(
@@ -41,6 +42,8 @@ impl ActionHandler for SetPassword {
             let new = secret(&request.input, "newPassword");
             let caller = request.context.caller;
             caller.audit.annotate(names::SUBJECT, name);
+            let checked = self.1.check(&caller.user_id, &caller.groups, name);
+            checked.map_err(ApiError::permission_denied)?;
             let changed = self.0.set_password(name, new).await;
             record(caller, &changed);
             changed.map_err(|error| refusal(&error))?;

@@ -1,4 +1,5 @@
-//! Login names are unique, and nobody deletes or disables themselves.
+//! Login names are unique, nobody deletes or disables themselves, and nobody takes over a user who
+//! has more rights ([`super::guard`]).
 //!
 //! That a login name is free says its claim in the storage ([`feature_kit::unique`]); a watch may
 //! not have brought yet who has just got it.
@@ -6,8 +7,13 @@
 use api_management::User;
 use api_meta::status::Status;
 use feature_kit::unique::{Claims, UniqueName};
-use feature_kit::{Admit, Review, ReviewOperation};
+use feature_kit::{Admit, Review, ReviewOperation, grants};
 use futures::future::BoxFuture;
+
+use super::guard::LoginGuard;
+
+/// Fields that do not decide who logs in as the user.
+const DESCRIPTIVE: [&str; 3] = ["displayName", "description", super::passwords::MUST_CHANGE];
 
 /// No two users log in with the same name.
 pub const LOGIN_NAME: UniqueName<User> = UniqueName {
@@ -20,12 +26,13 @@ pub const LOGIN_NAME: UniqueName<User> = UniqueName {
 /// See the module.
 pub struct UserRules {
     login_names: Claims<User>,
+    guard: LoginGuard,
 }
 
 impl UserRules {
     /// `login_names` acts as the identity of [`LOGIN_NAME`].
-    pub fn new(login_names: Claims<User>) -> Self {
-        Self { login_names }
+    pub fn new(login_names: Claims<User>, guard: LoginGuard) -> Self {
+        Self { login_names, guard }
     }
 
     async fn check(&self, review: &Review<'_>) -> Result<(), Status> {
@@ -39,6 +46,11 @@ impl UserRules {
         let disables = review.object.is_some_and(|object| object["enabled"] == false);
         if own && review.operation == ReviewOperation::Update && disables {
             return refused("you cannot disable yourself");
+        }
+        let decides = review.operation == ReviewOperation::Delete;
+        if decides || grants::changes_grant(review, &DESCRIPTIVE) {
+            let checked = self.guard.check(review.user, review.groups, review.name);
+            checked.or_else(|text| refused(&text))?;
         }
         self.login_names.admit(review).await
     }

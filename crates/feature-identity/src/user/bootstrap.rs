@@ -4,7 +4,7 @@
 //! after the password was shown, so a start that was cut short is made up for by the next one: it
 //! sets another password and shows that.
 
-use api_management::{User, ids, keys};
+use api_management::{GlobalRoleBinding, User, ids, keys};
 use controller::{Attempt, ReconcileError, ensure};
 use feature_kit::access::admin_binding;
 use identity::password::generate_password;
@@ -58,7 +58,8 @@ pub async fn bootstrap(
 /// The first user, with all rights.
 async fn administrator(client: &Client) -> Result<User, ReconcileError> {
     let user = first_user(client).await?;
-    ensure::created(&Api::all(client.clone()), &admin_binding(&user.name_any())).await?;
+    let bindings: Api<GlobalRoleBinding> = Api::all(client.clone());
+    ensure::created(&bindings, &admin_binding(&user.name_any())).await?;
     Ok(user)
 }
 

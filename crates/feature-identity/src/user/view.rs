@@ -19,9 +19,10 @@ use crate::directory::Directory;
 use crate::user::actions::{
     CHANGED, ChangePassword, END_TOKENS, RefreshAccess, SetPassword, refusal,
 };
+use crate::user::guard::LoginGuard;
 
 /// The type `user` under `/v3`, with its actions.
-pub fn view(directory: &Arc<Directory>) -> Descriptor {
+pub fn view(directory: &Arc<Directory>, guard: LoginGuard) -> Descriptor {
     let kube = KubeStore::new(resource_of::<User>());
     let store = Users { kube, directory: directory.clone() };
     table::descriptor("user")
@@ -40,7 +41,7 @@ pub fn view(directory: &Arc<Directory>) -> Descriptor {
             ),
         ])
         .action(
-            Action::new("setpassword", SetPassword(directory.clone()))
+            Action::new("setpassword", SetPassword(directory.clone(), guard))
                 .input("setPasswordInput")
                 .output("user"),
         )

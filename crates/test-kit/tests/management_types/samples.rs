@@ -111,6 +111,7 @@ impl Samples {
             "reference[project]" => json!(self.project),
             "reference[nodeTemplate]" => json!(format!("{NODE_TEMPLATES_NS}:{NEEDED}")),
             "reference[templateVersion]" => json!(format!("{GLOBAL_DATA_NS}:{NEEDED}")),
+            "reference[globalRole]" => json!("user-base"),
             "reference[roleTemplate]" => json!("cluster-member"),
             reference if reference.starts_with("reference[") => json!("x-1"),
             nested => match self.structs.get(nested) {

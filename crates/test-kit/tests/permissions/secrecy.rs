@@ -269,6 +269,11 @@ impl Secrecy {
         let (_, namespace) = project.split_once(':').unwrap();
         for who in [TestUser::Standard, TestUser::Member, TestUser::Owner] {
             for kind in self.types.iter().filter(|kind| kind.offers('c')) {
+                // The name of a cluster is taken for everybody; the refusal does not say by which.
+                if kind.id == "cluster" && who == TestUser::Standard {
+                    self.check_taken_name().await;
+                    continue;
+                }
                 let mut body = match kind.sides() {
                     [_, side] => objects.body(kind, *side),
                     // Valid for one cluster.
@@ -291,6 +296,19 @@ impl Secrecy {
         }
     }
 
+    /// Who may create clusters learns that a name is taken, and nothing about the cluster.
+    async fn check_taken_name(&self) {
+        let who = TestUser::Standard;
+        let path = format!("/v3/clusters/{CLUSTER_B}");
+        let (_, hidden) = self.setup.get(TestUser::Admin, &path).await;
+        let body = json!({"name": hidden["name"]});
+        let refused =
+            self.response_without_names(who, "POST", "/v3/clusters", &body, "nothing").await;
+        assert_eq!(refused[0], 422, "{refused}");
+        let text = refused[1].as_str().unwrap_or_default();
+        assert!(text.contains("another cluster has this name"), "{text}");
+    }
+
     /// A name that a hidden object has is refused like any other.
     async fn check_names(&self) {
         let objects = Objects::new(&self.setup);
@@ -298,7 +316,8 @@ impl Secrecy {
             let kind = &self.types[marked.kind];
             let (_, name) = marked.id.split_once(':').unwrap_or(("", &marked.id));
             for who in [TestUser::Standard, TestUser::Member] {
-                if !kind.offers('c') || self.may_get(who, &kind.id, &marked.id) {
+                let is_unique = kind.id == "cluster" && who == TestUser::Standard;
+                if is_unique || !kind.offers('c') || self.may_get(who, &kind.id, &marked.id) {
                     continue;
                 }
                 let side = *kind.sides().last().unwrap();
@@ -309,7 +328,13 @@ impl Secrecy {
                 body["name"] = NO_NAME.into();
                 let free =
                     self.response_without_names(who, "POST", &kind.path(), &body, NO_NAME).await;
-                assert_eq!(taken, free, "{who:?} {body}");
+                // What is created has an id and a time of its own. Where clients choose names, who
+                // may create objects learns that a name is taken.
+                if free[0] == 201 {
+                    assert!([201, 409].contains(&taken[0].as_u64().unwrap()), "{who:?} {taken}");
+                } else {
+                    assert_eq!(taken, free, "{who:?} {body}");
+                }
             }
         }
     }

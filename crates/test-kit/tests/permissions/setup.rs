@@ -1,10 +1,9 @@
 //! Two clusters and their users.
 
-use api_management::{ClusterRoleTemplateBinding, User};
+use api_management::{ClusterRoleTemplateBinding, GlobalRoleBinding, User};
 use bytes::Bytes;
 use feature_kit::{Clients, Membership, RoleResolver, access};
 use http::Request;
-use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use rest_view::{Caller, RestView};
@@ -83,7 +82,7 @@ impl Setup {
         for id in USERS.map(TestUser::id).into_iter().chain([OTHER]) {
             add_user(&world.admin(), id).await;
         }
-        let bindings: Api<ClusterRoleBinding> = Api::all(world.admin());
+        let bindings: Api<GlobalRoleBinding> = Api::all(world.admin());
         let admin = access::admin_binding(TestUser::Admin.id());
         bindings.create(&PostParams::default(), &admin).await.unwrap();
         let test_cluster = |cluster| TestCluster { cluster, project: String::new() };

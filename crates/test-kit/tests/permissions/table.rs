@@ -6,6 +6,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use serde_json::{Value, json};
+use test_kit::eventually;
 
 use super::objects::{Objects, Side, Type};
 use super::samples::make_needed;
@@ -144,6 +145,18 @@ impl Probe<'_> {
         }
     }
 
+    /// Creators of clusters and projects become their owners after the response.
+    async fn wait_for_ownership(&self, id: &str) {
+        if !["cluster", "project"].contains(&self.kind.id.as_str()) {
+            return;
+        }
+        eventually("the creator is the owner", async || {
+            let updates = self.try_to('u', &self.kind.path_of(id), &json!({})).await;
+            if updates.0 && self.lists(id).await { Ok(()) } else { Err(updates.1) }
+        })
+        .await;
+    }
+
     async fn removes(&self, id: &str) -> bool {
         self.try_to('d', &self.kind.path_of(id), &Value::Null).await.0
     }
@@ -157,6 +170,7 @@ impl Probe<'_> {
             if made {
                 found.insert('c');
                 let own = response["id"].as_str().unwrap();
+                self.wait_for_ownership(own).await;
                 rights.own.extend(self.with(own).await);
                 if self.kind.offers('d') && self.removes(own).await {
                     rights.own.insert('d');

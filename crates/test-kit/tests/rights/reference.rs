@@ -24,6 +24,8 @@ pub enum TemplateRules {
     Named(&'static str),
     /// Owns a project, and all verbs on what belongs to it.
     OwnProject,
+    /// The built-in role of owners: the same, and it uses what all projects of a cluster share.
+    ProjectOwner,
     /// All verbs on bindings of projects.
     ManageProjectBindings,
 }
@@ -67,7 +69,7 @@ impl TemplateRules {
             Self::ManageBindings => request.resource == Resource::Binding,
             Self::ReadNodes => request.resource == Resource::Node && reads,
             Self::Named(name) => request.name == name,
-            Self::OwnProject => {
+            Self::OwnProject | Self::ProjectOwner => {
                 matches!(request.resource, Resource::Secret | Resource::ProjectBinding)
             }
             Self::ManageProjectBindings => request.resource == Resource::ProjectBinding,
@@ -76,14 +78,16 @@ impl TemplateRules {
 
     /// Whether they make an owner of the project in which they are given.
     fn own_project(self) -> bool {
-        matches!(self, Self::Everything | Self::OwnProject)
+        matches!(self, Self::Everything | Self::OwnProject | Self::ProjectOwner)
     }
 
-    /// Whether they give, in a project, rights outside of it; those of names only for these.
+    /// Whether they give, in a project, rights outside of it; those of names only for these, and
+    /// those of the built-in owner only for what projects share.
     fn beyond_project(self) -> Option<Option<&'static str>> {
         match self {
             Self::Everything => Some(None),
             Self::Named(name) => Some(Some(name)),
+            Self::ProjectOwner => Some(Some("what projects share")),
             _ => None,
         }
     }

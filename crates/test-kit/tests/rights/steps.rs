@@ -68,7 +68,7 @@ pub struct Run {
 pub fn rules_json(rules: TemplateRules) -> Value {
     let group = api_management::GROUP;
     match rules {
-        TemplateRules::Nothing | TemplateRules::Member => json!([]),
+        TemplateRules::Nothing | TemplateRules::Member | TemplateRules::ProjectOwner => json!([]),
         TemplateRules::Everything => {
             json!([{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}])
         }
@@ -128,30 +128,18 @@ impl Run {
         run
     }
 
-    /// The role of creators of projects: the built-in one, with what it inherits, if the product
-    /// has it.
+    /// The role of creators of projects, and what it inherits.
     async fn know_project_owner(&mut self) {
         let path = |name: &str| format!("{API}/roletemplates/{name}");
         let mut open = vec![PROJECT_OWNER.to_owned()];
         while let Some(name) = open.pop() {
             let read = self.plane.write(Actor::Root, "GET", &path(&name), &Value::Null).await;
-            let inherits: Vec<String> = match read {
-                Ok(stored) => {
-                    serde_json::from_value(stored["roleTemplateNames"].clone()).unwrap_or_default()
-                }
-                Err(_) => {
-                    let body = json!({"apiVersion": api_management::API_VERSION,
-                        "kind": "RoleTemplate", "metadata": {"name": name}, "context": "project",
-                        "builtin": true, "rules": rules_json(TemplateRules::OwnProject)});
-                    let path = format!("{API}/roletemplates");
-                    let made = self.plane.write(Actor::Root, "POST", &path, &body).await;
-                    made.expect("a new role template");
-                    Vec::new()
-                }
-            };
+            let stored = read.expect("a built-in role template");
+            let inherits: Vec<String> =
+                serde_json::from_value(stored["roleTemplateNames"].clone()).unwrap_or_default();
             open.extend(inherits.iter().cloned());
             let rules = match name.as_str() {
-                PROJECT_OWNER => TemplateRules::OwnProject,
+                PROJECT_OWNER => TemplateRules::ProjectOwner,
                 _ => TemplateRules::Nothing,
             };
             let inherits = inherits.into_iter().collect();
