@@ -227,8 +227,7 @@ where
     let Begin { stream, peer, acceptor, ticket, requests } = begin;
     let (alive, mut released) = mpsc::channel(1);
     let connection_handle = Connection { alive, ticket: ticket.clone() };
-    stream.set_nodelay(true)?;
-    SockRef::from(&stream).set_tcp_notsent_lowat(UNSENT_MAX_BYTES)?;
+    send_at_once(&stream)?;
     let stream =
         tokio::time::timeout(HANDSHAKE_TIME_MAX, acceptor.accept(ReadAhead::new(stream))).await??;
     let certificates =
@@ -296,6 +295,12 @@ where
     // Nothing is ever sent: this waits until all handles are dropped.
     let _ = released.recv().await;
     ended
+}
+
+/// Lets small responses wait for nothing that was written before them, as far as the kernel can.
+fn send_at_once(stream: &TcpStream) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_MAX_BYTES)
 }
 
 /// The HTTP settings of connections.

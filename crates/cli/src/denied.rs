@@ -167,15 +167,16 @@ impl<'a> RequestTarget<'a> {
     }
 }
 
-/// Ids of the roles whose rules cover the request; roles that allow everything only if there are no
-/// others.
+/// Ids of the roles for clusters whose rules cover the request; roles that allow everything only if
+/// there are no others.
 fn roles_that_allow<'a>(
     templates: &'a [Value],
     verb: Verb,
     target: &RequestTarget<'_>,
 ) -> Vec<&'a str> {
+    let of_clusters = templates.iter().filter(|role| text(role, "context") != "project");
     let mut allowing: Vec<&Value> =
-        templates.iter().filter(|role| allows(role, templates, verb, target)).collect();
+        of_clusters.filter(|role| allows(role, templates, verb, target)).collect();
     let is_everything = |role: &&Value| {
         let all = |field: &str, rule: &Value| has(&rule[field], "*");
         let mut rules = role["rules"].as_array().into_iter().flatten();
@@ -271,6 +272,8 @@ mod tests {
             json!({"id": "cluster-owner", "rules": [rule(&["*"], &["*"], &["*"])]}),
             json!({"id": "pods", "rules": [rule(&["get", "list"], &[""], &["pods"])]}),
             json!({"id": "more", "rules": [], "roleTemplateIds": ["pods", "more"]}),
+            json!({"id": "in-projects", "context": "project",
+                "rules": [rule(&["*"], &[""], &["pods"])]}),
         ];
         let roles = |verb: &'static str, resource: &'static str| {
             let target = RequestTarget { group: "", resource, has_name: false };

@@ -17,6 +17,8 @@ use e2e::{
 };
 use serde_json::{Value, json};
 
+#[path = "commands/global_roles.rs"]
+mod global_roles;
 #[path = "commands/login.rs"]
 mod login;
 #[path = "commands/output.rs"]

@@ -262,7 +262,7 @@ fn compare(direct: &ProgramOutput, through: &ProgramOutput) -> Result<()> {
     let said = (through.code, &through.stdout, rest.concat());
     let context = || format!("directly {direct:?}\nthrough Drover {through:?}");
     ensure!(said == (direct.code, &direct.stdout, direct.stderr.clone()), context());
-    let refused = direct.stderr.contains("(Forbidden)");
+    let refused = direct.stderr.contains("forbidden");
     ensure!(explanations.len() == usize::from(refused), context());
     Ok(())
 }

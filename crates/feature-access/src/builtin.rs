@@ -1,5 +1,6 @@
-//! The roles that every server has, from the files in `builtin`, and the two roles of the management
-//! API that no global role gives: that of everybody who logged in, and that of administrators.
+//! The roles that every server has, from the files in `builtin`, and the two roles of the
+//! management API that no global role gives: that of everybody who logged in, and that of
+//! administrators.
 //!
 //! At each start their rules are restored. What administrators choose stays: who gets a role by
 //! default, and whether it may still be given.
@@ -22,7 +23,7 @@ use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::{ListParams, ObjectMeta, Patch, PatchParams};
 use kube::{Api, Client, ResourceExt};
 
-use self::parse::Entry;
+use self::parse::RoleEntry;
 
 const GLOBAL_ROLES: &str = include_str!("../builtin/global_roles.txt");
 const ROLE_TEMPLATES: &str = include_str!("../builtin/role_templates.txt");
@@ -40,7 +41,7 @@ pub fn role_templates() -> Vec<RoleTemplate> {
     entries(ROLE_TEMPLATES).into_iter().map(role_template).collect()
 }
 
-fn entries(text: &str) -> Vec<Entry> {
+fn entries(text: &str) -> Vec<RoleEntry> {
     parse::entries(text).unwrap_or_else(|error| panic!("a file of built-in roles: {error}"))
 }
 
@@ -49,7 +50,7 @@ fn metadata(name: String, what: &str) -> ObjectMeta {
     ObjectMeta { name: Some(name), labels: Some(labels), ..ObjectMeta::default() }
 }
 
-fn global_role(entry: Entry) -> GlobalRole {
+fn global_role(entry: RoleEntry) -> GlobalRole {
     GlobalRole {
         new_user_default: entry.has("new-users"),
         metadata: metadata(entry.name, keys::BOOTSTRAP_GLOBAL_ROLE),
@@ -60,7 +61,7 @@ fn global_role(entry: Entry) -> GlobalRole {
     }
 }
 
-fn role_template(entry: Entry) -> RoleTemplate {
+fn role_template(entry: RoleEntry) -> RoleTemplate {
     let is_cluster = entry.has(CONTEXT_CLUSTER);
     let inherited = entry.marks.iter().filter_map(|mark| mark.strip_prefix("inherits="));
     RoleTemplate {

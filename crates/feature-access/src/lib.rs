@@ -1,14 +1,13 @@
 //! Access: who may do what in which cluster.
 //!
 //! People get roles by bindings here; nothing is written per person anywhere else. [`builtin`] has
-//! the roles that ship with the server. A global role is one ClusterRole of the management API, bound
-//! to one group ([`global_role::management`]). Downstream each
-//! role is one ClusterRole, bound to one group ([`role_template::downstream`]); who is in which
-//! group says the [`graph`], from memory, at each request. In the management API the members of a
-//! cluster and of its projects see it by the same groups
-//! ([`cluster_role_template_binding::management`]), and use what belongs to projects
-//! ([`project_role_template_binding::management`]). [`explain`] answers why somebody may do
-//! something, and who may.
+//! the roles that ship with the server. A global role is one ClusterRole of the management API,
+//! bound to one group ([`global_role::management`]). Downstream each role is one ClusterRole, bound
+//! to one group ([`role_template::downstream`]); who is in which group says the [`graph`], from
+//! memory, at each request. In the management API the members of a cluster and of its projects see
+//! it by the same groups ([`cluster_role_template_binding::management`]), and use what belongs to
+//! projects ([`project_role_template_binding::management`]). [`user_bindings`] deletes what was
+//! given to users who are gone. [`explain`] answers why somebody may do something, and who may.
 
 pub mod builtin;
 pub mod cluster_role_template_binding;

@@ -85,21 +85,7 @@ pub async fn run(command: UserCommand) -> Result<(), CliError> {
             let what = format!("creating user \"{username}\"");
             let user = api.create("users", &body, &what).await?;
             output::print_created(output.output, &user)?;
-            for role in &roles {
-                let body = json!({"globalRoleId": role, "userId": id(&user)});
-                let what = format!("giving \"{username}\" the global role \"{role}\"");
-                let given = api.create(GLOBAL_BINDINGS, &body, &what).await;
-                given.map_err(|error| {
-                    error.hint(format!(
-                        "the user was made; give the role with: drover role grant {role} --global \
-                         --user {username}"
-                    ))
-                })?;
-            }
-            let given =
-                if roles.is_empty() { "no global role".to_owned() } else { roles.join(", ") };
-            notify!("created user {username} with {given}; grant more with \"drover role grant\"");
-            Ok(())
+            give_first_roles(&api, &user, &roles).await
         }
         UserCommand::Disable { users, server } => {
             enable(&Api::open(server.name())?, &users, false).await
@@ -138,6 +124,24 @@ pub async fn run(command: UserCommand) -> Result<(), CliError> {
             remove(&api, &users, yes).await
         }
     }
+}
+
+async fn give_first_roles(api: &Api, user: &Value, roles: &[String]) -> Result<(), CliError> {
+    let username = text(user, "username");
+    for role in roles {
+        let body = json!({"globalRoleId": role, "userId": id(user)});
+        let what = format!("giving \"{username}\" the global role \"{role}\"");
+        let given = api.create(GLOBAL_BINDINGS, &body, &what).await;
+        given.map_err(|error| {
+            error.hint(format!(
+                "the user was made; give the role with: drover role grant {role} --global --user \
+                 {username}"
+            ))
+        })?;
+    }
+    let given = if roles.is_empty() { "no global role".to_owned() } else { roles.join(", ") };
+    notify!("created user {username} with {given}; grant more with \"drover role grant\"");
+    Ok(())
 }
 
 /// Ids of the global roles that a new user gets: the given ones, or those that new users have.

@@ -128,9 +128,9 @@ fn users_are_shown_by_name_and_a_refusal_names_the_role_and_who_gives_it() {
     fails(&refused, FORBIDDEN);
     for said in [
         "User \"nia\" cannot list",
-        "in cluster \"north\" role cluster-owner allows it",
+        "in cluster \"north\" role projects-view allows it",
         "its owners (admin) and administrators",
-        "drover role grant cluster-owner --user nia --cluster north",
+        "drover role grant projects-view --user nia --cluster north",
     ] {
         assert!(refused.stderr.contains(said), "{said}: {refused:?}");
     }
@@ -148,7 +148,8 @@ fn users_are_shown_by_name_and_a_refusal_names_the_role_and_who_gives_it() {
     let role = json!({
         "scope": "cluster", "id": world.north, "name": "north", "role": "cluster-member",
     });
-    assert_eq!(me["roles"], json!([role]));
+    let first = json!({"scope": "global", "role": "user"});
+    assert_eq!(me["roles"], json!([role, first]));
     assert!(me["token"]["expiresAt"].is_string(), "{me}");
     let shown = world.admin.succeed(&["whoami"]).unwrap();
     assert!(shown.contains("admin of the server") && shown.contains("(in 15 h "), "{shown}");

@@ -7,7 +7,7 @@ use feature_kit::roles::READ;
 
 /// A role as its file has it.
 #[derive(Debug, PartialEq)]
-pub(super) struct Entry {
+pub(super) struct RoleEntry {
     pub name: String,
     pub display_name: String,
     /// The words behind the display name.
@@ -15,7 +15,7 @@ pub(super) struct Entry {
     pub rules: Vec<PolicyRule>,
 }
 
-impl Entry {
+impl RoleEntry {
     /// Whether the role has the mark.
     pub fn has(&self, mark: &str) -> bool {
         self.marks.iter().any(|own| own == mark)
@@ -26,8 +26,8 @@ impl Entry {
 ///
 /// # Errors
 /// A line that is none of the format.
-pub(super) fn entries(text: &str) -> Result<Vec<Entry>, String> {
-    let mut entries: Vec<Entry> = Vec::new();
+pub(super) fn entries(text: &str) -> Result<Vec<RoleEntry>, String> {
+    let mut entries: Vec<RoleEntry> = Vec::new();
     let mut lists: HashMap<String, Vec<String>> = HashMap::new();
     for line in joined(text) {
         if let Some(list) = line.strip_prefix("let ") {
@@ -62,12 +62,12 @@ fn joined(text: &str) -> Vec<String> {
     lines
 }
 
-fn head(line: &str) -> Result<Entry, String> {
+fn head(line: &str) -> Result<RoleEntry, String> {
     let parts: Vec<&str> = line.split('"').collect();
     let [name, display_name, marks] = parts[..] else {
         return Err(format!("not `id \"name\" marks`: {line:?}"));
     };
-    Ok(Entry {
+    Ok(RoleEntry {
         name: name.trim().to_owned(),
         display_name: display_name.to_owned(),
         marks: marks.split_whitespace().map(str::to_owned).collect(),

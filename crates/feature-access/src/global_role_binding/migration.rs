@@ -1,5 +1,5 @@
-//! Earlier versions made administrators by labelled ClusterRoleBindings. At the start each becomes a
-//! binding of the global role `admin`, so that there is one place to take the role away.
+//! Earlier versions made administrators by labelled ClusterRoleBindings. At the start each becomes
+//! a binding of the global role `admin`, so that there is one place to take the role away.
 
 use api_management::GlobalRoleBinding;
 use controller::{Attempt, ReconcileError, ensure};
