@@ -30,6 +30,10 @@ const FOREIGN: &str = "is a reference to a credential that this object does not 
 /// Kubernetes API accepts everything that the spec of a cluster can contain.
 const BEYOND_TABLES: &[(&str, &str, &str)] = &[(Cluster::KIND, "spec", "clusterSpec")];
 
+/// Fields that decide where the credentials of an object are sent, by kind.
+const DESTINATIONS: &[(&str, &[&str])] =
+    &[("AuthConfig", &["servers", "port", "tls", "starttls", "certificate"])];
+
 /// What replaces a credential in a stored object: [`PREFIX`], then the key of the value in the
 /// Secret of the object. The key of a password begins with `p-`, any other with `c-`.
 pub struct Reference;
@@ -251,10 +255,28 @@ pub fn keys(kind: &str, object: &Value) -> BTreeSet<String> {
     keys
 }
 
+/// Whether credentials of the object would be sent elsewhere than those of `old`.
+pub fn is_redirected(kind: &str, object: &Value, old: &Value) -> bool {
+    let plain = |value: &Value| value.is_null() || *value == "" || *value == false;
+    let of_kind = DESTINATIONS.iter().filter(|(of, _)| *of == kind);
+    let mut fields = of_kind.flat_map(|(_, fields)| fields.iter().copied());
+    fields.any(|field| {
+        let (new, old) = (&object[field], &old[field]);
+        new != old && !(plain(new) && plain(old))
+    })
+}
+
+/// Whether the object takes a credential of `old` elsewhere: it is redirected and has one of the
+/// references that `old` has. A credential that was sent again has a new reference then.
+pub fn takes_elsewhere(kind: &str, object: &Value, old: &Value) -> bool {
+    is_redirected(kind, object, old) && !keys(kind, object).is_disjoint(&keys(kind, old))
+}
+
 /// Replaces the credentials of the object with references. `old`: the stored object, with the
 /// values `stored`. New values are added to `extracted`, which may contain some of an earlier pass.
 /// `new_id` returns an id that no other value has. A value that the object already has retains its
-/// reference, so a write that repeats it changes nothing.
+/// reference, so a write that repeats it changes nothing; but not when the object is redirected
+/// ([`is_redirected`]), so that [`takes_elsewhere`] distinguishes it from one that was not sent.
 ///
 /// A reference in the input is accepted only when the stored object has it, and the reference of a
 /// password only in password fields.
@@ -278,6 +300,9 @@ pub fn take_out(
         });
     }
     let own: BTreeSet<String> = at_path.values().cloned().collect();
+    let is_redirected = old.is_some_and(|old| is_redirected(kind, object, old));
+    let none = Values::new();
+    let reusable = if is_redirected { &none } else { stored };
     let mut causes = Vec::new();
     visit(kind, object, &mut |leaf| {
         if let Some(key) = Reference::key(leaf.text) {
@@ -293,12 +318,12 @@ pub fn take_out(
         let prefix = if leaf.mark == Mark::Password { PASSWORD_KEY } else { CREDENTIAL_KEY };
         let fits = |key: &&String, value: &String| key.starts_with(prefix) && value == leaf.text;
         let own = at_path.get(leaf.path);
-        let own = own.filter(|key| stored.get(*key).is_some_and(|value| fits(key, value)));
+        let own = own.filter(|key| reusable.get(*key).is_some_and(|value| fits(key, value)));
         if let Some(key) = own {
             *leaf.text = Reference::of(key);
             return;
         }
-        let known = extracted.iter().chain(stored).find(|(key, value)| fits(key, value));
+        let known = extracted.iter().chain(reusable).find(|(key, value)| fits(key, value));
         let key = known.map(|(key, _)| key.clone());
         let key = key.unwrap_or_else(|| format!("{prefix}{}", new_id()));
         let reference = Reference::of(&key);

@@ -9,7 +9,7 @@ mod actions;
 
 use std::sync::Arc;
 
-use api_management::{GROUP, VERSION, keys, types};
+use api_management::{GROUP, VERSION, credentials, keys, types};
 use api_meta::status::{Cause, Status};
 use controller::ReconcileError;
 use controller::error::{Attempt, is_code};
@@ -96,6 +96,7 @@ fn check(review: &Review<'_>) -> Result<(), Status> {
     let (Some(object), false) = (review.object, review.operation == ReviewOperation::Delete) else {
         return Ok(());
     };
+    check_destination(review, object)?;
     if object["enabled"] != true || object["type"] == LOCAL {
         return Ok(());
     }
@@ -105,6 +106,15 @@ fn check(review: &Review<'_>) -> Result<(), Status> {
     let text =
         "logging in through this provider is not available in this version; leave it disabled";
     let cause = Cause::invalid("enabled", &Value::from(true), text);
+    Err(Status::invalid(GROUP, KIND, review.name, vec![cause]))
+}
+
+/// A stored password does not go to another server than it was entered for.
+fn check_destination(review: &Review<'_>, object: &Value) -> Result<(), Status> {
+    if !review.old.is_some_and(|old| credentials::takes_elsewhere(KIND, object, old)) {
+        return Ok(());
+    }
+    let cause = Cause::invalid(actions::PASSWORD, &object[actions::PASSWORD], actions::ENTER_AGAIN);
     Err(Status::invalid(GROUP, KIND, review.name, vec![cause]))
 }
 

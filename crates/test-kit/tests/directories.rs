@@ -15,7 +15,7 @@ use identity::provider::ldap::{Directory, LdapConfig, OPENLDAP};
 use identity::provider::{IdentityProvider, PrincipalKind, ProviderError, Refreshed};
 use identity::{Authenticate, Identity, Secret, credential};
 use kube::Api;
-use kube::api::ListParams;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use rest_view::{Caller, RestView};
 use serde_json::{Value, json};
 use slapd::{ADA_PASSWORD, BASE, READER, READER_PASSWORD, Slapd};
@@ -138,6 +138,41 @@ async fn a_refresh_knows_gone_from_unavailable_and_the_next_server_is_tried() {
     assert!(matches!(refused, Err(ProviderError::Unavailable(_))), "{refused:?}");
     slapd.start_again(&slapd::base());
     assert_eq!(directory.refresh(ADA).await, Refreshed::Gone);
+    // A base that the service account cannot read says nothing about the user.
+    slapd.conceal_people();
+    let refreshed = directory.refresh(ADA).await;
+    assert!(matches!(refreshed, Refreshed::Unavailable(_)), "{refreshed:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_stored_password_goes_to_no_other_server_through_any_interface() {
+    let slapd = Slapd::start();
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    rest.enable(&admin, &config(&slapd)).await;
+    let kind = GroupVersionKind::gvk("management.cattle.io", "v3", "AuthConfig");
+    let resource = ApiResource::from_gvk_with_plural(&kind, "authconfigs");
+    let configs: Api<DynamicObject> = Api::all_with(rest.world.admin(), &resource);
+    let patch = async |change: Value| {
+        configs.patch("openldap", &PatchParams::default(), &Patch::Merge(change)).await
+    };
+    let before = configs.get("openldap").await.unwrap().data;
+    let reference = before["serviceAccountPassword"].clone();
+    for change in [
+        json!({"servers": ["127.0.0.9"]}),
+        json!({"port": 1}),
+        json!({"enabled": false, "servers": ["127.0.0.9"]}),
+        json!({"servers": ["127.0.0.9"], "serviceAccountPassword": reference.clone()}),
+    ] {
+        let refused = patch(change.clone()).await.unwrap_err();
+        assert!(refused.to_string().contains("password again"), "{change}: {refused}");
+    }
+    assert_eq!(configs.get("openldap").await.unwrap().data, before);
+    // What is not about the server needs no password, and the same one may be entered again.
+    patch(json!({"userSearchFilter": "(sn=*)"})).await.unwrap();
+    let again = json!({"servers": ["localhost"], "serviceAccountPassword": READER_PASSWORD});
+    let changed = patch(again).await.unwrap();
+    assert_ne!(changed.data["serviceAccountPassword"], reference);
 }
 
 #[tokio::test]

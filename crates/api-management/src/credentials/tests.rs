@@ -166,3 +166,29 @@ fn what_kubectl_notes_of_an_object_has_no_credentials() {
     taken_out("Notifier", &mut unreadable, None, &Values::new()).unwrap();
     assert_eq!(unreadable["metadata"]["annotations"][LAST_APPLIED], REDACTED);
 }
+
+#[test]
+fn a_credential_that_is_sent_again_to_another_server_has_a_new_reference() {
+    let old = json!({"type": "openLdapConfig", "servers": ["a.example"], "port": 636,
+                     "serviceAccountPassword": "drover-credential://p-1"});
+    let stored = Values::from([("p-1".to_owned(), "secret".to_owned())]);
+    let taken = |mut object: Value| {
+        let mut new_id = || "2".to_owned();
+        let mut extracted = Values::new();
+        take_out("AuthConfig", &mut object, Some(&old), &stored, &mut extracted, &mut new_id)
+            .unwrap();
+        let elsewhere = takes_elsewhere("AuthConfig", &object, &old);
+        (object["serviceAccountPassword"].as_str().unwrap_or_default().to_owned(), elsewhere)
+    };
+    let mut object = old.clone();
+    object["serviceAccountPassword"] = "secret".into();
+    assert_eq!(taken(object.clone()), ("drover-credential://p-1".to_owned(), false));
+    object["servers"] = json!(["b.example"]);
+    assert_eq!(taken(object.clone()), ("drover-credential://p-2".to_owned(), false));
+    object["serviceAccountPassword"] = old["serviceAccountPassword"].clone();
+    assert!(taken(object.clone()).1);
+    // Nor in two steps, with the reference in another field in between.
+    object["serviceAccountPassword"] = Value::Null;
+    object["clientSecret"] = old["serviceAccountPassword"].clone();
+    assert!(taken(object).1);
+}

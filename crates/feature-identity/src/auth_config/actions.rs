@@ -29,7 +29,10 @@ use crate::login::LoginRequest;
 use crate::providers;
 use crate::token::issue::{TokenOrigin, TokenRequest};
 
-const PASSWORD: &str = "serviceAccountPassword";
+pub(super) const PASSWORD: &str = "serviceAccountPassword";
+/// Refuses to send a stored password elsewhere.
+pub(super) const ENTER_AGAIN: &str = "enter the service account's password again: it is not sent \
+                                      to another server than it was entered for";
 /// What decides where the password of the service account is sent.
 const DESTINATION: [&str; 5] = ["servers", "port", "tls", "starttls", "certificate"];
 /// The fields that stay when a provider is disabled.
@@ -89,9 +92,7 @@ fn require_password(input: &Map<String, Value>, stored: Option<&Value>) -> Resul
     if is_new_password(input) || DESTINATION.iter().all(is_same) {
         return Ok(());
     }
-    let text = "enter the service account's password again: it is not sent to another server than \
-                it was entered for";
-    Err(ApiError::invalid_field("MissingRequired", PASSWORD, text))
+    Err(ApiError::invalid_field("MissingRequired", PASSWORD, ENTER_AGAIN))
 }
 
 fn is_new_password(input: &Map<String, Value>) -> bool {

@@ -35,6 +35,8 @@ const GROUPS_PER_FILTER: usize = 30;
 const NAME_BYTES_MAX: usize = 256;
 /// Attributes that are read with every entry.
 const OBJECT_CLASS: &str = "objectClass";
+/// The filter that each entry matches.
+const ANY_ENTRY: &str = "(objectClass=*)";
 /// The attribute of Active Directory by which users may log in beside their account name.
 const PRINCIPAL_NAME: &str = "userPrincipalName";
 
@@ -325,7 +327,7 @@ impl Directory {
         let Some(dn) = self.flavour.user_dn(id) else { return Ok(Refreshed::Gone) };
         let mut connection = self.open().await?;
         let Some(entry) = self.user_at(&mut connection, dn).await? else {
-            return Ok(Refreshed::Gone);
+            return self.without_entry(&mut connection).await;
         };
         if self.is_disabled(&entry) {
             return Ok(Refreshed::Disabled);
@@ -333,6 +335,19 @@ impl Directory {
         let groups = self.groups_of(&mut connection, &entry).await?;
         connection.close().await;
         Ok(Refreshed::Known(Person { user: self.user(&entry), groups }))
+    }
+
+    /// A user without an entry is gone, unless nobody has one: a server conceals what the service
+    /// account may not read as if it were not there.
+    async fn without_entry(&self, connection: &mut Connection) -> Result<Refreshed, ProviderError> {
+        let base = &self.config.user_search_base;
+        let is_readable = connection.entry(base, ANY_ENTRY, &[OBJECT_CLASS]).await?.is_some();
+        Ok(match is_readable {
+            true => Refreshed::Gone,
+            false => Refreshed::Unavailable(format!(
+                "userSearchBase: \"{base}\" is not there, or the service account may not read it"
+            )),
+        })
     }
 }
 

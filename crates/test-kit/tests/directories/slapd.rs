@@ -117,6 +117,16 @@ impl Slapd {
         self.process = None;
     }
 
+    /// Restarts the server so that nobody may read the people, nor that there are some.
+    pub fn conceal_people(&mut self) {
+        self.stop();
+        let text = fs::read_to_string(&self.configuration).unwrap();
+        let rule =
+            format!("access to dn.subtree=\"ou=people,{BASE}\" by * none\naccess to * by dn");
+        fs::write(&self.configuration, text.replace("access to * by dn", &rule)).unwrap();
+        self.listen();
+    }
+
     /// Listens again, with these entries instead of all others.
     pub fn start_again(&mut self, ldif: &str) {
         self.stop();
