@@ -32,7 +32,7 @@ type Quantities = BTreeMap<String, Quantity>;
 
 /// What is wrong with the quota of `project`; nothing when it is the one of `old`.
 pub fn validate_quota(project: &Value, old: Option<&Value>) -> Vec<Cause> {
-    let fields = [LIMIT, NAMESPACE_DEFAULT].map(|field| pointer(field));
+    let fields = [LIMIT, NAMESPACE_DEFAULT].map(pointer);
     let is_stored =
         |field: &String| old.is_some_and(|old| old.pointer(field) == project.pointer(field));
     if fields.iter().all(is_stored) {
