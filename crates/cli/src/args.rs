@@ -13,8 +13,9 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 pub use access::{
-    AccessCommand, AccessDiffArgs, AccessRequest, AuthProviderCommand, NewPassword, RoleCommand,
-    RoleHolder, RoleTarget, SettingsCommand, TokenCommand, UserCommand,
+    AccessCommand, AccessDiffArgs, AccessRequest, AuthProviderCommand, EnableProvider,
+    GroupCommand, NewPassword, RoleCommand, RoleHolder, RoleTarget, SettingsCommand, TokenCommand,
+    UserCommand,
 };
 pub use cluster::{
     ClusterCommand, CreateClusterArgs, CredentialArgs, DetachArgs, ImportArgs, KubeconfigArgs,
@@ -76,6 +77,9 @@ pub enum CliArgs {
     /// Work with identity providers, such as LDAP directories
     #[command(subcommand)]
     AuthProvider(AuthProviderCommand),
+    /// Work with groups of directories
+    #[command(subcommand)]
+    Group(GroupCommand),
     /// Work with API tokens of your own
     #[command(subcommand)]
     Token(TokenCommand),

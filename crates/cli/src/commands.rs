@@ -7,6 +7,7 @@ mod auth_provider;
 pub(crate) mod cluster;
 pub(crate) mod context;
 mod credential;
+mod group;
 mod import;
 mod inspect;
 pub(crate) mod kubeconfig;
@@ -61,6 +62,7 @@ pub async fn run(args: CliArgs) -> Result<ExitCode, CliError> {
         CliArgs::User(command) => user::run(command).await?,
         CliArgs::Role(command) => role::run(command).await?,
         CliArgs::AuthProvider(command) => auth_provider::run(command).await?,
+        CliArgs::Group(command) => group::run(command).await?,
         CliArgs::Token(command) => token::run(command).await?,
         CliArgs::Settings(command) => settings::run(command).await?,
         CliArgs::Access(command) => access::run(command).await?,

@@ -285,10 +285,62 @@ pub enum AuthProviderCommand {
     /// List identity providers
     #[command(visible_alias = "list")]
     Ls(ListArgs),
+    /// Show the configuration of a provider, without its secrets
+    Get {
+        /// Name, such as openldap
+        name: String,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Test a configuration with an account of the directory, and enable it if the login works
+    Enable(EnableProvider),
     /// Disable a provider, remove its configuration and end the logins through it
     Disable {
         /// Name, such as openldap
         name: String,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+}
+
+/// A configuration of a directory, and the account that tests it.
+#[derive(Args, Clone)]
+pub struct EnableProvider {
+    /// Name: openldap, freeipa or activedirectory
+    pub name: String,
+    /// File with the fields of the configuration, YAML or JSON; - for stdin
+    #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
+    pub file: PathBuf,
+    /// Name of an account in the directory; it becomes one of your principals
+    #[arg(long, short)]
+    pub username: String,
+    /// Its password, visible to others on this machine; prompted for if omitted
+    #[arg(long, short, env = "DROVER_USER_PASSWORD", hide_env_values = true)]
+    pub password: Option<String>,
+    /// Read its password from stdin
+    #[arg(long, conflicts_with = "password")]
+    pub password_stdin: bool,
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+impl std::fmt::Debug for EnableProvider {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("EnableProvider").field("name", &self.name).finish_non_exhaustive()
+    }
+}
+
+/// Commands about groups of directories.
+#[derive(Clone, Debug, Subcommand)]
+pub enum GroupCommand {
+    /// List the groups that have roles, with the roles
+    #[command(visible_alias = "list")]
+    Ls(ListArgs),
+    /// Read the groups of users from their directories now
+    Refresh {
+        /// User names or ids; all users if omitted
+        #[arg(add = completion::users())]
+        users: Vec<String>,
         #[command(flatten)]
         server: ServerArgs,
     },

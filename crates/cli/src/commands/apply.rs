@@ -84,7 +84,11 @@ pub async fn resolved(api: &Api, files: &[PathBuf]) -> Result<Vec<Value>, CliErr
     Ok(resolved)
 }
 
-fn content(file: &Path) -> Result<String, CliError> {
+/// The text of a file, or of stdin for `-`.
+///
+/// # Errors
+/// It cannot be read, or is too large.
+pub fn content(file: &Path) -> Result<String, CliError> {
     let mut text = String::new();
     let read = match file.to_str() {
         Some("-") => std::io::stdin().lock().take(FILE_SIZE_MAX + 1).read_to_string(&mut text),

@@ -1,12 +1,15 @@
-//! `drover auth-provider ls|disable`.
+//! `drover auth-provider ls|get|enable|disable`.
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::api::{Api, id, text};
-use crate::args::AuthProviderCommand;
+use crate::args::{AuthProviderCommand, EnableProvider};
+use crate::commands::apply::content;
 use crate::commands::listing;
+use crate::commands::role::words;
 use crate::error::{CliError, Failure};
-use crate::output::TableColumn;
+use crate::output::{self, TableColumn};
+use crate::prompt;
 
 const CONFIGS: &str = "authConfigs";
 
@@ -17,10 +20,22 @@ pub const COLUMNS: &[TableColumn] = &[
     TableColumn { heading: "TYPE", cell: |config, _| text(config, "type").to_owned() },
 ];
 
-/// Prints identity providers, or disables one.
+const ROWS: &[TableColumn] = &[
+    TableColumn { heading: "Name", cell: |config, _| text(config, "id").to_owned() },
+    TableColumn { heading: "Type", cell: |config, _| text(config, "type").to_owned() },
+    TableColumn { heading: "Enabled", cell: |config, _| (config["enabled"] == true).to_string() },
+    TableColumn { heading: "Access", cell: |config, _| text(config, "accessMode").to_owned() },
+    TableColumn { heading: "Allowed", cell: |config, _| words(&config["allowedPrincipalIds"]) },
+    TableColumn { heading: "Servers", cell: |config, _| words(&config["servers"]) },
+    TableColumn { heading: "Users", cell: |config, _| text(config, "userSearchBase").to_owned() },
+    TableColumn { heading: "Groups", cell: |config, _| text(config, "groupSearchBase").to_owned() },
+];
+
+/// Prints identity providers, or enables or disables one.
 ///
 /// # Errors
-/// There is no such provider, it is not enabled, or a request fails.
+/// There is no such provider, the login of the test fails, the provider is not enabled, or a
+/// request fails.
 pub async fn run(command: AuthProviderCommand) -> Result<(), CliError> {
     match command {
         AuthProviderCommand::Ls(args) => {
@@ -32,6 +47,11 @@ pub async fn run(command: AuthProviderCommand) -> Result<(), CliError> {
             };
             listing::show(&args, COLUMNS, read).await
         }
+        AuthProviderCommand::Get { name, output } => {
+            let api = Api::open(output.server.name())?;
+            output::one(output.output, ROWS, &provider(&api, &name).await?)
+        }
+        AuthProviderCommand::Enable(args) => enable(args).await,
         AuthProviderCommand::Disable { name, server } => {
             let api = Api::open(server.name())?;
             disable(&api, &name).await?;
@@ -41,17 +61,66 @@ pub async fn run(command: AuthProviderCommand) -> Result<(), CliError> {
     }
 }
 
-async fn disable(api: &Api, name: &str) -> Result<(), CliError> {
-    let shows = "\"drover auth-provider ls\" shows all providers";
+/// Hint when a provider is not the one that was meant.
+const SHOWS: &str = "\"drover auth-provider ls\" shows all providers";
+
+async fn provider(api: &Api, name: &str) -> Result<Value, CliError> {
     let config = api.get(CONFIGS, name, &format!("provider \"{name}\"")).await;
-    let config = config.map_err(|error| match error.failure {
-        Failure::NotFound => error.hint(shows),
+    config.map_err(|error| match error.failure {
+        Failure::NotFound => error.hint(SHOWS),
         _ => error,
-    })?;
+    })
+}
+
+async fn enable(args: EnableProvider) -> Result<(), CliError> {
+    let EnableProvider { name, file, username, password, password_stdin, server } = args;
+    if password_stdin && file.as_os_str() == "-" {
+        let text = "both the file and the password are to be read from stdin";
+        return Err(CliError::new(Failure::Usage, text).hint("give the file by its name"));
+    }
+    let api = Api::open(server.name())?;
+    let config = provider(&api, &name).await?;
+    let Some(field) = field(&config) else {
+        let text = format!("provider \"{name}\" cannot be enabled by this command");
+        return Err(CliError::new(Failure::Invalid, text)
+            .hint("it is for directories: openldap, freeipa, activedirectory"));
+    };
+    let fields = fields(&content(&file)?, &file.display().to_string())?;
+    let question = format!("password of {username}");
+    let instead = "--password-stdin, or DROVER_USER_PASSWORD";
+    let password = prompt::read_secret(password, password_stdin, &question, instead)?;
+    let body = json!({
+        field: fields, "username": username, "password": password, "enabled": true,
+    });
+    let what = format!("testing and enabling provider \"{name}\"");
+    api.action(&plural(&config), &name, "testAndApply", &body, &what).await?;
+    notify!("{username} logged in; {name} is enabled, and {username} there is you here");
+    Ok(())
+}
+
+/// The field of the action's body that has the configuration; `None` for what is no directory.
+fn field(config: &Value) -> Option<&'static str> {
+    match text(config, "type") {
+        "activeDirectoryConfig" => Some("activeDirectoryConfig"),
+        "openLdapConfig" | "freeIpaConfig" => Some("ldapConfig"),
+        _ => None,
+    }
+}
+
+/// The fields of a configuration in a file.
+fn fields(content: &str, file: &str) -> Result<Map<String, Value>, CliError> {
+    serde_saphyr::from_str(content).map_err(|error| {
+        CliError::new(Failure::Invalid, format!("reading \"{file}\": {error}"))
+            .hint("the file has one field of the configuration per line, such as: port: 636")
+    })
+}
+
+async fn disable(api: &Api, name: &str) -> Result<(), CliError> {
+    let config = provider(api, name).await?;
     if config["enabled"] != true || name == "local" {
         let why = if name == "local" { "cannot be disabled" } else { "is not enabled" };
         let text = format!("provider \"{name}\" {why}");
-        return Err(CliError::new(Failure::Conflict, text).hint(shows));
+        return Err(CliError::new(Failure::Conflict, text).hint(SHOWS));
     }
     let plural = plural(&config);
     let what = format!("disabling provider \"{name}\"");
@@ -75,5 +144,15 @@ mod tests {
         let cells: Vec<_> = cells.collect();
         assert_eq!(cells, ["openldap", "true", "restricted", "openLdapConfig"]);
         assert_eq!(plural(&config), "openLdapConfigs");
+        assert_eq!(field(&config), Some("ldapConfig"));
+        assert_eq!(field(&json!({"type": "githubConfig"})), None);
+    }
+
+    #[test]
+    fn a_file_has_the_fields_of_the_configuration() {
+        let read = fields("servers: [ldap.example.org]\nport: 636\ntls: true\n", "f").unwrap();
+        assert_eq!(read["port"], 636);
+        let error = fields("- one\n", "f").unwrap_err();
+        assert!(error.to_string().contains("reading \"f\""), "{error}");
     }
 }
