@@ -6,6 +6,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
 import { get } from "node:https";
+import { createServer } from "node:net";
 import { join, resolve } from "node:path";
 import { vi } from "vitest";
 
@@ -51,7 +52,7 @@ export class Drover {
   readonly #arguments: string[];
   #process: ChildProcess | undefined;
   #starts = 0;
-  #port = "0";
+  #port: number | undefined;
 
   /**
    * `folder`: stays the same over restarts. The port is free at the first start and stays, data or
@@ -71,6 +72,7 @@ export class Drover {
   /** Starts it and waits until it is ready. */
   async start(environment: Record<string, string> = {}): Promise<string> {
     this.#starts += 1;
+    this.#port ??= await restartablePort();
     const log = join(this.#folder, `${this.#name}-${this.#starts}.log`);
     const output = openSync(log, "w");
     const listen = ["--listen", `127.0.0.1:${this.#port}`, "--data-dir", this.data];
@@ -85,7 +87,6 @@ export class Drover {
       const status = await insecure(`${this.url()}/readyz`);
       if (status !== 200) throw new Error(`/readyz says ${status}`);
     });
-    this.#port = new URL(this.url()).port;
     return this.url();
   }
 
@@ -102,6 +103,27 @@ export class Drover {
     child.kill("SIGKILL");
     await ended;
   }
+}
+
+/** Below those that the kernel gives to connections of other programs (32768 and more). */
+const PORTS = { first: 20_000, count: 10_000 };
+const PORT_ATTEMPTS_MAX = 100;
+
+/** A free port that nobody else gets while a program that listens on it is started again. */
+async function restartablePort(): Promise<number> {
+  for (let attempt = 0; attempt < PORT_ATTEMPTS_MAX; attempt += 1) {
+    const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
+    if (await isFree(port)) return port;
+  }
+  throw new Error(`no free port from ${PORTS.first} on`);
+}
+
+function isFree(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const server = createServer();
+    server.once("error", () => resolve(false));
+    server.listen(port, "127.0.0.1", () => server.close(() => resolve(true)));
+  });
 }
 
 /** The status of a GET, without verification of the certificate. */

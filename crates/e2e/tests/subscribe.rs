@@ -126,6 +126,8 @@ fn the_administrator_sees_every_kind_as_a_get_shows_it() {
         ("cluster", "clusters"),
         ("clusterRegistrationToken", "clusterRegistrationTokens"),
         ("clusterRoleTemplateBinding", "clusterRoleTemplateBindings"),
+        ("globalRole", "globalRoles"),
+        ("globalRoleBinding", "globalRoleBindings"),
         ("node", "nodes"),
         ("project", "projects"),
         ("roleTemplate", "roleTemplates"),
