@@ -19,7 +19,6 @@ use hyper::body::Incoming;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use read_ahead::ReadAhead;
-use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, mpsc, watch};
 use tokio::task::JoinSet;
@@ -54,9 +53,6 @@ const STRANGERS_REQUESTS_MAX: usize = 100;
 const STRANGERS_TIME_MAX: Duration = Duration::from_secs(60);
 /// and closed after this.
 const STRANGERS_GRACE: Duration = Duration::from_secs(30);
-/// Bytes that the kernel accepts beyond those that are on their way. Without this limit it accepts
-/// megabytes, and over a slow link a small response waits behind them for minutes.
-const UNSENT_MAX_BYTES: u32 = 256 * 1024;
 /// Flow-control windows of one stream, and of all streams of a connection together. Unread data of
 /// unauthenticated clients fills them.
 const STREAM_WINDOW: u32 = 256 * 1024;
@@ -227,7 +223,7 @@ where
     let Begin { stream, peer, acceptor, ticket, requests } = begin;
     let (alive, mut released) = mpsc::channel(1);
     let connection_handle = Connection { alive, ticket: ticket.clone() };
-    send_at_once(&stream)?;
+    stream.set_nodelay(true)?;
     let stream =
         tokio::time::timeout(HANDSHAKE_TIME_MAX, acceptor.accept(ReadAhead::new(stream))).await??;
     let certificates =
@@ -295,12 +291,6 @@ where
     // Nothing is ever sent: this waits until all handles are dropped.
     let _ = released.recv().await;
     ended
-}
-
-/// Lets small responses wait for nothing that was written before them, as far as the kernel can.
-fn send_at_once(stream: &TcpStream) -> std::io::Result<()> {
-    stream.set_nodelay(true)?;
-    SockRef::from(stream).set_tcp_notsent_lowat(UNSENT_MAX_BYTES)
 }
 
 /// The HTTP settings of connections.
