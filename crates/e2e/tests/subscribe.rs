@@ -93,6 +93,42 @@ fn providers_were_seen(admin: &Client, seen: &mut BTreeMap<String, BTreeMap<Stri
     }
 }
 
+/// The kinds that a new installation with one cluster has objects of, with their collections.
+const LISTED: [(&str, &str); 11] = [
+    ("cluster", "clusters"),
+    ("clusterRegistrationToken", "clusterRegistrationTokens"),
+    ("clusterRoleTemplateBinding", "clusterRoleTemplateBindings"),
+    ("globalRole", "globalRoles"),
+    ("globalRoleBinding", "globalRoleBindings"),
+    ("node", "nodes"),
+    ("project", "projects"),
+    ("roleTemplate", "roleTemplates"),
+    ("setting", "settings"),
+    ("token", "tokens"),
+    ("user", "users"),
+];
+
+/// The objects of `kind` that the feed sent, `seen`, are those that the collection lists.
+fn is_as_listed(admin: &Client, kind: &str, plural: &str, seen: BTreeMap<String, Value>) {
+    let list = admin.get(&format!("/v3/{}", plural.to_lowercase())).unwrap().success().unwrap();
+    let listed: BTreeMap<&str, &Value> = list["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|object| (object["id"].as_str().unwrap(), object))
+        .collect();
+    let seen_ids: Vec<&str> = seen.keys().map(String::as_str).collect();
+    assert_eq!(seen_ids, listed.keys().copied().collect::<Vec<_>>(), "{kind}");
+    // Settings and role templates do not change, so there must be no difference.
+    if matches!(kind, "setting" | "roleTemplate") {
+        for (id, object) in seen {
+            assert_eq!(&object, listed[id.as_str()], "{kind} {id}");
+            let got = admin.get(&format!("/v3/{plural}/{id}")).unwrap().success().unwrap();
+            assert_eq!(object, got, "{kind} {id}");
+        }
+    }
+}
+
 #[test]
 fn the_administrator_sees_every_kind_as_a_get_shows_it() {
     // A server of its own: other tests would change objects meanwhile.
@@ -122,37 +158,8 @@ fn the_administrator_sees_every_kind_as_a_get_shows_it() {
         let text = |field: &str| data[field].as_str().unwrap().to_owned();
         first.entry(text("type")).or_default().insert(text("id"), data.clone());
     }
-    for (kind, plural) in [
-        ("cluster", "clusters"),
-        ("clusterRegistrationToken", "clusterRegistrationTokens"),
-        ("clusterRoleTemplateBinding", "clusterRoleTemplateBindings"),
-        ("globalRole", "globalRoles"),
-        ("globalRoleBinding", "globalRoleBindings"),
-        ("node", "nodes"),
-        ("project", "projects"),
-        ("roleTemplate", "roleTemplates"),
-        ("setting", "settings"),
-        ("token", "tokens"),
-        ("user", "users"),
-    ] {
-        let list = admin.get(&format!("/v3/{}", plural.to_lowercase())).unwrap().success().unwrap();
-        let listed: BTreeMap<String, &Value> = list["data"]
-            .as_array()
-            .unwrap()
-            .iter()
-            .map(|object| (object["id"].as_str().unwrap().to_owned(), object))
-            .collect();
-        let seen = first.remove(kind).unwrap_or_default();
-        let ids = |keys: Vec<&String>| keys.into_iter().cloned().collect::<Vec<_>>();
-        assert_eq!(ids(seen.keys().collect()), ids(listed.keys().collect()), "{kind}");
-        // Settings and role templates do not change, so there must be no difference.
-        if matches!(kind, "setting" | "roleTemplate") {
-            for (id, object) in seen {
-                assert_eq!(&object, listed[&id], "{kind} {id}");
-                let got = admin.get(&format!("/v3/{plural}/{id}")).unwrap().success().unwrap();
-                assert_eq!(object, got, "{kind} {id}");
-            }
-        }
+    for (kind, plural) in LISTED {
+        is_as_listed(&admin, kind, plural, first.remove(kind).unwrap_or_default());
     }
     providers_were_seen(&admin, &mut first);
     assert!(first.is_empty(), "kinds that no list has: {:?}", first.keys());
