@@ -54,12 +54,18 @@ pub struct Token {
     /// The only cluster it is good for, when set.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cluster_name: String,
+    /// The only project that it is good for, when set: `<cluster>:<project>`, of the same cluster.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub project_name: String,
     /// Principal ids of the user's groups at the provider of the login.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub group_principals: Vec<String>,
     /// When the groups were read, RFC 3339.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub last_update_time: String,
+    /// When it was last used, to ten minutes, RFC 3339; empty: never.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub last_used_at: String,
     /// False: the token does not hold. By default true.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enabled: Option<bool>,
@@ -130,6 +136,14 @@ impl ObjectRules for Token {
         causes.extend(immutable("userId", &self.user_id, old.map(|old| old.user_id.as_str())));
         let cluster = old.map(|old| old.cluster_name.as_str());
         causes.extend(immutable("clusterName", &self.cluster_name, cluster));
+        let project = old.map(|old| old.project_name.as_str());
+        causes.extend(immutable("projectName", &self.project_name, project));
+        let of = self.project_name.split_once(':').map(|(cluster, _)| cluster);
+        if !self.project_name.is_empty() && of != Some(&self.cluster_name) {
+            let detail = "must be the id of a project of the cluster in clusterName";
+            let value = Value::from(self.project_name.as_str());
+            causes.push(Cause::invalid("projectName", &value, detail));
+        }
         if old.is_some_and(|old| old.token != self.token) {
             causes.push(Cause::forbidden("token", "field is immutable"));
         }

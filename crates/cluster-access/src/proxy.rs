@@ -31,7 +31,7 @@ use crate::access::ClusterAccess;
 use crate::body::{Body, BoxError, wrap};
 use crate::reading::{ResponseKind, ResponseReader, bound_response};
 use headers::{filter_response, request_headers};
-pub use identity::{DownstreamIdentity, ProxyCaller};
+pub use identity::{DownstreamIdentity, ProjectToken, ProxyCaller};
 use identity::{GROUP_AUTHENTICATED, write_identity};
 pub use impersonation::{Attributes, Impersonation};
 use path::ClusterPath;

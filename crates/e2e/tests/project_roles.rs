@@ -117,6 +117,70 @@ impl World {
     }
 }
 
+/// A program with a token of one project that `user` made: it has that project and nothing else,
+/// though the user has more.
+fn pipeline(world: &World, user: &str, project: &str) -> Client {
+    let cli = Cli::of(&world.server, user, &format!("password-of-{user}")).unwrap();
+    // A role in the whole cluster, and one that the cluster itself gives.
+    let all = ["role", "grant", "cluster-owner", "--user", user, "--cluster", CLUSTER];
+    world.admin_cli.succeed(&all).unwrap();
+    let own = world.server.login(user, &format!("password-of-{user}")).unwrap();
+    let person = world.server.anyone().unwrap().bearer(&own);
+    let id = person.get("/v3/users?me=true").unwrap().success().unwrap()["data"][0]["id"].clone();
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": "natives"}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io",
+            "kind": "ClusterRole", "name": "cluster-admin"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "User", "name": id}]});
+    world.target.kubectl.apply(&[binding]).unwrap();
+    eventually("the rights in the cluster", || -> Result<()> {
+        let status = world.deploy(&person, "elsewhere", "person");
+        ensure!(status == 201 || status == 409, "{status}");
+        Ok(())
+    });
+
+    let create =
+        ["token", "create", "--project", "shop", "--cluster", CLUSTER, "--description", "pipeline"];
+    let token = cli.succeed(&create).unwrap();
+    let program = world.server.anyone().unwrap().bearer(token.trim());
+    assert_eq!(world.deploy(&program, "web", "pipeline"), 201);
+    let cluster = &world.imported.id;
+    let pods =
+        |namespace: &str| format!("/k8s/clusters/{cluster}/api/v1/namespaces/{namespace}/pods");
+    for path in [
+        &pods("elsewhere"),
+        &pods("default"),
+        &pods("kube-system"),
+        &format!("/k8s/clusters/{cluster}/api/v1/nodes"),
+        &format!("/k8s/clusters/{cluster}/api/v1/secrets"),
+        "/k8s/clusters/local/api/v1/namespaces",
+        "/k8s/clusters/c-other/api/v1/namespaces",
+        "/v3/clusters",
+        "/v3/tokens",
+        "/v1/management.cattle.io.clusters",
+        &format!("/v3/project/{project}/deployments"),
+        "/api/v1/namespaces",
+        MANAGEMENT,
+        "/drover.io/v1/access/why",
+        "/v3/subscribe",
+    ] {
+        let refused = program.get(path).unwrap();
+        assert_eq!(refused.status, 403, "{path}: {refused:?}");
+    }
+    assert_eq!(world.create_namespace(&program, "from-pipeline", Some(project)), 403);
+    assert_eq!(world.create_namespace(&program, "from-pipeline", None), 403);
+    let kubectl = ["get", "deployments", "-n", "web"];
+    let server = format!("{}/k8s/clusters/{cluster}", world.server.url());
+    let access = ["--server", &server, "--token", token.trim(), "--insecure-skip-tls-verify"];
+    let as_root = ["--as", "root", "--as-group", "system:masters"];
+    world.target.kubectl.succeed(&[&kubectl[..], &access].concat()).unwrap();
+    world.target.kubectl.refuse(&[&kubectl[..], &access, &as_root].concat()).unwrap();
+
+    let rights = ["role", "revoke", "cluster-owner", "--user", user, "--cluster", CLUSTER];
+    world.admin_cli.succeed(&rights).unwrap();
+    world.target.kubectl.succeed(&["delete", "clusterrolebinding", "natives"]).unwrap();
+    program
+}
+
 #[test]
 fn a_member_of_a_project_deploys_in_its_namespaces_until_the_role_is_revoked() {
     no_second_try(Guarantee::Rights);
@@ -151,6 +215,8 @@ fn a_member_of_a_project_deploys_in_its_namespaces_until_the_role_is_revoked() {
         Ok(())
     });
 
+    let pipeline = pipeline(&world, "mia", &shop);
+
     // More users change nothing in the cluster.
     let before = world.objects();
     for n in 0..USERS {
@@ -172,6 +238,7 @@ fn a_member_of_a_project_deploys_in_its_namespaces_until_the_role_is_revoked() {
         ["role", "revoke", ROLE, "--user", "mia", "--cluster", CLUSTER, "--project", "shop"];
     world.admin_cli.succeed(&revoke).unwrap();
     assert_eq!(world.deploy(&mia, "web", "late"), 403);
+    assert_eq!(world.deploy(&pipeline, "web", "late"), 403);
     assert_eq!(world.deploy(&last, "mine", "last"), 201);
     assert_eq!(world.objects(), before);
 }

@@ -7,10 +7,11 @@ use std::sync::Arc;
 use api_management::{Cluster, User};
 use api_meta::status::Status;
 use cluster_access::proxy::{
-    AccessResolver, Attributes, DownstreamIdentity, Impersonation, ProxyCaller, Resolved,
+    AccessResolver, Attributes, DownstreamIdentity, Impersonation, ProjectToken, ProxyCaller,
+    Resolved,
 };
 use controller::{Reflector, Reflectors, Whole};
-use feature_kit::access::GROUP_PEOPLE;
+use feature_kit::access::{GROUP_PEOPLE, project_group};
 use feature_kit::{ClusterConnections, Membership};
 use futures::future::BoxFuture;
 use k8s_openapi::api::authorization::v1::{
@@ -20,6 +21,11 @@ use kube::api::{Api, ObjectMeta, PostParams};
 use tokio_util::sync::CancellationToken;
 
 use crate::revocation::{Revocations, RoleScope};
+
+/// Prefix of the user in a cluster that a token of one project is; its name follows.
+const PROJECT_TOKEN_USER: &str = "drover:project-token:";
+/// The group of all who are known to a cluster.
+const GROUP_AUTHENTICATED: &str = "system:authenticated";
 
 /// See [`AccessResolver`].
 pub struct ClusterIdentities {
@@ -38,6 +44,25 @@ impl ClusterIdentities {
         revocations: Arc<Revocations>,
     ) -> Self {
         Self { clusters: reflectors.get(), users: reflectors.get(), connections, revocations }
+    }
+
+    /// The caller with their roles in the cluster, and what ends these. Nobody without a role
+    /// there.
+    fn access_of(
+        &self,
+        cluster: &str,
+        caller: &ProxyCaller,
+    ) -> (Option<DownstreamIdentity>, CancellationToken) {
+        let mut identity = identity_of(caller);
+        let (mut roles, revoked) = self.roles(cluster, &identity);
+        if let Some(of) = &caller.project {
+            let prefix = project_group(&of.project, "");
+            roles.retain(|role| role.starts_with(&prefix));
+            identity = without_person(identity, of);
+        }
+        let has_role = !roles.is_empty();
+        identity.groups.extend(roles);
+        (has_role.then_some(identity), revoked)
     }
 
     /// The role groups that an identity has in the cluster, and what ends them.
@@ -61,9 +86,7 @@ impl ClusterIdentities {
             let cluster = cluster.to_owned();
             return Err(cluster_access::AccessError::Unknown { cluster }.to_status());
         };
-        let mut own = identity_of(caller);
-        let (roles, _) = self.roles(cluster, &own);
-        own.groups.extend(roles);
+        let (Some(own), _) = self.access_of(cluster, caller) else { return Ok(false) };
         let review = access_review(&own, what);
         let answer = Api::<SubjectAccessReview>::all(client)
             .create(&PostParams::default(), &review)
@@ -83,6 +106,17 @@ fn identity_of(caller: &ProxyCaller) -> DownstreamIdentity {
         uid: caller.uid.clone(),
         groups: caller.groups.clone(),
         extra: caller.extra.clone(),
+    }
+}
+
+/// A token of one project is not the person, to whom the cluster itself may have bound roles, nor a
+/// member of any group that holds elsewhere.
+fn without_person(person: DownstreamIdentity, of: &ProjectToken) -> DownstreamIdentity {
+    DownstreamIdentity {
+        user: format!("{PROJECT_TOKEN_USER}{}", of.token),
+        uid: String::new(),
+        groups: vec![GROUP_AUTHENTICATED.to_owned()],
+        extra: person.extra,
     }
 }
 
@@ -124,15 +158,12 @@ impl AccessResolver for ClusterIdentities {
         cluster: &'a str,
         caller: &'a ProxyCaller,
     ) -> BoxFuture<'a, Result<Resolved, Status>> {
-        let mut identity = identity_of(caller);
-        let (roles, revoked) = self.roles(cluster, &identity);
-        let result = if roles.is_empty() {
-            Err(no_role(cluster))
-        } else if self.clusters.named(cluster).is_none() {
-            Err(Status::not_found(api_management::GROUP, "clusters", cluster))
-        } else {
-            identity.groups.extend(roles);
-            Ok(Resolved { identity, revoked })
+        let result = match self.access_of(cluster, caller) {
+            (None, _) => Err(no_role(cluster)),
+            (Some(_), _) if self.clusters.named(cluster).is_none() => {
+                Err(Status::not_found(api_management::GROUP, "clusters", cluster))
+            }
+            (Some(identity), revoked) => Ok(Resolved { identity, revoked }),
         };
         Box::pin(std::future::ready(result))
     }
@@ -143,6 +174,10 @@ impl AccessResolver for ClusterIdentities {
         caller: &'a ProxyCaller,
         what: &'a Attributes,
     ) -> BoxFuture<'a, Result<bool, Status>> {
+        // Who it would be then has roles in other places.
+        if caller.project.is_some() {
+            return Box::pin(std::future::ready(Ok(false)));
+        }
         Box::pin(self.review(cluster, caller, what))
     }
 

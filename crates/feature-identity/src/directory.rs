@@ -19,6 +19,7 @@ use parking_lot::RwLock;
 use crate::external_user::Memberships;
 use crate::providers::Providers;
 use crate::refresh::Refreshing;
+use crate::token::last_use::LastUses;
 
 /// How long a request waits for a server that has just started to know its users.
 const SYNC_TIME_MAX: Duration = Duration::from_secs(5);
@@ -57,6 +58,7 @@ pub struct Directory {
     pub(crate) memberships: Memberships,
     /// Users whose groups are being read anew.
     pub(crate) refreshing: Refreshing,
+    pub(crate) last_uses: LastUses,
     users: Arc<Reflector<Whole<User>>>,
     tokens: Arc<Reflector<Whole<Token>>>,
     /// Login name to user id.
@@ -84,6 +86,7 @@ impl Directory {
             providers: Providers::new(context),
             memberships: Memberships::new(context),
             refreshing: Refreshing::default(),
+            last_uses: LastUses::default(),
             users,
             tokens: reflectors.get(),
             by_username,

@@ -57,7 +57,7 @@ pub fn feature(
         .kind_with(users)
         .kind_with(
             KindRules::of::<Token>()
-                .shared_fields(&["groupPrincipals", "lastUpdateTime"])
+                .shared_fields(&["groupPrincipals", "lastUpdateTime", "lastUsedAt"])
                 .admit_with(Arc::new(token::admission::TokenRules)),
         )
         .kind_with(auth_config::rules())

@@ -210,6 +210,7 @@ impl Directory {
             description: request.description.clone(),
             ttl_millis: session,
             cluster: None,
+            project: None,
             derived: false,
             auth_provider: "local".to_owned(),
         };

@@ -20,6 +20,7 @@ fn request(kind: &'static str) -> TokenRequest {
         description: String::new(),
         ttl_millis: 1000,
         cluster: None,
+        project: None,
         derived: false,
         auth_provider: "local".to_owned(),
     }

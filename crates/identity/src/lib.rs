@@ -49,6 +49,9 @@ pub struct Identity {
     pub token_id: String,
     /// The only cluster that the token is valid for, when it is bound to one.
     pub cluster: Option<String>,
+    /// The only project that the token is valid for, as `<cluster>:<project>`, when it is bound to
+    /// one. It is valid in the namespaces of the project and nowhere else.
+    pub project: Option<String>,
     /// The provider of the login that the token comes from.
     pub auth_provider: String,
     /// When the token expires; `None`: never.

@@ -15,7 +15,7 @@ use apiserver::audit::Origin;
 use apiserver::body::respond::{self, Body};
 use apiserver::serve::{self, PeerAddress};
 use apiserver::{ApiServer, UserInfo};
-use cluster_access::proxy::{Proxy, ProxyCaller};
+use cluster_access::proxy::{ProjectToken, Proxy, ProxyCaller};
 use feature_kit::access::Membership;
 use feature_kit::{RoleResolver, Route};
 use futures::future::BoxFuture;
@@ -121,7 +121,11 @@ impl Router {
         record.cluster(cluster);
         let refused = match self.0.authentication.identify(&request).await {
             Ok(Some(identity)) if is_bound_elsewhere(&identity, cluster) => {
-                respond::status(&wrong_cluster(&identity, record))
+                let refused = match &identity.project {
+                    Some(project) => outside_project(project, &identity, record),
+                    None => wrong_cluster(&identity, record),
+                };
+                respond::status(&refused)
             }
             Ok(Some(identity)) => {
                 serve::mark_authenticated(request.extensions());
@@ -173,6 +177,13 @@ impl Router {
         if let Some(identity) = &identity {
             serve::mark_authenticated(request.extensions());
             record.user(|| person(identity));
+        }
+        if let Some(identity) = &identity
+            && let Some(project) = &identity.project
+        {
+            let status = outside_project(project, identity, record);
+            let is_view = is_view(path) || route.is_some();
+            return if is_view { view_error(&status) } else { respond::status(&status) };
         }
         let _open = match self.begin_anonymous(&request, identity.as_ref(), route) {
             Ok(open) => open,
@@ -472,7 +483,13 @@ impl Router {
     /// The person as downstream clusters know them, role groups not yet included.
     fn caller(&self, identity: &Authenticated) -> ProxyCaller {
         let UserInfo { name: user, uid, groups, extra } = person(identity);
+        // One that names no project of the cluster has roles in none.
+        let project = identity.project.as_ref().map(|id| ProjectToken {
+            token: identity.token_id.clone(),
+            project: id.split_once(':').map(|(_, name)| name).unwrap_or(id).to_owned(),
+        });
         ProxyCaller {
+            project,
             user,
             uid,
             groups,
@@ -507,6 +524,17 @@ fn rebase(parts: &mut request::Parts, path: &str) -> Result<(), Status> {
 /// Whether the token is good for another cluster only.
 fn is_bound_elsewhere(identity: &Identity, cluster: &str) -> bool {
     identity.cluster.as_deref().is_some_and(|only| only != cluster)
+}
+
+/// A token of a project outside of its cluster's API.
+fn outside_project(project: &str, identity: &Authenticated, record: &DoorRecord) -> Status {
+    let cluster = identity.cluster.as_deref().unwrap_or_default();
+    let text = format!(
+        "this token is good in project \"{project}\" only: use it below {CLUSTERS}{cluster}, or another token here"
+    );
+    record.user(|| person(identity));
+    record.refuse_here(&text);
+    Status::new(403, "Forbidden", text)
 }
 
 fn wrong_cluster(identity: &Authenticated, record: &DoorRecord) -> Status {

@@ -303,6 +303,7 @@ async fn renew_administrator_token(
         description: KUBECONFIG_TOKEN.to_owned(),
         ttl_millis: 0,
         cluster: None,
+        project: None,
         derived: false,
         auth_provider: "local".to_owned(),
     };

@@ -272,6 +272,7 @@ async fn a_login_ends_when_its_token_is_revoked_and_wrong_passwords_fail_alike()
         description: String::new(),
         ttl_millis: 0,
         cluster: Some("c-1".to_owned()),
+        project: None,
         derived: true,
         auth_provider: "local".to_owned(),
     };

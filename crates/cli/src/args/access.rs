@@ -27,6 +27,9 @@ pub enum TokenCommand {
         /// Valid for this cluster only: name or id
         #[arg(long, add = completion::clusters())]
         cluster: Option<String>,
+        /// Valid in the namespaces of this project only: name or id
+        #[arg(long, add = completion::projects())]
+        project: Option<String>,
         #[command(flatten)]
         output: OutputArgs,
     },

@@ -15,7 +15,9 @@ pub const COLUMNS: &[TableColumn] = &[
     TableColumn { heading: "ID", cell: |token, _| text(token, "id").to_owned() },
     TableColumn { heading: "DESCRIPTION", cell: |token, _| text(token, "description").to_owned() },
     TableColumn { heading: "CLUSTER", cell: |token, _| scope::cluster_shown(token) },
+    TableColumn { heading: "PROJECT", cell: |token, _| text(token, "projectId").to_owned() },
     TableColumn { heading: "EXPIRES", cell: expires },
+    TableColumn { heading: "LAST USED", cell: last_used },
     TableColumn { heading: "CURRENT", cell: |token, _| current(token) },
     TableColumn { heading: "AGE", cell: |token, now| age(text(token, "created"), now) },
 ];
@@ -25,6 +27,13 @@ fn expires(token: &Value, _: Timestamp) -> String {
         (Some(true), _) => "expired".to_owned(),
         (_, "") => "never".to_owned(),
         (_, at) => at.to_owned(),
+    }
+}
+
+fn last_used(token: &Value, now: Timestamp) -> String {
+    match text(token, "lastUsedAt") {
+        "" => "never".to_owned(),
+        at => format!("{} ago", age(at, now)),
     }
 }
 
@@ -47,9 +56,10 @@ pub async fn run(command: TokenCommand) -> Result<(), CliError> {
             };
             listing::show(&args, COLUMNS, read).await
         }
-        TokenCommand::Create { description, ttl, cluster, output } => {
+        TokenCommand::Create { description, ttl, cluster, project, output } => {
             let api = Api::open(output.server.name())?;
-            create(&api, &description, ttl, cluster.as_deref(), output.output).await
+            let place = (cluster.as_deref(), project.as_deref());
+            create(&api, &description, ttl, place, output.output).await
         }
         TokenCommand::Rm { tokens, server } => {
             let api = Api::open(server.name())?;
@@ -62,17 +72,24 @@ pub async fn run(command: TokenCommand) -> Result<(), CliError> {
     }
 }
 
+/// `place`: the cluster and the project that it is valid in only, as names or ids.
 async fn create(
     api: &Api,
     description: &str,
     ttl: Duration,
-    cluster: Option<&str>,
+    place: (Option<&str>, Option<&str>),
     format: OutputFormat,
 ) -> Result<(), CliError> {
     let millis = u64::try_from(ttl.as_millis()).unwrap_or(u64::MAX);
     let mut body = json!({"description": description, "ttl": millis});
-    if let Some(name) = cluster {
-        body["clusterId"] = api.resolve(&api::CLUSTER, name).await?["id"].take();
+    match place {
+        (cluster, Some(project)) => {
+            body["projectId"] = scope::project(api, cluster, project).await?["id"].take();
+        }
+        (Some(cluster), None) => {
+            body["clusterId"] = api.resolve(&api::CLUSTER, cluster).await?["id"].take();
+        }
+        (None, None) => {}
     }
     let token = api.create("tokens", &body, "creating a token").await?;
     match format.is_table() {
@@ -80,5 +97,11 @@ async fn create(
         false => output::one(format, &[], &token)?,
     }
     notify!("created token {}; it cannot be shown again", text(&token, "id"));
+    if place.1.is_some() {
+        let (server, cluster) = (api.url(), text(&token, "clusterId"));
+        notify!(
+            "next: kubectl --server {server}/k8s/clusters/{cluster} --token TOKEN get pods -n NAMESPACE"
+        );
+    }
     Ok(())
 }

@@ -25,6 +25,15 @@ const UID: HeaderName = HeaderName::from_static("impersonate-uid");
 const GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 pub(super) const EXTRA_PREFIX: &str = "impersonate-extra-";
 
+/// A token that is good in one project only.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProjectToken {
+    /// Name of the token.
+    pub token: String,
+    /// Name of the project, in the cluster of the request.
+    pub project: String,
+}
+
 /// An authenticated caller of the proxy.
 #[derive(Clone, Debug)]
 pub struct ProxyCaller {
@@ -32,6 +41,8 @@ pub struct ProxyCaller {
     pub uid: String,
     pub groups: Vec<String>,
     pub extra: BTreeMap<String, Vec<String>>,
+    /// Set for a token of one project: it has no other rights of its user.
+    pub project: Option<ProjectToken>,
     /// Cancelled when the caller's token or login ends.
     pub revoked: CancellationToken,
 }

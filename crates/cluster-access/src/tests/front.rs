@@ -115,6 +115,7 @@ impl Front {
             uid: "1234".to_owned(),
             groups: vec!["system:authenticated".to_owned()],
             extra: BTreeMap::from([("principal/id".to_owned(), vec!["local://alice".to_owned()])]),
+            project: None,
             revoked: CancellationToken::new(),
         }));
         let proxy = Proxy::new(access.clone(), roles.clone(), "drover:");

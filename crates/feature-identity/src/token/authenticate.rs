@@ -29,6 +29,7 @@ pub(crate) fn validate(
         groups: groups(token),
         token_id: presented.token.name.clone(),
         cluster: (!token.cluster_name.is_empty()).then(|| token.cluster_name.clone()),
+        project: (!token.project_name.is_empty()).then(|| token.project_name.clone()),
         auth_provider: token.auth_provider.clone(),
         expires_at: expires_at.map(|millis| SystemTime::UNIX_EPOCH + Duration::from_millis(millis)),
     })
@@ -79,6 +80,7 @@ impl Directory {
             return Err(Refused::Disabled);
         }
         self.refresh_if_old(&token, now);
+        self.note_use(&token, now);
         Ok(identity)
     }
 }

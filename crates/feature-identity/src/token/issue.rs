@@ -23,6 +23,8 @@ pub struct TokenRequest {
     pub ttl_millis: i64,
     /// The only cluster it is to be good for.
     pub cluster: Option<String>,
+    /// The only project it is to be good for, as `<cluster>:<project>` of that cluster.
+    pub project: Option<String>,
     /// Made from another token, not by a login.
     pub derived: bool,
     pub auth_provider: String,
@@ -120,6 +122,12 @@ pub(crate) fn object(
         description: request.description.clone(),
         is_derived: request.derived,
         cluster_name: request.cluster.clone().unwrap_or_default(),
+        project_name: request.project.clone().unwrap_or_default(),
+        // A login uses its token.
+        last_used_at: match request.kind {
+            kinds::KIND_SESSION => controller::status::now(),
+            _ => String::new(),
+        },
         enabled: Some(true),
         user_id,
         ..Token::default()

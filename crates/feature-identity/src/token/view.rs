@@ -6,8 +6,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use api_management::Token;
 use api_management::token::KIND_API;
+use api_management::{Project, Token, ids};
 use api_meta::audit::{self as names, AuditEvent};
 use controller::ReconcileError;
 use feature_kit::table;
@@ -59,6 +59,8 @@ fn fields() -> Vec<Field> {
         Field::array("groupPrincipals", FieldType::reference("principal")),
         Field::boolean("isDerived"),
         Field::string("lastUpdateTime"),
+        Field::string("lastUsedAt").computed(),
+        Field::reference("projectId", "project").create().at("projectName"),
         Field::map("providerInfo", FieldType::String),
         Field::string("token").write_only(),
         Field::int("ttl").create(),
@@ -108,6 +110,7 @@ pub fn issued_fields(issued: &Issued, now: Timestamp) -> serde_json::Map<String,
         ("annotations", json!({})),
         ("creatorId", Value::Null),
         ("clusterId", stored["clusterName"].clone()),
+        ("projectId", stored["projectName"].clone()),
         ("current", false.into()),
         ("isDerived", (stored["isDerived"] == true).into()),
         ("userPrincipal", as_go_prints(&stored["userPrincipal"]).into()),
@@ -151,6 +154,35 @@ fn as_go_prints(value: &Value) -> String {
     }
 }
 
+/// The cluster of a project that the caller may see. `requested`: the one that the caller named.
+async fn cluster_of_project<'a>(
+    context: &Context<'_>,
+    project: &'a str,
+    requested: Option<&str>,
+) -> Result<&'a str, ApiError> {
+    let wrong = |why: &str| {
+        let text =
+            format!("project \"{project}\" {why}; use the id of a project, as in c-abcde:p-abcde");
+        ApiError::invalid_field("InvalidReference", "projectId", text)
+    };
+    let Some((cluster, name)) = project.split_once(':') else {
+        return Err(wrong("does not name its cluster"));
+    };
+    if requested.is_some_and(|requested| requested != cluster) {
+        return Err(wrong("is of another cluster"));
+    }
+    if cluster == ids::LOCAL_CLUSTER {
+        return Err(wrong("is in the cluster of the server, where roles in projects give nothing"));
+    }
+    let key = Key { namespace: cluster.to_owned(), name: name.to_owned() };
+    match call(context, "GET", &resource_of::<Project>().object_path(&key), None).await {
+        Err(error) if error.is_not_found() || error.is_forbidden() => {
+            Err(wrong("does not exist, or you may not see it"))
+        }
+        found => found.map(|_| cluster),
+    }
+}
+
 struct Tokens {
     directory: Arc<Directory>,
     /// Where the objects are.
@@ -168,7 +200,12 @@ impl Tokens {
 
     async fn make(&self, context: &Context<'_>, object: Value) -> Result<Value, ApiError> {
         let caller = context.caller;
-        let requested = object["clusterName"].as_str().filter(|cluster| !cluster.is_empty());
+        let text = |field: &str| object[field].as_str().filter(|text| !text.is_empty());
+        let project = text("projectName");
+        let requested = match project {
+            None => text("clusterName"),
+            Some(project) => Some(cluster_of_project(context, project, text("clusterName")).await?),
+        };
         let cluster = match (caller.token_cluster.as_deref(), requested) {
             (Some(bound), Some(requested)) if bound != requested => {
                 let text = "the token is good for another cluster only";
@@ -187,6 +224,7 @@ impl Tokens {
             description: object["description"].as_str().unwrap_or_default().to_owned(),
             ttl_millis: object["ttl"].as_i64().unwrap_or_default(),
             cluster: cluster.map(str::to_owned),
+            project: project.map(str::to_owned),
             derived: true,
             auth_provider: caller.auth_provider.clone().unwrap_or_else(|| "local".to_owned()),
         };

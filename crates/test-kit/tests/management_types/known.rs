@@ -14,6 +14,10 @@ pub const MANAGEMENT: Reasons = &[
     ("not offered", &NOT_OFFERED),
     ("owners are bookkeeping and not shown", &["*.ownerReferences"]),
     (
+        "beyond the reference: tokens of one project, last use",
+        &["token.lastUsedAt", "token.projectId"],
+    ),
+    (
         "a new password ends logins, and says how many",
         &[
             "changePasswordInput.endTokens",

@@ -14,6 +14,7 @@ fn issued() -> Issued {
         description: "ci".to_owned(),
         ttl_millis: 3_600_000,
         cluster: None,
+        project: None,
         derived: true,
         auth_provider: "local".to_owned(),
     };
