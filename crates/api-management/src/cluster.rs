@@ -112,6 +112,9 @@ pub struct ClusterSpec {
     /// As desiredAgentImage; wins over it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub agent_image_override: String,
+    /// Whether the namespaces of a project are closed to those of others.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub enable_network_policy: Option<bool>,
     /// Environment variables of the agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::open_list")]

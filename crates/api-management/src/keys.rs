@@ -6,6 +6,12 @@ use kube::api::ObjectMeta;
 pub const CREATOR_ID: &str = "field.cattle.io/creatorId";
 /// Annotation and label of a namespace: the project that it is in.
 pub const PROJECT_ID: &str = "field.cattle.io/projectId";
+/// Annotation of a namespace, JSON: what it is to have of its project's quota.
+pub const RESOURCE_QUOTA: &str = "field.cattle.io/resourceQuota";
+/// Annotation of a namespace, JSON: the limits of its containers that say nothing else.
+pub const CONTAINER_LIMITS: &str = "field.cattle.io/containerDefaultResourceLimit";
+/// Label by which clients of Rancher recognise the quota and the limits of a namespace.
+pub const DEFAULT_QUOTA: &str = "resourcequota.management.cattle.io/default-resource-quota";
 /// Annotation: free text shown with the object.
 pub const DESCRIPTION: &str = "field.cattle.io/description";
 /// Label: the software that created the object.
@@ -68,6 +74,10 @@ pub const OWNED_PROJECT_SECRET: &str = "project-secret";
 /// [`DOWNSTREAM_OWNED`] on the bindings of roles in projects, on what members of projects may do
 /// with their namespaces, and on the right to write these.
 pub const OWNED_PROJECT_ROLE: &str = "project-role";
+/// [`DOWNSTREAM_OWNED`] on the quotas and limits of projects, and on the right to write these.
+pub const OWNED_PROJECT_QUOTA: &str = "project-quota";
+/// [`DOWNSTREAM_OWNED`] on the policies that isolate projects, and on the right to write these.
+pub const OWNED_PROJECT_ISOLATION: &str = "project-isolation";
 /// [`DOWNSTREAM_OWNED`] on the right to write the projects of namespaces, and name of the
 /// controller that has it: removal acts as this identity to remove what the controller wrote.
 pub const OWNED_NAMESPACE_PROJECTS: &str = "namespace-projects";

@@ -1,5 +1,7 @@
 //! Project: namespaces of one cluster that belong together. In the cluster's namespace.
 
+use std::collections::BTreeMap;
+
 use api_meta::status::Cause;
 use kube::api::ObjectMeta;
 use schemars::JsonSchema;
@@ -56,6 +58,27 @@ pub struct ProjectSpec {
     /// Id of the cluster; the namespace of the object has the same name.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub cluster_name: String,
+    /// What all namespaces of the project together may use.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub resource_quota: Option<QuotaLimits>,
+    /// What a namespace may use that says nothing else. Has the same resources.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub namespace_default_resource_quota: Option<QuotaLimits>,
+    /// For containers that say nothing else: `requestsCpu`, `limitsMemory`, ….
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub container_default_resource_limit: Option<Amounts>,
+}
+
+/// Kubernetes quantities by resource, in the names of `/v3`, as in `limitsCpu: 500m`. An absent
+/// one may be null or the empty text, as forms send it.
+pub type Amounts = BTreeMap<String, Option<String>>;
+
+/// The limits of a quota.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct QuotaLimits {
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub limit: Amounts,
 }
 
 /// The observed state of a project.
@@ -64,6 +87,9 @@ pub struct ProjectSpec {
 pub struct ProjectStatus {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+    /// What its namespaces were given of its quota, together. Quantities by resource.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub used_limit: BTreeMap<String, String>,
 }
 
 impl Project {
@@ -86,6 +112,10 @@ impl ObjectRules for Project {
         let namespace = object["metadata"]["namespace"].as_str().unwrap_or_default().to_owned();
         let name = object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
         let Some(spec) = object_field(object, "spec") else { return };
+        // The server writes it to the status; `/v3` shows it here, and clients send it back.
+        if let Some(quota) = spec.get_mut("resourceQuota").and_then(Value::as_object_mut) {
+            quota.remove("usedLimit");
+        }
         if !namespace.is_empty() {
             default_field(spec, "clusterName", namespace);
         }

@@ -108,17 +108,16 @@ mod tests {
     #[test]
     fn an_object_names_the_fields_that_it_has_and_nothing_acts_on() {
         let fields = fields("Project");
-        let mut project = json!({"spec": {"displayName": "x", "resourceQuota": {"limit": {}}}});
+        let mut project = json!({"spec": {"displayName": "x", "enableProjectMonitoring": false}});
         let plain = project.clone();
         mark_fields(&mut project, &fields);
         assert_eq!(project, plain);
-        project["spec"]["resourceQuota"]["limit"]["pods"] = "10".into();
-        project["spec"]["containerDefaultResourceLimit"] = json!({"limitsCpu": "1"});
+        project["spec"]["enableProjectMonitoring"] = true.into();
         mark_fields(&mut project, &fields);
         let said = project["status"]["conditions"][0].clone();
         assert_eq!((&said["type"], &said["status"]), (&json!(EFFECTIVE), &json!("False")));
         let message = said["message"].as_str().unwrap();
-        assert!(message.ends_with("containerDefaultResourceLimit, resourceQuota."), "{message}");
+        assert!(message.ends_with("act on them: enableProjectMonitoring."), "{message}");
         project["spec"] = json!({});
         mark_fields(&mut project, &fields);
         assert_eq!(project["status"]["conditions"], json!([]));

@@ -19,11 +19,11 @@ pub use access::{
 };
 pub use cluster::{
     ClusterCommand, CreateClusterArgs, CredentialArgs, DetachArgs, ImportArgs, KubeconfigArgs,
-    KubectlArgs, RemoveArgs,
+    KubectlArgs, RemoveArgs, Switch,
 };
 pub use login::{ContextCommand, LoginArgs, VersionArgs};
 pub use node::{DrainArgs, NodeChangeArgs, NodeCommand, NodesArgs};
-pub use project::{NamespaceCommand, ProjectArg, ProjectCommand, ProjectMember};
+pub use project::{NamespaceCommand, ProjectArg, ProjectCommand, ProjectMember, QuotaChanges};
 pub use resource::{ApplyArgs, AuditArgs, InspectArgs, PsArgs, WaitCommandArgs};
 
 use crate::completion;

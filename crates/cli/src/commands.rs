@@ -85,6 +85,9 @@ async fn cluster_command(command: ClusterCommand) -> Result<ExitCode, CliError> 
         ClusterCommand::Kubeconfig(args) => kubeconfig::run(args).await?,
         ClusterCommand::Rm(args) => remove::remove(args).await?,
         ClusterCommand::Detach(args) => remove::detach(args).await?,
+        ClusterCommand::Isolation { cluster: name, state, server } => {
+            cluster::isolation(&name, state, server.name()).await?;
+        }
         ClusterCommand::Shell { cluster, server } => {
             return kubectl::shell(&cluster, server.name()).await;
         }

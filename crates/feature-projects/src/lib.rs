@@ -1,10 +1,12 @@
 //! Projects: namespaces of a cluster that belong together.
 //!
-//! [`project`] gives every cluster its two first projects, keeps which namespace is in which, and
-//! copies the Secrets of projects into their namespaces and binds the roles of their members there.
+//! [`project`] gives every cluster its two first projects, keeps which namespace is in which,
+//! copies the Secrets of projects into their namespaces, binds the roles of their members there,
+//! shares their quotas among them, and closes them to other projects.
 
 pub mod own_role;
 pub mod project;
+mod writes;
 
 use std::sync::Arc;
 
@@ -22,7 +24,9 @@ pub fn feature(context: &ManagementContext) -> Feature {
     let client = context.clients.controller(&check_identity);
     let check =
         check::NamespaceCheck::new(client, &context.scope.reflectors, context.connections.clone());
-    let rules = KindRules::of::<Project>().admit_with(Arc::new(project::admission::ProjectRules));
+    let admission =
+        project::admission::ProjectRules { assignments: context.scope.reflectors.get() };
+    let rules = KindRules::of::<Project>().admit_with(Arc::new(admission));
     Feature::new("projects")
         .kind_with(rules)
         .kind_with(KindRules::of::<NamespaceAssignment>().written_by_server())
@@ -34,6 +38,8 @@ pub fn feature(context: &ManagementContext) -> Feature {
         ))
         .management(ManagementSpec::new(project::namespace::identity(), project::namespace::run))
         .downstream(DownstreamSpec::new(controller::identity(), controller::build))
+        .downstream(DownstreamSpec::new(project::quotas::identity(), project::quotas::build))
+        .downstream(DownstreamSpec::new(project::isolation::identity(), project::isolation::build))
         .downstream(DownstreamSpec::new(project::roles::identity(), project::roles::build))
         .downstream(DownstreamSpec::new(project::secrets::identity(), project::secrets::build))
         .view(ViewSpec::new(|context| {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use api_management::{Cluster, PolicyRule, ids, keys};
 use controller::{
-    ConditionReport, DownstreamScope, Key, Outcome, OwnedCondition, Queue, Reconcile,
+    Attempt, ConditionReport, DownstreamScope, Key, Outcome, OwnedCondition, Queue, Reconcile,
     ReconcileError, Reflector, Runner, StatusTarget, Whole, WithCondition, ensure,
 };
 use feature_kit::ControllerIdentity;
@@ -96,6 +96,16 @@ impl AppliedRole {
     /// Name of the role, and of its binding.
     pub fn name(&self) -> &str {
         &self.role.name
+    }
+
+    /// Whether the role is in the cluster: it was used there before.
+    ///
+    /// # Errors
+    /// The cluster does not respond. Retry later.
+    pub async fn exists(&self) -> Result<bool, ReconcileError> {
+        let roles: Api<ClusterRole> = Api::all(self.agent.clone());
+        let found = roles.get_metadata_opt(self.name()).await;
+        Ok(found.attempt(|| format!("read role \"{}\"", self.name()))?.is_some())
     }
 
     /// Whether the cluster is not being removed. What removal deletes must not be created again.

@@ -27,6 +27,8 @@ const SECTIONS: [(&str, &[&str]); 3] = [
             "guide/upgrade.md",
             "guide/backup.md",
             "guide/users-and-roles.md",
+            "guide/quotas.md",
+            "guide/isolation.md",
             "guide/directories.md",
             "guide/api.md",
             "guide/troubleshooting.md",

@@ -154,6 +154,21 @@ impl ApiError {
     }
 }
 
+/// The code and the field of a refusal whose first cause is one for which clients expect its own
+/// code. The field is named as the view does: annotations are fields, and sections are not shown.
+fn field_error(status: &kube::core::Status) -> Option<(&'static str, &str)> {
+    let cause = status.details.as_ref()?.causes.first().filter(|_| status.code == 422)?;
+    let code = match cause.reason.as_str() {
+        "FieldValueRequired" => "MissingRequired",
+        "MaxLimitExceeded" => "MaxLimitExceeded",
+        _ => return None,
+    };
+    let annotation = cause.field.strip_prefix("metadata.annotations[field.cattle.io/");
+    let path = annotation.or(cause.field.strip_prefix("spec.")).unwrap_or(&cause.field);
+    let end = path.find(['.', '[', ']']).unwrap_or(path.len());
+    Some((code, &path[..end]))
+}
+
 impl From<kube::Error> for ApiError {
     fn from(error: kube::Error) -> Self {
         match error {
@@ -166,7 +181,10 @@ impl From<kube::Error> for ApiError {
                     reason if !reason.is_empty() && is_word(reason) => reason,
                     _ => "ServerError",
                 };
-                Self::new(status.code, reason, status.message.clone())
+                match field_error(&status) {
+                    Some((code, field)) => Self::invalid_field(code, field, &status.message),
+                    None => Self::new(status.code, reason, &status.message),
+                }
             }
             other => {
                 tracing::warn!(error = %other, "request to the Kubernetes API failed");

@@ -43,6 +43,7 @@ pub struct Summary {
 const UNKNOWN_IS_PROGRESS: &[(&str, &str)] = &[
     ("Active", "activating"),
     ("InitialRolesPopulated", "activating"),
+    ("ResourceQuotaValidated", "activating"),
     ("AddonDeploy", "provisioning"),
     ("AgentDeployed", "provisioning"),
     ("CertsGenerated", "provisioning"),

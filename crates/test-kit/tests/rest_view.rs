@@ -695,7 +695,7 @@ async fn refusals_have_the_codes_and_messages_that_clients_compare() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_unenforced_quota_says_so_and_a_new_object_has_conditions() {
+async fn a_field_without_effect_says_so_and_a_new_object_has_conditions() {
     let rest = Rest::start().await;
     let admin = rest.admin().await;
     let made = rest.call(&admin, "POST", "/v3/clusters", json!({"name": "one"})).await;
@@ -703,9 +703,7 @@ async fn an_unenforced_quota_says_so_and_a_new_object_has_conditions() {
     let cluster = made.text("id");
     rest.world.token(&cluster).await;
     let body = json!({
-        "name": "p", "clusterId": cluster,
-        "resourceQuota": {"limit": {"pods": "10"}},
-        "namespaceDefaultResourceQuota": {"limit": {"pods": "1"}},
+        "name": "p", "clusterId": cluster, "enableProjectMonitoring": true,
     });
     let made = rest.call(&admin, "POST", "/v3/projects", body).await;
     assert_eq!(made.status, 201, "{}", made.body);
@@ -715,7 +713,7 @@ async fn an_unenforced_quota_says_so_and_a_new_object_has_conditions() {
     };
     let said = effective(&made.body).unwrap_or_else(|| panic!("{}", made.body));
     assert_eq!((&said["status"], &said["reason"]), (&json!("False"), &json!("NotImplemented")));
-    assert!(said["message"].as_str().unwrap().contains("resourceQuota"), "{said}");
+    assert!(said["message"].as_str().unwrap().contains("enableProjectMonitoring"), "{said}");
 
     // It remains when controllers write their conditions, and is removed with the fields.
     let path = format!("/v3/projects/{}", made.text("id"));
@@ -726,7 +724,7 @@ async fn an_unenforced_quota_says_so_and_a_new_object_has_conditions() {
         if both { Ok(()) } else { Err(shown) }
     })
     .await;
-    let nothing = json!({"resourceQuota": null, "namespaceDefaultResourceQuota": null});
+    let nothing = json!({"enableProjectMonitoring": false});
     let changed = rest.call(&admin, "PUT", &path, nothing).await;
     assert_eq!(changed.status, 200, "{}", changed.body);
     assert!(effective(&changed.body).is_none(), "{}", changed.body);

@@ -32,6 +32,16 @@ pub enum ClusterCommand {
     Create(CreateClusterArgs),
     /// Print a kubeconfig with a token and the certificate authority inside, or merge it into yours
     Kubeconfig(KubeconfigArgs),
+    /// Show or change whether the projects of a cluster are closed to each other
+    Isolation {
+        /// Name or id
+        #[arg(add = completion::clusters())]
+        cluster: String,
+        /// What to change it to
+        state: Option<Switch>,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
     /// Open a shell with kubectl in a cluster
     Shell {
         /// Name or id
@@ -45,6 +55,13 @@ pub enum ClusterCommand {
     /// Remove a cluster, and the objects that Drover created in it
     #[command(visible_alias = "remove")]
     Rm(RemoveArgs),
+}
+
+/// Whether something is to hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Switch {
+    On,
+    Off,
 }
 
 /// Flags of `drover cluster create`.

@@ -3,7 +3,8 @@
 use clap::{Args, Subcommand};
 
 use super::{
-    ClusterArg, ListArgs, OutputArgs, RoleHolder, ServerArgs, WaitArgs, user_without_flag,
+    ClusterArg, ListArgs, OutputArgs, RoleHolder, ServerArgs, WaitArgs, key_value,
+    user_without_flag,
 };
 use crate::completion;
 
@@ -67,6 +68,14 @@ pub enum ProjectCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
+    /// Show or change what the namespaces of a project may use
+    Quota {
+        /// Name or id
+        #[arg(add = completion::projects())]
+        project: String,
+        #[command(flatten)]
+        changes: QuotaChanges,
+    },
     /// List who has which role in a project
     Members {
         /// Name or id
@@ -91,6 +100,24 @@ pub enum ProjectCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
+}
+
+/// Changes of a quota; an empty amount removes the limit.
+#[derive(Args, Clone, Debug, Default)]
+pub struct QuotaChanges {
+    /// What all namespaces together may have, such as pods=100 or limitsMemory=64Gi
+    #[arg(long, value_name = "RESOURCE=AMOUNT", value_parser = key_value)]
+    pub limit: Vec<(String, String)>,
+    /// What a namespace gets that says nothing else
+    #[arg(long, value_name = "RESOURCE=AMOUNT", value_parser = key_value)]
+    pub namespace_default: Vec<(String, String)>,
+    /// What a container gets that says nothing else, such as limitsCpu=500m
+    #[arg(long, value_name = "RESOURCE=AMOUNT", value_parser = key_value)]
+    pub container: Vec<(String, String)>,
+    #[command(flatten)]
+    pub cluster: ClusterArg,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Who has which role in which project.

@@ -1,4 +1,4 @@
-//! `drover cluster ls|get|create`.
+//! `drover cluster ls|get|create|isolation`.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::api::{self, Api, id, text};
-use crate::args::{CreateClusterArgs, ListArgs, OutputArgs};
+use crate::args::{CreateClusterArgs, ListArgs, OutputArgs, Switch};
 use crate::commands::{listing, wait};
 use crate::effect;
 use crate::error::{CliError, Failure};
@@ -127,6 +127,37 @@ pub async fn list(args: ListArgs) -> Result<(), CliError> {
         Ok(clusters)
     };
     listing::show(&args, LISTED, read).await
+}
+
+/// Changes whether the projects of a cluster are closed to each other, or prints it: `on`, `off`,
+/// or what it is until the cluster has the change.
+///
+/// # Errors
+/// The cluster does not exist, or a request fails.
+pub async fn isolation(
+    name: &str,
+    state: Option<Switch>,
+    server: Option<&str>,
+) -> Result<(), CliError> {
+    let api = Api::open(server)?;
+    let cluster = api.resolve(&api::CLUSTER, name).await?;
+    let Some(state) = state else {
+        let word = |is_on: bool| if is_on { "on" } else { "off" };
+        let (desired, applied) =
+            (cluster["enableNetworkPolicy"] == true, cluster["appliedEnableNetworkPolicy"] == true);
+        return match desired == applied {
+            true => output::print(word(desired)),
+            false => output::print(&format!("{}, soon {}", word(applied), word(desired))),
+        };
+    };
+    let is_on = state == Switch::On;
+    let what = format!("changing the isolation of cluster \"{name}\"");
+    let body = json!({"enableNetworkPolicy": is_on});
+    api.update("clusters", id(&cluster), &body, &what).await?;
+    if is_on {
+        notify!("isolation holds if the network of the cluster enforces NetworkPolicies");
+    }
+    Ok(())
 }
 
 /// Prints one cluster, by its name or id.

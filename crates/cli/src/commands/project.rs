@@ -1,5 +1,7 @@
 //! `drover project …`.
 
+mod quota;
+
 use serde_json::{Value, json};
 
 use crate::api::{Api, id, text};
@@ -82,6 +84,7 @@ pub async fn run(command: ProjectCommand) -> Result<(), CliError> {
             let project = scope::project(&api, cluster.name(), &project).await?;
             remove(&api, &project, yes).await
         }
+        ProjectCommand::Quota { project, changes } => quota::run(&project, changes).await,
         ProjectCommand::Members { project, cluster, list } => {
             let api = Api::open(list.output.server.name())?;
             let project = scope::project(&api, cluster.name(), &project).await?;

@@ -41,12 +41,11 @@ fn a_setting_without_effect_says_so_beside_its_state_and_in_its_details() {
         row.unwrap_or_else(|| panic!("no {name} in:\n{table}"))
     };
     let alert = json!({"type": "notifier", "name": "pager", "clusterId": world.north});
-    let quota = json!({
-        "type": "project", "name": "capped", "clusterId": world.north,
-        "resourceQuota": {"limit": {"pods": "10"}},
-        "namespaceDefaultResourceQuota": {"limit": {"pods": "1"}},
+    let monitored = json!({
+        "type": "project", "name": "measured", "clusterId": world.north,
+        "enableProjectMonitoring": true,
     });
-    for document in [alert, quota] {
+    for document in [alert, monitored] {
         let made = with_input(cli, &["apply", "-f", "-"], &document.to_string());
         assert!(made.success, "{made:?}");
         assert!(made.stderr.contains("warning: "), "{made:?}");
@@ -55,27 +54,27 @@ fn a_setting_without_effect_says_so_beside_its_state_and_in_its_details() {
     assert!(row(&["inspect", "notifier"], "pager").contains("active, no effect yet"));
     let partly = "active, partly no effect yet";
     eventually("the project is active", || {
-        let shown = row(&["project", "ls", "--cluster", "north"], "capped");
+        let shown = row(&["project", "ls", "--cluster", "north"], "measured");
         ensure!(shown.contains(partly), "{shown}");
         Ok(())
     });
-    let wide = row(&["project", "ls", "--cluster", "north", "-o", "wide"], "capped");
+    let wide = row(&["project", "ls", "--cluster", "north", "-o", "wide"], "measured");
     assert!(wide.contains(partly), "{wide}");
-    assert!(row(&["inspect", "project"], "capped").contains(partly));
+    assert!(row(&["inspect", "project"], "measured").contains(partly));
     assert!(!row(&["project", "ls", "--cluster", "north"], "Default").contains("no effect"));
     assert!(!row(&["cluster", "ls"], "north").contains("no effect"));
 
     for (arguments, message) in [
         (&["inspect", "notifier", "pager"][..], "this version does not act on it."),
-        (&["inspect", "project", "capped"], "does not act on them: "),
-        (&["project", "get", "capped", "--cluster", "north"], "does not act on them: "),
+        (&["inspect", "project", "measured"], "does not act on them: "),
+        (&["project", "get", "measured", "--cluster", "north"], "does not act on them: "),
     ] {
         let shown = cli.run(arguments).unwrap();
         assert!(shown.success, "{shown:?}");
         assert!(shown.stderr.contains(message), "{shown:?}");
         assert!(shown.stderr.starts_with("warning: "), "{shown:?}");
     }
-    cli.succeed(&["project", "rm", "capped", "--cluster", "north", "--yes"]).unwrap();
+    cli.succeed(&["project", "rm", "measured", "--cluster", "north", "--yes"]).unwrap();
 }
 
 #[test]

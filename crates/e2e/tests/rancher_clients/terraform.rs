@@ -185,7 +185,7 @@ impl Terraform<'_> {
         let limits = json!({"limitsCpu": "20m", "requestsMemory": "1Mi"});
         let mut body = json!({"name": "tf-namespace", "projectId": project,
             "description": "by Terraform", "containerDefaultResourceLimit": limits,
-            "resourceQuota": {"limit": {"limitsCpu": "100m", "pods": "1"}}});
+            "resourceQuota": {"limit": {"pods": "1"}}});
         let id = self.make(&collection, &body)?;
         let own = format!("{collection}/{id}");
         self.state(&own, "active", &["activating", "active"])?;

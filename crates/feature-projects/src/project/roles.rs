@@ -21,13 +21,12 @@
 
 mod objects;
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use api_management::{Cluster, NamespaceAssignment, RoleTemplate, ids, keys};
 use controller::downstream::PAGE_OBJECTS;
-use controller::ensure::{self, Object};
+use controller::ensure;
 use controller::{
     ConditionReport, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition,
     Projection, Queue, Reconcile, ReconcileError, Reflector, Reflectors, Runner, StatusTarget,
@@ -37,7 +36,6 @@ use feature_kit::ownership::{is_owned_by, our_namespace};
 use feature_kit::rbac::{RbacBinding, ensure_binding, ours, rule};
 use feature_kit::roles::{ProjectBindings, by_name};
 use feature_kit::{ControllerIdentity, ManagementContext};
-use futures::StreamExt;
 use futures::future::BoxFuture;
 use http::HeaderValue;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
@@ -47,6 +45,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::namespaces::members::Members;
 use crate::own_role::{AppliedRole, INTERVAL, NEXT_STEP, OwnRole};
+use crate::writes::{Write, all, delete_others};
 
 pub(crate) use objects::{ProjectRoleObjects, ProjectUse, add_project};
 
@@ -55,8 +54,6 @@ const APPLIED: OwnedCondition = OwnedCondition::of("Cluster", "ProjectRolesAppli
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
 /// Changes within this time are written at once.
 const DEBOUNCE: Duration = Duration::from_millis(50);
-/// Objects of one cluster that are written at once.
-const WRITES_AT_ONCE: usize = 8;
 
 /// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
@@ -235,7 +232,7 @@ impl RolesOfProjects {
     fn desired(&self) -> ProjectRoleObjects {
         let in_projects = &self.management.in_projects;
         let known = by_name(&self.management.templates);
-        let mut namespaces = self.namespaces();
+        let mut namespaces = self.members.by_project(&in_projects.projects);
         let mut objects = ProjectRoleObjects::default();
         for (key, _) in in_projects.projects.in_namespace(&self.cluster) {
             let bindings = in_projects.of_project(&key);
@@ -244,22 +241,6 @@ impl RolesOfProjects {
             add_project(&mut objects, of, &known);
         }
         objects
-    }
-
-    /// The namespaces of each project. An assignment to an earlier project of the same name does
-    /// not count.
-    fn namespaces(&self) -> BTreeMap<String, BTreeSet<String>> {
-        let projects = &self.management.in_projects.projects;
-        let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-        for (key, _) in self.members.assignments.in_namespace(&self.cluster) {
-            let Some(assigned) = self.members.assigned(&key.name) else { continue };
-            let project = projects.get(&Key::namespaced(&self.cluster, &assigned.project));
-            let uid = project.and_then(|project| project.metadata.uid.clone());
-            if uid.as_ref() == Some(&assigned.project_uid) {
-                found.entry(assigned.project).or_default().insert(key.name);
-            }
-        }
-        found
     }
 
     /// Takes away first, so that a namespace that changed its project is open to the members of one
@@ -309,9 +290,6 @@ impl RolesOfProjects {
     }
 }
 
-/// One write of an object.
-type Write<'a> = BoxFuture<'a, Result<(), ReconcileError>>;
-
 async fn put_binding<B: RbacBinding>(
     api: Api<B>,
     binding: &B,
@@ -333,37 +311,6 @@ where
         return Ok(());
     }
     ensure_binding(&api, &binding, known.as_deref()).await
-}
-
-/// Deletes the present objects that are not desired.
-async fn delete_others<K: Object>(
-    present: &Reflector<Whole<K>>,
-    desired: &[K],
-    api: &impl Fn(&str) -> Api<K>,
-    is_left: &impl Fn(&Key) -> bool,
-) -> Result<(), ReconcileError>
-where
-    Whole<K>: Projection<Projected = K>,
-{
-    let desired: BTreeSet<Key> = desired.iter().map(Key::of).collect();
-    let others = present.all().into_iter().map(|(key, _)| key);
-    let mut deletes: Vec<Write<'_>> = Vec::new();
-    for key in others.filter(|key| !desired.contains(key) && !is_left(key)) {
-        let api = api(&key.namespace);
-        let delete = async move { ensure::absent(&api, &key.name).await.map(drop) };
-        deletes.push(Box::pin(delete));
-    }
-    all(deletes).await
-}
-
-/// Does all of it, several at once. An object that the cluster refuses is no obstacle to others.
-///
-/// # Errors
-/// The first failure.
-async fn all(writes: Vec<Write<'_>>) -> Result<(), ReconcileError> {
-    let done: Vec<_> =
-        futures::stream::iter(writes).buffer_unordered(WRITES_AT_ONCE).collect().await;
-    done.into_iter().collect()
 }
 
 struct Shared(Arc<RolesOfProjects>);

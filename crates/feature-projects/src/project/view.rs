@@ -11,9 +11,14 @@ pub fn view() -> Descriptor {
     table::descriptor("project").store(in_clusters::<Project>()).formatter(format).personal(&[])
 }
 
-/// Conditions are there also before there is any.
-fn format(_: &Presentation<'_>, _: &Value, resource: &mut Resource) {
+/// Conditions are there also before there is any, and the quota shows what is used of it.
+fn format(_: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
     resource.fields.entry("conditions").or_insert_with(|| json!([]));
+    let used = &stored["status"]["usedLimit"];
+    let quota = resource.fields.get_mut("resourceQuota").and_then(Value::as_object_mut);
+    if let Some(quota) = quota.filter(|_| used.is_object()) {
+        quota.insert("usedLimit".to_owned(), used.clone());
+    }
 }
 
 #[cfg(test)]
@@ -35,7 +40,7 @@ mod tests {
                 "displayName": "Default", "clusterName": "c-abcde",
                 "resourceQuota": {"limit": {"pods": "10"}},
             },
-            "status": {"conditions": [{"type": "BackingNamespaceCreated", "status": "True"}]},
+            "status": {"usedLimit": {"pods": "3"}, "conditions": [{"type": "BackingNamespaceCreated", "status": "True"}]},
         });
         let view = RestView::new(api_versions(), [view()]);
         let urls = Urls::new("https://drover.example");

@@ -248,6 +248,24 @@ const TABLE: Record<string, ConditionEntry> = {
     next: "See what the cluster rejects: an admission webhook or policy, or the rights of the agent.",
     tone: "err",
   },
+  ProjectIsolationApplied: {
+    title: "Isolation of projects",
+    failing: "Isolation of projects not applied",
+    holds: "The namespaces of projects are closed to those of others, if the cluster wants that.",
+    meaning:
+      "The cluster rejects a network policy for namespaces of projects. They may be open, or as they were before.",
+    next: "See what the cluster rejects: an admission webhook or policy, or the rights of the agent.",
+    tone: "err",
+  },
+  ProjectQuotasApplied: {
+    title: "Quotas of projects",
+    failing: "Quotas of projects not applied",
+    holds: "The namespaces of projects have their part of the project's quota, and its limits.",
+    meaning:
+      "The cluster rejects a quota or limits for namespaces of projects. Namespaces may have those of before, or none.",
+    next: "See what the cluster rejects: an admission webhook or policy, or the rights of the agent.",
+    tone: "err",
+  },
   ProjectSecretsRoleApplied: {
     title: "Role for secrets",
     failing: "No role for secrets",

@@ -73,7 +73,7 @@ async fn try_step(client: &Client, cluster: &str) -> Result<Step, kube::Error> {
     Ok(Step::Going(removed))
 }
 
-/// Takes off the namespaces what the controller of their projects wrote there, as that controller.
+/// Takes off the namespaces what belongs to their projects, as that controller.
 async fn release_namespaces(client: &Client, cluster: &str) -> Result<(), kube::Error> {
     let user = ControllerIdentity::new(keys::OWNED_NAMESPACE_PROJECTS, Vec::new()).user();
     let user = HeaderValue::from_str(&user).expect("a name without line ends");
@@ -81,7 +81,12 @@ async fn release_namespaces(client: &Client, cluster: &str) -> Result<(), kube::
     let writer: Api<Namespace> = Api::all(impersonate(client, &user));
     let of_projects = ListParams::default().labels(keys::PROJECT_ID);
     let off = json!({"metadata": {
-        "annotations": {keys::PROJECT_ID: null},
+        "annotations": {
+            keys::PROJECT_ID: null,
+            keys::RESOURCE_QUOTA: null,
+            keys::CONTAINER_LIMITS: null,
+            keys::STATUS: null,
+        },
         "labels": {keys::PROJECT_ID: null},
     }});
     for namespace in namespaces.list_metadata(&of_projects).await?.items {

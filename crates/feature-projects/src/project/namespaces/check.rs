@@ -2,7 +2,8 @@
 //! namespaces of both projects, which is the verb `manage-namespaces` on a project. Whoever creates
 //! one in a project may have the verb `create-namespaces` instead. Who may create namespaces only
 //! by roles in projects cannot create one outside of them: in the cluster itself these roles have
-//! to allow every name.
+//! to allow every name. What a namespace requests has to fit into the quota of its project
+//! ([`crate::project::quotas`]).
 
 use std::sync::Arc;
 
@@ -24,13 +25,16 @@ use http::Method;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec,
 };
+use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::{Api, Client};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::now;
 use super::step::Claim;
 use crate::project::initial::Initial;
+use crate::project::quotas::check::{Annotations, check_request};
+use crate::project::quotas::request::ProjectLimits;
 
 /// Until a change that was let through must have been seen in the cluster.
 const PENDING_SECONDS: i64 = 60;
@@ -93,6 +97,7 @@ impl Move {
 struct Known {
     name: String,
     uid: String,
+    project: Project,
 }
 
 impl NamespaceCheck {
@@ -115,7 +120,7 @@ impl NamespaceCheck {
 
         let assignments: Api<NamespaceAssignment> = Api::namespaced(self.client.clone(), cluster);
         let kept = read(&assignments, name).await?;
-        let assigned = match kept.as_ref().and_then(|kept| kept.assigned_to(uid)) {
+        let current = match kept.as_ref().and_then(|kept| kept.assigned_to(uid)) {
             // A project that has gone holds nothing, nor does a later one of its name.
             Some(assigned) => {
                 let known = self.project(cluster, &assigned.project).await?;
@@ -123,12 +128,15 @@ impl NamespaceCheck {
             }
             None => None,
         };
-        let assigned = assigned.as_ref().map(|known| known.name.as_str());
+        let assigned = current.as_ref().map(|known| known.name.as_str());
         self.check_label(&write, claim, assigned).await?;
         if assigned == claim.project() {
-            return match is_new {
-                true => self.check_new_outside(&write, name, claim).await,
-                false => Ok(()),
+            return match (is_new, &current) {
+                (true, _) => self.check_new_outside(&write, name, claim).await,
+                (false, Some(known)) => {
+                    self.check_changed_quota(&write, name, &known.project).await
+                }
+                (false, None) => Ok(()),
             };
         }
         if let Some(project) = assigned {
@@ -143,6 +151,7 @@ impl NamespaceCheck {
                     let text = format!("there is no project \"{cluster}:{project}\"");
                     return Err(refused(name, &text));
                 };
+                check_quota(&known.project, name, namespace, None)?;
                 Some(known)
             }
         };
@@ -169,6 +178,26 @@ impl NamespaceCheck {
             Claim::None => self.check_beginning(write, name).await,
             Claim::Own(_) | Claim::Foreign => Ok(()),
         }
+    }
+
+    /// Whether what a namespace requests fits into the quota of the project that it is in.
+    async fn check_changed_quota(
+        &self,
+        write: &CheckedWrite<'_>,
+        name: &str,
+        project: &Project,
+    ) -> Result<(), Status> {
+        let has_limits = !ProjectLimits::of(project).is_empty();
+        if !has_limits && annotations_of(write.object) == Annotations::default() {
+            return Ok(());
+        }
+        let Some(client) = self.connections.client(write.cluster) else {
+            return Err(Status::unavailable("the cluster is not connected"));
+        };
+        let namespaces: Api<Namespace> = Api::all(client);
+        let before = namespaces.get_metadata_opt(name).await.map_err(unavailable)?;
+        let before = before.map(|before| json!({"metadata": before.metadata}));
+        check_quota(project, name, write.object, before.as_ref())
     }
 
     /// Whether the writer may create namespaces without the roles that hold in projects only.
@@ -302,7 +331,8 @@ impl NamespaceCheck {
         let found = projects.get_opt(name).await.map_err(unavailable)?;
         Ok(found.map(|found| Known {
             name: name.to_owned(),
-            uid: found.metadata.uid.unwrap_or_default(),
+            uid: found.metadata.uid.clone().unwrap_or_default(),
+            project: found,
         }))
     }
 }
@@ -311,6 +341,27 @@ async fn is_allowed(client: &Client, review: &SubjectAccessReview) -> Result<boo
     let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
     let answer = reviews.create(&PostParams::default(), review).await.map_err(unavailable)?;
     Ok(answer.status.is_some_and(|status| status.allowed))
+}
+
+fn annotations_of(namespace: &Value) -> Annotations<'_> {
+    Annotations {
+        quota: namespace.annotation(keys::RESOURCE_QUOTA),
+        containers: namespace.annotation(keys::CONTAINER_LIMITS),
+    }
+}
+
+/// `before`: the namespace as it is in the project already.
+fn check_quota(
+    project: &Project,
+    name: &str,
+    namespace: &Value,
+    before: Option<&Value>,
+) -> Result<(), Status> {
+    let causes = check_request(project, annotations_of(namespace), before.map(annotations_of));
+    if causes.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid("", "Namespace", name, causes))
 }
 
 /// Whether the write creates the namespace: server-side apply does so by a patch. What exists has a

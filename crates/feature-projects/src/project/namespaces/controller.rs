@@ -96,20 +96,33 @@ pub struct Seen {
     pub project: Option<String>,
     pub label: Option<String>,
     pub terminating: bool,
+    /// Seconds since 1970.
+    pub created: i64,
+    /// The annotation [`keys::RESOURCE_QUOTA`].
+    pub quota: Option<String>,
+    /// The annotation [`keys::CONTAINER_LIMITS`].
+    pub container_limits: Option<String>,
+    /// The annotation [`keys::STATUS`].
+    pub status: Option<String>,
 }
 
 impl Projection for Seen {
     type Object = PartialObjectMeta<Namespace>;
     type Projected = Self;
     fn project(namespace: PartialObjectMeta<Namespace>) -> Self {
-        let ObjectMeta { uid, resource_version, annotations, labels, deletion_timestamp, .. } =
-            namespace.metadata;
+        let ObjectMeta { uid, resource_version, annotations, labels, .. } = namespace.metadata;
+        let ObjectMeta { creation_timestamp, deletion_timestamp, .. } = namespace.metadata;
+        let mut annotations = annotations.unwrap_or_default();
         Self {
             uid: uid.unwrap_or_default(),
             version: resource_version.unwrap_or_default(),
-            project: annotations.and_then(|mut all| all.remove(keys::PROJECT_ID)),
+            project: annotations.remove(keys::PROJECT_ID),
             label: labels.and_then(|mut all| all.remove(keys::PROJECT_ID)),
             terminating: deletion_timestamp.is_some(),
+            created: creation_timestamp.map(|time| time.0.as_second()).unwrap_or_default(),
+            quota: annotations.remove(keys::RESOURCE_QUOTA),
+            container_limits: annotations.remove(keys::CONTAINER_LIMITS),
+            status: annotations.remove(keys::STATUS),
         }
     }
 }

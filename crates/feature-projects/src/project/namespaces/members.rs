@@ -1,9 +1,10 @@
 //! Which namespaces of one connected cluster are in which project, as those know it who act on it.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use api_management::namespace_assignment::Assignment;
-use api_management::{NamespaceAssignment, ids};
+use api_management::{NamespaceAssignment, Project, ids};
 use controller::{Key, Reflector, Whole};
 
 use super::controller::Seen;
@@ -30,6 +31,24 @@ impl Members {
         }
         let key = Key::namespaced(&self.cluster, namespace);
         self.assignments.get(&key)?.assigned_to(&seen.uid).cloned()
+    }
+
+    /// The namespaces of each project, by its name. An assignment to an earlier project of the same
+    /// name does not count. Not in the cluster `local`.
+    pub fn by_project(
+        &self,
+        projects: &Reflector<Whole<Project>>,
+    ) -> BTreeMap<String, BTreeSet<String>> {
+        let mut found: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (key, _) in self.assignments.in_namespace(&self.cluster) {
+            let Some(assigned) = self.assigned(&key.name) else { continue };
+            let project = projects.get(&Key::namespaced(&self.cluster, &assigned.project));
+            let uid = project.and_then(|project| project.metadata.uid.clone());
+            if uid.as_ref() == Some(&assigned.project_uid) {
+                found.entry(assigned.project).or_default().insert(key.name);
+            }
+        }
+        found
     }
 
     /// The namespaces of a project, by name.
