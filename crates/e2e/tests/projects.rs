@@ -15,13 +15,18 @@ const QUOTA: &str = "default-drover";
 
 /// The rows of `drover project quota`, as `resource limit used default container`.
 fn quota(cli: &Cli, changes: &[&str]) -> Result<Vec<String>> {
-    let arguments = [&["project", "quota", "shop", "--cluster", CLUSTER, "-o", "json"], changes];
+    let arguments = [&["project", "quota", "shop", "--cluster", CLUSTER], changes];
     let rows = cli.json(&arguments.concat())?;
     let row = |row: &Value| {
         let fields = ["resource", "limit", "used", "namespaceDefault", "container"];
         fields.map(|field| row[field].as_str().unwrap_or("-")).join(" ")
     };
     Ok(rows.as_array().context("no list")?.iter().map(row).collect())
+}
+
+fn project_id(cli: &Cli) -> String {
+    let project = cli.json(&["project", "get", "shop", "--cluster", CLUSTER]).unwrap();
+    project["id"].as_str().unwrap().to_owned()
 }
 
 /// Switches isolation on: the namespace of the project is closed, those of the system are not.
@@ -91,13 +96,18 @@ fn a_cluster_enforces_the_quota_of_a_project_until_it_is_removed() {
     let path = format!("/v3/clusters/{}/namespaces/web", imported.id);
     let change =
         |limit: Value| admin.put(&path, &json!({"resourceQuota": {"limit": limit}})).unwrap();
-    for (limit, code) in
-        [(json!({"pods": "4"}), "MaxLimitExceeded"), (json!({"services": "1"}), "MissingRequired")]
-    {
-        let refused = change(limit);
+    let new = json!({"name": "new", "projectId": project_id(&cli),
+        "resourceQuota": {"limit": {"services": "1"}}});
+    let namespaces = format!("/v3/clusters/{}/namespaces", imported.id);
+    for (refused, code) in [
+        (change(json!({"pods": "4"})), "MaxLimitExceeded"),
+        (change(json!({"services": "1"})), "InvalidOption"),
+        (admin.post(&namespaces, &new).unwrap(), "MissingRequired"),
+    ] {
         assert_eq!(refused.status, 422, "{refused:?}");
         let body = refused.json();
-        assert_eq!((&body["code"], &body["fieldName"]), (&json!(code), &json!("resourceQuota")));
+        let expected = (&json!(code), &json!("resourceQuota"));
+        assert_eq!((&body["code"], &body["fieldName"]), expected, "{body}");
     }
     change(json!({"pods": "3"})).success().unwrap();
     eventually("a third pod", || kubectl.with_file(&[pod("third")], &["create", "-f"]).map(drop));

@@ -160,6 +160,7 @@ fn field_error(status: &kube::core::Status) -> Option<(&'static str, &str)> {
     let cause = status.details.as_ref()?.causes.first().filter(|_| status.code == 422)?;
     let code = match cause.reason.as_str() {
         "FieldValueRequired" => "MissingRequired",
+        "FieldValueNotSupported" => "InvalidOption",
         "MaxLimitExceeded" => "MaxLimitExceeded",
         _ => return None,
     };
