@@ -3,6 +3,7 @@
 //! A missed target is shown, not an error; a measurement that cannot be made is one. Each module
 //! below measures one thing.
 
+pub mod access;
 pub mod apiserver;
 pub mod fleet;
 pub mod flood;

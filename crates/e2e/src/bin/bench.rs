@@ -8,12 +8,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 use e2e::measure::{
-    Row, apiserver, fleet, flood, history, lists, proxied, proxy, rights, start, subscribers, table,
+    Row, access, apiserver, fleet, flood, history, lists, proxied, proxy, rights, start,
+    subscribers, table,
 };
 
 type Measure = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Measure); 14] = [
+const PARTS: [(&str, Measure); 15] = [
     ("start", start::times),
     ("idle", start::idle_memory),
     ("sim", fleet::single_import),
@@ -26,6 +27,7 @@ const PARTS: [(&str, Measure); 14] = [
     ("hostile", flood::of_clusters),
     ("lists", lists::measure),
     ("rights", rights::measure),
+    ("access", access::measure),
     ("subscribers", subscribers::measure),
     ("apiserver", apiserver::measure),
 ];

@@ -93,7 +93,7 @@ fn import(cli: &Cli, name: &str, kubeconfig: &Path) -> Result<Duration> {
     Ok(since.elapsed())
 }
 
-fn import_all(cli: &Cli, kubeconfigs: &[PathBuf]) -> Result<Samples> {
+pub(super) fn import_all(cli: &Cli, kubeconfigs: &[PathBuf]) -> Result<Samples> {
     let next = Mutex::new(kubeconfigs.iter().enumerate());
     let work = || -> Result<Vec<Duration>> {
         let mut took = Vec::new();
@@ -114,7 +114,7 @@ fn import_all(cli: &Cli, kubeconfigs: &[PathBuf]) -> Result<Samples> {
     })
 }
 
-fn ids(server: &Server) -> Result<Vec<String>> {
+pub(super) fn ids(server: &Server) -> Result<Vec<String>> {
     let list = server.admin()?.get("/v3/clusters?limit=-1")?.success()?;
     let all = list["data"].as_array().context("no data")?;
     let ids = all.iter().filter_map(|cluster| cluster["id"].as_str());
