@@ -132,6 +132,10 @@ async fn a_refresh_knows_gone_from_unavailable_and_the_next_server_is_tried() {
     config["servers"] = json!(["127.0.0.3", "127.0.0.1"]);
     let directory = directory(&config);
     assert!(matches!(directory.refresh(ADA).await, Refreshed::Known(_)));
+    // Groups that the service account cannot read are not none.
+    slapd.conceal("groups");
+    let refreshed = directory.refresh(ADA).await;
+    assert!(matches!(refreshed, Refreshed::Unavailable(_)), "{refreshed:?}");
     slapd.stop();
     assert!(matches!(directory.refresh(ADA).await, Refreshed::Unavailable(_)));
     let refused = directory.authenticate("ada", &Secret::new(ADA_PASSWORD)).await;
@@ -139,7 +143,7 @@ async fn a_refresh_knows_gone_from_unavailable_and_the_next_server_is_tried() {
     slapd.start_again(&slapd::base());
     assert_eq!(directory.refresh(ADA).await, Refreshed::Gone);
     // A base that the service account cannot read says nothing about the user.
-    slapd.conceal_people();
+    slapd.conceal("people");
     let refreshed = directory.refresh(ADA).await;
     assert!(matches!(refreshed, Refreshed::Unavailable(_)), "{refreshed:?}");
 }

@@ -333,22 +333,32 @@ impl Directory {
             return Ok(Refreshed::Disabled);
         }
         let groups = self.groups_of(&mut connection, &entry).await?;
+        let base = ("groupSearchBase", self.config.group_base());
+        if groups.is_empty()
+            && let Some(concealed) = concealed(&mut connection, base).await?
+        {
+            return Ok(concealed);
+        }
         connection.close().await;
         Ok(Refreshed::Known(Person { user: self.user(&entry), groups }))
     }
 
-    /// A user without an entry is gone, unless nobody has one: a server conceals what the service
-    /// account may not read as if it were not there.
+    /// A user without an entry is gone, unless nobody has one.
     async fn without_entry(&self, connection: &mut Connection) -> Result<Refreshed, ProviderError> {
-        let base = &self.config.user_search_base;
-        let is_readable = connection.entry(base, ANY_ENTRY, &[OBJECT_CLASS]).await?.is_some();
-        Ok(match is_readable {
-            true => Refreshed::Gone,
-            false => Refreshed::Unavailable(format!(
-                "userSearchBase: \"{base}\" is not there, or the service account may not read it"
-            )),
-        })
+        let base = ("userSearchBase", self.config.user_search_base.as_str());
+        Ok(concealed(connection, base).await?.unwrap_or(Refreshed::Gone))
     }
+}
+
+/// What follows when nothing is found below a base that cannot be read: a server conceals what the
+/// service account may not read as if it were not there. `base`: its field and its name.
+async fn concealed(
+    connection: &mut Connection,
+    (field, base): (&str, &str),
+) -> Result<Option<Refreshed>, ProviderError> {
+    let is_readable = connection.entry(base, ANY_ENTRY, &[OBJECT_CLASS]).await?.is_some();
+    let text = format!("{field}: \"{base}\" is not there, or the service account may not read it");
+    Ok((!is_readable).then_some(Refreshed::Unavailable(text)))
 }
 
 /// Groups by their names in lower case.

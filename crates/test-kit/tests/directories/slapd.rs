@@ -117,12 +117,12 @@ impl Slapd {
         self.process = None;
     }
 
-    /// Restarts the server so that nobody may read the people, nor that there are some.
-    pub fn conceal_people(&mut self) {
+    /// Restarts the server so that nobody may read `people` or `groups`, nor that there are some.
+    pub fn conceal(&mut self, unit: &str) {
         self.stop();
         let text = fs::read_to_string(&self.configuration).unwrap();
         let rule =
-            format!("access to dn.subtree=\"ou=people,{BASE}\" by * none\naccess to * by dn");
+            format!("access to dn.subtree=\"ou={unit},{BASE}\" by * none\naccess to * by dn");
         fs::write(&self.configuration, text.replace("access to * by dn", &rule)).unwrap();
         self.listen();
     }
