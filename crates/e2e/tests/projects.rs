@@ -119,8 +119,12 @@ fn a_cluster_enforces_the_quota_of_a_project_until_it_is_removed() {
 
     isolates(&cli, &target);
 
-    // Nothing of it stays when the cluster is no longer managed.
     cli.succeed(&["cluster", "rm", CLUSTER, "--yes", "--wait"]).unwrap();
+    leaves_nothing(&target);
+}
+
+/// Nothing of it stays when the cluster is no longer managed.
+fn leaves_nothing(target: &ImportTarget) {
     eventually("a cluster without quotas", || {
         let kinds = "resourcequotas,limitranges,networkpolicies";
         let left = target.kubectl.json(&["get", kinds, "-A"])?;
