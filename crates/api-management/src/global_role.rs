@@ -10,6 +10,8 @@ use crate::role_template::{PolicyRule, check_rules};
 
 /// Everything, in the management API and in every cluster.
 pub const ADMIN: &str = "admin";
+/// Everything on Drover's own kinds, and in every cluster but `local`.
+pub const RESTRICTED_ADMIN: &str = "restricted-admin";
 
 /// A named set of rights in the management API.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]

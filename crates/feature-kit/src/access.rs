@@ -1,8 +1,9 @@
 //! Who has which role where: the interface between the role graph and the code that builds
 //! identities.
 
-use api_management::GlobalRoleBinding;
-use api_management::global_role::ADMIN;
+use api_management::global_role::{ADMIN, RESTRICTED_ADMIN};
+use api_management::role_template::CLUSTER_OWNER;
+use api_management::{GlobalRoleBinding, ids};
 use tokio::sync::watch;
 
 /// Prefix of every group that represents a role of Drover. Reserved: no other source may provide
@@ -57,6 +58,20 @@ pub fn project_group(project: &str, role: &str) -> String {
 /// of the cluster.
 pub fn projects_group(cluster: &str, role: &str) -> String {
     format!("{ROLE_GROUP_PREFIX}projects:{cluster}:{role}")
+}
+
+/// Whether the members of a global role own this cluster.
+pub fn global_role_owns(role: &str, cluster: &str) -> bool {
+    role == ADMIN || role == RESTRICTED_ADMIN && cluster != ids::LOCAL_CLUSTER
+}
+
+/// Whether somebody with these groups owns the cluster, by a role there or a global one.
+pub fn owns_cluster(groups: &[String], cluster: &str) -> bool {
+    let by_global =
+        |role: &str| global_role_owns(role, cluster) && groups.contains(&global_group(role));
+    by_global(ADMIN)
+        || by_global(RESTRICTED_ADMIN)
+        || groups.contains(&cluster_group(cluster, CLUSTER_OWNER))
 }
 
 /// A user as authentication identified them.

@@ -153,6 +153,45 @@ async fn a_manager_of_users_gives_only_what_the_manager_has() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_restricted_administrator_owns_all_clusters_but_the_servers() {
+    let world = world().await;
+    let owner = |cluster: &str| format!("drover:cluster:{cluster}:cluster-owner");
+    let owns = |user: &str, cluster: &str| {
+        let groups = world.graph.cluster_groups(cluster, Membership { user, groups: &[] });
+        groups.contains(&owner(cluster))
+    };
+    // Whoever has rules like those of the role is none, and makes none.
+    let like = world.admin();
+    let like: Api<GlobalRole> = Api::all(like);
+    let mut rules = like.get("restricted-admin").await.unwrap();
+    rules.metadata = Default::default();
+    rules.metadata.name = Some("like-it".to_owned());
+    rules.builtin = false;
+    like.create(&PostParams::default(), &rules).await.unwrap();
+    give(&world, "like-it", ANN).await;
+    let default = json!({"newUserDefault": true});
+    until("what Ann has", 200, async || {
+        code(change(world.user_client(ANN), "GlobalRole", "like-it", default.clone()).await)
+    })
+    .await;
+    assert!(!owns(ANN, "c-abcde"));
+    let refused = text(bind(world.user_client(ANN), "own", "restricted-admin", ANN).await);
+    assert!(refused.contains("owns all clusters"), "{refused}");
+    let refused =
+        text(change(world.user_client(ANN), "GlobalRole", "restricted-admin", default).await);
+    assert!(refused.contains("owns all clusters"), "{refused}");
+
+    give(&world, "restricted-admin", ANN).await;
+    until("the clusters", true, async || owns(ANN, "c-abcde")).await;
+    assert!(!owns(ANN, "local") && owns(ROOT, "local"));
+    user(&world, "u-bob").await;
+    until("one who makes others", 200, async || {
+        code(bind(world.user_client(ANN), "other", "restricted-admin", "u-bob").await)
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_writer_of_global_roles_writes_no_rule_that_the_writer_lacks() {
     let world = world().await;
     give(&world, "restricted-admin", ANN).await;

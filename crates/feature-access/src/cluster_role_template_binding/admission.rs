@@ -2,9 +2,9 @@
 //! writer does not have. What it says does not change (`api_management::bindings`).
 
 use api_management::RoleTemplate;
-use api_management::role_template::{CLUSTER_OWNER, CONTEXT_CLUSTER};
+use api_management::role_template::CONTEXT_CLUSTER;
 use api_meta::status::Status;
-use feature_kit::access::cluster_group;
+use feature_kit::access::{cluster_group, owns_cluster};
 use feature_kit::{Admit, Review, grants};
 use futures::future::BoxFuture;
 use kube::Api;
@@ -39,10 +39,10 @@ impl BindingRules {
     /// Who has a role, or owns the cluster, may give it.
     fn may_give(&self, review: &Review<'_>, role: &str) -> Result<(), Status> {
         let cluster = review.namespace;
-        let enough = [cluster_group(cluster, CLUSTER_OWNER), cluster_group(cluster, role)];
         let allowed = grants::is_administrator(review.groups)
             || grants::is_controller(review.groups)
-            || review.groups.iter().any(|group| enough.contains(group));
+            || owns_cluster(review.groups, cluster)
+            || review.groups.contains(&cluster_group(cluster, role));
         if allowed {
             return Ok(());
         }

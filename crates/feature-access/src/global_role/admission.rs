@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use api_management::global_role::RESTRICTED_ADMIN;
 use api_management::kind::Kind;
 use api_management::{GlobalRole, GlobalRoleBinding, PolicyRule};
 use api_meta::status::Status;
@@ -38,6 +39,24 @@ impl HeldRights {
     /// It cannot be read.
     pub async fn role(&self, name: &str) -> Result<Option<GlobalRole>, Status> {
         self.roles.get_opt(name).await.map_err(|error| Status::internal(&error))
+    }
+
+    /// Checks that the writer may decide who owns all clusters, which no rule of the role says.
+    ///
+    /// # Errors
+    /// 403 for others than administrators and holders of that role.
+    pub fn check_owner(review: &Review<'_>, plural: &str) -> Result<(), Status> {
+        if grants::is_administrator(review.groups)
+            || grants::is_controller(review.groups)
+            || review.groups.contains(&global_group(RESTRICTED_ADMIN))
+        {
+            return Ok(());
+        }
+        let message = format!(
+            "who has the global role \"{RESTRICTED_ADMIN}\" owns all clusters, so only those who have it, and \
+             administrators, give or change it"
+        );
+        Err(Status::forbidden(api_management::GROUP, plural, review.name, &message))
     }
 
     /// Checks that the writer has all rights of `given`: all rights at all, or these by global
@@ -91,6 +110,9 @@ impl RoleRules {
         }
         if !grants::changes_grant(review, &DESCRIPTIVE) {
             return Ok(());
+        }
+        if review.name == RESTRICTED_ADMIN {
+            HeldRights::check_owner(review, GlobalRole::PLURAL)?;
         }
         // An old rule that is taken away is checked as well: else whoever may write roles could
         // take rights from those who have more.

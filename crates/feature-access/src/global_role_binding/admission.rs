@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use api_management::GlobalRoleBinding;
-use api_management::global_role::ADMIN;
+use api_management::global_role::{ADMIN, RESTRICTED_ADMIN};
 use api_management::kind::Kind;
 use api_meta::status::{Cause, Status};
 use feature_kit::controller::USER_PREFIX;
@@ -53,6 +53,9 @@ impl BindingRules {
             let cause = Cause::invalid("globalRoleName", &Value::from(name), "no such global role");
             return Err(Status::invalid(api_management::GROUP, kind, review.name, vec![cause]));
         };
+        if name == RESTRICTED_ADMIN {
+            HeldRights::check_owner(review, plural)?;
+        }
         if gives_defaults && !role.new_user_default {
             return forbidden("it gives only the roles that new users have");
         }

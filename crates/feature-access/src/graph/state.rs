@@ -12,7 +12,7 @@ use api_management::{
 use controller::{Change, Key};
 use feature_kit::Membership;
 use feature_kit::access::{
-    CLUSTER_ADMIN, cluster_group, global_group, project_group, projects_group,
+    CLUSTER_ADMIN, cluster_group, global_group, global_role_owns, project_group, projects_group,
 };
 use k8s_openapi::api::rbac::v1::ClusterRoleBinding;
 use serde::Serialize;
@@ -224,10 +224,19 @@ impl State {
     /// The role groups of a person in one cluster.
     pub fn cluster_groups(&self, cluster: &str, person: Membership<'_>) -> BTreeSet<String> {
         let mut groups = self.groups(person, |scope| scope.cluster() == Some(cluster));
-        if self.is_admin(person) {
+        if self.is_admin(person) || self.owns_by_global_role(cluster, person) {
             groups.insert(cluster_group(cluster, CLUSTER_OWNER));
         }
         groups
+    }
+
+    /// Whether a global role of the person makes them owner of the cluster.
+    fn owns_by_global_role(&self, cluster: &str, person: Membership<'_>) -> bool {
+        Subject::of_person(person).any(|subject| {
+            let grants = self.grants.get(&subject).into_iter().flatten();
+            let mut global = grants.filter(|(_, grant)| grant.scope == Scope::Global);
+            global.any(|(_, grant)| global_role_owns(&grant.role, cluster))
+        })
     }
 
     /// The role groups of a person in the management API: those of all scopes.
@@ -271,7 +280,7 @@ impl State {
         for subject in Subject::of_person(person) {
             let grants = self.grants.get(&subject).into_iter().flatten();
             let selected = |scope: &Scope| match cluster {
-                // Administrators own every cluster.
+                // Some global roles own every cluster.
                 Some(cluster) => scope.cluster() == Some(cluster) || *scope == Scope::Global,
                 None => true,
             };
@@ -305,7 +314,7 @@ impl State {
         let inherited = |name: &str| self.inherits.get(name).into_iter().flatten().cloned();
         match (&grant.scope, cluster) {
             (Scope::Global, None) => add(global_group(&role), &[role]),
-            (Scope::Global, Some(cluster)) if *role == *ADMIN => {
+            (Scope::Global, Some(cluster)) if global_role_owns(&role, cluster) => {
                 add(cluster_group(cluster, CLUSTER_OWNER), &[role]);
             }
             (Scope::Global, Some(_)) => {}

@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use api_management::kind::Kind;
-use api_management::role_template::{CLUSTER_OWNER, CONTEXT_PROJECT};
+use api_management::role_template::CONTEXT_PROJECT;
 use api_management::{Project, ProjectRoleTemplateBinding, RoleTemplate, ids};
 use api_meta::status::{Cause, Status};
 use authz::cover::{covers, describe};
-use feature_kit::access::{cluster_group, project_group};
+use feature_kit::access::{cluster_group, owns_cluster, project_group};
 use feature_kit::ownership::is_namespace_of_project;
 use feature_kit::roles::promoted;
 use feature_kit::{Admit, Review, grants};
@@ -110,13 +110,10 @@ impl BindingRules {
         (cluster, project): (&str, &str),
         role: &str,
     ) -> Result<(), Status> {
-        let enough = [
-            cluster_group(cluster, CLUSTER_OWNER),
-            cluster_group(cluster, role),
-            project_group(project, role),
-        ];
+        let enough = [cluster_group(cluster, role), project_group(project, role)];
         let allowed = grants::is_administrator(review.groups)
             || grants::is_controller(review.groups)
+            || owns_cluster(review.groups, cluster)
             || review.groups.iter().any(|group| enough.contains(group));
         if allowed {
             return Ok(());
