@@ -17,6 +17,7 @@ use futures::future::BoxFuture;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
 use kube::api::ObjectMeta;
 use kube::{Api, Client};
+use tokio::sync::OnceCell;
 
 /// The role is compared again after this time, or when the cluster rejects a request.
 pub const INTERVAL: Duration = Duration::from_secs(600);
@@ -79,6 +80,7 @@ pub struct AppliedRole {
     /// Acts in the cluster with the rights of the agent.
     pub agent: Client,
     role: OwnRole,
+    was_used: OnceCell<bool>,
     queue: OnceLock<Arc<Queue>>,
 }
 
@@ -90,7 +92,8 @@ impl AppliedRole {
         role: OwnRole,
     ) -> Arc<Self> {
         let (cluster, agent) = (scope.cluster.clone(), scope.client.clone());
-        Arc::new(Self { cluster, clusters, agent, role, queue: OnceLock::new() })
+        let (was_used, queue) = (OnceCell::new(), OnceLock::new());
+        Arc::new(Self { cluster, clusters, agent, role, was_used, queue })
     }
 
     /// Name of the role, and of its binding.
@@ -98,14 +101,18 @@ impl AppliedRole {
         &self.role.name
     }
 
-    /// Whether the role is in the cluster: it was used there before.
+    /// Whether the role was in the cluster before this connection: it was used there. Reads it
+    /// once.
     ///
     /// # Errors
     /// The cluster does not respond. Retry later.
-    pub async fn exists(&self) -> Result<bool, ReconcileError> {
-        let roles: Api<ClusterRole> = Api::all(self.agent.clone());
-        let found = roles.get_metadata_opt(self.name()).await;
-        Ok(found.attempt(|| format!("read role \"{}\"", self.name()))?.is_some())
+    pub async fn was_used(&self) -> Result<bool, ReconcileError> {
+        let read = async || {
+            let roles: Api<ClusterRole> = Api::all(self.agent.clone());
+            let found = roles.get_metadata_opt(self.name()).await;
+            Ok(found.attempt(|| format!("read role \"{}\"", self.name()))?.is_some())
+        };
+        self.was_used.get_or_try_init(read).await.copied()
     }
 
     /// Whether the cluster is not being removed. What removal deletes must not be created again.

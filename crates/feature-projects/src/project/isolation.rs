@@ -214,7 +214,7 @@ impl IsolationOfCluster {
         }
         let cluster = clusters.named(&self.cluster);
         let is_on = cluster.is_some_and(|cluster| cluster.spec.enable_network_policy == Some(true));
-        let was_on = self.seen.get().is_some() || self.role.exists().await?;
+        let was_on = self.seen.get().is_some() || self.role.was_used().await?;
         if !is_on && !was_on {
             return Ok(Outcome::Done);
         }

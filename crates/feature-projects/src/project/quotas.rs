@@ -50,6 +50,7 @@ use self::objects::{WrittenLimits, WrittenQuota, held, limit_range, project_of, 
 use self::request::{ProjectLimits, quota_annotation, with_condition};
 use super::namespaces::controller::Seen;
 use super::namespaces::members::Members;
+use super::namespaces::step::Claim;
 use crate::own_role::{AppliedRole, INTERVAL, NEXT_STEP, OwnRole};
 use crate::writes::{Write, all, delete_others, namespace_of, put};
 
@@ -239,7 +240,7 @@ impl QuotasOfCluster {
         if self.made.get().is_some() || projects.iter().any(|(_, project)| has_limits(project)) {
             return Ok(true);
         }
-        self.role.exists().await
+        self.role.was_used().await
     }
 
     fn desired(&self) -> Desired {
@@ -247,8 +248,12 @@ impl QuotasOfCluster {
         let projects = &self.management.projects;
         let mut of_projects = self.members.by_project(projects);
         self.forget_others(&of_projects);
-        let mut without: BTreeSet<String> =
-            self.members.namespaces.all().into_iter().map(|(key, _)| key.name).collect();
+        // What another product says of namespaces that it manages stays.
+        let is_ours = |seen: &Seen| {
+            !matches!(Claim::of(seen.project.as_deref(), &self.cluster), Claim::Foreign)
+        };
+        let all = self.members.namespaces.all().into_iter().filter(|(_, seen)| is_ours(seen));
+        let mut without: BTreeSet<String> = all.map(|(key, _)| key.name).collect();
         for (key, project) in projects.in_namespace(&self.cluster) {
             let namespaces = of_projects.remove(&key.name).unwrap_or_default();
             let limits = ProjectLimits::of(&project);
@@ -286,7 +291,7 @@ impl QuotasOfCluster {
             limit: limits.requested(namespace.quota.as_deref()),
             held: self.held(project, name),
         });
-        let (grants, used) = share(&limits.total, requests.collect());
+        let (grants, used) = share(&limits.total, &limits.namespace_default, requests.collect());
         desired.used.insert(project.to_owned(), used);
         for (name, grant) in grants {
             desired.quotas.push(resource_quota(project, &name, &grant.limit));

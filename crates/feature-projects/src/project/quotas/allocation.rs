@@ -1,9 +1,9 @@
 //! How the limit of a project is shared by its namespaces. Pure.
 //!
 //! What a namespace was given stays its own, however much others request later: first everybody
-//! gets what they have and still request, then, oldest namespaces first, what they request beyond
-//! that. Who requests more than is left gets what is left, and a message; so a limit that is
-//! lowered never gives a running namespace nothing.
+//! gets what they have and still request, then as much of their request as the default is, and
+//! last, oldest namespaces first, the rest of it. Who requests more than is left gets what is left,
+//! and a message.
 
 use std::collections::BTreeMap;
 
@@ -45,13 +45,15 @@ pub(crate) struct QuotaShare {
 /// limit are not granted; those that a namespace does not name are zero.
 pub(crate) fn share(
     limit: &Quantities,
+    default: &Quantities,
     mut requests: Vec<Request>,
 ) -> (BTreeMap<String, QuotaShare>, Quantities) {
     requests.sort_by(|a, b| (a.created, &a.namespace).cmp(&(b.created, &b.namespace)));
     let mut grants: BTreeMap<String, QuotaShare> = BTreeMap::new();
     let mut used = Quantities::new();
     for (resource, total) in limit {
-        let amounts = amounts(total, resource, &requests);
+        let default = default.get(resource).copied().unwrap_or_else(zero);
+        let amounts = amounts(total, &default, resource, &requests);
         let mut sum = zero();
         for (request, amount) in requests.iter().zip(amounts) {
             sum = sum.plus(&amount);
@@ -72,18 +74,27 @@ fn zero() -> Quantity {
 }
 
 /// What each request gets of one resource, in their order.
-fn amounts(total: &Quantity, resource: &str, requests: &[Request]) -> Vec<Quantity> {
-    let mut left = *total;
-    let mut take = |amount: Quantity| {
-        let taken = amount.min(left).max(zero());
-        left = left.minus(&taken);
-        taken
-    };
+fn amounts(
+    total: &Quantity,
+    default: &Quantity,
+    resource: &str,
+    requests: &[Request],
+) -> Vec<Quantity> {
     let of = |quantities: &Quantities| quantities.get(resource).copied().unwrap_or_else(zero);
-    let kept: Vec<Quantity> =
-        requests.iter().map(|it| take(of(&it.held).min(of(&it.limit)))).collect();
-    let more = requests.iter().zip(kept);
-    more.map(|(it, kept)| kept.plus(&take(of(&it.limit).minus(&kept)))).collect()
+    let mut left = *total;
+    let mut given = vec![zero(); requests.len()];
+    let mut give_up_to = |amount: &dyn Fn(&Request) -> Quantity| {
+        for (request, given) in requests.iter().zip(&mut given) {
+            let more = amount(request).min(of(&request.limit)).minus(given);
+            let more = more.min(left).max(zero());
+            left = left.minus(&more);
+            *given = given.plus(&more);
+        }
+    };
+    give_up_to(&|request| of(&request.held));
+    give_up_to(&|_| *default);
+    give_up_to(&|request| of(&request.limit));
+    given
 }
 
 fn excess(limit: &Quantities, request: &Request, grant: &QuotaShare) -> String {
@@ -128,7 +139,7 @@ mod tests {
             request("early", 1, "6", "0"),
             request("between", 2, "2", "0"),
         ];
-        let (grants, used) = share(&limit, all);
+        let (grants, used) = share(&limit, &Quantities::new(), all);
         assert_eq!(["early", "between", "late"].map(|it| pods(&grants, it)), ["6", "2", "2"]);
         assert!(grants["early"].excess.is_empty() && grants["between"].excess.is_empty());
         let said = "Resource quota [pods=6, of which 2 is left of 10] exceeds project limit";
@@ -139,14 +150,21 @@ mod tests {
     #[test]
     fn an_older_namespace_takes_nothing_that_a_later_one_has() {
         let all = vec![request("early", 1, "9", "4"), request("late", 2, "6", "6")];
-        let (grants, _) = share(&of(&[("pods", "10")]), all);
+        let (grants, _) = share(&of(&[("pods", "10")]), &Quantities::new(), all);
         assert_eq!(["early", "late"].map(|it| pods(&grants, it)), ["4", "6"]);
+    }
+
+    #[test]
+    fn everybody_gets_the_default_before_anybody_gets_more() {
+        let all = vec![request("greedy", 1, "50", "0"), request("later", 2, "2", "0")];
+        let (grants, _) = share(&of(&[("pods", "10")]), &of(&[("pods", "2")]), all);
+        assert_eq!(["greedy", "later"].map(|it| pods(&grants, it)), ["8", "2"]);
     }
 
     #[test]
     fn a_lowered_limit_takes_from_the_latest() {
         let all = vec![request("early", 1, "4", "4"), request("late", 2, "6", "6")];
-        let (grants, used) = share(&of(&[("pods", "7")]), all);
+        let (grants, used) = share(&of(&[("pods", "7")]), &Quantities::new(), all);
         assert_eq!(["early", "late"].map(|it| pods(&grants, it)), ["4", "3"]);
         assert_eq!(used, of(&[("pods", "7")]));
     }
@@ -159,7 +177,8 @@ mod tests {
             limit: of(&[("pods", "1"), ("services", "9")]),
             held: Quantities::new(),
         };
-        let (grants, used) = share(&of(&[("pods", "10"), ("secrets", "5")]), vec![one]);
+        let (grants, used) =
+            share(&of(&[("pods", "10"), ("secrets", "5")]), &Quantities::new(), vec![one]);
         assert_eq!(grants["a"].limit, of(&[("pods", "1"), ("secrets", "0")]));
         assert_eq!(used, of(&[("pods", "1"), ("secrets", "0")]));
     }
