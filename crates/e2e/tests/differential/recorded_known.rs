@@ -93,7 +93,7 @@ const NOT_YET: [(&str, &str); 1] = [("Q7-", "what counts quotas runs beside kube
 
 /// Today's kube-apiserver differs from the recorded one: prefix of the request's id, and the
 /// reason.
-const DRIFTED: [(&str, &str); 30] = [
+const DRIFTED: [(&str, &str); 31] = [
     ("Q1/readyz/etcd", "the storage is a check of its own at /readyz"),
     ("W2-legacy-watch-item", "the watch had ended before there was a second event"),
     ("A10-cr", "who owned the field was named by its program"),
@@ -121,6 +121,7 @@ const DRIFTED: [(&str, &str); 30] = [
     ("C4-", "names of roles and times"),
     ("H15-", "a policy holds some moments after it was made"),
     ("N1-list", "other namespaces"),
+    ("Q7-", "when a controller has come by"),
     ("N3-", "when a controller has come by"),
     ("N5-", "when a controller has come by"),
     ("Z3-", "ages of events, and when they end"),
