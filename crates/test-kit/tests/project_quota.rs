@@ -201,6 +201,7 @@ async fn namespaces_share_the_quota_of_their_project_and_get_it_back() {
     until("the quota again", "5".to_owned(), async || setup.pods("second").await).await;
 
     // The limit cannot be less than what is used, and can go.
+    until("all of it is used", "10".to_owned(), async || setup.used(&project).await).await;
     let less = refusal(setup.change(&project, quota("8", "3")).await);
     assert!(less.starts_with("422") && less.contains("have 10 of it, 2 more"), "{less}");
     let namespaces: Api<Namespace> = Api::all(setup.cluster.admin());
@@ -235,6 +236,7 @@ async fn a_namespace_moves_only_into_a_project_that_has_room_for_it() {
     setup.create("here", &small, Some(json!({"pods": "2"}))).await.unwrap();
     setup.create("web", &large, Some(json!({"pods": "20"}))).await.unwrap();
     until("its quota", "20".to_owned(), async || setup.pods("web").await).await;
+    until("what is used", "2".to_owned(), async || setup.used(&small).await).await;
     let to = |project: &str| json!({keys::PROJECT_ID: format!("{CLUSTER}:{project}")});
     let over = refusal(setup.annotate(setup.through(), "web", to(&small)).await);
     assert!(over.starts_with("422") && over.contains("2 of 4 is left"), "{over}");
