@@ -175,6 +175,14 @@ fn pipeline(world: &World, user: &str, project: &str) -> Client {
     world.target.kubectl.succeed(&[&kubectl[..], &access].concat()).unwrap();
     world.target.kubectl.refuse(&[&kubectl[..], &access, &as_root].concat()).unwrap();
 
+    eventually("the token was used", || -> Result<()> {
+        let tokens = cli.json(&["token", "ls"])?;
+        let mut tokens = tokens.as_array().unwrap().iter();
+        let own = tokens.find(|token| token["description"] == "pipeline").unwrap();
+        ensure!(own["lastUsedAt"].is_string() && own["projectId"] == project, "{own}");
+        Ok(())
+    });
+
     let rights = ["role", "revoke", "cluster-owner", "--user", user, "--cluster", CLUSTER];
     world.admin_cli.succeed(&rights).unwrap();
     world.target.kubectl.succeed(&["delete", "clusterrolebinding", "natives"]).unwrap();

@@ -59,7 +59,7 @@ fn fields() -> Vec<Field> {
         Field::array("groupPrincipals", FieldType::reference("principal")),
         Field::boolean("isDerived"),
         Field::string("lastUpdateTime"),
-        Field::string("lastUsedAt").computed(),
+        Field::string("lastUsedAt"),
         Field::reference("projectId", "project").create().at("projectName"),
         Field::map("providerInfo", FieldType::String),
         Field::string("token").write_only(),

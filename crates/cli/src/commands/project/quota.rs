@@ -7,10 +7,30 @@ use crate::args::QuotaChanges;
 use crate::commands::scope;
 use crate::error::CliError;
 use crate::output::{self, TableColumn};
+use crate::similar;
 
 const LIMIT: &str = "resourceQuota";
 const NAMESPACE_DEFAULT: &str = "namespaceDefaultResourceQuota";
 const CONTAINERS: &str = "containerDefaultResourceLimit";
+
+/// What a quota can limit.
+const OF_QUOTAS: [&str; 13] = [
+    "configMaps",
+    "limitsCpu",
+    "limitsMemory",
+    "persistentVolumeClaims",
+    "pods",
+    "replicationControllers",
+    "requestsCpu",
+    "requestsMemory",
+    "requestsStorage",
+    "secrets",
+    "services",
+    "servicesLoadBalancers",
+    "servicesNodePorts",
+];
+/// What containers can have a default of.
+const OF_CONTAINERS: [&str; 4] = ["limitsCpu", "limitsMemory", "requestsCpu", "requestsMemory"];
 
 const COLUMNS: &[TableColumn] = &[
     TableColumn { heading: "RESOURCE", cell: |row, _| text(row, "resource").to_owned() },
@@ -29,6 +49,7 @@ const COLUMNS: &[TableColumn] = &[
 /// # Errors
 /// The project does not exist, the server refuses the change, or a request fails.
 pub async fn run(project: &str, changes: QuotaChanges) -> Result<(), CliError> {
+    check_names(&changes)?;
     let api = Api::open(changes.output.server.name())?;
     let mut project = scope::project(&api, changes.cluster.name(), project).await?;
     let body = body(&project, &changes);
@@ -45,6 +66,28 @@ pub async fn run(project: &str, changes: QuotaChanges) -> Result<(), CliError> {
         );
     }
     output::list(changes.output.output, COLUMNS, &rows)
+}
+
+/// The server ignores fields that it does not know, so a misspelt name would have no effect.
+fn check_names(changes: &QuotaChanges) -> Result<(), CliError> {
+    for (flag, changes, known) in [
+        ("--limit", &changes.limit, &OF_QUOTAS[..]),
+        ("--namespace-default", &changes.namespace_default, &OF_QUOTAS),
+        ("--container", &changes.container, &OF_CONTAINERS),
+    ] {
+        let unknown = changes.iter().find(|(resource, _)| !known.contains(&resource.as_str()));
+        if let Some((resource, _)) = unknown {
+            let text = format!("{flag} does not know the resource \"{resource}\"");
+            let all = format!("known are {}", known.join(", "));
+            return Err(CliError::usage(text).hint(
+                match similar::closest(resource, known.iter().copied()) {
+                    Some(meant) => format!("did you mean \"{meant}\"? {all}"),
+                    None => all,
+                },
+            ));
+        }
+    }
+    Ok(())
 }
 
 /// The fields to change: each as it is, with the changes.
@@ -134,6 +177,14 @@ mod tests {
             "containerDefaultResourceLimit": null,
         });
         assert_eq!(changed, expected);
+    }
+
+    #[test]
+    fn a_misspelt_resource_is_refused() {
+        assert!(check_names(&changes(&[("pods", "1")], &[("limitsCpu", "1")])).is_ok());
+        let refused = check_names(&changes(&[("pod", "1")], &[])).unwrap_err();
+        assert!(format!("{refused:?}").contains("did you mean"), "{refused:?}");
+        assert!(check_names(&changes(&[], &[("pods", "1")])).is_err());
     }
 
     #[test]
