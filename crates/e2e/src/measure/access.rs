@@ -98,6 +98,12 @@ fn create(client: &Client, path: &str, body: &Value) -> Result<Value> {
     Ok(made)
 }
 
+fn of_kind(kind: &str, mut object: Value) -> Value {
+    object["apiVersion"] = "management.cattle.io/v3".into();
+    object["kind"] = kind.into();
+    object
+}
+
 fn name_of(object: &Value) -> Result<String> {
     object["metadata"]["name"].as_str().map(str::to_owned).context("an object without a name")
 }
@@ -117,13 +123,19 @@ impl Organisation {
             admin.post("/v3/clusters", &cluster)?.success()
         })?;
         in_parallel(USERS, |number| {
-            let user = json!({"metadata": {"name": user(number)}, "username": user(number)});
+            let user = of_kind(
+                "User",
+                json!({"metadata": {"name": user(number)}, "username": user(number)}),
+            );
             admin.post(&format!("{MANAGEMENT}/users"), &user)?.success()
         })?;
         let projects = in_parallel(PROJECTS, |number| {
             let cluster = &clusters[number % CONNECTED];
-            let project = json!({"metadata": {"generateName": "p-"},
-                "spec": {"displayName": format!("project-{number}")}});
+            let project = of_kind(
+                "Project",
+                json!({"metadata": {"generateName": "p-"},
+                "spec": {"displayName": format!("project-{number}")}}),
+            );
             let path = format!("{MANAGEMENT}/namespaces/{cluster}/projects");
             Ok(format!("{cluster}:{}", name_of(&create(&admin, &path, &project)?)?))
         })?;
@@ -139,8 +151,11 @@ impl Organisation {
         let id = &self.projects[project];
         let (_, name) = id.split_once(':').context("an id without a colon")?;
         let path = format!("{MANAGEMENT}/namespaces/{name}/projectroletemplatebindings");
-        let binding = json!({"metadata": {"generateName": "prtb-"}, "projectName": id,
-            "roleTemplateName": ROLE, "userName": user});
+        let binding = of_kind(
+            "ProjectRoleTemplateBinding",
+            json!({"metadata": {"generateName": "prtb-"}, "projectName": id,
+            "roleTemplateName": ROLE, "userName": user}),
+        );
         let made = create(&self.admin, &path, &binding)?;
         Ok(format!("{path}/{}", name_of(&made)?))
     }
