@@ -122,15 +122,24 @@ impl PriorityLevel {
             Full::Queue => Rejection::QueueFull,
         })?;
         state.demand_max = state.demand_max.max(state.set.demand());
-        // Every waiting request has been offered every free seat before, so only this one can be
-        // next.
-        if let Some(next) = state.set.dispatch(now) {
-            debug_assert_eq!(next.id, ticket.id, "no request waits while there is a seat");
+        let next = state.set.dispatch(now);
+        if let Some(next) = next.filter(|next| next.id == ticket.id) {
             drop(state);
             return Ok(Arrival::Seated(self.seat(next)));
         }
         let (sender, seated) = oneshot::channel();
         state.waiters.insert(ticket.id, sender);
+        // Another one may be next: a request that needs several seats held up the ones behind it,
+        // and its turn comes later now.
+        let mut others = Vec::new();
+        if let Some(next) = next {
+            others.extend(state.waiters.remove(&next.id).map(|sender| (sender, self.seat(next))));
+            others.extend(self.seat_next(&mut state));
+        }
+        drop(state);
+        for (sender, seat) in others {
+            let _ = sender.send(seat);
+        }
         Ok(Arrival::Waits(QueueSlot { level: self.clone(), ticket }, seated))
     }
 
