@@ -94,7 +94,7 @@ impl PriorityLevel {
         if self.exempt {
             return Ok(self.exempt_seat(seats));
         }
-        let (slot, seated) = match self.arrive(flow, seats)? {
+        let (slot, seated) = match self.arrive(self.now(), flow, seats)? {
             Arrival::Seated(seat) => return Ok(seat),
             Arrival::Waits(slot, seated) => (slot, seated),
         };
@@ -114,8 +114,12 @@ impl PriorityLevel {
         Seat { level: self.clone(), ticket, seats, since: Instant::now() }
     }
 
-    fn arrive(self: &Arc<Self>, flow: u64, seats: u32) -> Result<Arrival, Rejection> {
-        let now = self.now();
+    fn arrive(
+        self: &Arc<Self>,
+        now: Duration,
+        flow: u64,
+        seats: u32,
+    ) -> Result<Arrival, Rejection> {
         let mut state = self.state.lock();
         let ticket = state.set.arrive(now, flow, seats).map_err(|full| match full {
             Full::Seats => Rejection::ConcurrencyLimit,
@@ -133,7 +137,9 @@ impl PriorityLevel {
         // and its turn comes later now.
         let mut others = Vec::new();
         if let Some(next) = next {
-            others.extend(state.waiters.remove(&next.id).map(|sender| (sender, self.seat(next))));
+            let sender =
+                state.waiters.remove(&next.id).expect("every waiting request has a sender");
+            others.push((sender, self.seat(next)));
             others.extend(self.seat_next(&mut state));
         }
         drop(state);
@@ -301,6 +307,32 @@ mod tests {
         assert_eq!(level.load().executing, 1000);
         drop(seats);
         assert_eq!(level.load().executing, 0);
+    }
+
+    /// Who is next changes with time while a wide request waits for its seats, so an arrival can be
+    /// the turn of another request.
+    #[tokio::test]
+    async fn an_arrival_wakes_the_request_whose_turn_it_is() {
+        let shape = QueueShape { queues: 64, hand: 1, length_max: 10 };
+        let level = PriorityLevel::new(false, shape, 10);
+        let at = |millis| Duration::from_millis(millis);
+        let arrive = |millis, flow, seats| level.arrive(at(millis), flow, seats).unwrap();
+        let waits = |arrival| match arrival {
+            Arrival::Waits(slot, seated) => (slot, seated),
+            Arrival::Seated(_) => panic!("it has a seat"),
+        };
+        let Arrival::Seated(first) = arrive(0, 1, 1) else { panic!("no seat") };
+        let Arrival::Seated(second) = arrive(0, 2, 4) else { panic!("no seat") };
+        // Wide: it waits for a seat of another. Narrow: it would fit, but the wide one is first.
+        let (_wide_slot, mut wide) = waits(arrive(0, 1, 6));
+        let (_narrow_slot, mut narrow) = waits(arrive(10, 3, 5));
+        // Later the wide one's queue has used more, and the narrow one is first.
+        let (_last_slot, mut last) = waits(arrive(100, 4, 5));
+        let narrow = narrow.try_recv().expect("it is the turn of the narrow one");
+        assert!(wide.try_recv().is_err() && last.try_recv().is_err());
+        drop((first, second, narrow));
+        let rest = [wide.try_recv().is_ok(), last.try_recv().is_ok()];
+        assert!(rest.contains(&true), "nobody was woken");
     }
 
     #[tokio::test]
