@@ -69,6 +69,26 @@ pub struct ProjectSpec {
     pub container_default_resource_limit: Option<Amounts>,
 }
 
+/// The resources that a quota can limit, in the names of `/v3`, and as Kubernetes names them.
+pub const QUOTA_RESOURCES: [(&str, &str); 13] = [
+    ("configMaps", "configmaps"),
+    ("limitsCpu", "limits.cpu"),
+    ("limitsMemory", "limits.memory"),
+    ("persistentVolumeClaims", "persistentvolumeclaims"),
+    ("pods", "pods"),
+    ("replicationControllers", "replicationcontrollers"),
+    ("requestsCpu", "requests.cpu"),
+    ("requestsMemory", "requests.memory"),
+    ("requestsStorage", "requests.storage"),
+    ("secrets", "secrets"),
+    ("services", "services"),
+    ("servicesLoadBalancers", "services.loadbalancers"),
+    ("servicesNodePorts", "services.nodeports"),
+];
+/// The resources that containers can have limits of: the request and the limit of each.
+pub const CONTAINER_RESOURCES: [(&str, &str); 2] =
+    [("requestsCpu", "limitsCpu"), ("requestsMemory", "limitsMemory")];
+
 /// Kubernetes quantities by resource, in the names of `/v3`, as in `limitsCpu: 500m`. An absent
 /// one may be null or the empty text, as forms send it.
 pub type Amounts = BTreeMap<String, Option<String>>;

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use api_management::{Cluster, User};
 use api_meta::status::Status;
 use cluster_access::proxy::{
-    AccessResolver, Attributes, DownstreamIdentity, Impersonation, ProjectToken, ProxyCaller,
-    Resolved,
+    AccessResolver, Attributes, DownstreamIdentity, GROUP_AUTHENTICATED, Impersonation,
+    ProjectToken, ProxyCaller, Resolved,
 };
 use controller::{Reflector, Reflectors, Whole};
 use feature_kit::access::{GROUP_PEOPLE, project_group};
@@ -24,8 +24,6 @@ use crate::revocation::{Revocations, RoleScope};
 
 /// Prefix of the user in a cluster that a token of one project is; its name follows.
 const PROJECT_TOKEN_USER: &str = "drover:project-token:";
-/// The group of all who are known to a cluster.
-const GROUP_AUTHENTICATED: &str = "system:authenticated";
 
 /// See [`AccessResolver`].
 pub struct ClusterIdentities {

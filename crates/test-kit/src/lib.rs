@@ -27,6 +27,19 @@ pub async fn eventually<T, E: Debug>(what: &str, probe: impl AsyncFnMut() -> Res
     found.unwrap_or_else(|last| panic!("{what} never came; last: {last:#?}"))
 }
 
+/// Polls until `probe` returns `expected`. Panics with the last value after the timeout.
+pub async fn until<T: Debug + PartialEq>(
+    what: &str,
+    expected: T,
+    mut probe: impl AsyncFnMut() -> T,
+) {
+    eventually(what, async || {
+        let found = probe().await;
+        if found == expected { Ok(()) } else { Err(found) }
+    })
+    .await;
+}
+
 /// Like [`eventually`], for callers that handle the error: polls every `interval`, for `time_max`.
 ///
 /// # Errors

@@ -2,8 +2,6 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::fmt::Debug;
-
 use api_management::{Cluster, ClusterRoleTemplateBinding, PolicyRule, RoleTemplate, table, types};
 use feature_kit::{Membership, RoleResolver};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
@@ -11,7 +9,7 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Po
 use kube::core::GroupVersionKind;
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
-use test_kit::{World, eventually};
+use test_kit::{World, until};
 
 const CLUSTER: &str = "c-alpha";
 const MANAGER: &str = "u-manager";
@@ -45,14 +43,6 @@ async fn create(
 
 fn groups(world: &World, user: &str) -> Vec<String> {
     world.graph.management_groups(Membership { user, groups: &[] })
-}
-
-async fn until<T: Debug + PartialEq>(what: &str, expected: T, mut probe: impl AsyncFnMut() -> T) {
-    eventually(what, async || {
-        let found = probe().await;
-        if found == expected { Ok(()) } else { Err(found) }
-    })
-    .await;
 }
 
 /// A role template for clusters, and a binding that grants it to a user.

@@ -12,7 +12,7 @@ use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Po
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::{Value, json};
-use test_kit::{World, eventually};
+use test_kit::{World, until};
 
 /// Has the global role that the test gives.
 const ANN: &str = "u-ann";
@@ -32,14 +32,6 @@ fn text(result: Result<impl Debug, kube::Error>) -> String {
         Err(kube::Error::Api(status)) => status.message.clone(),
         other => panic!("{other:?}"),
     }
-}
-
-async fn until<T: Debug + PartialEq>(what: &str, expected: T, mut probe: impl AsyncFnMut() -> T) {
-    eventually(what, async || {
-        let found = probe().await;
-        if found == expected { Ok(()) } else { Err(found) }
-    })
-    .await;
 }
 
 fn objects(client: Client, kind: &str) -> Api<DynamicObject> {

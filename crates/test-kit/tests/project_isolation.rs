@@ -3,7 +3,6 @@
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use api_management::{Project, condition, keys};
@@ -12,17 +11,9 @@ use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
-use test_kit::{KubeApi, Profile, World, eventually};
+use test_kit::{KubeApi, Profile, World, eventually, until};
 
 const CLUSTER: &str = "c-abcde";
-
-async fn until<T: Debug + PartialEq>(what: &str, expected: T, mut probe: impl AsyncFnMut() -> T) {
-    eventually(what, async || {
-        let found = probe().await;
-        if found == expected { Ok(()) } else { Err(found) }
-    })
-    .await;
-}
 
 /// A management plane with one connected cluster of one project, with the namespace `web`.
 struct Setup {

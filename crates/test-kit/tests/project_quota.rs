@@ -14,18 +14,10 @@ use k8s_openapi::api::core::v1::{LimitRange, Namespace, ResourceQuota};
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client, ResourceExt};
 use serde_json::{Value, json};
-use test_kit::{KubeApi, Profile, World, eventually, proxied};
+use test_kit::{KubeApi, Profile, World, eventually, proxied, until};
 
 const CLUSTER: &str = "c-abcde";
 const NAME: &str = "default-drover";
-
-async fn until<T: Debug + PartialEq>(what: &str, expected: T, mut probe: impl AsyncFnMut() -> T) {
-    eventually(what, async || {
-        let found = probe().await;
-        if found == expected { Ok(()) } else { Err(found) }
-    })
-    .await;
-}
 
 fn refusal(result: Result<impl Debug, kube::Error>) -> String {
     match result {

@@ -4,7 +4,6 @@
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
-use std::fmt::Debug;
 use std::sync::Arc;
 
 use api_management::{
@@ -24,7 +23,7 @@ use kube::core::NamespaceResourceScope;
 use kube::{Api, Client, Resource, ResourceExt};
 use rest_view::Caller;
 use serde_json::{Value, json};
-use test_kit::{KubeApi, Profile, World, eventually, proxied};
+use test_kit::{KubeApi, Profile, World, eventually, proxied, until};
 
 const CLUSTER: &str = "c-abcde";
 const OTHER_CLUSTER: &str = "c-other";
@@ -35,14 +34,6 @@ fn code(result: Result<impl Sized, kube::Error>) -> u16 {
         Err(kube::Error::Api(status)) => status.code,
         Err(error) => panic!("{error}"),
     }
-}
-
-async fn until<T: Debug + PartialEq>(what: &str, expected: T, mut probe: impl AsyncFnMut() -> T) {
-    eventually(what, async || {
-        let found = probe().await;
-        if found == expected { Ok(()) } else { Err(found) }
-    })
-    .await;
 }
 
 async fn names_of<K: Object>(client: &Client) -> BTreeSet<String> {

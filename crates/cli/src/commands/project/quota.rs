@@ -1,5 +1,6 @@
 //! `drover project quota`.
 
+use api_management::project::{CONTAINER_RESOURCES, QUOTA_RESOURCES};
 use serde_json::{Map, Value, json};
 
 use crate::api::{Api, id, text};
@@ -12,25 +13,6 @@ use crate::similar;
 const LIMIT: &str = "resourceQuota";
 const NAMESPACE_DEFAULT: &str = "namespaceDefaultResourceQuota";
 const CONTAINERS: &str = "containerDefaultResourceLimit";
-
-/// What a quota can limit.
-const OF_QUOTAS: [&str; 13] = [
-    "configMaps",
-    "limitsCpu",
-    "limitsMemory",
-    "persistentVolumeClaims",
-    "pods",
-    "replicationControllers",
-    "requestsCpu",
-    "requestsMemory",
-    "requestsStorage",
-    "secrets",
-    "services",
-    "servicesLoadBalancers",
-    "servicesNodePorts",
-];
-/// What containers can have a default of.
-const OF_CONTAINERS: [&str; 4] = ["limitsCpu", "limitsMemory", "requestsCpu", "requestsMemory"];
 
 const COLUMNS: &[TableColumn] = &[
     TableColumn { heading: "RESOURCE", cell: |row, _| text(row, "resource").to_owned() },
@@ -70,10 +52,12 @@ pub async fn run(project: &str, changes: QuotaChanges) -> Result<(), CliError> {
 
 /// The server ignores fields that it does not know, so a misspelt name would have no effect.
 fn check_names(changes: &QuotaChanges) -> Result<(), CliError> {
+    let of_quotas = QUOTA_RESOURCES.map(|(name, _)| name);
+    let of_containers = CONTAINER_RESOURCES.map(|(request, limit)| [request, limit]).concat();
     for (flag, changes, known) in [
-        ("--limit", &changes.limit, &OF_QUOTAS[..]),
-        ("--namespace-default", &changes.namespace_default, &OF_QUOTAS),
-        ("--container", &changes.container, &OF_CONTAINERS),
+        ("--limit", &changes.limit, &of_quotas[..]),
+        ("--namespace-default", &changes.namespace_default, &of_quotas),
+        ("--container", &changes.container, &of_containers),
     ] {
         let unknown = changes.iter().find(|(resource, _)| !known.contains(&resource.as_str()));
         if let Some((resource, _)) = unknown {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api_management::keys;
+use api_management::project::QUOTA_RESOURCES;
 use api_meta::quantity::Quantity;
 use controller::Projection;
 use k8s_openapi::api::core::v1::{
@@ -15,23 +16,6 @@ use super::allocation::Quantities;
 
 /// Name of both objects in each namespace.
 pub(crate) const NAME: &str = "default-drover";
-
-/// Names in `/v3`, and in Kubernetes' quotas.
-pub(crate) const RESOURCES: [(&str, &str); 13] = [
-    ("configMaps", "configmaps"),
-    ("limitsCpu", "limits.cpu"),
-    ("limitsMemory", "limits.memory"),
-    ("persistentVolumeClaims", "persistentvolumeclaims"),
-    ("pods", "pods"),
-    ("replicationControllers", "replicationcontrollers"),
-    ("requestsCpu", "requests.cpu"),
-    ("requestsMemory", "requests.memory"),
-    ("requestsStorage", "requests.storage"),
-    ("secrets", "secrets"),
-    ("services", "services"),
-    ("servicesLoadBalancers", "services.loadbalancers"),
-    ("servicesNodePorts", "services.nodeports"),
-];
 
 fn metadata(namespace: &str) -> ObjectMeta {
     let labels = [
@@ -49,7 +33,7 @@ fn metadata(namespace: &str) -> ObjectMeta {
 /// The quota that gives a namespace `limit` of what `project` has. It names the project, since the
 /// namespace may move, and has nothing of the next one yet.
 pub(crate) fn resource_quota(project: &str, namespace: &str, limit: &Quantities) -> ResourceQuota {
-    let hard = RESOURCES.iter().filter_map(|(name, kube)| {
+    let hard = QUOTA_RESOURCES.iter().filter_map(|(name, kube)| {
         Some(((*kube).to_owned(), KubeQuantity(limit.get(*name)?.to_string())))
     });
     let of_project = [(keys::PROJECT_ID.to_owned(), project.to_owned())];
@@ -69,7 +53,10 @@ pub(crate) fn project_of(quota: &ResourceQuota) -> Option<&str> {
 pub(crate) fn held(quota: &ResourceQuota) -> Quantities {
     let hard = quota.spec.as_ref().and_then(|spec| spec.hard.as_ref());
     let of = |kube: &str| hard?.get(kube)?.0.parse().ok();
-    RESOURCES.iter().filter_map(|(name, kube)| Some(((*name).to_owned(), of(kube)?))).collect()
+    QUOTA_RESOURCES
+        .iter()
+        .filter_map(|(name, kube)| Some(((*name).to_owned(), of(kube)?)))
+        .collect()
 }
 
 /// The limits of containers that set none; `None` without any. What has a limit and no request

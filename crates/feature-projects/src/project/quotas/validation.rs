@@ -4,22 +4,18 @@
 //! changes it, so that other writes to its project succeed.
 
 use api_management::ids;
+use api_management::project::{CONTAINER_RESOURCES, QUOTA_RESOURCES};
 use api_meta::quantity::Quantity;
 use api_meta::status::Cause;
 use serde_json::{Map, Value};
 
 use super::allocation::Quantities;
-use super::objects::RESOURCES;
 
 /// Reason of a [`Cause`], and code under `/v3`: a quantity is over a limit.
 const MAX_LIMIT_EXCEEDED: &str = "MaxLimitExceeded";
 const LIMIT: &str = "spec.resourceQuota.limit";
 const NAMESPACE_DEFAULT: &str = "spec.namespaceDefaultResourceQuota.limit";
 const CONTAINERS: &str = "spec.containerDefaultResourceLimit";
-/// The resources that containers can have limits of: the request and the limit of each.
-const OF_CONTAINERS: [(&str, &str); 2] =
-    [("requestsCpu", "limitsCpu"), ("requestsMemory", "limitsMemory")];
-
 /// What is wrong with the limits of `project`; nothing when they are those of `old`.
 /// `namespaces`: how many the project has.
 pub(crate) fn validate(project: &Value, old: Option<&Value>, namespaces: i64) -> Vec<Cause> {
@@ -86,7 +82,7 @@ pub(super) fn parse(
     causes: &mut Vec<Cause>,
 ) -> Quantities {
     let mut quantities = Quantities::new();
-    let names = RESOURCES.map(|(name, _)| name);
+    let names = QUOTA_RESOURCES.map(|(name, _)| name);
     for (resource, value) in limits.into_iter().flatten().filter(|(_, value)| is_amount(value)) {
         match parse_limit(&format!("{field}.{resource}"), resource, value, &names) {
             Ok(quantity) => drop(quantities.insert(resource.clone(), quantity)),
@@ -187,7 +183,7 @@ fn under_use(
 
 /// What is wrong with limits for containers at `field`.
 pub(super) fn container_limits(field: &str, limits: Option<&Map<String, Value>>) -> Vec<Cause> {
-    let names: Vec<&str> = OF_CONTAINERS.iter().flat_map(|(a, b)| [*a, *b]).collect();
+    let names: Vec<&str> = CONTAINER_RESOURCES.iter().flat_map(|(a, b)| [*a, *b]).collect();
     let (mut causes, mut amounts) = (Vec::new(), Quantities::new());
     for (name, value) in limits.into_iter().flatten().filter(|(_, value)| is_amount(value)) {
         match parse_limit(&format!("{field}.{name}"), name, value, &names) {
@@ -195,7 +191,7 @@ pub(super) fn container_limits(field: &str, limits: Option<&Map<String, Value>>)
             Err(cause) => causes.push(cause),
         }
     }
-    for (request, limit) in OF_CONTAINERS {
+    for (request, limit) in CONTAINER_RESOURCES {
         if let (Some(requested), Some(most)) = (amounts.get(request), amounts.get(limit))
             && requested > most
         {
