@@ -6,6 +6,7 @@
 
 pub mod own_role;
 pub mod project;
+mod whole_cluster;
 mod writes;
 
 use std::sync::Arc;

@@ -19,35 +19,28 @@ mod policies;
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use api_management::{Cluster, NamespaceAssignment, Project, ids, keys};
-use controller::downstream::PAGE_OBJECTS;
 use controller::{
-    ConditionReport, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition,
-    Projection, Queue, Reconcile, ReconcileError, Reflector, Reflectors, Runner, StatusPatch,
-    StatusTarget, Whole, WithCondition,
+    DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition, ReconcileError, Reflector,
+    StatusPatch, StatusTarget, Whole,
 };
 use feature_kit::ownership::our_namespace;
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
-use http::HeaderValue;
 use k8s_openapi::api::networking::v1::NetworkPolicy;
 use kube::{Api, Client};
-use tokio_util::sync::CancellationToken;
 
 use self::observed::{HostPorts, NodeAddresses, NodePorts, OpenPorts};
-use super::namespaces::members::Members;
-use crate::own_role::{AppliedRole, INTERVAL, NEXT_STEP, OwnRole};
+use crate::own_role::{INTERVAL, OwnRole};
+use crate::whole_cluster::{self, ClusterController, WholeCluster, owned_label};
 use crate::writes::{Write, all, delete_others, namespace_of, put};
 
 const CONTROLLER: &str = "project-isolation";
 const APPLIED: OwnedCondition = OwnedCondition::of("Cluster", "ProjectIsolationApplied");
 /// The field of the cluster's status that says what holds.
 const APPLIED_FIELD: &str = "appliedEnableNetworkPolicy";
-/// Changes within this time are written at once.
-const DEBOUNCE: Duration = Duration::from_millis(100);
 
 /// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
@@ -91,73 +84,27 @@ impl DownstreamController for ProjectIsolation {
 }
 
 async fn run(scope: DownstreamScope, management: ProjectIsolation) {
-    let user = HeaderValue::from_str(&identity().user()).expect("a name without line ends");
     let verbs = ["get", "list", "watch", "create", "update", "delete"];
     let rules = vec![
         rule("networking.k8s.io", &["networkpolicies"], &verbs),
         rule("", &["nodes", "pods", "services"], &["list", "watch"]),
     ];
     let role = OwnRole::new(CONTROLLER, &identity(), keys::OWNED_PROJECT_ISOLATION, rules);
-    let isolation = Arc::new(IsolationOfCluster {
-        cluster: scope.cluster.clone(),
-        role: AppliedRole::new(&scope, management.clusters.clone(), role),
-        client: scope.client_as(&user),
-        stop: scope.stop.clone(),
-        members: Members {
-            cluster: scope.cluster.clone(),
-            namespaces: scope.reflectors.get(),
-            assignments: management.assignments.clone(),
-        },
+    let ProjectIsolation { client, clusters, assignments, .. } = management.clone();
+    let isolation = IsolationOfCluster {
+        cluster: WholeCluster::new(&scope, &clusters, &assignments, &identity(), role),
         seen: OnceLock::new(),
-        queue: OnceLock::new(),
         management,
-    });
-    let report = ConditionReport {
-        condition: APPLIED,
-        client: isolation.management.client.clone(),
-        target: StatusTarget::of::<Cluster>("", &scope.cluster),
-        next_step: NEXT_STEP.to_owned(),
     };
-    let runner = Runner::new(Arc::new(WithCondition::new(Shared(isolation.clone()), report)));
-    let _ = isolation.queue.set(runner.queue().clone());
-    watch(&runner, &isolation);
-    runner.queue().add(Key::cluster_scoped(&scope.cluster));
-    runner.run(&scope.cluster, &scope.controllers, scope.stop.clone()).await;
-}
-
-/// The one key is the cluster's.
-fn watch(runner: &Runner, isolation: &IsolationOfCluster) {
-    let key = Key::cluster_scoped(&isolation.cluster);
-    let in_cluster = |key: Key| move |name: &str| (name == key.name).then(|| key.clone());
-    let of = in_cluster(key.clone());
-    runner.watch_bursts(&isolation.management.clusters, DEBOUNCE, move |change| {
-        let is_on = |cluster: &Cluster| cluster.spec.enable_network_policy == Some(true);
-        let is_same = change.old().is_some_and(|old| is_on(old) == is_on(change.object()));
-        if is_same { None } else { of(&change.key().name) }
-    });
-    let of = in_cluster(key.clone());
-    runner.watch_bursts(&isolation.management.projects, DEBOUNCE, move |change| {
-        of(&change.key().namespace)
-    });
-    let of = in_cluster(key.clone());
-    runner.watch_bursts(&isolation.management.assignments, DEBOUNCE, move |change| {
-        of(&change.key().namespace)
-    });
-    runner.watch_bursts(&isolation.members.namespaces, DEBOUNCE, move |_| [key.clone()]);
+    whole_cluster::run(isolation, &scope, APPLIED, &client).await;
 }
 
 /// The isolation of the projects of one connected cluster.
 struct IsolationOfCluster {
-    cluster: String,
-    role: Arc<AppliedRole>,
-    /// Acts in the cluster as this controller.
-    client: Client,
-    stop: CancellationToken,
+    cluster: WholeCluster,
     management: ProjectIsolation,
-    members: Members,
     /// Only this controller may watch it, once its role is there.
     seen: OnceLock<SeenInCluster>,
-    queue: OnceLock<Arc<Queue>>,
 }
 
 /// What the cluster has.
@@ -171,54 +118,36 @@ struct SeenInCluster {
 impl IsolationOfCluster {
     fn seen(&self) -> &SeenInCluster {
         self.seen.get_or_init(|| {
-            let label = format!("{}={}", keys::DOWNSTREAM_OWNED, keys::OWNED_PROJECT_ISOLATION);
-            let reflectors = Reflectors::new(self.client.clone(), self.stop.clone());
-            let reflectors = reflectors.in_pages_of(PAGE_OBJECTS);
+            let reflectors = self.cluster.reflectors();
             let seen = SeenInCluster {
-                policies: reflectors.selected(&label),
+                policies: reflectors.selected(&owned_label(keys::OWNED_PROJECT_ISOLATION)),
                 nodes: reflectors.get(),
                 pods: reflectors.get(),
                 services: reflectors.get(),
             };
-            self.follow(&seen.policies, |old, new| old.spec == new.spec);
-            self.follow(&seen.nodes, |old, new| old == new);
-            self.follow(&seen.pods, |old, new| old == new);
-            self.follow(&seen.services, |old, new| old == new);
+            self.cluster.follow(&seen.policies, |old, new| old.spec == new.spec);
+            self.cluster.follow(&seen.nodes, PartialEq::eq);
+            self.cluster.follow(&seen.pods, PartialEq::eq);
+            self.cluster.follow(&seen.services, PartialEq::eq);
             seen
         })
-    }
-
-    /// Compares again when what was seen changes.
-    fn follow<P: Projection>(
-        &self,
-        seen: &Reflector<P>,
-        is_same: impl Fn(&P::Projected, &P::Projected) -> bool + Send + Sync + 'static,
-    ) {
-        let (key, queue) = (Key::cluster_scoped(&self.cluster), self.queue.get().cloned());
-        seen.subscribe(move |change| {
-            let is_same = change.old().is_some_and(|old| is_same(old, change.object()));
-            if let Some(queue) = queue.as_ref().filter(|_| !is_same) {
-                queue.add_after(key.clone(), DEBOUNCE);
-            }
-            true
-        });
     }
 
     async fn reconcile(&self) -> Result<Outcome, ReconcileError> {
         let ProjectIsolation { clusters, projects, assignments, .. } = &self.management;
         tokio::join!(clusters.synced(), projects.synced(), assignments.synced());
-        self.members.namespaces.try_synced().await?;
+        self.cluster.members.namespaces.try_synced().await?;
         // Removal deletes what is made; it must not be created again.
-        if !self.role.is_staying() {
+        if !self.cluster.role.is_staying() {
             return Ok(Outcome::Done);
         }
-        let cluster = clusters.named(&self.cluster);
-        let is_on = cluster.is_some_and(|cluster| cluster.spec.enable_network_policy == Some(true));
-        let was_on = self.seen.get().is_some() || self.role.was_used().await?;
+        let cluster = clusters.named(&self.cluster.name);
+        let is_on = cluster.is_some_and(|cluster| is_on(&cluster));
+        let was_on = self.seen.get().is_some() || self.cluster.role.was_used().await?;
         if !is_on && !was_on {
             return Ok(Outcome::Done);
         }
-        self.role.apply().await?;
+        self.cluster.role.apply().await?;
         let seen = self.seen();
         tokio::try_join!(
             seen.policies.try_synced(),
@@ -234,14 +163,14 @@ impl IsolationOfCluster {
 
     fn desired(&self) -> Vec<NetworkPolicy> {
         let projects = &self.management.projects;
-        let in_cluster = projects.in_namespace(&self.cluster);
+        let in_cluster = projects.in_namespace(&self.cluster.name);
         let system = in_cluster.iter().find(|(_, project)| project.is_system());
         let system = system.map(|(key, _)| key.name.as_str());
         let seen = self.seen();
         let nodes: BTreeSet<IpAddr> =
             seen.nodes.all().iter().flat_map(|(_, addresses)| addresses.iter().copied()).collect();
         let mut desired = Vec::new();
-        for (project, namespaces) in self.members.by_project(projects) {
+        for (project, namespaces) in self.cluster.members.by_project(projects) {
             if system == Some(project.as_str()) {
                 continue;
             }
@@ -274,9 +203,9 @@ impl IsolationOfCluster {
 
     /// Opens first and closes last, so that no connection is refused meanwhile that may be.
     async fn put(&self, desired: &[NetworkPolicy]) -> Result<(), ReconcileError> {
-        let owner = our_namespace(&self.role.agent).await?;
+        let owner = our_namespace(&self.cluster.role.agent).await?;
         let present = &self.seen().policies;
-        let inside = |namespace: &str| Api::namespaced(self.client.clone(), namespace);
+        let inside = |namespace: &str| Api::namespaced(self.cluster.client.clone(), namespace);
         let (closing, opening): (Vec<&NetworkPolicy>, Vec<&NetworkPolicy>) =
             desired.iter().partition(|policy| policies::closes(policy));
         for policies in [opening, closing] {
@@ -290,19 +219,32 @@ impl IsolationOfCluster {
     }
 
     async fn report(&self, is_on: bool) -> Result<(), ReconcileError> {
-        let target = StatusTarget::of::<Cluster>("", &self.cluster);
+        let target = StatusTarget::of::<Cluster>("", &self.cluster.name);
         let patch = StatusPatch::new().field(APPLIED_FIELD, is_on);
         patch.write(&self.management.client, &target).await.map(drop)
     }
 }
 
-struct Shared(Arc<IsolationOfCluster>);
+impl ClusterController for IsolationOfCluster {
+    const NAME: &'static str = CONTROLLER;
 
-impl Reconcile for Shared {
-    fn name(&self) -> &'static str {
-        CONTROLLER
+    fn cluster(&self) -> &WholeCluster {
+        &self.cluster
     }
-    fn reconcile<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
-        Box::pin(self.0.reconcile())
+    fn watch(&self) {
+        self.cluster.follow_some(&self.management.clusters, |change, cluster| {
+            let is_switched = change.old().is_none_or(|old| is_on(old) != is_on(change.object()));
+            is_switched && change.key().name == cluster
+        });
+        self.cluster.follow_own(&self.management.projects);
+        self.cluster.follow_own(&self.management.assignments);
+        self.cluster.follow_all(&self.cluster.members.namespaces);
     }
+    fn reconcile(&self) -> BoxFuture<'_, Result<Outcome, ReconcileError>> {
+        Box::pin(self.reconcile())
+    }
+}
+
+fn is_on(cluster: &Cluster) -> bool {
+    cluster.spec.enable_network_policy == Some(true)
 }

@@ -23,41 +23,34 @@ pub(crate) mod validation;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use api_management::{Cluster, NamespaceAssignment, Project, ids, keys};
-use controller::downstream::PAGE_OBJECTS;
 use controller::error::is_code;
 use controller::{
-    Attempt, ConditionReport, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition,
-    Projection, Queue, Reconcile, ReconcileError, Reflector, Reflectors, Runner, StatusPatch,
-    StatusTarget, Whole, WithCondition,
+    Attempt, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition, ReconcileError,
+    Reflector, StatusPatch, StatusTarget, Whole,
 };
 use feature_kit::ownership::our_namespace;
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
-use http::HeaderValue;
 use k8s_openapi::api::core::v1::{LimitRange, Namespace, ResourceQuota};
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
 use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
-use tokio_util::sync::CancellationToken;
 
 use self::allocation::{Quantities, QuotaShare, Request, share};
 use self::objects::{WrittenLimits, WrittenQuota, held, limit_range, project_of, resource_quota};
 use self::request::{ProjectLimits, quota_annotation, with_condition};
 use super::namespaces::controller::Seen;
-use super::namespaces::members::Members;
 use super::namespaces::step::Claim;
-use crate::own_role::{AppliedRole, INTERVAL, NEXT_STEP, OwnRole};
+use crate::own_role::{INTERVAL, OwnRole};
+use crate::whole_cluster::{self, ClusterController, WholeCluster, owned_label};
 use crate::writes::{Write, all, delete_others, namespace_of, put};
 
 const CONTROLLER: &str = "project-quotas";
 const APPLIED: OwnedCondition = OwnedCondition::of("Cluster", "ProjectQuotasApplied");
-/// Changes within this time are written at once.
-const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
@@ -104,70 +97,30 @@ impl DownstreamController for ProjectQuotas {
 }
 
 async fn run(scope: DownstreamScope, management: ProjectQuotas) {
-    let user = HeaderValue::from_str(&identity().user()).expect("a name without line ends");
     let verbs = ["get", "list", "watch", "create", "update", "delete"];
     let rules = vec![
         rule("", &["resourcequotas", "limitranges"], &verbs),
         rule("", &["namespaces"], &["patch"]),
     ];
     let role = OwnRole::new(CONTROLLER, &identity(), keys::OWNED_PROJECT_QUOTA, rules);
-    let quotas = Arc::new(QuotasOfCluster {
-        cluster: scope.cluster.clone(),
-        role: AppliedRole::new(&scope, management.clusters.clone(), role),
-        client: scope.client_as(&user),
-        stop: scope.stop.clone(),
-        members: Members {
-            cluster: scope.cluster.clone(),
-            namespaces: scope.reflectors.get(),
-            assignments: management.assignments.clone(),
-        },
+    let ProjectQuotas { client, clusters, assignments, .. } = management.clone();
+    let quotas = QuotasOfCluster {
+        cluster: WholeCluster::new(&scope, &clusters, &assignments, &identity(), role),
         made: OnceLock::new(),
         given: Mutex::default(),
-        queue: OnceLock::new(),
         management,
-    });
-    let report = ConditionReport {
-        condition: APPLIED,
-        client: quotas.management.client.clone(),
-        target: StatusTarget::of::<Cluster>("", &scope.cluster),
-        next_step: NEXT_STEP.to_owned(),
     };
-    let runner = Runner::new(Arc::new(WithCondition::new(Shared(quotas.clone()), report)));
-    let _ = quotas.queue.set(runner.queue().clone());
-    watch(&runner, &quotas);
-    runner.queue().add(Key::cluster_scoped(&scope.cluster));
-    runner.run(&scope.cluster, &scope.controllers, scope.stop.clone()).await;
-}
-
-/// The one key is the cluster's.
-fn watch(runner: &Runner, quotas: &QuotasOfCluster) {
-    let key = Key::cluster_scoped(&quotas.cluster);
-    let in_cluster = |key: Key| move |namespace: &str| (namespace == key.name).then(|| key.clone());
-    let of = in_cluster(key.clone());
-    runner.watch_bursts(&quotas.management.projects, DEBOUNCE, move |change| {
-        of(&change.key().namespace)
-    });
-    let of = in_cluster(key.clone());
-    runner.watch_bursts(&quotas.management.assignments, DEBOUNCE, move |change| {
-        of(&change.key().namespace)
-    });
-    runner.watch_bursts(&quotas.members.namespaces, DEBOUNCE, move |_| [key.clone()]);
+    whole_cluster::run(quotas, &scope, APPLIED, &client).await;
 }
 
 /// The quotas and limits of all projects of one connected cluster.
 struct QuotasOfCluster {
-    cluster: String,
-    role: Arc<AppliedRole>,
-    /// Acts in the cluster as this controller.
-    client: Client,
-    stop: CancellationToken,
+    cluster: WholeCluster,
     management: ProjectQuotas,
-    members: Members,
     /// Only this controller may watch it, once its role is there.
     made: OnceLock<Made>,
     /// What was given last, by project and namespace: a quota may be deleted in the cluster.
     given: Mutex<BTreeMap<(String, String), Quantities>>,
-    queue: OnceLock<Arc<Queue>>,
 }
 
 /// What this controller made in the cluster.
@@ -190,42 +143,25 @@ struct Desired {
 impl QuotasOfCluster {
     fn made(&self) -> &Made {
         self.made.get_or_init(|| {
-            let label = format!("{}={}", keys::DOWNSTREAM_OWNED, keys::OWNED_PROJECT_QUOTA);
-            let reflectors = Reflectors::new(self.client.clone(), self.stop.clone());
-            let reflectors = reflectors.in_pages_of(PAGE_OBJECTS);
+            let label = owned_label(keys::OWNED_PROJECT_QUOTA);
+            let reflectors = self.cluster.reflectors();
             let made =
                 Made { quotas: reflectors.selected(&label), limits: reflectors.selected(&label) };
-            self.follow(&made.quotas);
-            self.follow(&made.limits);
+            self.cluster.follow(&made.quotas, PartialEq::eq);
+            self.cluster.follow(&made.limits, PartialEq::eq);
             made
         })
-    }
-
-    /// Compares again when somebody else changes what was made.
-    fn follow<P>(&self, made: &Reflector<P>)
-    where
-        P: Projection,
-        P::Projected: PartialEq,
-    {
-        let (key, queue) = (Key::cluster_scoped(&self.cluster), self.queue.get().cloned());
-        made.subscribe(move |change| {
-            let is_same = change.old().is_some_and(|old| old == change.object());
-            if let Some(queue) = queue.as_ref().filter(|_| !is_same) {
-                queue.add_after(key.clone(), DEBOUNCE);
-            }
-            true
-        });
     }
 
     async fn reconcile(&self) -> Result<Outcome, ReconcileError> {
         let ProjectQuotas { clusters, projects, assignments, .. } = &self.management;
         tokio::join!(clusters.synced(), projects.synced(), assignments.synced());
-        self.members.namespaces.try_synced().await?;
+        self.cluster.members.namespaces.try_synced().await?;
         // Removal deletes what is made; it must not be created again.
-        if !self.role.is_staying() || !self.concerns().await? {
+        if !self.cluster.role.is_staying() || !self.concerns().await? {
             return Ok(Outcome::Done);
         }
-        self.role.apply().await?;
+        self.cluster.role.apply().await?;
         tokio::try_join!(self.made().quotas.try_synced(), self.made().limits.try_synced())?;
         let desired = self.desired();
         self.put(&desired).await?;
@@ -235,26 +171,27 @@ impl QuotasOfCluster {
 
     /// Whether the cluster has, or had, anything of a quota. What it had is known by the role.
     async fn concerns(&self) -> Result<bool, ReconcileError> {
-        let projects = self.management.projects.in_namespace(&self.cluster);
+        let projects = self.management.projects.in_namespace(&self.cluster.name);
         let has_limits = |project: &Project| !ProjectLimits::of(project).is_empty();
         if self.made.get().is_some() || projects.iter().any(|(_, project)| has_limits(project)) {
             return Ok(true);
         }
-        self.role.was_used().await
+        self.cluster.role.was_used().await
     }
 
     fn desired(&self) -> Desired {
         let mut desired = Desired::default();
         let projects = &self.management.projects;
-        let mut of_projects = self.members.by_project(projects);
+        let mut of_projects = self.cluster.members.by_project(projects);
         self.forget_others(&of_projects);
         // What another product says of namespaces that it manages stays.
         let is_ours = |seen: &Seen| {
-            !matches!(Claim::of(seen.project.as_deref(), &self.cluster), Claim::Foreign)
+            !matches!(Claim::of(seen.project.as_deref(), &self.cluster.name), Claim::Foreign)
         };
-        let all = self.members.namespaces.all().into_iter().filter(|(_, seen)| is_ours(seen));
+        let all =
+            self.cluster.members.namespaces.all().into_iter().filter(|(_, seen)| is_ours(seen));
         let mut without: BTreeSet<String> = all.map(|(key, _)| key.name).collect();
-        for (key, project) in projects.in_namespace(&self.cluster) {
+        for (key, project) in projects.in_namespace(&self.cluster.name) {
             let namespaces = of_projects.remove(&key.name).unwrap_or_default();
             let limits = ProjectLimits::of(&project);
             if !limits.total.is_empty() {
@@ -275,7 +212,8 @@ impl QuotasOfCluster {
         limits: &ProjectLimits,
         namespaces: &BTreeSet<String>,
     ) {
-        let seen = |name: &String| Some((name.clone(), self.members.namespaces.named(name)?));
+        let seen =
+            |name: &String| Some((name.clone(), self.cluster.members.namespaces.named(name)?));
         let namespaces: BTreeMap<String, Arc<Seen>> = namespaces.iter().filter_map(seen).collect();
         for (name, namespace) in &namespaces {
             let of_containers = limits.of_containers(namespace.container_limits.as_deref());
@@ -327,7 +265,7 @@ impl QuotasOfCluster {
         name: &str,
         given: Option<(&QuotaShare, &ProjectLimits)>,
     ) {
-        let Some(namespace) = self.members.namespaces.named(name) else { return };
+        let Some(namespace) = self.cluster.members.namespaces.named(name) else { return };
         let mut annotations = Map::new();
         if let Some((_, limits)) = given.filter(|_| namespace.quota.is_none()) {
             let default = quota_annotation(&limits.requested(None));
@@ -344,12 +282,12 @@ impl QuotasOfCluster {
 
     /// Takes away first, so that a project does not have more than its limit meanwhile.
     async fn put(&self, desired: &Desired) -> Result<(), ReconcileError> {
-        let owner = our_namespace(&self.role.agent).await?;
+        let owner = our_namespace(&self.cluster.role.agent).await?;
         let made = self.made();
         let never = |_: &Key| false;
-        let quotas_in = |namespace: &str| Api::namespaced(self.client.clone(), namespace);
+        let quotas_in = |namespace: &str| Api::namespaced(self.cluster.client.clone(), namespace);
         delete_others(&made.quotas, &desired.quotas, &quotas_in, &never).await?;
-        let ranges_in = |namespace: &str| Api::namespaced(self.client.clone(), namespace);
+        let ranges_in = |namespace: &str| Api::namespaced(self.cluster.client.clone(), namespace);
         delete_others(&made.limits, &desired.limits, &ranges_in, &never).await?;
         let (more, less): (Vec<&ResourceQuota>, Vec<&ResourceQuota>) =
             desired.quotas.iter().partition(|quota| self.grows(quota));
@@ -383,13 +321,15 @@ impl QuotasOfCluster {
         annotations: &'a Map<String, Value>,
     ) -> Write<'a> {
         Box::pin(async move {
-            let Some(namespace) = self.members.namespaces.named(name) else { return Ok(()) };
+            let Some(namespace) = self.cluster.members.namespaces.named(name) else {
+                return Ok(());
+            };
             let patch = json!({"metadata": {
                 // Of the version that was looked at: what came since is looked at first.
                 "resourceVersion": namespace.version,
                 "annotations": annotations,
             }});
-            let namespaces: Api<Namespace> = Api::all(self.client.clone());
+            let namespaces: Api<Namespace> = Api::all(self.cluster.client.clone());
             let patch = Patch::Merge(&patch);
             match namespaces.patch_metadata(name, &PatchParams::default(), &patch).await {
                 // A watch says so in a moment.
@@ -403,7 +343,7 @@ impl QuotasOfCluster {
 
     async fn report_used(&self, desired: &Desired) -> Result<(), ReconcileError> {
         for (name, used) in &desired.used {
-            let key = Key::namespaced(&self.cluster, name);
+            let key = Key::namespaced(&self.cluster.name, name);
             let Some(project) = self.management.projects.get(&key) else { continue };
             let used: BTreeMap<String, String> =
                 used.iter().map(|(name, amount)| (name.clone(), amount.to_string())).collect();
@@ -411,7 +351,7 @@ impl QuotasOfCluster {
                 continue;
             }
             let value = if used.is_empty() { Value::Null } else { json!(used) };
-            let target = StatusTarget::of::<Project>(&self.cluster, name);
+            let target = StatusTarget::of::<Project>(&self.cluster.name, name);
             let patch = StatusPatch::new().field("usedLimit", value);
             let uid = json!(project.metadata.uid);
             let is_same = |stored: &Value| stored["metadata"]["uid"] == uid;
@@ -424,13 +364,18 @@ impl QuotasOfCluster {
     }
 }
 
-struct Shared(Arc<QuotasOfCluster>);
+impl ClusterController for QuotasOfCluster {
+    const NAME: &'static str = CONTROLLER;
 
-impl Reconcile for Shared {
-    fn name(&self) -> &'static str {
-        CONTROLLER
+    fn cluster(&self) -> &WholeCluster {
+        &self.cluster
     }
-    fn reconcile<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
-        Box::pin(self.0.reconcile())
+    fn watch(&self) {
+        self.cluster.follow_own(&self.management.projects);
+        self.cluster.follow_own(&self.management.assignments);
+        self.cluster.follow_all(&self.cluster.members.namespaces);
+    }
+    fn reconcile(&self) -> BoxFuture<'_, Result<Outcome, ReconcileError>> {
+        Box::pin(self.reconcile())
     }
 }

@@ -22,29 +22,24 @@
 mod objects;
 
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use api_management::{Cluster, NamespaceAssignment, RoleTemplate, ids, keys};
-use controller::downstream::PAGE_OBJECTS;
 use controller::ensure;
 use controller::{
-    ConditionReport, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition,
-    Projection, Queue, Reconcile, ReconcileError, Reflector, Reflectors, Runner, StatusTarget,
-    Whole, WithCondition,
+    DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition, Projection,
+    ReconcileError, Reflector, Whole,
 };
 use feature_kit::ownership::{is_owned_by, our_namespace};
 use feature_kit::rbac::{RbacBinding, ensure_binding, ours, rule};
 use feature_kit::roles::{ProjectBindings, by_name};
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
-use http::HeaderValue;
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding, RoleBinding};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Client, ResourceExt};
-use tokio_util::sync::CancellationToken;
 
-use super::namespaces::members::Members;
-use crate::own_role::{AppliedRole, INTERVAL, NEXT_STEP, OwnRole};
+use crate::own_role::{INTERVAL, OwnRole};
+use crate::whole_cluster::{self, ClusterController, WholeCluster, owned_label};
 use crate::writes::{Write, all, delete_others};
 
 pub(crate) use objects::{ProjectRoleObjects, ProjectUse, add_project};
@@ -52,8 +47,6 @@ pub(crate) use objects::{ProjectRoleObjects, ProjectUse, add_project};
 const CONTROLLER: &str = "project-roles";
 const APPLIED: OwnedCondition = OwnedCondition::of("Cluster", "ProjectRolesApplied");
 const RBAC_GROUP: &str = "rbac.authorization.k8s.io";
-/// Changes within this time are written at once.
-const DEBOUNCE: Duration = Duration::from_millis(50);
 
 /// The controller's identity, with its rights in the management API.
 pub fn identity() -> ControllerIdentity {
@@ -99,7 +92,6 @@ impl DownstreamController for ProjectRoles {
 }
 
 async fn run(scope: DownstreamScope, management: ProjectRoles) {
-    let user = HeaderValue::from_str(&identity().user()).expect("a name without line ends");
     let verbs = ["get", "list", "watch", "create", "patch", "delete"];
     let rules = vec![
         rule(RBAC_GROUP, &["rolebindings"], &verbs),
@@ -107,100 +99,34 @@ async fn run(scope: DownstreamScope, management: ProjectRoles) {
         rule(RBAC_GROUP, &["clusterroles"], &["bind"]),
     ];
     let role = OwnRole::new(CONTROLLER, &identity(), keys::OWNED_PROJECT_ROLE, rules);
-    let label = format!("{}={}", keys::DOWNSTREAM_OWNED, keys::OWNED_PROJECT_ROLE);
-    let roles = Arc::new(RolesOfProjects {
-        cluster: scope.cluster.clone(),
-        role: AppliedRole::new(&scope, management.clusters.clone(), role),
-        client: scope.client_as(&user),
-        stop: scope.stop.clone(),
-        members: Members {
-            cluster: scope.cluster.clone(),
-            namespaces: scope.reflectors.get(),
-            assignments: management.assignments.clone(),
-        },
+    let label = owned_label(keys::OWNED_PROJECT_ROLE);
+    let ProjectRoles { client, clusters, assignments, .. } = management.clone();
+    let roles = RolesOfProjects {
+        cluster: WholeCluster::new(&scope, &clusters, &assignments, &identity(), role),
         roles: scope.reflectors.selected(&label),
         cluster_bindings: scope.reflectors.selected(&label),
         bindings: OnceLock::new(),
-        queue: OnceLock::new(),
         management,
-    });
-    let report = ConditionReport {
-        condition: APPLIED,
-        client: roles.management.client.clone(),
-        target: StatusTarget::of::<Cluster>("", &scope.cluster),
-        next_step: NEXT_STEP.to_owned(),
     };
-    let runner = Runner::new(Arc::new(WithCondition::new(Shared(roles.clone()), report)));
-    let _ = roles.queue.set(runner.queue().clone());
-    watch(&runner, &roles);
-    runner.queue().add(Key::cluster_scoped(&scope.cluster));
-    runner.run(&scope.cluster, &scope.controllers, scope.stop.clone()).await;
-}
-
-/// The one key is the cluster's.
-fn watch(runner: &Runner, roles: &RolesOfProjects) {
-    let key = Key::cluster_scoped(&roles.cluster);
-    let RolesOfProjects { management, members, .. } = roles;
-    let always = || {
-        let key = key.clone();
-        move || [key.clone()]
-    };
-    let in_cluster = || {
-        let key = key.clone();
-        move |cluster: Option<&str>| (cluster == Some(&key.name)).then(|| key.clone())
-    };
-    let of = in_cluster();
-    runner.watch_bursts(&management.in_projects.projects, DEBOUNCE, move |change| {
-        of(Some(&change.key().namespace))
-    });
-    let of = in_cluster();
-    runner.watch_bursts(&management.in_projects.bindings, DEBOUNCE, move |change| {
-        of(change.object().project().map(|(cluster, _)| cluster))
-    });
-    let of = in_cluster();
-    runner.watch_bursts(&management.assignments, DEBOUNCE, move |change| {
-        of(Some(&change.key().namespace))
-    });
-    let all = always();
-    runner.watch_bursts(&management.templates, DEBOUNCE, move |_| all());
-    let all = always();
-    runner.watch_bursts(&members.namespaces, DEBOUNCE, move |_| all());
-    let all = always();
-    runner.watch_bursts(&roles.roles, DEBOUNCE, move |_| all());
-    let all = always();
-    runner.watch_bursts(&roles.cluster_bindings, DEBOUNCE, move |_| all());
+    whole_cluster::run(roles, &scope, APPLIED, &client).await;
 }
 
 /// The roles of all projects of one connected cluster.
 struct RolesOfProjects {
-    cluster: String,
-    role: Arc<AppliedRole>,
-    /// Acts in the cluster as this controller.
-    client: Client,
-    stop: CancellationToken,
+    cluster: WholeCluster,
     management: ProjectRoles,
-    members: Members,
     roles: Arc<Reflector<Whole<ClusterRole>>>,
     cluster_bindings: Arc<Reflector<Whole<ClusterRoleBinding>>>,
     /// Only this controller may watch them, once its role is there.
     bindings: OnceLock<Arc<Reflector<Whole<RoleBinding>>>>,
-    queue: OnceLock<Arc<Queue>>,
 }
 
 impl RolesOfProjects {
     fn bindings(&self) -> &Arc<Reflector<Whole<RoleBinding>>> {
         self.bindings.get_or_init(|| {
-            let label = format!("{}={}", keys::DOWNSTREAM_OWNED, keys::OWNED_PROJECT_ROLE);
-            let reflectors = Reflectors::new(self.client.clone(), self.stop.clone());
-            let bindings: Arc<Reflector<Whole<RoleBinding>>> =
-                reflectors.in_pages_of(PAGE_OBJECTS).selected(&label);
-            let (key, queue) = (Key::cluster_scoped(&self.cluster), self.queue.get().cloned());
-            bindings.subscribe(move |_| {
-                if let Some(queue) = &queue {
-                    queue.add_after(key.clone(), DEBOUNCE);
-                }
-                true
-            });
+            let label = owned_label(keys::OWNED_PROJECT_ROLE);
+            let bindings = self.cluster.reflectors().selected(&label);
+            self.cluster.follow_all(&bindings);
             bindings
         })
     }
@@ -213,17 +139,17 @@ impl RolesOfProjects {
             templates.synced(),
             assignments.synced()
         );
-        let namespaces = &self.members.namespaces;
+        let namespaces = &self.cluster.members.namespaces;
         tokio::try_join!(
             namespaces.try_synced(),
             self.roles.try_synced(),
             self.cluster_bindings.try_synced()
         )?;
         // Removal deletes the roles; they must not be created again.
-        if !self.role.is_staying() {
+        if !self.cluster.role.is_staying() {
             return Ok(Outcome::Done);
         }
-        self.role.apply().await?;
+        self.cluster.role.apply().await?;
         self.bindings().try_synced().await?;
         let desired = self.desired();
         self.put(&desired).await.map(|()| Outcome::RequeueAfter(INTERVAL))
@@ -232,9 +158,9 @@ impl RolesOfProjects {
     fn desired(&self) -> ProjectRoleObjects {
         let in_projects = &self.management.in_projects;
         let known = by_name(&self.management.templates);
-        let mut namespaces = self.members.by_project(&in_projects.projects);
+        let mut namespaces = self.cluster.members.by_project(&in_projects.projects);
         let mut objects = ProjectRoleObjects::default();
-        for (key, _) in in_projects.projects.in_namespace(&self.cluster) {
+        for (key, _) in in_projects.projects.in_namespace(&self.cluster.name) {
             let bindings = in_projects.of_project(&key);
             let namespaces = namespaces.remove(&key.name).unwrap_or_default();
             let of = ProjectUse { project: &key.name, namespaces, bindings: &bindings };
@@ -246,12 +172,12 @@ impl RolesOfProjects {
     /// Takes away first, so that a namespace that changed its project is open to the members of one
     /// of them at most.
     async fn put(&self, desired: &ProjectRoleObjects) -> Result<(), ReconcileError> {
-        let owner = our_namespace(&self.role.agent).await?;
-        let agent = &self.role.agent;
+        let owner = our_namespace(&self.cluster.role.agent).await?;
+        let agent = &self.cluster.role.agent;
         // The controller's own role and its binding have the label too.
-        let own = self.role.name();
+        let own = self.cluster.role.name();
         let is_own = |key: &Key| key.namespace.is_empty() && key.name == own;
-        let inside = |namespace: &str| Api::namespaced(self.client.clone(), namespace);
+        let inside = |namespace: &str| Api::namespaced(self.cluster.client.clone(), namespace);
         delete_others(self.bindings(), &desired.bindings, &inside, &is_own).await?;
         let wide = |_: &str| Api::all(agent.clone());
         delete_others(&self.cluster_bindings, &desired.cluster_bindings, &wide, &is_own).await?;
@@ -286,7 +212,7 @@ impl RolesOfProjects {
         if self.roles.named(&role.name_any()).is_some_and(|known| is_same(&known)) {
             return Ok(());
         }
-        ensure::like(&Api::all(self.role.agent.clone()), &role).await.map(drop)
+        ensure::like(&Api::all(self.cluster.role.agent.clone()), &role).await.map(drop)
     }
 }
 
@@ -313,13 +239,25 @@ where
     ensure_binding(&api, &binding, known.as_deref()).await
 }
 
-struct Shared(Arc<RolesOfProjects>);
+impl ClusterController for RolesOfProjects {
+    const NAME: &'static str = CONTROLLER;
 
-impl Reconcile for Shared {
-    fn name(&self) -> &'static str {
-        CONTROLLER
+    fn cluster(&self) -> &WholeCluster {
+        &self.cluster
     }
-    fn reconcile<'a>(&'a self, _: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
-        Box::pin(self.0.reconcile())
+    fn watch(&self) {
+        let ProjectRoles { in_projects, templates, assignments, .. } = &self.management;
+        self.cluster.follow_own(&in_projects.projects);
+        self.cluster.follow_some(&in_projects.bindings, |change, cluster| {
+            change.object().project().map(|(of, _)| of) == Some(cluster)
+        });
+        self.cluster.follow_own(assignments);
+        self.cluster.follow_all(templates);
+        self.cluster.follow_all(&self.cluster.members.namespaces);
+        self.cluster.follow_all(&self.roles);
+        self.cluster.follow_all(&self.cluster_bindings);
+    }
+    fn reconcile(&self) -> BoxFuture<'_, Result<Outcome, ReconcileError>> {
+        Box::pin(self.reconcile())
     }
 }
