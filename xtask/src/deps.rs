@@ -1,14 +1,15 @@
 //! `cargo xtask deps`: puts the real programs that tests run against into `target/deps/bin`.
 //!
 //! Each module under `testbed/` is built. A build is stored under the hash of its inputs, so
-//! nothing is built twice. There is no partial result: either all programs of a module exist or the
-//! command fails. The [`python`] client comes from its packages, published [`definitions`] from
-//! their modules; [`chromium`] and the programs of a node ([`debian`]) are unpacked from the
-//! distribution's packages.
+//! nothing is built twice. There is no partial result: either all programs of a module exist or
+//! the command fails. The [`python`] client and the programs for [`node`] come with their
+//! packages, published [`definitions`] from their modules; [`chromium`] and the programs of a node
+//! ([`debian`]) are unpacked from the distribution's packages.
 
 mod chromium;
 mod debian;
 mod definitions;
+mod node;
 mod packages;
 mod python;
 
@@ -55,6 +56,7 @@ pub fn run() -> Result<()> {
     }
     python::provide(&root.join("testbed"), &deps)?;
     definitions::provide(&root.join("testbed"), &deps)?;
+    node::provide(&root.join("testbed"), &deps)?;
     debian::provide(&deps)?;
     chromium::provide(&deps)
 }

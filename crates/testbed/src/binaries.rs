@@ -46,6 +46,8 @@ pub enum Program {
     Busybox,
     /// The server of OpenLDAP.
     Slapd,
+    /// A provider of OpenID Connect.
+    OidcProvider,
 }
 
 impl Program {
@@ -75,6 +77,7 @@ impl Program {
             Self::Runc => "runc",
             Self::Busybox => "busybox",
             Self::Slapd => "slapd",
+            Self::OidcProvider => "oidc-provider",
         }
     }
 
