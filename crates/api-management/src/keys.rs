@@ -101,6 +101,9 @@ pub const NODE_TEMPLATES_NS: &str = "cattle-global-nt";
 pub const SYSTEM_NS: &str = "cattle-system";
 /// Management namespace that holds password hashes, one Secret per local user.
 pub const PASSWORDS_NS: &str = "cattle-local-user-passwords";
+/// Management namespace of what identity providers gave at logins, to read the user anew later; one
+/// Secret per user.
+pub const LOGIN_GRANTS_NS: &str = "cattle-login-grants";
 
 /// Management namespace of the credentials of objects, one Secret per object.
 pub const CREDENTIALS_NS: &str = "cattle-credentials";

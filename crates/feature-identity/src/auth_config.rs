@@ -2,10 +2,11 @@
 //! `authConfigs`.
 //!
 //! The configuration of every provider can be stored. Enabling a provider that nobody can log in
-//! through is refused: one that is not implemented, or a directory whose configuration is not
-//! right. [`actions`] tests and enables a directory.
+//! through is refused: one that is not implemented, or whose configuration is not right.
+//! [`actions`] tests and enables a provider.
 
 mod actions;
+mod trial;
 
 use std::sync::Arc;
 
@@ -15,7 +16,7 @@ use controller::ReconcileError;
 use controller::error::{Attempt, is_code};
 use feature_kit::{Admit, KindRules, Review, ReviewOperation, Seed, table};
 use futures::future::BoxFuture;
-use identity::provider::ldap::{Flavour, Problem};
+use identity::provider::Problem;
 use kube::api::{Api, ApiResource, DynamicObject, GroupVersionKind, PostParams};
 use rest_view::{
     ApiError, Context, Descriptor, Key, KubeResource, KubeStore, MayChange, Presentation, Resource,
@@ -24,7 +25,9 @@ use rest_view::{
 use serde_json::{Value, json};
 
 use crate::directory::Directory;
-use crate::providers::{KIND, PLURAL};
+use crate::providers::{KIND, PLURAL, ProviderKind};
+
+pub use trial::PendingTests;
 
 /// The type of all of them.
 const ANY: &str = "authConfig";
@@ -100,8 +103,8 @@ fn check(review: &Review<'_>) -> Result<(), Status> {
     if object["enabled"] != true || object["type"] == LOCAL {
         return Ok(());
     }
-    if let Some(flavour) = Flavour::of_config(object["type"].as_str().unwrap_or_default()) {
-        return check_directory(flavour, review.name, object);
+    if let Some(kind) = ProviderKind::of_config(object["type"].as_str().unwrap_or_default()) {
+        return check_provider(kind, review.name, object);
     }
     let text =
         "logging in through this provider is not available in this version; leave it disabled";
@@ -109,22 +112,25 @@ fn check(review: &Review<'_>) -> Result<(), Status> {
     Err(Status::invalid(GROUP, KIND, review.name, vec![cause]))
 }
 
-/// A stored password does not go to another server than it was entered for.
+/// A stored credential does not go to another server than it was entered for.
 fn check_destination(review: &Review<'_>, object: &Value) -> Result<(), Status> {
     if !review.old.is_some_and(|old| credentials::takes_elsewhere(KIND, object, old)) {
         return Ok(());
     }
-    let cause = Cause::invalid(actions::PASSWORD, &object[actions::PASSWORD], actions::ENTER_AGAIN);
+    let kind = ProviderKind::of_config(object["type"].as_str().unwrap_or_default());
+    let fields = kind.map_or(&[] as &[&str], ProviderKind::credential_fields).iter();
+    let field = fields.copied().find(|field| object[*field].is_string()).unwrap_or("type");
+    let cause = Cause::invalid(field, &object[field], actions::ENTER_AGAIN);
     Err(Status::invalid(GROUP, KIND, review.name, vec![cause]))
 }
 
-fn check_directory(flavour: &Flavour, name: &str, object: &Value) -> Result<(), Status> {
-    if name != flavour.provider {
-        let text = format!("must be \"{}\" for this type", flavour.provider);
+fn check_provider(kind: ProviderKind, name: &str, object: &Value) -> Result<(), Status> {
+    if name != kind.name() {
+        let text = format!("must be \"{}\" for this type", kind.name());
         let cause = Cause::invalid("metadata.name", &Value::from(name), &text);
         return Err(Status::invalid(GROUP, KIND, name, vec![cause]));
     }
-    let problems = actions::problems(flavour, object).into_iter();
+    let problems = kind.problems(object).into_iter();
     let cause =
         |problem: Problem| Cause::invalid(problem.field, &object[problem.field], &problem.text);
     let causes: Vec<Cause> = problems.map(cause).collect();

@@ -16,6 +16,7 @@ use identity::{LoginThrottle, Passwords, Throttle};
 use kube::{Api, Client};
 use parking_lot::RwLock;
 
+use crate::code_login::CodeLogins;
 use crate::external_user::Memberships;
 use crate::providers::Providers;
 use crate::refresh::Refreshing;
@@ -40,7 +41,8 @@ pub fn identity() -> ControllerIdentity {
             ours(&["tokens"], &["get", "list", "create", "patch", "delete"]),
         ],
     )
-    .within(keys::PASSWORDS_NS, secrets)
+    .within(keys::PASSWORDS_NS, secrets.clone())
+    .within(keys::LOGIN_GRANTS_NS, secrets)
 }
 
 /// See the module.
@@ -59,6 +61,8 @@ pub struct Directory {
     /// Users whose groups are being read anew.
     pub(crate) refreshing: Refreshing,
     pub(crate) last_uses: LastUses,
+    /// Logins on the pages of providers that are under way.
+    pub(crate) code_logins: CodeLogins,
     users: Arc<Reflector<Whole<User>>>,
     tokens: Arc<Reflector<Whole<Token>>>,
     /// Login name to user id.
@@ -87,6 +91,7 @@ impl Directory {
             memberships: Memberships::new(context),
             refreshing: Refreshing::default(),
             last_uses: LastUses::default(),
+            code_logins: CodeLogins::default(),
             users,
             tokens: reflectors.get(),
             by_username,

@@ -1,25 +1,28 @@
 //! Identity: users with their preferences, tokens, and logging in by name and password, here or at
-//! a directory.
+//! an identity provider.
 //!
 //! [`Directory`] is what the rest of the server calls: whose token is this, log in, make a token,
 //! set a password. It answers from watches kept in memory. [`user`] and [`token`] hold what
-//! concerns the objects, [`login`] the way from a name and a password to a token,
-//! [`local_provider`] where clients log in, [`principal`] where they search for users.
+//! concerns the objects, [`login`] the way from a name and a password to a token, [`code_login`]
+//! that over the pages of a provider,
+//! [`public_provider`] where clients log in, [`principal`] where they search for users.
 //! [`auth_config`] has the configurations of identity providers, [`preference`] what users set for
-//! the web interface. [`providers`] opens the directories that are enabled, [`external_user`] finds
+//! the web interface. [`providers`] opens those that are enabled, [`external_user`] finds
 //! and makes the users who log in through them, [`refresh`] reads their groups anew.
 //! [`cluster_identity`] is who a user is in a cluster, [`revocation`] ends what a token or a role
 //! allowed once it no longer does.
 
 pub mod auth_config;
 pub mod cluster_identity;
+pub mod code_login;
 pub mod directory;
 pub mod external_user;
-pub mod local_provider;
+mod grants;
 pub mod login;
 pub mod preference;
 pub mod principal;
 pub mod providers;
+pub mod public_provider;
 pub mod refresh;
 pub mod revocation;
 pub mod token;
@@ -29,8 +32,10 @@ use std::sync::Arc;
 
 use api_management::{Token, User, keys};
 use feature_kit::{
-    Feature, KindRules, ManagementContext, ManagementSpec, RoleResolver, Seed, ViewSpec, unique,
+    Feature, KindRules, ManagementContext, ManagementSpec, RoleResolver, Route, Seed, ViewSpec,
+    unique,
 };
+use identity::provider::oidc::CALLBACK_PATH;
 
 pub use directory::Directory;
 pub use login::{LoginError, LoginRequest};
@@ -65,6 +70,10 @@ pub fn feature(
         .identity(directory::identity())
         // Password hashes are stored in it; only the directory has rights there.
         .seed([Seed::system_namespace(keys::PASSWORDS_NS), unique::seed()])
+        // With what is stored in it users are read anew at their providers.
+        .seed([Seed::system_namespace(keys::LOGIN_GRANTS_NS)])
+        .route(Route::public(code_login::START, code_login::start(directory)))
+        .route(Route::public(CALLBACK_PATH, code_login::callback(directory)))
         .seed(auth_config::seeds())
         .management(unique::controller::spec(LOGIN_NAME))
         .management(ManagementSpec::new(token::purge::identity(), token::purge::run))
@@ -84,7 +93,7 @@ fn views(directory: Arc<Directory>, guard: LoginGuard) -> ViewSpec {
             user::view::view(&directory, guard.clone()),
             token::view::view(&directory),
         ];
-        views.extend(local_provider::views(&directory));
+        views.extend(public_provider::views(&directory));
         views.extend(auth_config::views(&directory));
         views
     })

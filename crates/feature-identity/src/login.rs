@@ -12,12 +12,13 @@ use api_management::token::{KIND_KUBECONFIG, KIND_SESSION};
 use api_management::user::USERNAME_MAX;
 use identity::Secret;
 use identity::password::{Lane, PasswordError};
-use identity::provider::{Person, ProviderError};
+use identity::provider::Person;
 use identity::throttle::Refusal;
 use kube::ResourceExt;
 
+use crate::code_login::login_error;
 use crate::directory::Directory;
-use crate::providers::OpenProvider;
+use crate::providers::{Backend, OpenProvider};
 use crate::token::issue::{Issued, TokenOrigin, TokenRequest};
 
 /// Lifetime of a login when the setting cannot be read, in minutes.
@@ -27,7 +28,7 @@ const SESSION_TTL_MINUTES: i64 = 960;
 pub(crate) const BUSY_RETRY_SECONDS: u64 = 2;
 
 /// What is presented at login.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct LoginRequest {
     pub username: String,
     pub password: Secret,
@@ -153,29 +154,36 @@ impl Directory {
             Refusal::Busy => LoginError::Busy,
         })?;
         let open = self.providers.open(provider).await.map_err(LoginError::Unreachable)?;
+        let Backend::Passwords(backend) = &open.backend else { return Err(LoginError::Wrong) };
         attempt.begin();
-        let person = open.provider.authenticate(&request.username, &request.password).await;
-        let person = match person {
-            Ok(person) => person,
-            Err(ProviderError::Wrong) => return Err(LoginError::Wrong),
-            Err(ProviderError::Disabled) => return Err(LoginError::Disabled),
-            Err(error) => return Err(LoginError::Unreachable(error.to_string())),
-        };
+        let person = backend.authenticate(&request.username, &request.password).await;
+        let person = person.map_err(login_error)?;
         attempt.succeed();
-        let issued = self.log_in_person(&open, &person, &request).await?;
-        // Whoever disabled the provider meanwhile has ended all its logins but this one.
-        if !self.providers.is_enabled(provider) {
-            let revoked = self.revoke(&issued.key.name).await;
-            revoked.map_err(|error| LoginError::Failed(error.chain()))?;
-            return Err(LoginError::Wrong);
-        }
-        Ok(issued)
+        let issued = self.log_in_person(&open, &person, None, &request).await?;
+        self.recheck(provider, issued).await
     }
 
-    async fn log_in_person(
+    /// Whoever disabled the provider meanwhile has ended all its logins but this one.
+    pub(crate) async fn recheck(
+        &self,
+        provider: &str,
+        issued: Issued,
+    ) -> Result<Issued, LoginError> {
+        if self.providers.is_enabled(provider) {
+            return Ok(issued);
+        }
+        let revoked = self.revoke(&issued.key.name).await;
+        revoked.map_err(|error| LoginError::Failed(error.chain()))?;
+        Err(LoginError::Wrong)
+    }
+
+    /// Finds or makes the user of a person whom the provider authenticated, and makes a token.
+    /// `grant`: with it the provider lets the user be read anew.
+    pub(crate) async fn log_in_person(
         &self,
         open: &OpenProvider,
         person: &Person,
+        grant: Option<&Secret>,
         request: &LoginRequest,
     ) -> Result<Issued, LoginError> {
         let failed = |error: ReconcileError| LoginError::Failed(error.chain());
@@ -191,7 +199,10 @@ impl Directory {
             return Err(LoginError::Disabled);
         }
         self.give_initial_roles(&user).await.map_err(failed)?;
-        let provider = open.flavour.provider;
+        let provider = open.kind.name();
+        if let Some(grant) = grant {
+            self.store_grant(&user, provider, grant).await.map_err(failed)?;
+        }
         let token = TokenRequest {
             auth_provider: provider.to_owned(),
             ..self.token_of_login(&user.name_any(), request)

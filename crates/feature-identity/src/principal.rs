@@ -147,7 +147,7 @@ impl Directory {
         let provider = login.provider.as_str();
         let found = async {
             let open = self.providers.open(provider).await?;
-            open.provider.search(text, kind).await.map_err(|error| error.to_string())
+            open.backend.principals().search(text, kind).await.map_err(|error| error.to_string())
         };
         match found.await {
             Ok(found) => {
@@ -163,7 +163,7 @@ impl Directory {
 
     async fn principal_at(&self, login: &Login, id: &str) -> Option<Value> {
         let open = self.providers.open(&login.provider).await.ok()?;
-        let found = open.provider.principal(id).await.ok()??;
+        let found = open.backend.principals().principal(id).await.ok()??;
         Some(foreign(&found, &login.provider, login.own_id(), &login.groups))
     }
 }

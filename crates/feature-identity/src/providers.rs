@@ -4,17 +4,20 @@
 //! [`Providers`] answers from memory which are enabled, and opens them. [`run`] keeps true that no
 //! token stays of a provider that is not: none of them holds anyway.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use api_management::{GROUP, Token, VERSION, keys};
 use controller::{Reflector, Whole, ensure};
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, CredentialStore, ManagementContext};
-use identity::IdentityProvider;
-use identity::provider::ldap::{self, Flavour, LdapConfig, Problem};
+use identity::provider::ldap::{self, LdapConfig};
+use identity::provider::oidc::{self, OidcConfig, OidcProvider};
+use identity::provider::{CodeProvider, IdentityProvider, Principals, Problem};
 use k8s_openapi::ClusterResourceScope;
 use kube::api::ObjectMeta;
 use kube::{Api, Client, Resource};
+use parking_lot::Mutex;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tokio::sync::Notify;
@@ -90,24 +93,128 @@ impl AccessRule {
     }
 }
 
+/// A provider that people can log in through. What distinguishes those of one variant is data.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ProviderKind {
+    Directory(&'static ldap::Flavour),
+    OpenIdConnect(&'static oidc::Flavour),
+}
+
+/// What answers for a provider, by how people log in.
+pub enum Backend {
+    /// With a name and a password that this server checks there.
+    Passwords(Arc<dyn IdentityProvider>),
+    /// On the provider's own pages.
+    Codes(Arc<dyn CodeProvider>),
+}
+
+impl ProviderKind {
+    /// All that people can log in through, but for this server itself.
+    pub fn all() -> impl Iterator<Item = Self> {
+        let directories = ldap::FLAVOURS.into_iter().map(Self::Directory);
+        directories.chain(oidc::FLAVOURS.into_iter().map(Self::OpenIdConnect))
+    }
+    /// The one whose configuration has this name.
+    pub fn of_name(name: &str) -> Option<Self> {
+        Self::all().find(|kind| kind.name() == name)
+    }
+    /// The one whose configuration has this type.
+    pub fn of_config(config_type: &str) -> Option<Self> {
+        Self::all().find(|kind| kind.config_type() == config_type)
+    }
+    /// Name of the configuration, and prefix of principals.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Directory(flavour) => flavour.provider,
+            Self::OpenIdConnect(flavour) => flavour.provider,
+        }
+    }
+    /// Type of the configuration.
+    pub fn config_type(self) -> &'static str {
+        match self {
+            Self::Directory(flavour) => flavour.config_type,
+            Self::OpenIdConnect(flavour) => flavour.config_type,
+        }
+    }
+    /// Type of the public part.
+    pub fn public_type(self) -> &'static str {
+        match self {
+            Self::Directory(flavour) => flavour.public_type,
+            Self::OpenIdConnect(flavour) => flavour.public_type,
+        }
+    }
+    /// The fields of the configuration with credentials.
+    pub fn credential_fields(self) -> &'static [&'static str] {
+        match self {
+            Self::Directory(_) => &["serviceAccountPassword"],
+            Self::OpenIdConnect(_) => &["clientSecret", "privateKey"],
+        }
+    }
+    /// The provider with the configuration in `object`, which has its credentials.
+    ///
+    /// # Errors
+    /// Every field that is not right.
+    pub fn open(self, object: &Value) -> Result<Backend, Vec<Problem>> {
+        let one = |problem| vec![problem];
+        match self {
+            Self::Directory(flavour) => {
+                let config = LdapConfig::read(flavour, object)?;
+                let directory = ldap::Directory::new(flavour, config).map_err(one)?;
+                Ok(Backend::Passwords(Arc::new(directory)))
+            }
+            Self::OpenIdConnect(flavour) => {
+                let provider =
+                    OidcProvider::new(flavour, OidcConfig::read(object)?).map_err(one)?;
+                Ok(Backend::Codes(Arc::new(provider)))
+            }
+        }
+    }
+    /// What is not right in a configuration whose credentials may be references. Pure.
+    pub fn problems(self, object: &Value) -> Vec<Problem> {
+        match self {
+            Self::Directory(flavour) => LdapConfig::read(flavour, object).err(),
+            Self::OpenIdConnect(_) => OidcConfig::read(object).err(),
+        }
+        .unwrap_or_default()
+    }
+}
+
+impl Backend {
+    /// Who can be found there.
+    pub fn principals(&self) -> &dyn Principals {
+        match self {
+            Self::Passwords(provider) => &**provider,
+            Self::Codes(provider) => &**provider,
+        }
+    }
+}
+
 /// A provider that is enabled now.
 pub struct OpenProvider {
-    pub flavour: &'static Flavour,
-    pub provider: Arc<dyn IdentityProvider>,
+    pub kind: ProviderKind,
+    pub backend: Backend,
     pub access: AccessRule,
+}
+
+/// A provider as it was opened, and the version of its configuration.
+struct Opened {
+    version: Option<String>,
+    provider: Arc<OpenProvider>,
 }
 
 /// See the module.
 pub struct Providers {
     configs: Arc<Reflector<Whole<AuthConfig>>>,
     credentials: Arc<CredentialStore>,
+    /// By name. A credential has another reference with each change, so the version covers it.
+    opened: Mutex<HashMap<&'static str, Opened>>,
 }
 
 impl Providers {
     /// Must be called inside a tokio runtime.
     pub fn new(context: &ManagementContext) -> Self {
         let configs = context.scope.reflectors.get();
-        Self { configs, credentials: context.credentials.clone() }
+        Self { configs, credentials: context.credentials.clone(), opened: Mutex::default() }
     }
 
     pub(crate) async fn synced(&self) {
@@ -118,29 +225,39 @@ impl Providers {
     pub fn is_enabled(&self, name: &str) -> bool {
         name == LOCAL || name.is_empty() || {
             let config = self.configs.named(name);
-            Flavour::of_provider(name).is_some() && config.is_some_and(|config| config.is_enabled())
+            ProviderKind::of_name(name).is_some()
+                && config.is_some_and(|config| config.is_enabled())
         }
     }
 
-    /// The directories that are enabled, by name.
-    pub fn enabled(&self) -> impl Iterator<Item = &'static Flavour> {
-        ldap::FLAVOURS.into_iter().filter(|flavour| self.is_enabled(flavour.provider))
+    /// The providers that are enabled, but for this server itself.
+    pub fn enabled(&self) -> impl Iterator<Item = ProviderKind> {
+        ProviderKind::all().filter(|kind| self.is_enabled(kind.name()))
     }
 
     /// The provider with its stored configuration.
     ///
     /// # Errors
     /// It is not enabled, or its configuration is not right or cannot be read.
-    pub async fn open(&self, name: &str) -> Result<OpenProvider, String> {
+    pub async fn open(&self, name: &str) -> Result<Arc<OpenProvider>, String> {
         let config = self.configs.named(name).filter(|config| config.is_enabled());
-        let (Some(flavour), Some(config)) = (Flavour::of_provider(name), config) else {
+        let (Some(kind), Some(config)) = (ProviderKind::of_name(name), config) else {
             return Err(format!("provider \"{name}\" is not enabled"));
         };
+        let version = config.metadata.resource_version.clone();
+        if let Some(opened) = self.opened.lock().get(kind.name())
+            && opened.version == version
+        {
+            return Ok(opened.provider.clone());
+        }
         let object = serde_json::to_value(&*config).map_err(|error| error.to_string())?;
         let object = self.with_credentials(object).await?;
-        let provider = directory(flavour, &object).map_err(|problems| describe(&problems))?;
+        let backend = kind.open(&object).map_err(|problems| describe(&problems))?;
         let access = AccessRule::of(&config.fields);
-        Ok(OpenProvider { flavour, provider: Arc::new(provider), access })
+        let provider = Arc::new(OpenProvider { kind, backend, access });
+        let opened = Opened { version, provider: provider.clone() };
+        self.opened.lock().insert(kind.name(), opened);
+        Ok(provider)
     }
 
     /// The stored configuration with its credentials, for use by the server itself.
@@ -151,15 +268,6 @@ impl Providers {
         let read = self.credentials.with_values(KIND, object).await;
         read.map_err(|status| status.message)
     }
-}
-
-/// The directory with the configuration in `object`, which has its credentials.
-pub(crate) fn directory(
-    flavour: &'static Flavour,
-    object: &Value,
-) -> Result<ldap::Directory, Vec<Problem>> {
-    let config = LdapConfig::read(flavour, object)?;
-    ldap::Directory::new(flavour, config).map_err(|problem| vec![problem])
 }
 
 fn describe(problems: &[Problem]) -> String {

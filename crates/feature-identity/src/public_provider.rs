@@ -8,7 +8,6 @@ use futures::future::BoxFuture;
 use http::{StatusCode, header};
 use identity::Secret;
 use identity::browser::login_cookies;
-use identity::provider::ldap::{ACTIVE_DIRECTORY, FREEIPA, OPENLDAP};
 use jiff::Timestamp;
 use rest_view::{
     Action, ActionHandler, ActionRequest, ActionResponse, ApiError, Caller, Context, Descriptor,
@@ -16,72 +15,101 @@ use rest_view::{
 };
 use serde_json::{Map, Value, json};
 
+use crate::code_login::{self, TerminalCode};
 use crate::directory::Directory;
 use crate::login::{BUSY_RETRY_SECONDS, LoginError, LoginRequest};
-use crate::providers::LOCAL;
+use crate::providers::{LOCAL, ProviderKind};
 use crate::token::issue::Issued;
 use crate::token::view as token_view;
 
-/// Name and public type of each provider.
-const PROVIDERS: [(&str, &str); 4] = [
-    (LOCAL, "localProvider"),
-    (ACTIVE_DIRECTORY.provider, ACTIVE_DIRECTORY.public_type),
-    (FREEIPA.provider, FREEIPA.public_type),
-    (OPENLDAP.provider, OPENLDAP.public_type),
-];
-/// The type of the input of a login.
-const INPUT: &str = "basicLogin";
+/// Public type of this server itself.
+const LOCAL_TYPE: &str = "localProvider";
+/// The type of the input of a login with name and password, and with a code.
+const PASSWORD_INPUT: &str = "basicLogin";
+const CODE_INPUT: &str = "oidcLogin";
+/// Where a browser logs in.
+const REDIRECT_URL: &str = "redirectUrl";
 /// How clients request a token that goes into a kubeconfig; a cluster's id may follow.
 const KUBECONFIG: &str = "kubeconfig";
 
 /// The types of the providers, and the list of all.
 pub fn views(directory: &Arc<Directory>) -> Vec<Descriptor> {
-    let input = StructType::writable(
-        INPUT,
-        vec![
-            Field::string("description"),
-            // Blanks around it count.
-            Field::new("password", FieldType::Password),
-            Field::string("responseType"),
-            Field::int("ttl"),
-            Field::string("username"),
-        ],
-    );
     let store = |only| Arc::new(Providers { directory: directory.clone(), only });
     // All enabled providers, each shown as its own type.
     let all = Descriptor::with_store("authProvider", "authProviders", store(None))
         .version(PUBLIC)
         .methods(Methods::READ)
         .formatter(as_own_type);
-    let mut views = vec![all];
-    for (name, id) in PROVIDERS {
+    let view = |name: &'static str, id: &str, input: &str| {
         // The handler reads the body itself: what clients leave out is not missed.
         let login = Login { directory: directory.clone(), provider: name };
         let mut action = Action::new("login", login).output("token");
-        action.input = Some(INPUT.to_owned());
+        action.input = Some(input.to_owned());
         let mut view = Descriptor::with_store(id, &format!("{id}s"), store(Some(name)))
             .version(PUBLIC)
             .methods(Methods::READ)
             .action(action);
-        if name == LOCAL {
-            view = view.types([input.clone(), token_view::struct_type()]);
-        }
         view.base_type = Some("authProvider".to_owned());
-        views.push(view);
-    }
-    views
+        view
+    };
+    let local = view(LOCAL, LOCAL_TYPE, PASSWORD_INPUT).types([
+        StructType::writable(PASSWORD_INPUT, password_input()),
+        StructType::writable(CODE_INPUT, code_input()),
+        token_view::struct_type(),
+    ]);
+    let elsewhere = ProviderKind::all().map(|kind| match kind {
+        ProviderKind::Directory(_) => view(kind.name(), kind.public_type(), PASSWORD_INPUT),
+        ProviderKind::OpenIdConnect(_) => view(kind.name(), kind.public_type(), CODE_INPUT)
+            .root([Field::string(REDIRECT_URL)])
+            .formatter(with_redirect),
+    });
+    [all, local].into_iter().chain(elsewhere).collect()
+}
+
+fn password_input() -> Vec<Field> {
+    vec![
+        Field::string("description"),
+        // Blanks around it count.
+        Field::new("password", FieldType::Password),
+        Field::string("responseType"),
+        Field::int("ttl"),
+        Field::string("username"),
+    ]
+}
+
+/// The code is one that this server gave to a browser, for the terminal that knows the verifier.
+fn code_input() -> Vec<Field> {
+    vec![
+        Field::string("code"),
+        Field::new("codeVerifier", FieldType::Password),
+        Field::string("description"),
+        Field::string("responseType"),
+        Field::int("ttl"),
+    ]
 }
 
 fn type_of(provider: &str) -> Option<&'static str> {
-    PROVIDERS.into_iter().find(|(name, _)| *name == provider).map(|(_, id)| id)
+    if provider == LOCAL {
+        return Some(LOCAL_TYPE);
+    }
+    ProviderKind::of_name(provider).map(ProviderKind::public_type)
 }
 
-fn as_own_type(context: &Presentation<'_>, _: &Value, resource: &mut Resource) {
+fn as_own_type(context: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
     let Some(id) = type_of(&resource.id) else { return };
     resource.subtype = Some(id.to_owned());
     let own = context.urls.path(&format!("{PUBLIC}/{id}s/{}", resource.id));
     resource.actions.insert("login".to_owned(), context.urls.action(&own, "login"));
     resource.links.insert("self".to_owned(), own);
+    with_redirect(context, stored, resource);
+}
+
+/// Browsers log in through the provider's own pages at this address.
+fn with_redirect(context: &Presentation<'_>, _: &Value, resource: &mut Resource) {
+    if let Some(ProviderKind::OpenIdConnect(_)) = ProviderKind::of_name(&resource.id) {
+        let url = context.urls.path(&format!("{}{}", code_login::START, resource.id));
+        resource.fields.insert(REDIRECT_URL.to_owned(), url.into());
+    }
 }
 
 /// Those that are enabled; the local one always is.
@@ -93,7 +121,7 @@ struct Providers {
 
 impl Providers {
     fn names(&self) -> Vec<&'static str> {
-        let enabled = self.directory.providers.enabled().map(|flavour| flavour.provider);
+        let enabled = self.directory.providers.enabled().map(ProviderKind::name);
         let all = [LOCAL].into_iter().chain(enabled);
         all.filter(|name| self.only.is_none_or(|only| only == *name)).collect()
     }
@@ -129,20 +157,33 @@ struct Login {
 }
 
 impl Login {
-    async fn attempt(&self, request: LoginRequest) -> Result<Issued, LoginError> {
-        match self.provider {
-            LOCAL => self.directory.login(request).await,
-            elsewhere => self.directory.login_at(elsewhere, request).await,
+    /// The token, and the name of who logged in.
+    async fn attempt(
+        &self,
+        input: &Map<String, Value>,
+        request: LoginRequest,
+    ) -> Result<(Issued, String), LoginError> {
+        let name = request.username.clone();
+        match ProviderKind::of_name(self.provider) {
+            None => Ok((self.directory.login(request).await?, name)),
+            Some(ProviderKind::Directory(_)) => {
+                Ok((self.directory.login_at(self.provider, request).await?, name))
+            }
+            Some(ProviderKind::OpenIdConnect(_)) => {
+                let verifier = Secret::new(text(input, "codeVerifier"));
+                let code = TerminalCode { code: text(input, "code"), verifier: &verifier };
+                self.directory.login_of_terminal(self.provider, code, request).await
+            }
         }
     }
 
     async fn login(&self, request: ActionRequest<'_>) -> Result<ActionResponse, ApiError> {
-        let text = |field: &str| request.input.get(field).and_then(Value::as_str);
-        let response_type = text("responseType").unwrap_or_default();
+        let input = &request.input;
+        let response_type = text(input, "responseType");
         let login = LoginRequest {
-            username: text("username").unwrap_or_default().to_owned(),
-            password: Secret::new(text("password").unwrap_or_default()),
-            description: text("description").unwrap_or_default().to_owned(),
+            username: text(input, "username").to_owned(),
+            password: Secret::new(text(input, "password")),
+            description: text(input, "description").to_owned(),
             kubeconfig: kubeconfig(response_type),
             address: request.context.caller.address,
         };
@@ -153,7 +194,7 @@ impl Login {
             // What no user is called may be a password in the wrong field.
             audit.annotate(names::LOGIN_NAME, &name);
         }
-        let issued = match self.attempt(login).await {
+        let (issued, name) = match self.attempt(input, login).await {
             Ok(issued) => issued,
             Err(error) => {
                 let name = is_known.then_some(name);
@@ -174,6 +215,10 @@ impl Login {
         fields.insert("links".to_owned(), links.into());
         Ok(ActionResponse::Struct { status: StatusCode::CREATED, id: "token".to_owned(), fields })
     }
+}
+
+fn text<'a>(input: &'a Map<String, Value>, field: &str) -> &'a str {
+    input.get(field).and_then(Value::as_str).unwrap_or_default()
 }
 
 impl ActionHandler for Login {

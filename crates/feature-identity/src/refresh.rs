@@ -4,11 +4,12 @@
 //! Who is gone or disabled at a provider, or is no longer let in, loses the tokens of its logins.
 //! When a provider does not respond nothing changes.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
 
 use api_management::{Token, User, setting};
 use controller::{Attempt, ReconcileError, ensure};
-use identity::provider::{Person, Refreshed};
+use identity::provider::{CodeProvider, Person, Refreshed, provider_of_user};
 use jiff::Timestamp;
 use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
@@ -16,7 +17,7 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::directory::Directory;
-use crate::providers::LOCAL;
+use crate::providers::{Backend, LOCAL};
 use crate::token::issue::now;
 
 /// Age at which groups are read anew when the setting cannot be read, in seconds.
@@ -31,7 +32,9 @@ const REFRESHING_MAX: usize = 16;
 #[derive(Default)]
 pub struct Refreshing {
     running: Mutex<HashSet<String>>,
-    tried: Mutex<std::collections::HashMap<String, i64>>,
+    tried: Mutex<HashMap<String, i64>>,
+    /// Held, by user, while the user is read anew with a grant.
+    turns: Mutex<HashMap<String, Arc<tokio::sync::Mutex<()>>>>,
 }
 
 impl Refreshing {
@@ -44,6 +47,12 @@ impl Refreshing {
         }
         tried.insert(user.to_owned(), now_millis);
         running.insert(user.to_owned())
+    }
+    /// Who holds it is the only one to use a grant of the user.
+    fn turn_of(&self, user: &str) -> Arc<tokio::sync::Mutex<()>> {
+        let mut turns = self.turns.lock();
+        turns.retain(|_, turn| Arc::strong_count(turn) > 1);
+        turns.entry(user.to_owned()).or_default().clone()
     }
     fn end(&self, user: &str) {
         self.running.lock().remove(user);
@@ -129,10 +138,14 @@ impl Directory {
             }
         };
         let mut ids = user.principal_ids.iter();
-        let principal = ids.find(|id| open.flavour.user_dn(id).is_some());
-        let refreshed = match principal {
-            Some(principal) => open.provider.refresh(principal).await,
-            None => Refreshed::Gone,
+        let principal =
+            ids.find(|id| provider_of_user(id).is_some_and(|(name, _)| name == provider));
+        let refreshed = match (principal, &open.backend) {
+            (None, _) => Refreshed::Gone,
+            (Some(principal), Backend::Passwords(backend)) => backend.refresh(principal).await,
+            (Some(principal), Backend::Codes(backend)) => {
+                self.refresh_by_grant(backend.as_ref(), provider, principal, user).await?
+            }
         };
         match refreshed {
             Refreshed::Known(person) if self.lets_in(&open.access, &person, Some(user)) => {
@@ -148,6 +161,30 @@ impl Directory {
                 Ok(())
             }
         }
+    }
+
+    /// Reads the user anew with the grant of the last login. One at a time: a grant may be good for
+    /// one use only.
+    async fn refresh_by_grant(
+        &self,
+        backend: &dyn CodeProvider,
+        provider: &str,
+        principal: &str,
+        user: &User,
+    ) -> Result<Refreshed, ReconcileError> {
+        let name = user.name_any();
+        let turn = self.refreshing.turn_of(&name);
+        let _held = turn.lock().await;
+        let Some(grant) = self.stored_grant(&name, provider).await? else {
+            let text = "the provider gave no refresh token at the login; allow it the scope \
+                        offline_access";
+            return Ok(Refreshed::Unavailable(text.to_owned()));
+        };
+        let (refreshed, renewed) = backend.refresh(principal, &grant).await;
+        if let Some(renewed) = renewed.filter(|renewed| renewed.expose() != grant.expose()) {
+            self.store_grant(user, provider, &renewed).await?;
+        }
+        Ok(refreshed)
     }
 
     async fn store_groups<'a>(

@@ -1,10 +1,12 @@
 //! HTTP paths that a feature serves itself, beside the APIs. No framework's types here.
 
+use std::net::IpAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use http::{HeaderValue, StatusCode, header};
+use rest_view::audit::AuditNotes;
 
 /// Default limit of the body of a request.
 pub const BODY_MAX_BYTES: usize = 64 * 1024;
@@ -30,9 +32,17 @@ pub struct Request {
     pub body: Bytes,
     /// `None` on public routes without credentials.
     pub caller: Option<Caller>,
+    /// Where it comes from, if that is known.
+    pub sender: Option<IpAddr>,
+    /// What the audit event of the request says beside the request itself.
+    pub audit: AuditNotes,
 }
 
 impl Request {
+    /// A request from nowhere.
+    pub fn new(parts: http::request::Parts, body: Bytes, caller: Option<Caller>) -> Self {
+        Self { parts, body, caller, sender: None, audit: AuditNotes::default() }
+    }
     /// The first value of a query parameter, not decoded.
     pub fn query(&self, name: &str) -> Option<&str> {
         let query = self.parts.uri.query()?;

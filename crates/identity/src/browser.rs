@@ -76,7 +76,7 @@ pub fn logout_cookies() -> Vec<HeaderValue> {
 }
 
 /// Values of a cookie; a name may occur more than once.
-pub(crate) fn cookies<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
+pub fn cookies<'a>(headers: &'a HeaderMap, name: &'a str) -> impl Iterator<Item = &'a str> {
     let values = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
     let pairs = values.flat_map(|value| value.split(';')).filter_map(|p| p.trim().split_once('='));
     pairs.filter(move |(key, _)| *key == name).map(|(_, value)| value)

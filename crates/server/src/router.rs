@@ -157,10 +157,12 @@ impl Router {
         if let Some(page) = guide_pages::respond(request.method(), path, request.headers()) {
             return page;
         }
-        if let Some(answer) = ui::answer(request.method(), path, request.headers()) {
+        let route = self.0.routes.iter().find(|route| path.starts_with(route.prefix));
+        if route.is_none()
+            && let Some(answer) = ui::answer(request.method(), path, request.headers())
+        {
             return answer;
         }
-        let route = self.0.routes.iter().find(|route| path.starts_with(route.prefix));
         let is_login = is_public_view(path) || route.is_some_and(|route| route.public);
         let identified = if is_login {
             self.0.authentication.identify_at_login(&request).await
@@ -417,6 +419,7 @@ impl Router {
             let (user_id, token_id) = (identity.user_id.clone(), Some(identity.token_id.clone()));
             feature_kit::route::Caller { user_id, token_id, groups }
         });
+        let sender = self.0.proxies.sender(request.extensions(), request.headers());
         let (parts, body) = request.into_parts();
         let body = match identity {
             Some(_) => bodies::read(body, route.body_max_bytes).await,
@@ -424,8 +427,12 @@ impl Router {
         };
         match body {
             Ok(body) => {
-                let request = feature_kit::route::Request { parts, body, caller };
-                route.handler.handle(request).await.map(respond::full)
+                let mut request = feature_kit::route::Request::new(parts, body, caller);
+                request.sender = sender;
+                let audit = request.audit.clone();
+                let response = route.handler.handle(request).await;
+                record.note(audit.snapshot());
+                response.map(respond::full)
             }
             Err(status) => view_error(&status),
         }

@@ -12,7 +12,7 @@ use feature_kit::access::GROUP_PEOPLE;
 use feature_kit::{Clients, Membership, RoleResolver};
 use http::Request;
 use identity::provider::ldap::{Directory, LdapConfig, OPENLDAP};
-use identity::provider::{IdentityProvider, PrincipalKind, ProviderError, Refreshed};
+use identity::provider::{IdentityProvider, PrincipalKind, Principals, ProviderError, Refreshed};
 use identity::{Authenticate, Identity, Secret, credential};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
@@ -169,7 +169,7 @@ async fn a_stored_password_goes_to_no_other_server_through_any_interface() {
         json!({"servers": ["127.0.0.9"], "serviceAccountPassword": reference.clone()}),
     ] {
         let refused = patch(change.clone()).await.unwrap_err();
-        assert!(refused.to_string().contains("password again"), "{change}: {refused}");
+        assert!(refused.to_string().contains("enter it again"), "{change}: {refused}");
     }
     assert_eq!(configs.get("openldap").await.unwrap().data, before);
     // What is not about the server needs no password, and the same one may be entered again.

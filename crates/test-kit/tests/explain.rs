@@ -64,7 +64,8 @@ async fn explained(
     let body = question.to_string().into();
     let mut routes = world.features.iter().flat_map(|feature| &feature.routes);
     let route = routes.find(|route| route.prefix == explain::PREFIX).unwrap();
-    let response = route.handler.handle(Request { parts, body, caller: Some(caller) }).await;
+    let request = Request::new(parts, body, Some(caller));
+    let response = route.handler.handle(request).await;
     (response.status(), serde_json::from_slice(response.body()).unwrap())
 }
 

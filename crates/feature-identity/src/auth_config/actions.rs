@@ -1,19 +1,19 @@
-//! `testAndApply` and `disable` on the configuration of a directory.
+//! `testAndApply` and `disable` on the configuration of a provider, and `configureTest` where
+//! people log in on the provider's own pages.
 //!
-//! The test is a login: the configuration is stored only after the caller's own account at the
-//! directory logged in with it. That account is then one of the caller's principals, so whoever
-//! enables a provider can use it.
+//! The test is a login ([`trial`](super::trial)): the configuration is stored only after the
+//! caller's own account at the provider logged in with it. That account is then one of the
+//! caller's principals, so whoever enables a provider can use it.
 
 use std::sync::Arc;
 
-use api_management::credentials::Reference;
+use api_management::credentials::{self, Reference};
 use api_meta::object::ObjectExt;
 use futures::future::BoxFuture;
 use http::{StatusCode, header};
 use identity::Secret;
 use identity::browser::login_cookies;
-use identity::provider::ldap::{Flavour, LdapConfig, Problem};
-use identity::provider::{IdentityProvider, Person, ProviderError};
+use identity::provider::{Person, Problem, oidc, provider_of_user};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use rest_view::store::{call, may};
@@ -23,105 +23,153 @@ use rest_view::{
 };
 use serde_json::{Map, Value, json};
 
-use super::resource;
+use super::{resource, trial};
 use crate::directory::Directory;
 use crate::login::LoginRequest;
-use crate::providers;
+use crate::providers::{self, ProviderKind};
 use crate::token::issue::{TokenOrigin, TokenRequest};
 
-pub(super) const PASSWORD: &str = "serviceAccountPassword";
-/// Refuses to send a stored password elsewhere.
-pub(super) const ENTER_AGAIN: &str = "enter the service account's password again: it is not sent \
-                                      to another server than it was entered for";
-/// What decides where the password of the service account is sent.
-const DESTINATION: [&str; 5] = ["servers", "port", "tls", "starttls", "certificate"];
+/// Refuses to send a stored credential elsewhere.
+pub(super) const ENTER_AGAIN: &str =
+    "enter it again: it is not sent to another server than it was entered for";
 /// The fields that stay when a provider is disabled.
 const KEPT: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "accessMode"];
 
-/// The type with its actions, if it is that of a directory.
+/// The type with its actions, if people can log in through the provider.
 pub fn with_actions(descriptor: Descriptor, directory: &Arc<Directory>) -> Descriptor {
-    let Some(flavour) = Flavour::of_config(&descriptor.id) else { return descriptor };
-    let (input, config) = input_names(flavour);
-    let fields = vec![
-        Field::new(config, FieldType::Json).required(),
-        Field::boolean("enabled"),
-        Field::new("password", FieldType::Password).required(),
-        Field::string("username").required(),
-    ];
-    descriptor
-        .types([StructType::writable(input, fields)])
-        .validator(validate)
-        .action(
-            Action::new("testAndApply", TestAndApply { directory: directory.clone(), flavour })
-                .input(input)
-                .needs_update(),
+    let Some(kind) = ProviderKind::of_config(&descriptor.id) else { return descriptor };
+    let (input, config) = input_names(kind);
+    let test = TestAndApply { directory: directory.clone(), kind };
+    let descriptor = descriptor
+        .validator(
+            move |_: &Presentation<'_>, input: &Map<String, Value>, stored: Option<&Value>| {
+                require_credentials(kind, input, stored)
+            },
         )
+        .action(Action::new("testAndApply", test).input(input).needs_update())
         .action(
             Action::new("disable", Disable)
                 .available_when(|stored, _| stored["enabled"] == true)
                 .needs_update(),
-        )
-}
-
-/// The input type of `testAndApply`, and its field with the configuration.
-fn input_names(flavour: &Flavour) -> (&'static str, &'static str) {
-    match flavour.provider {
-        "activedirectory" => ("activeDirectoryTestAndApplyInput", "activeDirectoryConfig"),
-        "freeipa" => ("freeIpaTestAndApplyInput", "ldapConfig"),
-        _ => ("openLdapTestAndApplyInput", "ldapConfig"),
+        );
+    match kind {
+        ProviderKind::Directory(_) => {
+            let fields = vec![
+                Field::new(config, FieldType::Json).required(),
+                Field::boolean("enabled"),
+                Field::new("password", FieldType::Password).required(),
+                Field::string("username").required(),
+            ];
+            descriptor.types([StructType::writable(input, fields)])
+        }
+        ProviderKind::OpenIdConnect(_) => {
+            let configure = ConfigureTest { directory: directory.clone(), kind };
+            let configure = Action::new("configureTest", configure).output(TEST_OUTPUT);
+            let descriptor = descriptor.action(configure.needs_update());
+            // The types of all such providers, declared once.
+            if kind != ProviderKind::OpenIdConnect(&oidc::GENERIC) {
+                return descriptor;
+            }
+            let fields = vec![
+                Field::string("code"),
+                Field::boolean("enabled"),
+                Field::new(config, FieldType::Json),
+            ];
+            let output = vec![Field::string("redirectUrl")];
+            descriptor.types([
+                StructType::writable(input, fields),
+                StructType::writable(TEST_OUTPUT, output),
+            ])
+        }
     }
 }
 
-fn validate(
-    _: &Presentation<'_>,
+/// What `configureTest` returns.
+const TEST_OUTPUT: &str = "oidcTestOutput";
+
+/// The input type of `testAndApply`, and its field with the configuration.
+fn input_names(kind: ProviderKind) -> (&'static str, &'static str) {
+    match kind.name() {
+        "activedirectory" => ("activeDirectoryTestAndApplyInput", "activeDirectoryConfig"),
+        "freeipa" => ("freeIpaTestAndApplyInput", "ldapConfig"),
+        "openldap" => ("openLdapTestAndApplyInput", "ldapConfig"),
+        _ => ("oidcApplyInput", "oidcConfig"),
+    }
+}
+
+/// Stored credentials do not go to another server than they were entered for.
+fn require_credentials(
+    kind: ProviderKind,
     input: &Map<String, Value>,
     stored: Option<&Value>,
 ) -> Result<(), ApiError> {
-    require_password(input, stored)
-}
-
-/// The password of the service account does not go to another server than it was entered for.
-fn require_password(input: &Map<String, Value>, stored: Option<&Value>) -> Result<(), ApiError> {
-    let Some(stored) = stored.filter(|stored| stored[PASSWORD].is_string()) else { return Ok(()) };
-    let is_same = |name: &&str| {
-        input.get(*name).is_none_or(|value| {
-            let plain = |value: &Value| value.is_null() || *value == "" || *value == false;
-            *value == stored[*name] || plain(value) && plain(&stored[*name])
-        })
-    };
-    if is_new_password(input) || DESTINATION.iter().all(is_same) {
+    let Some(stored) = stored else { return Ok(()) };
+    if !credentials::is_redirected(providers::KIND, &merged(kind, stored, input), stored) {
         return Ok(());
     }
-    Err(ApiError::invalid_field("MissingRequired", PASSWORD, ENTER_AGAIN))
+    let is_taken_along = |field: &&&str| stored[**field].is_string() && !is_new(input, field);
+    match kind.credential_fields().iter().find(is_taken_along) {
+        Some(field) => Err(ApiError::invalid_field("MissingRequired", field, ENTER_AGAIN)),
+        None => Ok(()),
+    }
 }
 
-fn is_new_password(input: &Map<String, Value>) -> bool {
-    let text = input.get(PASSWORD).and_then(Value::as_str).unwrap_or_default();
+/// Whether the input has a credential of its own in this field.
+fn is_new(input: &Map<String, Value>, field: &str) -> bool {
+    let text = input.get(field).and_then(Value::as_str).unwrap_or_default();
     // Clients send the reference that they know for "unchanged".
     !text.is_empty() && Reference::key(text).is_none() && !text.starts_with("cattle-global-data:")
+}
+
+/// Says where the caller logs in to test a configuration.
+struct ConfigureTest {
+    directory: Arc<Directory>,
+    kind: ProviderKind,
+}
+
+impl ConfigureTest {
+    async fn begin(&self, request: ActionRequest<'_>) -> Result<ActionResponse, ApiError> {
+        let stored = request.object.ok_or_else(ApiError::no_such_id)?;
+        require_update(request.context, stored).await?;
+        require_credentials(self.kind, &request.input, Some(stored))?;
+        let new = merged(self.kind, stored, &request.input);
+        let url = trial::begin(&self.directory, self.kind, &new, request.context.caller).await?;
+        let fields = Map::from_iter([("redirectUrl".to_owned(), Value::from(url))]);
+        Ok(ActionResponse::Struct { status: StatusCode::OK, id: TEST_OUTPUT.to_owned(), fields })
+    }
+}
+
+impl ActionHandler for ConfigureTest {
+    fn run<'a>(
+        &'a self,
+        request: ActionRequest<'a>,
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
+        Box::pin(self.begin(request))
+    }
 }
 
 /// Checks a configuration with a login and stores it.
 struct TestAndApply {
     directory: Arc<Directory>,
-    flavour: &'static Flavour,
+    kind: ProviderKind,
 }
 
 impl TestAndApply {
     async fn test_and_apply(&self, request: ActionRequest<'_>) -> Result<ActionResponse, ApiError> {
         let stored = request.object.ok_or_else(ApiError::no_such_id)?;
         require_update(request.context, stored).await?;
-        let (_, field) = input_names(self.flavour);
+        let (_, field) = input_names(self.kind);
         let given = request.input.get(field).and_then(Value::as_object);
         let given = given.ok_or_else(|| {
             ApiError::invalid_field("MissingRequired", field, "missing the configuration to test")
         })?;
-        require_password(given, Some(stored))?;
+        require_credentials(self.kind, given, Some(stored))?;
         let is_enabled = request.input.get("enabled") != Some(&Value::Bool(false));
-        let mut new = merged(stored, given);
+        let mut new = merged(self.kind, stored, given);
         new["enabled"] = is_enabled.into();
-        let person = self.test(&new, &request.input).await?;
         let caller = request.context.caller;
+        let login = trial::log_in(&self.directory, self.kind, &new, &request.input, caller).await?;
+        let person = login.person;
         self.require_free(&person, caller).await?;
         if new["accessMode"] == "restricted" || new["accessMode"] == "required" {
             // Whoever sets this up is not locked out by it.
@@ -130,44 +178,20 @@ impl TestAndApply {
         let key = Key { namespace: String::new(), name: stored.name().to_owned() };
         call(request.context, "PUT", &resource().object_path(&key), Some(&new)).await?;
         self.add_principal(&person, caller).await?;
+        self.store_grant(login.grant, caller).await?;
         if !is_enabled || caller.csrf.is_none() {
             return Ok(ActionResponse::Empty(StatusCode::OK));
         }
         self.fresh_cookies(&person, caller).await
     }
 
-    /// Logs in at the directory as the new configuration describes it.
-    async fn test(&self, new: &Value, input: &Map<String, Value>) -> Result<Person, ApiError> {
-        let text = |field: &str| input.get(field).and_then(Value::as_str).unwrap_or_default();
-        let (username, password) = (text("username"), Secret::new(text("password")));
-        for (field, value) in [("username", username), ("password", password.expose())] {
-            if value.is_empty() {
-                let text = "enter an account of the directory to test the configuration with";
-                return Err(ApiError::invalid_field("MissingRequired", field, text));
-            }
-        }
-        let object = self.directory.providers.with_credentials(new.clone()).await;
-        let object = object.map_err(|cause| ApiError::new(503, "ServiceUnavailable", cause))?;
-        let directory = providers::directory(self.flavour, &object).map_err(refusal)?;
-        directory.authenticate(username, &password).await.map_err(|error| match error {
-            ProviderError::Wrong => ApiError::invalid_field(
-                "InvalidOption",
-                "username",
-                "the service account works, but the directory has no such user below \
-                 userSearchBase, or the password is wrong; check both, and userLoginAttribute",
-            ),
-            ProviderError::Disabled => {
-                let text = "the directory has disabled this account; test with another one";
-                ApiError::invalid_field("InvalidOption", "username", text)
-            }
-            ProviderError::Unavailable(cause) => {
-                let text = format!("{cause}; check servers, port, tls, starttls and certificate");
-                ApiError::invalid_field("InvalidOption", "servers", text)
-            }
-            ProviderError::Misconfigured { field, text } => {
-                ApiError::invalid_field("InvalidOption", field, text)
-            }
-        })
+    /// With it the caller can be read anew later.
+    async fn store_grant(&self, grant: Option<Secret>, caller: &Caller) -> Result<(), ApiError> {
+        let (Some(grant), Some(user)) = (grant, self.directory.user(&caller.user_id).await) else {
+            return Ok(());
+        };
+        let stored = self.directory.store_grant(&user, self.kind.name(), &grant).await;
+        stored.map_err(|error| ApiError::server_error(error.chain()))
     }
 
     /// Two users must not be the same person.
@@ -189,7 +213,9 @@ impl TestAndApply {
     /// The account becomes the caller's only one at this provider.
     async fn add_principal(&self, person: &Person, caller: &Caller) -> Result<(), ApiError> {
         let Some(user) = self.directory.user(&caller.user_id).await else { return Ok(()) };
-        let others = user.principal_ids.iter().filter(|id| self.flavour.user_dn(id).is_none());
+        let is_other =
+            |id: &&String| provider_of_user(id).is_none_or(|(name, _)| name != self.kind.name());
+        let others = user.principal_ids.iter().filter(is_other);
         let ids: Vec<&String> = others.chain([&person.user.id]).collect();
         let patch = Patch::Merge(json!({"principalIds": ids}));
         let api: Api<api_management::User> = Api::all(self.directory.client.clone());
@@ -209,14 +235,8 @@ impl TestAndApply {
         person: &Person,
         caller: &Caller,
     ) -> Result<ActionResponse, ApiError> {
-        let login = LoginRequest {
-            username: String::new(),
-            password: Secret::default(),
-            description: String::new(),
-            kubeconfig: None,
-            address: None,
-        };
-        let provider = self.flavour.provider;
+        let login = LoginRequest::default();
+        let provider = self.kind.name();
         let token = TokenRequest {
             auth_provider: provider.to_owned(),
             ..self.directory.token_of_login(&caller.user_id, &login)
@@ -233,7 +253,7 @@ impl TestAndApply {
 }
 
 /// The stored configuration with what was given, but for what is not for this action to change.
-fn merged(stored: &Value, given: &Map<String, Value>) -> Value {
+fn merged(kind: ProviderKind, stored: &Value, given: &Map<String, Value>) -> Value {
     let mut new = stored.clone();
     let is_config = |name: &str| {
         !matches!(
@@ -261,7 +281,7 @@ fn merged(stored: &Value, given: &Map<String, Value>) -> Value {
         )
     };
     for (name, value) in given.iter().filter(|(name, _)| is_config(name)) {
-        if name == PASSWORD && !is_new_password(given) {
+        if kind.credential_fields().contains(&name.as_str()) && !is_new(given, name) {
             continue;
         }
         match value.is_null() {
@@ -283,7 +303,7 @@ fn allow(config: &mut Value, principal: &str) {
 }
 
 /// All problems in one text; the field of the first.
-fn refusal(problems: Vec<Problem>) -> ApiError {
+pub(super) fn refusal(problems: Vec<Problem>) -> ApiError {
     let texts = problems.iter().map(|problem| format!("{} {}", problem.field, problem.text));
     let text = texts.collect::<Vec<_>>().join("; ");
     let field = problems.first().map_or("", |problem| problem.field);
@@ -329,20 +349,20 @@ impl ActionHandler for Disable {
     }
 }
 
-/// The problems of an enabled configuration, for admission. Its password is a reference there.
-pub(super) fn problems(flavour: &Flavour, object: &Value) -> Vec<Problem> {
-    LdapConfig::read(flavour, object).err().unwrap_or_default()
-}
-
 #[cfg(test)]
 mod tests {
+    use identity::provider::ldap;
+
     use super::*;
+
+    const OPENLDAP: ProviderKind = ProviderKind::Directory(&ldap::OPENLDAP);
 
     #[test]
     fn a_stored_password_goes_to_no_other_server() {
         let stored = json!({"serviceAccountPassword": "drover-credential://p-1",
                             "servers": ["a.example"], "port": 636, "tls": true});
-        let check = |input: Value| require_password(input.as_object().unwrap(), Some(&stored));
+        let check =
+            |input: Value| require_credentials(OPENLDAP, input.as_object().unwrap(), Some(&stored));
         assert!(check(json!({"servers": ["a.example"], "port": 636, "tls": true})).is_ok());
         assert!(check(json!({"starttls": false, "certificate": ""})).is_ok());
         assert!(check(json!({"servers": ["evil.example"]})).is_err());
@@ -360,7 +380,7 @@ mod tests {
                             "serviceAccountPassword": "drover-credential://p-1", "port": 389});
         let given = json!({"type": "x", "metadata": {"name": "y"}, "id": "z", "port": 636,
                            "serviceAccountPassword": ""});
-        let new = merged(&stored, given.as_object().unwrap());
+        let new = merged(OPENLDAP, &stored, given.as_object().unwrap());
         assert_eq!(new["port"], 636);
         assert_eq!(new["type"], "openLdapConfig");
         assert_eq!(new["metadata"], stored["metadata"]);

@@ -15,11 +15,14 @@ use std::sync::Arc;
 use futures::future::BoxFuture;
 use rustls::ClientConfig;
 
-pub use config::{LdapConfig, Problem};
+pub use config::LdapConfig;
 use connection::{Connection, Entry};
 pub use flavour::{ACTIVE_DIRECTORY, FLAVOURS, FREEIPA, Flavour, OPENLDAP};
 
-use super::{IdentityProvider, Person, Principal, PrincipalKind, ProviderError, Refreshed};
+use super::{
+    IdentityProvider, Person, Principal, PrincipalKind, Principals, Problem, ProviderError,
+    Refreshed,
+};
 use crate::password::PASSWORD_BYTES_MAX;
 use crate::secret::Secret;
 
@@ -399,6 +402,17 @@ impl IdentityProvider for Directory {
     ) -> BoxFuture<'a, Result<Person, ProviderError>> {
         Box::pin(self.log_in(username, password))
     }
+    fn refresh<'a>(&'a self, user: &'a str) -> BoxFuture<'a, Refreshed> {
+        Box::pin(async move {
+            match self.read_anew(user).await {
+                Ok(refreshed) => refreshed,
+                Err(error) => Refreshed::Unavailable(error.to_string()),
+            }
+        })
+    }
+}
+
+impl Principals for Directory {
     fn search<'a>(
         &'a self,
         text: &'a str,
@@ -411,14 +425,6 @@ impl IdentityProvider for Directory {
         id: &'a str,
     ) -> BoxFuture<'a, Result<Option<Principal>, ProviderError>> {
         Box::pin(self.by_id(id))
-    }
-    fn refresh<'a>(&'a self, user: &'a str) -> BoxFuture<'a, Refreshed> {
-        Box::pin(async move {
-            match self.read_anew(user).await {
-                Ok(refreshed) => refreshed,
-                Err(error) => Refreshed::Unavailable(error.to_string()),
-            }
-        })
     }
 }
 

@@ -267,7 +267,7 @@ async fn manifest(world: &World, secret: &str) -> (u16, String) {
     let route = routes.into_iter().find(|route| route.prefix == "/v3/import/").unwrap();
     let path = format!("/v3/import/{secret}_{CLUSTER_A}.yaml");
     let (parts, ()) = Request::get(path).body(()).unwrap().into_parts();
-    let request = feature_kit::Request { parts, body: bytes::Bytes::new(), caller: None };
+    let request = feature_kit::Request::new(parts, bytes::Bytes::new(), None);
     let response = route.handler.handle(request).await;
     let text = String::from_utf8(response.body().to_vec()).unwrap();
     (response.status().as_u16(), text)

@@ -14,8 +14,28 @@ pub const MANAGEMENT: Reasons = &[
     ("not offered", &NOT_OFFERED),
     ("owners are bookkeeping and not shown", &["*.ownerReferences"]),
     (
-        "beyond the reference: tokens of one project, last use",
-        &["token.lastUsedAt", "token.projectId"],
+        "beyond the reference: tokens of one project, last use, groups under another claim",
+        &[
+            "keyCloakOIDCConfig.groupsClaim",
+            "oidcConfig.groupsClaim",
+            "token.lastUsedAt",
+            "token.projectId",
+        ],
+    ),
+    (
+        "the reference has these actions where it describes logins, not with the type",
+        &[
+            "keyCloakOIDCConfig?configureTest",
+            "keyCloakOIDCConfig?disable",
+            "keyCloakOIDCConfig?testAndApply",
+            "oidcApplyInput",
+            "oidcApplyInput.*",
+            "oidcConfig?configureTest",
+            "oidcConfig?disable",
+            "oidcConfig?testAndApply",
+            "oidcTestOutput",
+            "oidcTestOutput.*",
+        ],
     ),
     (
         "a new password ends logins, and says how many",

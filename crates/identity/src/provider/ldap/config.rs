@@ -5,6 +5,7 @@ use std::time::Duration;
 use serde::Deserialize;
 use serde_json::Value;
 
+use super::super::Problem;
 use super::filter;
 use super::flavour::Flavour;
 
@@ -12,14 +13,6 @@ use super::flavour::Flavour;
 const TIMEOUT_MAX: Duration = Duration::from_secs(60);
 const TIMEOUT_DEFAULT_MILLIS: i64 = 5000;
 const PORT_DEFAULT: i64 = 389;
-
-/// A field of the configuration that is not right.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Problem {
-    pub field: &'static str,
-    /// What it must be; goes after the name of the field.
-    pub text: String,
-}
 
 /// How to reach a directory and what its attributes are called. The names are those of the object.
 #[derive(Clone, Default, Deserialize)]

@@ -1,0 +1,203 @@
+//! The test of a configuration: a login with it, before it is stored.
+//!
+//! Where people log in on the provider's own pages the test has two parts: [`begin`] says where,
+//! and [`log_in`] takes the code that came back. Both are requests of the same user, and a code
+//! that was made for anybody else is refused: otherwise whoever sneaks in a code of theirs would
+//! become one person with an administrator.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use identity::Secret;
+use identity::provider::{CodeAttempt, CodeLogin, CodeProvider, ProviderError, ReturnedCode};
+use identity::{IdentityProvider, generate_key};
+use parking_lot::Mutex;
+use rest_view::{ApiError, Caller};
+use serde_json::{Map, Value};
+use tokio::time::Instant;
+
+use super::actions::refusal;
+use crate::code_login::TEST_STATE;
+use crate::directory::Directory;
+use crate::providers::{Backend, ProviderKind};
+
+/// How long a test may take at the provider.
+const TEST_TIME_MAX: Duration = Duration::from_secs(900);
+/// Tests under way at once; a new one displaces the oldest.
+const TESTS_MAX: usize = 100;
+
+/// Tests on the pages of providers that are under way: one per user and provider. In memory only.
+#[derive(Default)]
+pub struct PendingTests(Mutex<HashMap<(String, &'static str), PendingTest>>);
+
+struct PendingTest {
+    attempt: CodeAttempt,
+    since: Instant,
+}
+
+impl PendingTests {
+    fn begin(&self, user: &str, kind: ProviderKind) -> CodeAttempt {
+        let attempt = CodeAttempt::of(&generate_key(), TEST_STATE);
+        let mut tests = self.0.lock();
+        tests.retain(|_, test| test.since.elapsed() < TEST_TIME_MAX);
+        if tests.len() >= TESTS_MAX
+            && let Some((oldest, _)) = tests.iter().min_by_key(|(_, test)| test.since)
+        {
+            let oldest = oldest.clone();
+            tests.remove(&oldest);
+        }
+        let test = PendingTest { attempt: attempt.clone(), since: Instant::now() };
+        tests.insert((user.to_owned(), kind.name()), test);
+        attempt
+    }
+
+    fn take(&self, user: &str, kind: ProviderKind) -> Option<CodeAttempt> {
+        let test = self.0.lock().remove(&(user.to_owned(), kind.name()))?;
+        (test.since.elapsed() < TEST_TIME_MAX).then_some(test.attempt)
+    }
+}
+
+/// Where the caller logs in with the configuration.
+///
+/// # Errors
+/// The configuration is not right, or the provider does not respond.
+pub async fn begin(
+    directory: &Directory,
+    kind: ProviderKind,
+    config: &Value,
+    caller: &Caller,
+) -> Result<String, ApiError> {
+    let Backend::Codes(provider) = open(directory, kind, config).await? else {
+        return Err(ApiError::no_such_id());
+    };
+    let attempt = directory.code_logins.tests.begin(&caller.user_id, kind);
+    provider.login_url(&attempt).await.map_err(|error| explained(kind, error))
+}
+
+/// Who logs in with the configuration, as the input of `testAndApply` says.
+///
+/// # Errors
+/// The configuration is not right, nobody logged in, or the provider does not respond.
+pub async fn log_in(
+    directory: &Arc<Directory>,
+    kind: ProviderKind,
+    config: &Value,
+    input: &Map<String, Value>,
+    caller: &Caller,
+) -> Result<CodeLogin, ApiError> {
+    match open(directory, kind, config).await? {
+        Backend::Passwords(provider) => with_password(provider.as_ref(), kind, input).await,
+        Backend::Codes(provider) => {
+            let attempt = directory.code_logins.tests.take(&caller.user_id, kind);
+            with_code(provider.as_ref(), kind, input, attempt).await
+        }
+    }
+}
+
+async fn open(
+    directory: &Directory,
+    kind: ProviderKind,
+    config: &Value,
+) -> Result<Backend, ApiError> {
+    let object = directory.providers.with_credentials(config.clone()).await;
+    let object = object.map_err(|cause| ApiError::new(503, "ServiceUnavailable", cause))?;
+    kind.open(&object).map_err(refusal)
+}
+
+fn text<'a>(input: &'a Map<String, Value>, field: &str) -> &'a str {
+    input.get(field).and_then(Value::as_str).unwrap_or_default()
+}
+
+async fn with_password(
+    provider: &dyn IdentityProvider,
+    kind: ProviderKind,
+    input: &Map<String, Value>,
+) -> Result<CodeLogin, ApiError> {
+    let (username, password) = (text(input, "username"), Secret::new(text(input, "password")));
+    for (field, value) in [("username", username), ("password", password.expose())] {
+        if value.is_empty() {
+            let text = "enter an account of the directory to test the configuration with";
+            return Err(ApiError::invalid_field("MissingRequired", field, text));
+        }
+    }
+    let person = provider.authenticate(username, &password).await;
+    let person = person.map_err(|error| explained(kind, error))?;
+    Ok(CodeLogin { person, grant: None })
+}
+
+async fn with_code(
+    provider: &dyn CodeProvider,
+    kind: ProviderKind,
+    input: &Map<String, Value>,
+    attempt: Option<CodeAttempt>,
+) -> Result<CodeLogin, ApiError> {
+    let code = text(input, "code");
+    if code.is_empty() {
+        let text = "call configureTest, log in at the address that it returns, and send the code \
+                    that comes back";
+        return Err(ApiError::invalid_field("MissingRequired", "code", text));
+    }
+    let attempt = attempt.ok_or_else(|| {
+        let text = "you have no test under way; call configureTest first";
+        ApiError::invalid_field("InvalidOption", "code", text)
+    })?;
+    let returned = ReturnedCode { code: Secret::new(code), issuer: None };
+    provider.redeem(&attempt, &returned).await.map_err(|error| explained(kind, error))
+}
+
+fn explained(kind: ProviderKind, error: ProviderError) -> ApiError {
+    let (account, address, advice) = match kind {
+        ProviderKind::Directory(_) => {
+            ("username", "servers", "check servers, port, tls, starttls and certificate")
+        }
+        ProviderKind::OpenIdConnect(_) => ("code", "issuer", "check issuer and certificate"),
+    };
+    match error {
+        ProviderError::Wrong => ApiError::invalid_field(
+            "InvalidOption",
+            account,
+            match kind {
+                ProviderKind::Directory(_) => {
+                    "the service account works, but the directory has no such user below \
+                 userSearchBase, or the password is wrong; check both, and userLoginAttribute"
+                }
+                ProviderKind::OpenIdConnect(_) => {
+                    "the provider does not accept this code for this test; call configureTest and log \
+                 in once more"
+                }
+            },
+        ),
+        ProviderError::Disabled => {
+            let text = "the provider has disabled this account; test with another one";
+            ApiError::invalid_field("InvalidOption", account, text)
+        }
+        ProviderError::Unavailable(cause) => {
+            ApiError::invalid_field("InvalidOption", address, format!("{cause}; {advice}"))
+        }
+        ProviderError::Misconfigured { field, text } => {
+            ApiError::invalid_field("InvalidOption", field, text)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use identity::provider::oidc;
+
+    use super::*;
+
+    const KIND: ProviderKind = ProviderKind::OpenIdConnect(&oidc::GENERIC);
+
+    #[tokio::test(start_paused = true)]
+    async fn a_test_belongs_to_who_began_it_and_ends() {
+        let tests = PendingTests::default();
+        let attempt = tests.begin("u-1", KIND);
+        assert!(tests.take("u-2", KIND).is_none());
+        assert!(tests.take("u-1", KIND).is_some_and(|taken| taken.is_state(&attempt.state)));
+        assert!(tests.take("u-1", KIND).is_none(), "taken twice");
+        tests.begin("u-1", KIND);
+        tokio::time::advance(TEST_TIME_MAX).await;
+        assert!(tests.take("u-1", KIND).is_none(), "taken too late");
+    }
+}

@@ -1,0 +1,169 @@
+//! The configuration of a provider of OpenID Connect, read from its object.
+
+use serde::Deserialize;
+use serde_json::Value;
+use url::Url;
+
+use super::super::Problem;
+use super::super::http::HttpClient;
+
+/// Where a browser comes back to: the path that is registered at the provider.
+pub const CALLBACK_PATH: &str = "/verify-auth";
+/// The claim with the groups, unless the configuration names another one.
+pub const GROUPS_CLAIM: &str = "groups";
+
+/// How to reach a provider, and what its claims are called. The names are those of the object.
+#[derive(Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OidcConfig {
+    /// The provider's name, and the URL below which its metadata are.
+    pub issuer: String,
+    /// Replaces the authorization endpoint of the metadata.
+    pub auth_endpoint: String,
+    pub client_id: String,
+    /// Empty for a public client.
+    pub client_secret: String,
+    /// Where the provider sends browsers back to.
+    pub rancher_url: String,
+    /// Separated by blanks; empty for the default.
+    pub scope: String,
+    /// PEM; empty to trust the authorities of this system.
+    pub certificate: String,
+    /// PEM of the key of `certificate`, for providers that request a client certificate.
+    pub private_key: String,
+    pub groups_claim: String,
+}
+
+impl OidcConfig {
+    /// The configuration in an object. Pure.
+    ///
+    /// # Errors
+    /// Every field that is not right.
+    pub fn read(object: &Value) -> Result<Self, Vec<Problem>> {
+        let mut fields = object.as_object().cloned().unwrap_or_default();
+        fields.retain(|_, value| !value.is_null());
+        let config: Self = serde_json::from_value(Value::Object(fields)).map_err(|error| {
+            vec![Problem { field: "", text: format!("the configuration is malformed: {error}") }]
+        })?;
+        let problems = config.problems();
+        if problems.is_empty() { Ok(config) } else { Err(problems) }
+    }
+
+    /// The name of the claim with the groups.
+    pub fn groups_claim(&self) -> &str {
+        if self.groups_claim.is_empty() { GROUPS_CLAIM } else { &self.groups_claim }
+    }
+
+    fn problems(&self) -> Vec<Problem> {
+        let mut problems = Vec::new();
+        let mut add = |field, text: &str| problems.push(Problem { field, text: text.to_owned() });
+        match secure_url(&self.issuer) {
+            Ok(url) if url.query().is_some() || url.fragment().is_some() => {
+                add("issuer", "must be a URL without query and fragment");
+            }
+            Ok(_) => {}
+            Err(text) => add("issuer", &text),
+        }
+        if !self.auth_endpoint.is_empty()
+            && let Err(text) = secure_url(&self.auth_endpoint)
+        {
+            add("authEndpoint", &text);
+        }
+        if self.client_id.is_empty() {
+            add("clientId", "is empty; enter the id that the provider has for Drover");
+        }
+        match secure_url(&self.rancher_url) {
+            Ok(url) if url.path() != CALLBACK_PATH || url.query().is_some() => {
+                let text = format!(
+                    "must be the address of this server with the path {CALLBACK_PATH}, as it is \
+                     registered at the provider"
+                );
+                add("rancherUrl", &text);
+            }
+            Ok(_) => {}
+            Err(text) => add("rancherUrl", &text),
+        }
+        // A reference to a key stands where its PEM is; it is read when the provider is opened.
+        let key = if is_pem(&self.private_key) { self.private_key.as_str() } else { "" };
+        if let Err(text) = HttpClient::new(&self.certificate, key) {
+            add("certificate", &format!("is not usable: {text}"));
+        }
+        problems
+    }
+}
+
+fn is_pem(text: &str) -> bool {
+    text.contains("-----BEGIN")
+}
+
+/// A URL that no other host can read or change on the way.
+///
+/// # Errors
+/// What it must be; goes after the name of the field.
+pub(crate) fn secure_url(text: &str) -> Result<Url, String> {
+    if text.is_empty() {
+        return Err("is empty; enter a URL that begins with https://".to_owned());
+    }
+    let url = Url::parse(text).map_err(|error| format!("is not a URL: {error}"))?;
+    let is_loopback = match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    match url.scheme() {
+        "https" if url.host().is_some() => Ok(url),
+        "http" if is_loopback => Ok(url),
+        _ => Err("must begin with https://".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn fields_of(problems: Vec<Problem>) -> Vec<&'static str> {
+        problems.into_iter().map(|problem| problem.field).collect()
+    }
+
+    #[test]
+    fn every_field_that_is_not_right_is_named() {
+        let problems = OidcConfig::read(&json!({"enabled": true})).err().unwrap();
+        assert_eq!(fields_of(problems), ["issuer", "clientId", "rancherUrl"]);
+        let object = json!({
+            "issuer": "http://idp.example/realm", "clientId": "drover",
+            "rancherUrl": "https://drover.example/login", "certificate": "no PEM",
+            "authEndpoint": "ftp://idp.example",
+        });
+        let problems = OidcConfig::read(&object).err().unwrap();
+        assert_eq!(fields_of(problems), ["issuer", "authEndpoint", "rancherUrl", "certificate"]);
+    }
+
+    #[test]
+    fn a_right_configuration_is_read() {
+        let object = json!({
+            "issuer": "https://idp.example/realms/one", "clientId": "drover", "clientSecret": null,
+            "rancherUrl": "https://drover.example/verify-auth", "groupSearchEnabled": false,
+        });
+        let config = OidcConfig::read(&object).ok().unwrap();
+        assert_eq!((config.client_secret.as_str(), config.groups_claim()), ("", "groups"));
+    }
+
+    #[test]
+    fn only_loopback_may_go_without_tls() {
+        for (url, is_secure) in [
+            ("https://idp.example", true),
+            ("http://localhost:8080/x", true),
+            ("http://127.0.0.1:1", true),
+            ("http://[::1]:1", true),
+            ("http://127.0.0.1.example", false),
+            ("http://idp.example", false),
+            ("javascript:alert(1)", false),
+            ("//idp.example", false),
+        ] {
+            assert_eq!(secure_url(url).is_ok(), is_secure, "{url}");
+        }
+    }
+}
