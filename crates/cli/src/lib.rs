@@ -12,6 +12,7 @@ mod output;
 mod api;
 mod apply;
 pub mod args;
+pub mod browser;
 mod checklist;
 mod commands;
 mod completion;

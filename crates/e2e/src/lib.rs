@@ -6,6 +6,7 @@
 
 pub mod agent;
 pub mod agent_image;
+pub mod browser;
 pub mod cli;
 pub mod controller_manager;
 pub mod flood;
@@ -30,6 +31,7 @@ pub mod wait;
 pub mod world;
 
 pub use agent::Agent;
+pub use browser::Browser;
 pub use cli::Cli;
 pub use controller_manager::ControllerManager;
 pub use hostile_cluster::HostileCluster;

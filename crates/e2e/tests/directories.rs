@@ -56,5 +56,5 @@ fn a_directory_is_enabled_by_a_login_and_its_groups_have_roles() {
     admin.succeed(&["auth-provider", "disable", "openldap"]).unwrap();
     let refused =
         admin.run(&["auth-provider", "enable", "local", "-f", file, "-u", "x", "-p", "y"]);
-    assert!(refused.unwrap().stderr.contains("it is for directories"));
+    assert!(refused.unwrap().stderr.contains("it is for openldap"));
 }

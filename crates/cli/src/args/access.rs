@@ -295,7 +295,7 @@ pub enum AuthProviderCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Test a configuration with an account of the directory, and enable it if the login works
+    /// Test a configuration with an account of the provider, and enable it if the login works
     Enable(EnableProvider),
     /// Disable a provider, remove its configuration and end the logins through it
     Disable {
@@ -306,23 +306,27 @@ pub enum AuthProviderCommand {
     },
 }
 
-/// A configuration of a directory, and the account that tests it.
+/// A configuration of an identity provider, and the account that tests it.
 #[derive(Args, Clone)]
 pub struct EnableProvider {
-    /// Name: openldap, freeipa or activedirectory
+    /// Name: openldap, freeipa, activedirectory, keycloakoidc or oidc
     pub name: String,
     /// File with the fields of the configuration, YAML or JSON; - for stdin
     #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub file: PathBuf,
-    /// Name of an account in the directory; it becomes one of your principals
+    /// Name of an account in the directory; it becomes one of your principals. Not for providers
+    /// with pages of their own, where you log in with a browser
     #[arg(long, short)]
-    pub username: String,
+    pub username: Option<String>,
     /// Its password, visible to others on this machine; prompted for if omitted
     #[arg(long, short, env = "DROVER_USER_PASSWORD", hide_env_values = true)]
     pub password: Option<String>,
     /// Read its password from stdin
     #[arg(long, conflicts_with = "password")]
     pub password_stdin: bool,
+    /// Do not open a browser; only print the address of the page to log in on
+    #[arg(long)]
+    pub no_browser: bool,
     #[command(flatten)]
     pub server: ServerArgs,
 }

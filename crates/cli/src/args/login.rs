@@ -19,13 +19,15 @@ pub struct LoginArgs {
     /// User name; prompted for if neither it nor a token is given
     #[arg(long, short)]
     pub username: Option<String>,
-    /// Where the user name and password are checked: local, openldap, freeipa or activedirectory
+    /// Identity provider that checks who you are, such as openldap or oidc [default: local]
     #[arg(
         long, value_name = "NAME", default_value = "local", hide_default_value = true,
-        value_parser = ["local", "openldap", "freeipa", "activedirectory"],
         conflicts_with_all = ["token", "token_stdin"]
     )]
     pub provider: String,
+    /// Do not open a browser for a provider with pages of its own; only print the address
+    #[arg(long)]
+    pub no_browser: bool,
     /// Password, visible to others on this machine; prompted for if omitted
     #[arg(long, short, env = "DROVER_PASSWORD", hide_env_values = true)]
     pub password: Option<String>,

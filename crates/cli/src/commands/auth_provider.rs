@@ -4,6 +4,7 @@ use serde_json::{Map, Value, json};
 
 use crate::api::{Api, id, text};
 use crate::args::{AuthProviderCommand, EnableProvider};
+use crate::browser;
 use crate::commands::apply::content;
 use crate::commands::listing;
 use crate::commands::role::words;
@@ -27,6 +28,7 @@ const ROWS: &[TableColumn] = &[
     TableColumn { heading: "Access", cell: |config, _| text(config, "accessMode").to_owned() },
     TableColumn { heading: "Allowed", cell: |config, _| words(&config["allowedPrincipalIds"]) },
     TableColumn { heading: "Servers", cell: |config, _| words(&config["servers"]) },
+    TableColumn { heading: "Issuer", cell: |config, _| text(config, "issuer").to_owned() },
     TableColumn { heading: "Users", cell: |config, _| text(config, "userSearchBase").to_owned() },
     TableColumn { heading: "Groups", cell: |config, _| text(config, "groupSearchBase").to_owned() },
 ];
@@ -73,36 +75,66 @@ async fn provider(api: &Api, name: &str) -> Result<Value, CliError> {
 }
 
 async fn enable(args: EnableProvider) -> Result<(), CliError> {
-    let EnableProvider { name, file, username, password, password_stdin, server } = args;
-    if password_stdin && file.as_os_str() == "-" {
+    if args.password_stdin && args.file.as_os_str() == "-" {
         let text = "both the file and the password are to be read from stdin";
         return Err(CliError::new(Failure::Usage, text).hint("give the file by its name"));
     }
-    let api = Api::open(server.name())?;
-    let config = provider(&api, &name).await?;
-    let Some(field) = field(&config) else {
-        let text = format!("provider \"{name}\" cannot be enabled by this command");
-        return Err(CliError::new(Failure::Invalid, text)
-            .hint("it is for directories: openldap, freeipa, activedirectory"));
+    let api = Api::open(args.server.name())?;
+    let name = &args.name;
+    let config = provider(&api, name).await?;
+    let fields = || fields(&content(&args.file)?, &args.file.display().to_string());
+    let plural = plural(&config);
+    let (body, who) = match login_of(&config) {
+        Some(ProviderLogin::Password { field }) => {
+            let who = args.username.clone().ok_or_else(|| {
+                CliError::usage("the configuration of a directory is tested with an account")
+                    .hint("give --username, and its password")
+            })?;
+            let fields = fields()?;
+            let question = format!("password of {who}");
+            let instead = "--password-stdin, or DROVER_USER_PASSWORD";
+            let given = args.password.clone();
+            let password = prompt::read_secret(given, args.password_stdin, &question, instead)?;
+            (json!({field: fields, "username": who, "password": password, "enabled": true}), who)
+        }
+        Some(ProviderLogin::Browser { .. }) if args.file.as_os_str() == "-" => {
+            let text = "both the file and the code are to be read from stdin";
+            return Err(CliError::new(Failure::Usage, text).hint("give the file by its name"));
+        }
+        Some(ProviderLogin::Browser { field }) => {
+            let fields = fields()?;
+            let what = format!("testing provider \"{name}\"");
+            let body = Value::Object(fields.clone());
+            let begun = api.action(&plural, name, "configureTest", &body, &what).await?;
+            browser::open(text(&begun, "redirectUrl"), !args.no_browser);
+            let code = browser::code(None).await?;
+            (json!({field: fields, "code": code, "enabled": true}), "you".to_owned())
+        }
+        None => {
+            let text = format!("provider \"{name}\" cannot be enabled by this command");
+            return Err(CliError::new(Failure::Invalid, text)
+                .hint("it is for openldap, freeipa, activedirectory, keycloakoidc and oidc"));
+        }
     };
-    let fields = fields(&content(&file)?, &file.display().to_string())?;
-    let question = format!("password of {username}");
-    let instead = "--password-stdin, or DROVER_USER_PASSWORD";
-    let password = prompt::read_secret(password, password_stdin, &question, instead)?;
-    let body = json!({
-        field: fields, "username": username, "password": password, "enabled": true,
-    });
     let what = format!("testing and enabling provider \"{name}\"");
-    api.action(&plural(&config), &name, "testAndApply", &body, &what).await?;
-    notify!("{username} logged in; {name} is enabled, and {username} there is you here");
+    api.action(&plural, name, "testAndApply", &body, &what).await?;
+    notify!("{who} logged in; {name} is enabled, and that account there is you here");
     Ok(())
 }
 
-/// The field of the action's body that has the configuration; `None` for what is no directory.
-fn field(config: &Value) -> Option<&'static str> {
+/// How a configuration is tested, and the field of the action's body that has it.
+#[derive(Debug, PartialEq, Eq)]
+enum ProviderLogin {
+    Password { field: &'static str },
+    Browser { field: &'static str },
+}
+
+/// `None` for a provider that people cannot log in through.
+fn login_of(config: &Value) -> Option<ProviderLogin> {
     match text(config, "type") {
-        "activeDirectoryConfig" => Some("activeDirectoryConfig"),
-        "openLdapConfig" | "freeIpaConfig" => Some("ldapConfig"),
+        "activeDirectoryConfig" => Some(ProviderLogin::Password { field: "activeDirectoryConfig" }),
+        "openLdapConfig" | "freeIpaConfig" => Some(ProviderLogin::Password { field: "ldapConfig" }),
+        "keyCloakOIDCConfig" | "oidcConfig" => Some(ProviderLogin::Browser { field: "oidcConfig" }),
         _ => None,
     }
 }
@@ -144,8 +176,8 @@ mod tests {
         let cells: Vec<_> = cells.collect();
         assert_eq!(cells, ["openldap", "true", "restricted", "openLdapConfig"]);
         assert_eq!(plural(&config), "openLdapConfigs");
-        assert_eq!(field(&config), Some("ldapConfig"));
-        assert_eq!(field(&json!({"type": "githubConfig"})), None);
+        assert_eq!(login_of(&config), Some(ProviderLogin::Password { field: "ldapConfig" }));
+        assert_eq!(login_of(&json!({"type": "githubConfig"})), None);
     }
 
     #[test]

@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, read_authority, text};
 use crate::args::LoginArgs;
+use crate::browser::{self, CodeListener, Verifier};
 use crate::commands::{credential, password};
 use crate::config::{self, Login, LoginContext};
 use crate::error::{CliError, Failure};
@@ -30,10 +31,7 @@ pub async fn login(args: LoginArgs) -> Result<(), CliError> {
     let (token, password) = match &args.token {
         Some(token) => (token.trim().to_owned(), None),
         None if args.token_stdin => (prompt::secret_on_stdin("token")?, None),
-        None => {
-            let (token, password) = password_login(&url, &trust, &args).await?;
-            (token, Some(password))
-        }
+        None => fresh_login(&url, &trust, &args).await?,
     };
     let login = identify(&url, Login { token, ca_cert, ..Login::default() }, &args, password);
     store_login(&url, login.await?, &args)
@@ -157,10 +155,72 @@ async fn ping(url: &str, trust: &Trust) -> Result<(), HttpError> {
     http.send(Method::GET, "/ping", None).await.map(|_| ())
 }
 
-/// Logs in with a password. Returns the token and the password.
-async fn password_login(
+/// Logs in at a provider. Returns the token, and the password if there was one.
+async fn fresh_login(
     url: &str,
     trust: &Trust,
+    args: &LoginArgs,
+) -> Result<(String, Option<String>), CliError> {
+    let http = Http::new(url, trust, "")?;
+    let provider = provider(&http, &args.provider).await?;
+    let path = format!("/v3-public/{}s/{}?action=login", text(&provider, "type"), args.provider);
+    if provider["redirectUrl"].is_string() {
+        return Ok((browser_login(&http, url, &path, args).await?, None));
+    }
+    let (token, password) = password_login(&http, url, &path, args).await?;
+    Ok((token, Some(password)))
+}
+
+/// The enabled provider of this name.
+async fn provider(http: &Http, name: &str) -> Result<Value, CliError> {
+    let response = http.send(Method::GET, "/v3-public/authProviders", None).await?;
+    let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
+    let all = body["data"].as_array().into_iter().flatten();
+    if let Some(found) = all.clone().find(|provider| text(provider, "id") == name) {
+        return Ok(found.clone());
+    }
+    if !response.status.is_success() || body["data"].is_null() {
+        let text = format!("reading the identity providers: status {}", response.status);
+        return Err(CliError::new(Failure::Other, text)
+            .hint("check that the URL is that of a Drover server"));
+    }
+    let names: Vec<&str> = all.map(|provider| text(provider, "id")).collect();
+    let message = format!("the server has no identity provider \"{name}\" enabled");
+    Err(CliError::new(Failure::NotFound, message)
+        .hint(format!("give another --provider: {}", names.join(", "))))
+}
+
+/// Logs in on the pages of the provider. Returns the token.
+async fn browser_login(
+    http: &Http,
+    url: &str,
+    path: &str,
+    args: &LoginArgs,
+) -> Result<String, CliError> {
+    let verifier = Verifier::generate();
+    let listener = CodeListener::bind().await;
+    let port = listener.as_ref().map(|listener| format!("&port={}", listener.port()));
+    let page = format!(
+        "{url}/v1-login/{}?challenge={}{}",
+        args.provider,
+        verifier.challenge(),
+        port.unwrap_or_default()
+    );
+    browser::open(&page, !args.no_browser);
+    let code = browser::code(listener.as_ref()).await?;
+    let body = json!({
+        "code": code, "codeVerifier": verifier.expose(), "responseType": "json",
+        "description": "drover login",
+    });
+    let hint = "begin again: a code is good once, for 5 minutes, and for this login only";
+    issued(http, path, &body, &format!("logging in to {url}"), hint).await
+}
+
+/// Logs in with a password. Returns the token and the password.
+async fn password_login(
+    http: &Http,
+    url: &str,
+    path: &str,
     args: &LoginArgs,
 ) -> Result<(String, String), CliError> {
     let username = match &args.username {
@@ -174,16 +234,27 @@ async fn password_login(
         "username": username, "password": password, "responseType": "json",
         "description": "drover login",
     });
-    let http = Http::new(url, trust, "")?;
-    let path = login_path(&args.provider);
-    let response = http.send(Method::POST, &path, Some(body.to_string())).await?;
+    let what = format!("logging in to {url} as \"{username}\"");
+    let hint = "check the user name, the password and --provider";
+    Ok((issued(http, path, &body, &what, hint).await?, password))
+}
+
+/// The token that the server issues. `wrong`: hint when it does not accept who logs in.
+async fn issued(
+    http: &Http,
+    path: &str,
+    body: &Value,
+    what: &str,
+    wrong: &str,
+) -> Result<String, CliError> {
+    let response = http.send(Method::POST, path, Some(body.to_string())).await?;
     let body: Value = serde_json::from_slice(&response.body).unwrap_or_default();
     if response.status.is_success() && !text(&body, "token").is_empty() {
-        return Ok((text(&body, "token").to_owned(), password));
+        return Ok(text(&body, "token").to_owned());
     }
     let reason = body["message"].as_str().unwrap_or("the server gave no reason");
     let (failure, hint) = match response.status.as_u16() {
-        401 => (Failure::Unauthenticated, "check the user name, the password and --provider"),
+        401 => (Failure::Unauthenticated, wrong),
         404 => {
             (Failure::NotFound, "the server has no such provider enabled; give another --provider")
         }
@@ -192,19 +263,7 @@ async fn password_login(
         429 => (Failure::Other, "wait before you try again"),
         _ => (Failure::Other, "check that the URL is that of a Drover server"),
     };
-    let text = format!("logging in to {url} as \"{username}\": {reason}");
-    Err(CliError::new(failure, text).hint(hint))
-}
-
-/// Where users of the provider log in.
-fn login_path(provider: &str) -> String {
-    let types = match provider {
-        "activedirectory" => "activeDirectoryProviders",
-        "freeipa" => "freeIpaProviders",
-        "openldap" => "openLdapProviders",
-        _ => "localProviders",
-    };
-    format!("/v3-public/{types}/{provider}?action=login")
+    Err(CliError::new(failure, format!("{what}: {reason}")).hint(hint))
 }
 
 /// Ends a login on the server and deletes it from the configuration; `server` is its name or URL,
