@@ -4,7 +4,7 @@
  */
 
 import { type ChildProcess, spawn } from "node:child_process";
-import { existsSync, mkdirSync, openSync, readFileSync } from "node:fs";
+import { existsSync, mkdirSync, openSync, readFileSync, writeFileSync } from "node:fs";
 import { get } from "node:https";
 import { createServer } from "node:net";
 import { join, resolve } from "node:path";
@@ -98,6 +98,44 @@ export class Drover {
   async kill(): Promise<void> {
     const child = this.#process;
     this.#process = undefined;
+    if (!child || child.exitCode !== null) return;
+    const ended = new Promise((end) => child.once("exit", end));
+    child.kill("SIGKILL");
+    await ended;
+  }
+}
+
+/** A running provider of OpenID Connect without TLS, with some people. Every password is right. */
+export class OidcProvider {
+  readonly clientId = "drover";
+  readonly clientSecret = "only-for-browser-tests";
+  #process: ChildProcess | undefined;
+  #issuer = "";
+
+  /** Its name, and the URL below which everything of it is. */
+  get issuer(): string {
+    return this.#issuer;
+  }
+
+  /** Starts it; it sends browsers back to `redirect`. */
+  async start(folder: string, redirect: string, people: Record<string, object>): Promise<void> {
+    const path = join(TARGET, "deps/bin/oidc-provider");
+    const port = await restartablePort();
+    const file = join(folder, "provider.json");
+    const client = { id: this.clientId, secret: this.clientSecret, redirect };
+    writeFileSync(file, JSON.stringify({ port, client, people }));
+    const output = openSync(join(folder, "provider.log"), "w");
+    this.#process = spawn(program(path, "cargo xtask deps"), [file], {
+      stdio: ["ignore", output, output],
+    });
+    this.#issuer = `http://127.0.0.1:${port}`;
+    await eventually("the provider listens", () =>
+      fetch(`${this.#issuer}/.well-known/openid-configuration`),
+    );
+  }
+
+  async kill(): Promise<void> {
+    const child = this.#process;
     if (!child || child.exitCode !== null) return;
     const ended = new Promise((end) => child.once("exit", end));
     child.kill("SIGKILL");

@@ -23,6 +23,8 @@ import { ListPage } from "./features/clusters/ListPage.tsx";
 import { NodesPage } from "./features/clusters/NodesPage.tsx";
 import { OverviewPage } from "./features/clusters/OverviewPage.tsx";
 import { readSearch } from "./features/clusters/search.ts";
+import { CodePage } from "./features/login/CodePage.tsx";
+import { type LoginFailure, readFailure } from "./features/login/failures.ts";
 import { LoginPage } from "./features/login/LoginPage.tsx";
 import { FirstPasswordPage } from "./features/passwords/FirstPasswordPage.tsx";
 import { PasswordPage } from "./features/passwords/PasswordPage.tsx";
@@ -33,23 +35,35 @@ const root = createRootRouteWithContext<{ client: QueryClient }>()({ component: 
 const login = createRoute({
   getParentRoute: () => root,
   path: "/login",
-  validateSearch: (raw: Record<string, unknown>): { to?: string } => {
+  validateSearch: (raw: Record<string, unknown>): { to?: string; failed?: LoginFailure } => {
+    const failed = readFailure(raw.failed);
     // Only paths of this interface: a crafted link must not redirect users to another site after
     // signing in.
-    return typeof raw.to === "string" && /^\/[^/\\]/.test(raw.to) ? { to: raw.to } : {};
+    const isOwn = typeof raw.to === "string" && /^\/[^/\\]/.test(raw.to);
+    return { ...(isOwn ? { to: String(raw.to) } : {}), ...(failed ? { failed } : {}) };
   },
   component: function Login() {
-    const { to } = login.useSearch();
+    const { to, failed } = login.useSearch();
     const router = useRouter();
     const loginEnd = useLocation({ select: ({ state }) => state.loginEnd });
     return (
       <LoginPage
         to={to}
         loginEnd={loginEnd}
+        failed={failed}
         version={__VERSION__}
         onDone={() => (to ? router.history.push(to) : void router.navigate(paths.clusters()))}
       />
     );
+  },
+});
+
+const code = createRoute({
+  getParentRoute: () => root,
+  path: "/login/code",
+  component: function CodeOfLogin() {
+    const hash = useLocation({ select: ({ hash }) => hash });
+    return <CodePage hash={hash} version={__VERSION__} />;
   },
 });
 
@@ -157,6 +171,7 @@ export function makeRouter(client: QueryClient) {
   return createRouter({
     routeTree: root.addChildren([
       login,
+      code,
       signedIn.addChildren([
         home,
         clusters,

@@ -12,6 +12,7 @@ import type {
   Cluster,
   Collection,
   ImportCheck,
+  LoginProvider,
   Node,
   PasswordChange,
   RegistrationToken,
@@ -60,8 +61,20 @@ const SIGNED_IN = "drover.signed-in";
  * valid.
  */
 export function mayBeSignedIn(): boolean {
-  return localStorage.getItem(SIGNED_IN) !== null;
+  // A login on the pages of an identity provider leaves this cookie only.
+  return localStorage.getItem(SIGNED_IN) !== null || document.cookie.includes("__Host-CSRF=");
 }
+
+/** Where users can log in; directories and the server itself have no pages of their own. */
+export const providersQuery = queryOptions({
+  queryKey: ["providers"],
+  queryFn: async () => {
+    const all = await request<Collection<LoginProvider>>("GET", "/v3-public/authProviders");
+    // Who has a directory uses it more than the local accounts.
+    return all.data.sort((a, b) => Number(a.id === "local") - Number(b.id === "local"));
+  },
+  staleTime: 60_000,
+});
 
 export const sessionQuery = queryOptions({
   queryKey: ["session"],
@@ -151,8 +164,14 @@ export function settingQuery(name: string) {
 }
 
 /** Logs in: the server sets the cookie, which scripts cannot read. */
-export async function login(username: string, password: string): Promise<void> {
-  await request("POST", "/v3-public/localProviders/local?action=login", {
+/** Logs in with a password at a provider, or as a local user. */
+export async function login(
+  provider: LoginProvider | undefined,
+  username: string,
+  password: string,
+): Promise<void> {
+  const { type, id } = provider ?? { type: "localProvider", id: "local" };
+  await request("POST", `/v3-public/${type}s/${id}?action=login`, {
     username,
     password,
     responseType: "cookie",

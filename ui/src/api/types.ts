@@ -196,3 +196,9 @@ export interface Allowed {
   others: Named[];
   leftOut: number;
 }
+
+/** An identity provider that is enabled, or the server itself. */
+export interface LoginProvider extends Resource {
+  /** Where a browser logs in on the provider's own pages. */
+  redirectUrl?: string;
+}
