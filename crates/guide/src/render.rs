@@ -30,6 +30,7 @@ const SECTIONS: [(&str, &[&str]); 3] = [
             "guide/quotas.md",
             "guide/isolation.md",
             "guide/directories.md",
+            "guide/open-id-connect.md",
             "guide/api.md",
             "guide/troubleshooting.md",
         ],
