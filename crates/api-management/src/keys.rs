@@ -91,6 +91,8 @@ pub const USER_SECRET: &str = "secret.user.cattle.io/secret";
 
 /// Finalizer of a cluster: its dependants downstream are deleted first.
 pub const CLUSTER_FINALIZER: &str = "drover.io/cluster-removal";
+/// Finalizer of a user: what was given to the user is deleted first.
+pub const USER_FINALIZER: &str = "drover.io/user-bindings";
 
 /// Management namespace of what several clusters share: templates, multi-cluster apps, credentials.
 pub const GLOBAL_DATA_NS: &str = "cattle-global-data";

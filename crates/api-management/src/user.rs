@@ -62,9 +62,9 @@ kind!(User, "users", "user", Cluster, ClusterResourceScope,
 ]);
 
 impl User {
-    /// Whether the user may log in, and tokens of the user are valid.
+    /// Whether the user may log in, and tokens of the user are valid. Who is being deleted may not.
     pub fn is_enabled(&self) -> bool {
-        self.enabled != Some(false)
+        self.enabled != Some(false) && self.metadata.deletion_timestamp.is_none()
     }
     /// Created by and for the server itself; hidden in lists of users.
     pub fn is_system(&self) -> bool {

@@ -55,6 +55,7 @@ pub fn feature(
     let guard = LoginGuard::new(roles);
     let login_names = LOGIN_NAME.claims(context.clients.controller(&LOGIN_NAME.identity()));
     let users = KindRules::of::<User>()
+        .finalizers(&[keys::USER_FINALIZER])
         .shared_fields(&[user::passwords::MUST_CHANGE, "principalIds"])
         .admit_with(Arc::new(UserRules::new(login_names, guard.clone())));
     let for_providers = directory.clone();

@@ -8,7 +8,9 @@ use api_management::{GlobalRole, GlobalRoleBinding, User, keys};
 use feature_kit::{Clients, Membership, RoleResolver, runtime};
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams};
+use kube::api::{
+    ApiResource, DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams,
+};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::{Value, json};
@@ -16,6 +18,8 @@ use test_kit::{World, until};
 
 /// Has the global role that the test gives.
 const ANN: &str = "u-ann";
+/// How often a name of a deleted user is used again.
+const REUSES: usize = 5;
 /// Has the global role `admin`.
 const ROOT: &str = "u-root";
 
@@ -295,6 +299,23 @@ async fn built_in_roles_are_restored_and_stay_and_a_role_in_use_cannot_be_delete
     let users: Api<User> = Api::all(world.admin());
     users.delete(ANN, &DeleteParams::default()).await.unwrap();
     let bindings: Api<GlobalRoleBinding> = Api::all(world.admin());
+    until("no binding", true, async || {
+        bindings.get_opt(&format!("own-{ANN}")).await.unwrap().is_none()
+    })
+    .await;
+    // A user of the same name has nothing of the first, however early the name is used again.
+    let again = json!({"metadata": {"name": ANN}, "username": "ann-again"});
+    for _ in 0..REUSES {
+        until("the name is free", true, async || {
+            create(world.admin(), "User", again.clone()).await.is_ok()
+        })
+        .await;
+        let all = bindings.list(&ListParams::default()).await.unwrap();
+        let inherited: Vec<_> = all.iter().filter(|one| one.user_name == ANN).collect();
+        assert!(inherited.is_empty(), "{inherited:?}");
+        give(&world, "own", ANN).await;
+        users.delete(ANN, &DeleteParams::default()).await.unwrap();
+    }
     until("no binding", true, async || {
         bindings.get_opt(&format!("own-{ANN}")).await.unwrap().is_none()
     })

@@ -49,9 +49,7 @@ fn check<'a>(token: &Token, user: Option<&'a User>, now_millis: i64) -> Result<&
     if token.is_expired(now_millis) {
         return Err(Refused::Expired);
     }
-    let holds = |user: &&User| {
-        user.is_enabled() && user.metadata.deletion_timestamp.is_none() && is_of(token, user)
-    };
+    let holds = |user: &&User| user.is_enabled() && is_of(token, user);
     user.filter(holds).ok_or(Refused::NoUser)
 }
 
