@@ -88,7 +88,7 @@ fn at_terminal(cli: &Cli, arguments: &[&str]) -> Command {
     let mut command = cli.beside("script").unwrap();
     // Prints the terminal's output, returns the command's exit code, writes no typescript.
     command.args(["--quiet", "--return", "--flush", "--command", &line, "/dev/null"]);
-    command.env("TERM", "xterm");
+    command.env("TERM", "xterm").env_remove("NO_COLOR");
     command
 }
 
