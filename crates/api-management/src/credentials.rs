@@ -32,7 +32,7 @@ const BEYOND_TABLES: &[(&str, &str, &str)] = &[(Cluster::KIND, "spec", "clusterS
 
 /// Fields that decide where the credentials of an object are sent, by kind.
 const DESTINATIONS: &[(&str, &[&str])] =
-    &[("AuthConfig", &["servers", "port", "tls", "starttls", "certificate", "issuer"])];
+    &[("AuthConfig", &["servers", "port", "tls", "starttls", "certificate", "issuer", "hostname"])];
 
 /// What replaces a credential in a stored object: [`PREFIX`], then the key of the value in the
 /// Secret of the object. The key of a password begins with `p-`, any other with `c-`.

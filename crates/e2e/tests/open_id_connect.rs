@@ -9,15 +9,15 @@ use anyhow::{Context, Result, ensure};
 use e2e::browser::Page;
 use e2e::{Browser, Cli, Client, Interactive, Server, eventually};
 use serde_json::{Value, json};
-use testbed::OidcProvider;
-use testbed::oidc::{CLIENT_ID, CLIENT_SECRET};
+use testbed::IdentityProvider;
+use testbed::identity_provider::{CLIENT_ID, CLIENT_SECRET};
 
 const CONFIG: &str = "/v3/oidcConfigs/oidc";
 const OPS: &str = "oidc_group://ops";
 
 struct World {
     server: Server,
-    provider: OidcProvider,
+    provider: IdentityProvider,
     admin: Client,
 }
 
@@ -25,7 +25,8 @@ impl World {
     /// A server, and a provider that is not enabled yet.
     fn start() -> Self {
         let server = Server::start().unwrap();
-        let provider = OidcProvider::start(&format!("{}/verify-auth", server.url())).unwrap();
+        let provider =
+            IdentityProvider::open_id_connect(&format!("{}/verify-auth", server.url())).unwrap();
         let admin = server.admin().unwrap();
         Self { server, provider, admin }
     }
@@ -39,7 +40,7 @@ impl World {
 
     fn config(&self) -> Value {
         json!({
-            "issuer": self.provider.issuer(),
+            "issuer": self.provider.url(),
             "clientId": CLIENT_ID,
             "clientSecret": CLIENT_SECRET,
             "certificate": self.provider.authority_pem(),
@@ -50,7 +51,7 @@ impl World {
     fn browser(&self) -> Browser {
         let servers = [
             (self.server.url(), self.server.ca_pem()),
-            (self.provider.issuer(), self.provider.authority_pem()),
+            (self.provider.url(), self.provider.authority_pem()),
         ];
         Browser::new(&servers).unwrap()
     }

@@ -13,6 +13,7 @@ use api_management::user::LOCAL_PRINCIPAL;
 use api_management::{User, types};
 use feature_kit::table;
 use futures::future::BoxFuture;
+use identity::Secret;
 use identity::provider::{Principal, PrincipalKind};
 use kube::ResourceExt;
 use rest_view::{
@@ -102,6 +103,7 @@ fn group_name(id: &str) -> &str {
 
 /// The caller's login, as its token says.
 struct Login {
+    user_id: String,
     provider: String,
     /// The stored form of the user's principal.
     user: Value,
@@ -134,7 +136,7 @@ impl Directory {
         }
         let user = token.user_principal.clone()?;
         let (provider, groups) = (token.auth_provider.clone(), token.group_principals.clone());
-        Some(Login { provider, user, groups })
+        Some(Login { user_id: token.user_id.clone(), provider, user, groups })
     }
 
     /// What the caller's provider finds. A failure is logged and finds nothing.
@@ -147,7 +149,12 @@ impl Directory {
         let provider = login.provider.as_str();
         let found = async {
             let open = self.providers.open(provider).await?;
-            open.backend.principals().search(text, kind).await.map_err(|error| error.to_string())
+            let grant = self.grant_of(login).await;
+            open.backend
+                .principals()
+                .search(text, kind, grant.as_ref())
+                .await
+                .map_err(|error| error.to_string())
         };
         match found.await {
             Ok(found) => {
@@ -161,9 +168,15 @@ impl Directory {
         }
     }
 
+    /// That of the last login of the caller, for providers that show more to users.
+    async fn grant_of(&self, login: &Login) -> Option<Secret> {
+        self.stored_grant(&login.user_id, &login.provider).await.ok().flatten()
+    }
+
     async fn principal_at(&self, login: &Login, id: &str) -> Option<Value> {
         let open = self.providers.open(&login.provider).await.ok()?;
-        let found = open.backend.principals().principal(id).await.ok()??;
+        let grant = self.grant_of(login).await;
+        let found = open.backend.principals().principal(id, grant.as_ref()).await.ok()??;
         Some(foreign(&found, &login.provider, login.own_id(), &login.groups))
     }
 }

@@ -7,12 +7,13 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use api_management::{GROUP, Token, VERSION, keys};
+use api_management::{GROUP, Token, VERSION, keys, setting};
 use controller::{Reflector, Whole, ensure};
 use feature_kit::rbac::ours;
-use feature_kit::{ControllerIdentity, CredentialStore, ManagementContext};
+use feature_kit::{ControllerIdentity, CredentialStore, ManagementContext, Settings};
+use identity::provider::github::{self, Github, GithubConfig};
 use identity::provider::ldap::{self, LdapConfig};
-use identity::provider::oidc::{self, OidcConfig, OidcProvider};
+use identity::provider::oidc::{self, CALLBACK_PATH, OidcConfig, OidcProvider};
 use identity::provider::{CodeProvider, IdentityProvider, Principals, Problem};
 use k8s_openapi::ClusterResourceScope;
 use kube::api::ObjectMeta;
@@ -98,6 +99,16 @@ impl AccessRule {
 pub enum ProviderKind {
     Directory(&'static ldap::Flavour),
     OpenIdConnect(&'static oidc::Flavour),
+    Github,
+}
+
+/// How people log in through a provider.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LoginWay {
+    /// With a name and a password that this server checks there.
+    Password,
+    /// On the provider's own pages.
+    Pages,
 }
 
 /// What answers for a provider, by how people log in.
@@ -112,7 +123,8 @@ impl ProviderKind {
     /// All that people can log in through, but for this server itself.
     pub fn all() -> impl Iterator<Item = Self> {
         let directories = ldap::FLAVOURS.into_iter().map(Self::Directory);
-        directories.chain(oidc::FLAVOURS.into_iter().map(Self::OpenIdConnect))
+        let others = oidc::FLAVOURS.into_iter().map(Self::OpenIdConnect);
+        directories.chain(others).chain([Self::Github])
     }
     /// The one whose configuration has this name.
     pub fn of_name(name: &str) -> Option<Self> {
@@ -127,6 +139,7 @@ impl ProviderKind {
         match self {
             Self::Directory(flavour) => flavour.provider,
             Self::OpenIdConnect(flavour) => flavour.provider,
+            Self::Github => github::PROVIDER,
         }
     }
     /// Type of the configuration.
@@ -134,6 +147,7 @@ impl ProviderKind {
         match self {
             Self::Directory(flavour) => flavour.config_type,
             Self::OpenIdConnect(flavour) => flavour.config_type,
+            Self::Github => github::CONFIG_TYPE,
         }
     }
     /// Type of the public part.
@@ -141,6 +155,14 @@ impl ProviderKind {
         match self {
             Self::Directory(flavour) => flavour.public_type,
             Self::OpenIdConnect(flavour) => flavour.public_type,
+            Self::Github => github::PUBLIC_TYPE,
+        }
+    }
+    /// How people log in.
+    pub fn way(self) -> LoginWay {
+        match self {
+            Self::Directory(_) => LoginWay::Password,
+            Self::OpenIdConnect(_) | Self::Github => LoginWay::Pages,
         }
     }
     /// The fields of the configuration with credentials.
@@ -148,13 +170,15 @@ impl ProviderKind {
         match self {
             Self::Directory(_) => &["serviceAccountPassword"],
             Self::OpenIdConnect(_) => &["clientSecret", "privateKey"],
+            Self::Github => &["clientSecret"],
         }
     }
-    /// The provider with the configuration in `object`, which has its credentials.
+    /// The provider with the configuration in `object`, which has its credentials. It sends
+    /// browsers back to `callback`, unless the configuration says where to.
     ///
     /// # Errors
     /// Every field that is not right.
-    pub fn open(self, object: &Value) -> Result<Backend, Vec<Problem>> {
+    pub fn open(self, object: &Value, callback: String) -> Result<Backend, Vec<Problem>> {
         let one = |problem| vec![problem];
         match self {
             Self::Directory(flavour) => {
@@ -167,6 +191,11 @@ impl ProviderKind {
                     OidcProvider::new(flavour, OidcConfig::read(object)?).map_err(one)?;
                 Ok(Backend::Codes(Arc::new(provider)))
             }
+            Self::Github => {
+                let config = GithubConfig::read(object)?;
+                let provider = Github::new(config, callback).map_err(one)?;
+                Ok(Backend::Codes(Arc::new(provider)))
+            }
         }
     }
     /// What is not right in a configuration whose credentials may be references. Pure.
@@ -174,6 +203,7 @@ impl ProviderKind {
         match self {
             Self::Directory(flavour) => LdapConfig::read(flavour, object).err(),
             Self::OpenIdConnect(_) => OidcConfig::read(object).err(),
+            Self::Github => GithubConfig::read(object).err(),
         }
         .unwrap_or_default()
     }
@@ -196,9 +226,11 @@ pub struct OpenProvider {
     pub access: AccessRule,
 }
 
-/// A provider as it was opened, and the version of its configuration.
+/// A provider as it was opened, and from what.
 struct Opened {
+    /// The version of its configuration.
     version: Option<String>,
+    callback: String,
     provider: Arc<OpenProvider>,
 }
 
@@ -206,6 +238,7 @@ struct Opened {
 pub struct Providers {
     configs: Arc<Reflector<Whole<AuthConfig>>>,
     credentials: Arc<CredentialStore>,
+    settings: Settings,
     /// By name. A credential has another reference with each change, so the version covers it.
     opened: Mutex<HashMap<&'static str, Opened>>,
 }
@@ -214,7 +247,8 @@ impl Providers {
     /// Must be called inside a tokio runtime.
     pub fn new(context: &ManagementContext) -> Self {
         let configs = context.scope.reflectors.get();
-        Self { configs, credentials: context.credentials.clone(), opened: Mutex::default() }
+        let (credentials, settings) = (context.credentials.clone(), context.settings.clone());
+        Self { configs, credentials, settings, opened: Mutex::default() }
     }
 
     pub(crate) async fn synced(&self) {
@@ -245,19 +279,28 @@ impl Providers {
             return Err(format!("provider \"{name}\" is not enabled"));
         };
         let version = config.metadata.resource_version.clone();
+        let callback = self.callback();
         if let Some(opened) = self.opened.lock().get(kind.name())
             && opened.version == version
+            && opened.callback == callback
         {
             return Ok(opened.provider.clone());
         }
         let object = serde_json::to_value(&*config).map_err(|error| error.to_string())?;
         let object = self.with_credentials(object).await?;
-        let backend = kind.open(&object).map_err(|problems| describe(&problems))?;
+        let backend =
+            kind.open(&object, callback.clone()).map_err(|problems| describe(&problems))?;
         let access = AccessRule::of(&config.fields);
         let provider = Arc::new(OpenProvider { kind, backend, access });
-        let opened = Opened { version, provider: provider.clone() };
+        let opened = Opened { version, callback, provider: provider.clone() };
         self.opened.lock().insert(kind.name(), opened);
         Ok(provider)
+    }
+
+    /// Where providers send browsers back to.
+    pub(crate) fn callback(&self) -> String {
+        let server = self.settings.get(setting::SERVER_URL);
+        format!("{}{CALLBACK_PATH}", server.trim_end_matches('/'))
     }
 
     /// The stored configuration with its credentials, for use by the server itself.

@@ -18,7 +18,7 @@ use serde_json::{Map, Value, json};
 use crate::code_login::{self, TerminalCode};
 use crate::directory::Directory;
 use crate::login::{BUSY_RETRY_SECONDS, LoginError, LoginRequest};
-use crate::providers::{LOCAL, ProviderKind};
+use crate::providers::{LOCAL, LoginWay, ProviderKind};
 use crate::token::issue::Issued;
 use crate::token::view as token_view;
 
@@ -26,7 +26,8 @@ use crate::token::view as token_view;
 const LOCAL_TYPE: &str = "localProvider";
 /// The type of the input of a login with name and password, and with a code.
 const PASSWORD_INPUT: &str = "basicLogin";
-const CODE_INPUT: &str = "oidcLogin";
+const OIDC_INPUT: &str = "oidcLogin";
+const GITHUB_INPUT: &str = "githubLogin";
 /// Where a browser logs in.
 const REDIRECT_URL: &str = "redirectUrl";
 /// How clients request a token that goes into a kubeconfig; a cluster's id may follow.
@@ -54,12 +55,13 @@ pub fn views(directory: &Arc<Directory>) -> Vec<Descriptor> {
     };
     let local = view(LOCAL, LOCAL_TYPE, PASSWORD_INPUT).types([
         StructType::writable(PASSWORD_INPUT, password_input()),
-        StructType::writable(CODE_INPUT, code_input()),
+        StructType::writable(OIDC_INPUT, code_input()),
+        StructType::writable(GITHUB_INPUT, code_input()),
         token_view::struct_type(),
     ]);
-    let elsewhere = ProviderKind::all().map(|kind| match kind {
-        ProviderKind::Directory(_) => view(kind.name(), kind.public_type(), PASSWORD_INPUT),
-        ProviderKind::OpenIdConnect(_) => view(kind.name(), kind.public_type(), CODE_INPUT)
+    let elsewhere = ProviderKind::all().map(|kind| match kind.way() {
+        LoginWay::Password => view(kind.name(), kind.public_type(), PASSWORD_INPUT),
+        LoginWay::Pages => view(kind.name(), kind.public_type(), code_input_of(kind))
             .root([Field::string(REDIRECT_URL)])
             .formatter(with_redirect),
     });
@@ -75,6 +77,10 @@ fn password_input() -> Vec<Field> {
         Field::int("ttl"),
         Field::string("username"),
     ]
+}
+
+fn code_input_of(kind: ProviderKind) -> &'static str {
+    if kind == ProviderKind::Github { GITHUB_INPUT } else { OIDC_INPUT }
 }
 
 /// The code is one that this server gave to a browser, for the terminal that knows the verifier.
@@ -106,7 +112,8 @@ fn as_own_type(context: &Presentation<'_>, stored: &Value, resource: &mut Resour
 
 /// Browsers log in through the provider's own pages at this address.
 fn with_redirect(context: &Presentation<'_>, _: &Value, resource: &mut Resource) {
-    if let Some(ProviderKind::OpenIdConnect(_)) = ProviderKind::of_name(&resource.id) {
+    let way = ProviderKind::of_name(&resource.id).map(ProviderKind::way);
+    if way == Some(LoginWay::Pages) {
         let url = context.urls.path(&format!("{}{}", code_login::START, resource.id));
         resource.fields.insert(REDIRECT_URL.to_owned(), url.into());
     }
@@ -164,12 +171,12 @@ impl Login {
         request: LoginRequest,
     ) -> Result<(Issued, String), LoginError> {
         let name = request.username.clone();
-        match ProviderKind::of_name(self.provider) {
+        match ProviderKind::of_name(self.provider).map(ProviderKind::way) {
             None => Ok((self.directory.login(request).await?, name)),
-            Some(ProviderKind::Directory(_)) => {
+            Some(LoginWay::Password) => {
                 Ok((self.directory.login_at(self.provider, request).await?, name))
             }
-            Some(ProviderKind::OpenIdConnect(_)) => {
+            Some(LoginWay::Pages) => {
                 let verifier = Secret::new(text(input, "codeVerifier"));
                 let code = TerminalCode { code: text(input, "code"), verifier: &verifier };
                 self.directory.login_of_terminal(self.provider, code, request).await

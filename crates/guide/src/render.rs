@@ -31,6 +31,7 @@ const SECTIONS: [(&str, &[&str]); 3] = [
             "guide/isolation.md",
             "guide/directories.md",
             "guide/open-id-connect.md",
+            "guide/github.md",
             "guide/api.md",
             "guide/troubleshooting.md",
         ],

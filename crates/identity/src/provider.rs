@@ -2,10 +2,12 @@
 //!
 //! An [`IdentityProvider`] checks names and passwords, finds people and groups, and reads the
 //! groups of somebody anew. [`ldap`] is the one for OpenLDAP, FreeIPA and Active Directory. A
-//! [`CodeProvider`] lets people log in on pages of its own; [`oidc`] is the one for OpenID Connect.
+//! [`CodeProvider`] lets people log in on pages of its own; [`oidc`] is the one for OpenID Connect,
+//! [`github`] that for GitHub.
 //! The providers here keep nothing but what they read: a change of the configuration makes a new
 //! one.
 
+pub mod github;
 mod http;
 pub mod ldap;
 pub mod oidc;
@@ -90,6 +92,7 @@ pub fn provider_of_user(id: &str) -> Option<(&str, &str)> {
 /// Who can be found at a provider.
 pub trait Principals: Send + Sync + 'static {
     /// Users and groups that `text` may mean, of one kind or of both; at most some hundred.
+    /// `grant`: that of the user who searches, for providers that show more to users.
     ///
     /// # Errors
     /// The provider does not respond or its configuration is not right.
@@ -97,6 +100,7 @@ pub trait Principals: Send + Sync + 'static {
         &'a self,
         text: &'a str,
         kind: Option<PrincipalKind>,
+        grant: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<Vec<Principal>, ProviderError>>;
 
     /// The principal with this id, if the provider has it.
@@ -106,6 +110,7 @@ pub trait Principals: Send + Sync + 'static {
     fn principal<'a>(
         &'a self,
         id: &'a str,
+        grant: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<Option<Principal>, ProviderError>>;
 }
 

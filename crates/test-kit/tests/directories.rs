@@ -91,18 +91,18 @@ async fn groups_within_groups_count_when_that_is_set_and_rings_end() {
 async fn searches_find_users_and_groups_by_how_they_begin() {
     let slapd = Slapd::start();
     let directory = directory(&config(&slapd));
-    let found = directory.search("ad", Some(PrincipalKind::User)).await.unwrap();
+    let found = directory.search("ad", Some(PrincipalKind::User), None).await.unwrap();
     assert_eq!(found.iter().map(|found| found.id.as_str()).collect::<Vec<_>>(), [ADA]);
-    let found = directory.search("sta", None).await.unwrap();
+    let found = directory.search("sta", None, None).await.unwrap();
     assert_eq!(found.iter().map(|found| found.id.as_str()).collect::<Vec<_>>(), [STAFF]);
     for nothing in ["*", "", ")(uid=*", "zzz"] {
-        assert!(directory.search(nothing, None).await.unwrap().is_empty(), "{nothing}");
+        assert!(directory.search(nothing, None, None).await.unwrap().is_empty(), "{nothing}");
     }
-    assert_eq!(directory.principal(STAFF).await.unwrap().unwrap().display_name, "staff");
+    assert_eq!(directory.principal(STAFF, None).await.unwrap().unwrap().display_name, "staff");
     // The reader is in the directory, but not below the base of users.
     let reader = format!("openldap_user://{READER}");
-    assert_eq!(directory.principal(&reader).await.unwrap(), None);
-    assert_eq!(directory.principal("local://u-1").await.unwrap(), None);
+    assert_eq!(directory.principal(&reader, None).await.unwrap(), None);
+    assert_eq!(directory.principal("local://u-1", None).await.unwrap(), None);
 }
 
 #[tokio::test]

@@ -48,6 +48,8 @@ pub enum Program {
     Slapd,
     /// A provider of OpenID Connect.
     OidcProvider,
+    /// A stand-in for GitHub.
+    GithubStandIn,
 }
 
 impl Program {
@@ -78,6 +80,7 @@ impl Program {
             Self::Busybox => "busybox",
             Self::Slapd => "slapd",
             Self::OidcProvider => "oidc-provider",
+            Self::GithubStandIn => "github-stand-in",
         }
     }
 

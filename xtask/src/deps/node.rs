@@ -1,5 +1,5 @@
-//! Programs for Node with their npm packages, below target/deps. Nothing is installed, and hashes
-//! pin all packages.
+//! Programs for Node, with their npm packages if they have any, below target/deps. Nothing is
+//! installed, and hashes pin all packages.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -12,8 +12,8 @@ use anyhow::{Context, Result};
 use super::{link, remove_other_builds};
 use crate::{fingerprint, process};
 
-/// Folder below `testbed`, and program: a file of that name with the extension `.mjs`.
-const NAME: &str = "oidc-provider";
+/// Folders below `testbed`, each with the program of that name, with the extension `.mjs`.
+const NAMES: [&str; 2] = ["github-stand-in", "oidc-provider"];
 /// What npm needs to know.
 const MANIFESTS: [&str; 2] = ["package.json", "package-lock.json"];
 /// Where npm puts packages, also when somebody runs it in the sources.
@@ -24,33 +24,41 @@ const STARTER: &str =
 
 /// `testbed` is the folder of the sources.
 pub fn provide(testbed: &Path, deps: &Path) -> Result<()> {
-    let source = testbed.join(NAME);
-    let builds = deps.join(NAME);
-    let build = builds.join(fingerprint::of(&source, &[PACKAGES], STARTER)?);
-    if !build.is_dir() {
-        fetch(&source, &build).context("tests of OpenID Connect need Node 20 or newer and npm")?;
-        remove_other_builds(&builds, &build)?;
-    }
-    link(deps, NAME, &build.join(NAME))
+    NAMES.into_iter().try_for_each(|name| provide_one(name, testbed, deps))
 }
 
-fn fetch(source: &Path, build: &Path) -> Result<()> {
+fn provide_one(name: &str, testbed: &Path, deps: &Path) -> Result<()> {
+    let source = testbed.join(name);
+    let builds = deps.join(name);
+    let build = builds.join(fingerprint::of(&source, &[PACKAGES], STARTER)?);
+    if !build.is_dir() {
+        fetch(name, &source, &build)
+            .context("tests of identity providers need Node 20 or newer and npm")?;
+        remove_other_builds(&builds, &build)?;
+    }
+    link(deps, name, &build.join(name))
+}
+
+fn fetch(name: &str, source: &Path, build: &Path) -> Result<()> {
     let start = Instant::now();
     let unfinished = build.with_extension("unfinished");
     let _ = fs::remove_dir_all(&unfinished);
     fs::create_dir_all(&unfinished)?;
-    eprintln!("fetching the provider of OpenID Connect (once; 4 MB)");
-    let program = format!("{NAME}.mjs");
-    for file in MANIFESTS.into_iter().chain([program.as_str()]) {
-        fs::copy(source.join(file), unfinished.join(file))?;
+    let program = format!("{name}.mjs");
+    fs::copy(source.join(&program), unfinished.join(&program))?;
+    if source.join(MANIFESTS[0]).is_file() {
+        eprintln!("fetching the packages of testbed/{name} (once; 4 MB)");
+        for file in MANIFESTS {
+            fs::copy(source.join(file), unfinished.join(file))?;
+        }
+        let mut npm = Command::new("npm");
+        npm.current_dir(&unfinished).args(["ci", "--ignore-scripts", "--loglevel", "error"]);
+        process::run(&mut npm).context("npm's registry may be unreachable")?;
     }
-    let mut npm = Command::new("npm");
-    npm.current_dir(&unfinished).args(["ci", "--ignore-scripts", "--loglevel", "error"]);
-    process::run(&mut npm).context("npm's registry may be unreachable")?;
-    let starter = unfinished.join(NAME);
+    let starter = unfinished.join(name);
     fs::write(&starter, STARTER)?;
     fs::set_permissions(&starter, fs::Permissions::from_mode(0o755))?;
     fs::rename(&unfinished, build).context("cannot put the finished folder in place")?;
-    eprintln!("  {NAME}: {}", process::duration_text(start.elapsed()));
+    eprintln!("  {name}: {}", process::duration_text(start.elapsed()));
     Ok(())
 }

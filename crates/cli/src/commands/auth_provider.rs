@@ -112,8 +112,9 @@ async fn enable(args: EnableProvider) -> Result<(), CliError> {
         }
         None => {
             let text = format!("provider \"{name}\" cannot be enabled by this command");
-            return Err(CliError::new(Failure::Invalid, text)
-                .hint("it is for openldap, freeipa, activedirectory, keycloakoidc and oidc"));
+            return Err(CliError::new(Failure::Invalid, text).hint(
+                "it is for openldap, freeipa, activedirectory, github, keycloakoidc and oidc",
+            ));
         }
     };
     let what = format!("testing and enabling provider \"{name}\"");
@@ -135,6 +136,7 @@ fn login_of(config: &Value) -> Option<ProviderLogin> {
         "activeDirectoryConfig" => Some(ProviderLogin::Password { field: "activeDirectoryConfig" }),
         "openLdapConfig" | "freeIpaConfig" => Some(ProviderLogin::Password { field: "ldapConfig" }),
         "keyCloakOIDCConfig" | "oidcConfig" => Some(ProviderLogin::Browser { field: "oidcConfig" }),
+        "githubConfig" => Some(ProviderLogin::Browser { field: "githubConfig" }),
         _ => None,
     }
 }
@@ -177,7 +179,7 @@ mod tests {
         assert_eq!(cells, ["openldap", "true", "restricted", "openLdapConfig"]);
         assert_eq!(plural(&config), "openLdapConfigs");
         assert_eq!(login_of(&config), Some(ProviderLogin::Password { field: "ldapConfig" }));
-        assert_eq!(login_of(&json!({"type": "githubConfig"})), None);
+        assert_eq!(login_of(&json!({"type": "oktaConfig"})), None);
     }
 
     #[test]

@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use http::{StatusCode, header};
 use identity::Secret;
 use identity::browser::login_cookies;
-use identity::provider::{Person, Problem, oidc, provider_of_user};
+use identity::provider::{Person, Problem, github, oidc, provider_of_user};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use rest_view::store::{call, may};
@@ -26,7 +26,7 @@ use serde_json::{Map, Value, json};
 use super::{resource, trial};
 use crate::directory::Directory;
 use crate::login::LoginRequest;
-use crate::providers::{self, ProviderKind};
+use crate::providers::{self, LoginWay, ProviderKind};
 use crate::token::issue::{TokenOrigin, TokenRequest};
 
 /// Refuses to send a stored credential elsewhere.
@@ -52,8 +52,8 @@ pub fn with_actions(descriptor: Descriptor, directory: &Arc<Directory>) -> Descr
                 .available_when(|stored, _| stored["enabled"] == true)
                 .needs_update(),
         );
-    match kind {
-        ProviderKind::Directory(_) => {
+    match kind.way() {
+        LoginWay::Password => {
             let fields = vec![
                 Field::new(config, FieldType::Json).required(),
                 Field::boolean("enabled"),
@@ -62,12 +62,16 @@ pub fn with_actions(descriptor: Descriptor, directory: &Arc<Directory>) -> Descr
             ];
             descriptor.types([StructType::writable(input, fields)])
         }
-        ProviderKind::OpenIdConnect(_) => {
+        LoginWay::Pages => {
             let configure = ConfigureTest { directory: directory.clone(), kind };
-            let configure = Action::new("configureTest", configure).output(TEST_OUTPUT);
+            let output_type = test_output(kind);
+            let mut configure = Action::new("configureTest", configure).output(output_type);
+            if kind == ProviderKind::Github {
+                configure = configure.input(github::CONFIG_TYPE);
+            }
             let descriptor = descriptor.action(configure.needs_update());
-            // The types of all such providers, declared once.
-            if kind != ProviderKind::OpenIdConnect(&oidc::GENERIC) {
+            // The types of all providers of OpenID Connect are declared once.
+            if kind == ProviderKind::OpenIdConnect(&oidc::KEYCLOAK) {
                 return descriptor;
             }
             let fields = vec![
@@ -78,20 +82,23 @@ pub fn with_actions(descriptor: Descriptor, directory: &Arc<Directory>) -> Descr
             let output = vec![Field::string("redirectUrl")];
             descriptor.types([
                 StructType::writable(input, fields),
-                StructType::writable(TEST_OUTPUT, output),
+                StructType::writable(output_type, output),
             ])
         }
     }
 }
 
 /// What `configureTest` returns.
-const TEST_OUTPUT: &str = "oidcTestOutput";
+fn test_output(kind: ProviderKind) -> &'static str {
+    if kind == ProviderKind::Github { "githubConfigTestOutput" } else { "oidcTestOutput" }
+}
 
 /// The input type of `testAndApply`, and its field with the configuration.
 fn input_names(kind: ProviderKind) -> (&'static str, &'static str) {
     match kind.name() {
         "activedirectory" => ("activeDirectoryTestAndApplyInput", "activeDirectoryConfig"),
         "freeipa" => ("freeIpaTestAndApplyInput", "ldapConfig"),
+        "github" => ("githubConfigApplyInput", "githubConfig"),
         "openldap" => ("openLdapTestAndApplyInput", "ldapConfig"),
         _ => ("oidcApplyInput", "oidcConfig"),
     }
@@ -135,7 +142,8 @@ impl ConfigureTest {
         let new = merged(self.kind, stored, &request.input);
         let url = trial::begin(&self.directory, self.kind, &new, request.context.caller).await?;
         let fields = Map::from_iter([("redirectUrl".to_owned(), Value::from(url))]);
-        Ok(ActionResponse::Struct { status: StatusCode::OK, id: TEST_OUTPUT.to_owned(), fields })
+        let id = test_output(self.kind).to_owned();
+        Ok(ActionResponse::Struct { status: StatusCode::OK, id, fields })
     }
 }
 

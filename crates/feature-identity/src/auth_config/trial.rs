@@ -102,7 +102,7 @@ async fn open(
 ) -> Result<Backend, ApiError> {
     let object = directory.providers.with_credentials(config.clone()).await;
     let object = object.map_err(|cause| ApiError::new(503, "ServiceUnavailable", cause))?;
-    kind.open(&object).map_err(refusal)
+    kind.open(&object, directory.providers.callback()).map_err(refusal)
 }
 
 fn text<'a>(input: &'a Map<String, Value>, field: &str) -> &'a str {
@@ -152,6 +152,7 @@ fn explained(kind: ProviderKind, error: ProviderError) -> ApiError {
             ("username", "servers", "check servers, port, tls, starttls and certificate")
         }
         ProviderKind::OpenIdConnect(_) => ("code", "issuer", "check issuer and certificate"),
+        ProviderKind::Github => ("code", "hostname", "check hostname and tls"),
     };
     match error {
         ProviderError::Wrong => ApiError::invalid_field(
@@ -162,7 +163,7 @@ fn explained(kind: ProviderKind, error: ProviderError) -> ApiError {
                     "the service account works, but the directory has no such user below \
                  userSearchBase, or the password is wrong; check both, and userLoginAttribute"
                 }
-                ProviderKind::OpenIdConnect(_) => {
+                ProviderKind::OpenIdConnect(_) | ProviderKind::Github => {
                     "the provider does not accept this code for this test; call configureTest and log \
                  in once more"
                 }

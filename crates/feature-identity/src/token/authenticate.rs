@@ -9,6 +9,9 @@ use jiff::Timestamp;
 
 use crate::directory::Directory;
 
+/// What kinds of groups are called in their ids, after the name of the provider.
+const GROUP_KINDS: [&str; 3] = ["group", "org", "team"];
+
 /// Whether a stored token and user make the presented key hold at `now_millis`. Pure.
 pub(crate) fn validate(
     presented: &Presented,
@@ -37,8 +40,12 @@ pub(crate) fn validate(
 
 /// The groups of the login that the token comes from: those of its own provider and no others.
 fn groups(token: &Token) -> Vec<String> {
-    let prefix = format!("{}_group://", token.auth_provider);
-    token.group_principals.iter().filter(|id| id.starts_with(&prefix)).cloned().collect()
+    let is_of_provider = |id: &&String| {
+        let scheme = id.split_once("://").map_or("", |(scheme, _)| scheme);
+        let kind = scheme.strip_prefix(token.auth_provider.as_str());
+        kind.and_then(|kind| kind.strip_prefix('_')).is_some_and(|kind| GROUP_KINDS.contains(&kind))
+    };
+    token.group_principals.iter().filter(is_of_provider).cloned().collect()
 }
 
 /// Whether a token whose key was verified still holds, and for whom. Pure.
@@ -89,5 +96,32 @@ impl Authenticate for Directory {
         presented: &'a Presented,
     ) -> BoxFuture<'a, Result<Identity, Refused>> {
         Box::pin(self.identify(presented))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_groups_of_the_tokens_own_provider_count() {
+        let ids = [
+            "github_team://7",
+            "github_org://1",
+            "github_user://2",
+            "github_admins://3",
+            "github://4",
+            "openldap_group://cn=x",
+            "system:masters",
+            "githubx_team://5",
+        ];
+        let token = |provider: &str| Token {
+            auth_provider: provider.to_owned(),
+            group_principals: ids.map(str::to_owned).to_vec(),
+            ..Token::default()
+        };
+        assert_eq!(groups(&token("github")), ["github_team://7", "github_org://1"]);
+        assert_eq!(groups(&token("openldap")), ["openldap_group://cn=x"]);
+        assert!(groups(&token("local")).is_empty());
     }
 }

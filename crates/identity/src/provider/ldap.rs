@@ -417,12 +417,14 @@ impl Principals for Directory {
         &'a self,
         text: &'a str,
         kind: Option<PrincipalKind>,
+        _: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<Vec<Principal>, ProviderError>> {
         Box::pin(self.find(text, kind))
     }
     fn principal<'a>(
         &'a self,
         id: &'a str,
+        _: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<Option<Principal>, ProviderError>> {
         Box::pin(self.by_id(id))
     }

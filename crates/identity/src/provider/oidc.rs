@@ -29,6 +29,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use self::claims::{ClaimedNames, MoreClaims};
+pub(super) use self::config::secure_url;
 pub use self::config::{CALLBACK_PATH, OidcConfig};
 use super::http::{HttpClient, HttpError, chain};
 use super::{
@@ -498,6 +499,7 @@ impl Principals for OidcProvider {
         &'a self,
         text: &'a str,
         kind: Option<PrincipalKind>,
+        _: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<Vec<Principal>, ProviderError>> {
         let text = text.trim();
         let all = [self.flavour.user(text), self.flavour.group(text)].into_iter();
@@ -509,6 +511,7 @@ impl Principals for OidcProvider {
     fn principal<'a>(
         &'a self,
         id: &'a str,
+        _: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<Option<Principal>, ProviderError>> {
         let group =
             id.strip_prefix(self.flavour.provider).and_then(|id| id.strip_prefix("_group://"));

@@ -270,8 +270,9 @@ async fn a_provider_can_be_described_but_not_enabled() {
     body["clientSecret"] = PASSWORD.into();
     let changed = rest.must(200, "PUT", &own, &body).await;
     assert!(!changed.to_string().contains(PASSWORD), "{changed}");
-    let (status, response) =
-        rest.request(Requester::Admin, "PUT", &own, &json!({"enabled": true})).await;
+    let (status, response) = rest
+        .request(Requester::Admin, "PUT", "/v3/oktaConfigs/okta", &json!({"enabled": true}))
+        .await;
     assert_eq!(status, 422, "{response}");
     assert!(response["message"].as_str().unwrap().contains("not available"), "{response}");
     let (status, _) = rest.get(Requester::Admin, "/v3/oktaConfigs/github").await;

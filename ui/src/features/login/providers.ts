@@ -5,6 +5,7 @@ import type { LoginProvider } from "../../api/types.ts";
 const NAMES: Record<string, string> = {
   activedirectory: "Active Directory",
   freeipa: "FreeIPA",
+  github: "GitHub",
   keycloakoidc: "Keycloak",
   local: "Local",
   oidc: "OpenID Connect",
