@@ -211,6 +211,13 @@ impl Terraform<'_> {
         self.client.put(&own, &body)?.success()?;
         self.planned(&own, &body)?;
         self.remove(&format!("/v3/projects/{other}"))?;
+        // Requests end with a role that they run with: those that follow wait for its end.
+        eventually("the end of the creator's role in it", || {
+            let bindings = format!("/v3/projectroletemplatebindings?projectId={other}");
+            let left = self.client.get(&bindings)?.success()?;
+            ensure!(left["data"].as_array().is_some_and(Vec::is_empty), "{left}");
+            Ok(())
+        });
         Ok(id)
     }
 
