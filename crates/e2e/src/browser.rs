@@ -161,6 +161,16 @@ impl Browser {
     }
 }
 
+/// The value of a parameter in the query of an address, not decoded.
+///
+/// # Errors
+/// It has none of this name.
+pub fn parameter<'a>(url: &'a str, name: &str) -> Result<&'a str> {
+    let mut pairs = url.split(['?', '&']).filter_map(|pair| pair.split_once('='));
+    let found = pairs.find(|(key, _)| *key == name);
+    found.map(|(_, value)| value).with_context(|| format!("no {name} in {url}"))
+}
+
 fn authority_of(url: &str) -> Result<String> {
     let uri: Uri = url.split('#').next().unwrap_or(url).parse()?;
     Ok(uri.authority().with_context(|| format!("'{url}' names no host"))?.to_string())

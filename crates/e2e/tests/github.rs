@@ -1,11 +1,11 @@
 //! Logging in through GitHub, against a stand-in written from its public description: the pages,
-//! the exchange of codes, organisations and teams over several pages, searches, and users who are
-//! out.
+//! the exchange of codes, organisations and teams over several pages, searches, and a suspended
+//! user.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
 use anyhow::{Context, Result, ensure};
-use e2e::{Browser, Client, HttpResponse, Server, eventually, server};
+use e2e::{Browser, Client, HttpResponse, Server, browser, eventually, server};
 use serde_json::{Value, json};
 use testbed::IdentityProvider;
 use testbed::identity_provider::{CLIENT_ID, CLIENT_SECRET};
@@ -79,7 +79,7 @@ impl World {
             self.admin.post(&format!("{CONFIG}?action=configureTest"), config)?.success()?;
         let url = begun["redirectUrl"].as_str().context("no address")?;
         let answer = self.come_back(&mut self.browser(), url, name)?;
-        let code = answer.split(['?', '&']).find_map(|pair| pair.strip_prefix("code="));
+        let code = browser::parameter(&answer, "code")?;
         let body = json!({"githubConfig": config, "code": code, "enabled": true});
         self.admin.post(&format!("{CONFIG}?action=testAndApply"), &body)
     }
@@ -145,7 +145,7 @@ fn people_log_in_with_organisations_and_teams_until_github_says_otherwise() {
         Ok(())
     });
 
-    // Who is suspended, or gone, is out.
+    // Who is suspended is out.
     let mut suspended = without;
     suspended["suspended"] = true.into();
     world.github.change("ada", Some(suspended)).unwrap();
@@ -163,10 +163,7 @@ fn a_code_of_another_login_is_refused() {
     let world = World::start();
     world.apply(&world.config(), "carol").unwrap().success().unwrap();
     let start = format!("{}/v1-login/github", world.server.url());
-    let parameter = |url: &str, name: &str| {
-        let found = url.split(['?', '&']).find_map(|pair| pair.strip_prefix(&format!("{name}=")));
-        found.unwrap().to_owned()
-    };
+    let parameter = |url: &str, name| browser::parameter(url, name).unwrap().to_owned();
     let stolen = world.come_back(&mut world.browser(), &start, "bob").unwrap();
     let mut victim = world.browser();
     let own = world.come_back(&mut victim, &start, "ada").unwrap();

@@ -6,7 +6,7 @@
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
-use e2e::browser::Page;
+use e2e::browser::{self, Page};
 use e2e::{Browser, Cli, Client, Interactive, Server, eventually};
 use serde_json::{Value, json};
 use testbed::IdentityProvider;
@@ -177,7 +177,7 @@ fn a_browser_logs_in_at_the_provider_and_is_who_the_provider_says() {
         ensure!(settings(&ada)?.status == 403, "the role of the group is left");
         Ok(())
     });
-    // Who is gone there is out here.
+    // Who is deleted there is out here.
     world.provider.change("ada", None).unwrap();
     refresh();
     eventually("the end of the logins", || {
@@ -195,10 +195,7 @@ fn what_was_made_for_another_login_is_refused() {
         assert!(to.contains(&format!("failed={why}")), "{url}: {to}");
         assert!(browser.cookie("R_SESS").is_none(), "{url} logged in");
     };
-    let parameter = |url: &str, name: &str| {
-        let found = url.split(['?', '&']).find_map(|pair| pair.strip_prefix(&format!("{name}=")));
-        found.unwrap().to_owned()
-    };
+    let parameter = |url: &str, name| browser::parameter(url, name).unwrap().to_owned();
     let back = format!("{}/verify-auth", world.server.url());
 
     // Mallory's answer, opened in the browser of a victim: with no login, and with one of its own.
@@ -229,7 +226,7 @@ fn what_was_made_for_another_login_is_refused() {
     let again = ada.open(&answer).unwrap();
     assert!(again.redirect().unwrap().contains("failed=expired"), "{again:?}");
 
-    // Nobody is sent elsewhere, and what the provider refuses is said.
+    // Nobody is sent to another host, and what the provider refuses is said.
     let mut ada = world.browser();
     let evil = world.start_url("?to=%2F%2Fevil.example");
     let answer = world.come_back(&mut ada, &evil, "ada").unwrap();
@@ -256,7 +253,7 @@ fn a_configuration_is_enabled_by_a_login_only() {
         ("issuer", json!("https://127.0.0.1:1"), "issuer"),
         ("issuer", json!(""), "issuer"),
         ("certificate", json!(world.server.ca_pem()), "issuer"),
-        ("rancherUrl", json!("https://127.0.0.1/elsewhere"), "rancherUrl"),
+        ("rancherUrl", json!("https://127.0.0.1/other"), "rancherUrl"),
         ("clientId", json!(""), "clientId"),
     ] {
         let mut wrong = config.clone();

@@ -21,8 +21,7 @@ use http::{HeaderValue, Method, StatusCode, header};
 use identity::Secret;
 use identity::browser::login_cookies;
 use identity::cross_site::Origin;
-use identity::provider::oidc::CALLBACK_PATH;
-use identity::provider::{CodeLogin, CodeProvider, ProviderError, ReturnedCode};
+use identity::provider::{CALLBACK_PATH, CodeLogin, CodeProvider, ProviderError, ReturnedCode};
 use identity::throttle::{Refusal, Throttle, ThrottleKey, ThrottlePolicy, ThrottledAttempt};
 use url::form_urlencoded;
 
@@ -222,8 +221,8 @@ impl Start {
         let Backend::Codes(provider) = &open.backend else {
             return Err(LoginError::Unreachable(name.to_owned()));
         };
-        if let Some(elsewhere) = other_host(provider.as_ref(), request, query) {
-            return Ok(go_to(&elsewhere));
+        if let Some(there) = other_host(provider.as_ref(), request, query) {
+            return Ok(go_to(&there));
         }
         let cookie = AttemptCookie::new(open.kind.name(), purpose);
         turn.begin();

@@ -25,6 +25,7 @@ pub mod providers;
 pub mod public_provider;
 pub mod refresh;
 pub mod revocation;
+mod short_lived;
 pub mod token;
 pub mod user;
 
@@ -35,7 +36,7 @@ use feature_kit::{
     Feature, KindRules, ManagementContext, ManagementSpec, RoleResolver, Route, Seed, ViewSpec,
     unique,
 };
-use identity::provider::oidc::CALLBACK_PATH;
+use identity::provider::CALLBACK_PATH;
 
 pub use directory::Directory;
 pub use login::{LoginError, LoginRequest};

@@ -59,13 +59,13 @@ pub fn views(directory: &Arc<Directory>) -> Vec<Descriptor> {
         StructType::writable(GITHUB_INPUT, code_input()),
         token_view::struct_type(),
     ]);
-    let elsewhere = ProviderKind::all().map(|kind| match kind.way() {
+    let external = ProviderKind::all().map(|kind| match kind.way() {
         LoginWay::Password => view(kind.name(), kind.public_type(), PASSWORD_INPUT),
         LoginWay::Pages => view(kind.name(), kind.public_type(), code_input_of(kind))
             .root([Field::string(REDIRECT_URL)])
             .formatter(with_redirect),
     });
-    [all, local].into_iter().chain(elsewhere).collect()
+    [all, local].into_iter().chain(external).collect()
 }
 
 fn password_input() -> Vec<Field> {

@@ -21,6 +21,9 @@ use subtle::ConstantTimeEq;
 
 use crate::secret::Secret;
 
+/// Where browsers come back to from a provider's pages: the path that is registered there.
+pub const CALLBACK_PATH: &str = "/verify-auth";
+
 /// Whether a principal is a user or a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PrincipalKind {

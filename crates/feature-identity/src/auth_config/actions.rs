@@ -29,7 +29,7 @@ use crate::login::LoginRequest;
 use crate::providers::{self, LoginWay, ProviderKind};
 use crate::token::issue::{TokenOrigin, TokenRequest};
 
-/// Refuses to send a stored credential elsewhere.
+/// Refuses to send a stored credential to another server.
 pub(super) const ENTER_AGAIN: &str =
     "enter it again: it is not sent to another server than it was entered for";
 /// The fields that stay when a provider is disabled.

@@ -5,22 +5,20 @@
 //! that was made for anybody else is refused: otherwise whoever sneaks in a code of theirs would
 //! become one person with an administrator.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use identity::Secret;
 use identity::provider::{CodeAttempt, CodeLogin, CodeProvider, ProviderError, ReturnedCode};
 use identity::{IdentityProvider, generate_key};
-use parking_lot::Mutex;
 use rest_view::{ApiError, Caller};
 use serde_json::{Map, Value};
-use tokio::time::Instant;
 
 use super::actions::refusal;
 use crate::code_login::TEST_STATE;
 use crate::directory::Directory;
 use crate::providers::{Backend, ProviderKind};
+use crate::short_lived::ShortLived;
 
 /// How long a test may take at the provider.
 const TEST_TIME_MAX: Duration = Duration::from_secs(900);
@@ -28,33 +26,23 @@ const TEST_TIME_MAX: Duration = Duration::from_secs(900);
 const TESTS_MAX: usize = 100;
 
 /// Tests on the pages of providers that are under way: one per user and provider. In memory only.
-#[derive(Default)]
-pub struct PendingTests(Mutex<HashMap<(String, &'static str), PendingTest>>);
+pub struct PendingTests(ShortLived<(String, &'static str), CodeAttempt>);
 
-struct PendingTest {
-    attempt: CodeAttempt,
-    since: Instant,
+impl Default for PendingTests {
+    fn default() -> Self {
+        Self(ShortLived::new(TESTS_MAX, TEST_TIME_MAX))
+    }
 }
 
 impl PendingTests {
     fn begin(&self, user: &str, kind: ProviderKind) -> CodeAttempt {
         let attempt = CodeAttempt::of(&generate_key(), TEST_STATE);
-        let mut tests = self.0.lock();
-        tests.retain(|_, test| test.since.elapsed() < TEST_TIME_MAX);
-        if tests.len() >= TESTS_MAX
-            && let Some((oldest, _)) = tests.iter().min_by_key(|(_, test)| test.since)
-        {
-            let oldest = oldest.clone();
-            tests.remove(&oldest);
-        }
-        let test = PendingTest { attempt: attempt.clone(), since: Instant::now() };
-        tests.insert((user.to_owned(), kind.name()), test);
+        self.0.store((user.to_owned(), kind.name()), attempt.clone());
         attempt
     }
 
     fn take(&self, user: &str, kind: ProviderKind) -> Option<CodeAttempt> {
-        let test = self.0.lock().remove(&(user.to_owned(), kind.name()))?;
-        (test.since.elapsed() < TEST_TIME_MAX).then_some(test.attempt)
+        self.0.take(&(user.to_owned(), kind.name()))
     }
 }
 

@@ -1,17 +1,16 @@
 //! Logins of terminals: the user logged in with a browser, and the terminal has not taken its token
 //! yet. Kept in memory only: a login that a stop of the server ends is begun again.
 
-use std::collections::HashMap;
 use std::time::Duration;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use identity::provider::CodeLogin;
 use identity::{Secret, random_text};
-use parking_lot::Mutex;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
-use tokio::time::Instant;
+
+use crate::short_lived::ShortLived;
 
 /// How long a code is good.
 const GOOD_FOR: Duration = Duration::from_secs(300);
@@ -24,38 +23,33 @@ struct WaitingLogin {
     provider: String,
     login: CodeLogin,
     challenge: String,
-    since: Instant,
 }
 
 /// See the module.
-#[derive(Default)]
-pub struct TerminalLogins(Mutex<HashMap<String, WaitingLogin>>);
+pub struct TerminalLogins(ShortLived<String, WaitingLogin>);
+
+impl Default for TerminalLogins {
+    fn default() -> Self {
+        Self(ShortLived::new(WAITING_MAX, GOOD_FOR))
+    }
+}
 
 impl TerminalLogins {
     /// The code with which the terminal that made `challenge` takes the login.
     pub fn add(&self, provider: &str, login: CodeLogin, challenge: String) -> String {
         let code = random_text(CODE_LENGTH);
-        let mut waiting = self.0.lock();
-        waiting.retain(|_, login| login.since.elapsed() < GOOD_FOR);
-        if waiting.len() >= WAITING_MAX
-            && let Some((oldest, _)) = waiting.iter().min_by_key(|(_, login)| login.since)
-        {
-            let oldest = oldest.clone();
-            waiting.remove(&oldest);
-        }
-        let (provider, since) = (provider.to_owned(), Instant::now());
-        waiting.insert(code.clone(), WaitingLogin { provider, login, challenge, since });
+        let provider = provider.to_owned();
+        self.0.store(code.clone(), WaitingLogin { provider, login, challenge });
         code
     }
 
     /// The login with this code, for the terminal that knows what its challenge was made of. The
     /// code is used up, whether it fits or not.
     pub fn take(&self, provider: &str, code: &str, verifier: &Secret) -> Option<CodeLogin> {
-        let waiting = self.0.lock().remove(code)?;
+        let waiting = self.0.take(code)?;
         let digest = URL_SAFE_NO_PAD.encode(Sha256::digest(verifier.expose().as_bytes()));
         let fits: bool = digest.as_bytes().ct_eq(waiting.challenge.as_bytes()).into();
-        let is_good = waiting.since.elapsed() < GOOD_FOR && waiting.provider == provider;
-        (fits && is_good).then_some(waiting.login)
+        (fits && waiting.provider == provider).then_some(waiting.login)
     }
 }
 
@@ -103,7 +97,6 @@ mod tests {
         for _ in 0..WAITING_MAX {
             logins.add("oidc", login("next"), challenge("v"));
         }
-        assert_eq!(logins.0.lock().len(), WAITING_MAX);
         assert!(logins.take("oidc", &first, &Secret::new("v")).is_none());
     }
 }

@@ -9,6 +9,7 @@ use reqwest::redirect::Policy;
 use rustls::ClientConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use url::Url;
 
 /// How long a request may take, from connecting to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -104,4 +105,47 @@ fn tls(certificate: &str, private_key: &str) -> Result<ClientConfig, String> {
     let key = PrivateKeyDer::from_pem_slice(private_key.as_bytes());
     let key = key.map_err(|error| format!("the private key is not readable: {error}"))?;
     builder.with_client_auth_cert(chain, key).map_err(|error| error.to_string())
+}
+
+/// A URL that no other host can read or change on the way.
+///
+/// # Errors
+/// What it must be; goes after the name of the field.
+pub(super) fn secure_url(text: &str) -> Result<Url, String> {
+    if text.is_empty() {
+        return Err("is empty; enter a URL that begins with https://".to_owned());
+    }
+    let url = Url::parse(text).map_err(|error| format!("is not a URL: {error}"))?;
+    let is_loopback = match url.host() {
+        Some(url::Host::Domain(name)) => name == "localhost",
+        Some(url::Host::Ipv4(address)) => address.is_loopback(),
+        Some(url::Host::Ipv6(address)) => address.is_loopback(),
+        None => false,
+    };
+    match url.scheme() {
+        "https" if url.host().is_some() => Ok(url),
+        "http" if is_loopback => Ok(url),
+        _ => Err("must begin with https://".to_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_loopback_may_go_without_tls() {
+        for (url, is_secure) in [
+            ("https://idp.example", true),
+            ("http://localhost:8080/x", true),
+            ("http://127.0.0.1:1", true),
+            ("http://[::1]:1", true),
+            ("http://127.0.0.1.example", false),
+            ("http://idp.example", false),
+            ("javascript:alert(1)", false),
+            ("//idp.example", false),
+        ] {
+            assert_eq!(secure_url(url).is_ok(), is_secure, "{url}");
+        }
+    }
 }

@@ -29,8 +29,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use self::claims::{ClaimedNames, MoreClaims};
-pub(super) use self::config::secure_url;
-pub use self::config::{CALLBACK_PATH, OidcConfig};
+pub use self::config::OidcConfig;
 use super::http::{HttpClient, HttpError, chain};
 use super::{
     CodeAttempt, CodeLogin, CodeProvider, Person, Principal, PrincipalKind, Principals, Problem,

@@ -57,7 +57,7 @@ function Returned({ code, isTest, port }: ReturnedCode) {
       </p>
       {port && (
         <a
-          className={`${buttonClass("primary")} ${styles.elsewhere}`}
+          className={`${buttonClass("primary")} ${styles.provider}`}
           href={`http://127.0.0.1:${port}/?code=${encodeURIComponent(code)}`}
         >
           Continue in the terminal

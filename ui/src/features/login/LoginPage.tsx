@@ -9,6 +9,7 @@ import type { LoginProvider } from "../../api/types.ts";
 import { Button, buttonClass } from "../../ui/Button.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Notice } from "../../ui/Notice.tsx";
+import { ShowButton } from "../../ui/ShowButton.tsx";
 import { FAILURES, type LoginFailure } from "./failures.ts";
 import { LoginFrame } from "./LoginFrame.tsx";
 import styles from "./LoginPage.module.css";
@@ -30,7 +31,7 @@ export function LoginPage({ to, loginEnd, failed, version, onDone }: LoginPagePr
   const form = useRef<HTMLFormElement>(null);
   const [visible, setVisible] = useState(false);
   const { data: providers = [] } = useQuery(providersQuery);
-  const elsewhere = providers.filter((provider) => provider.redirectUrl);
+  const external = providers.filter((provider) => provider.redirectUrl);
   const directories = providers.filter((provider) => !provider.redirectUrl);
   useEffect(() => {
     document.title = "Sign in · Drover";
@@ -59,17 +60,17 @@ export function LoginPage({ to, loginEnd, failed, version, onDone }: LoginPagePr
       >
         <h1>Sign in</h1>
         <Announcement error={signIn.error} failed={failed} to={to} loginEnd={loginEnd} />
-        {elsewhere.map((provider) => (
+        {external.map((provider) => (
           <a
             key={provider.id}
-            className={`${buttonClass("primary")} ${styles.elsewhere}`}
+            className={`${buttonClass("primary")} ${styles.provider}`}
             href={startAddress(provider, to)}
           >
             <IconKey size={16} stroke={1.5} aria-hidden="true" />
             Continue with {providerName(provider.id)}
           </a>
         ))}
-        {elsewhere.length > 0 && (
+        {external.length > 0 && (
           <p className={styles.or}>
             <span>or with {directories.length > 1 ? "a password" : "a local account"}</span>
           </p>
@@ -91,20 +92,10 @@ export function LoginPage({ to, loginEnd, failed, version, onDone }: LoginPagePr
           autoComplete="current-password"
           required
           large
-          trailing={
-            <button
-              type="button"
-              className="link small"
-              aria-pressed={visible}
-              onClick={() => setVisible(!visible)}
-            >
-              {visible ? "Hide" : "Show"}
-              <span className="hidden"> the password</span>
-            </button>
-          }
+          trailing={<ShowButton visible={visible} onChange={setVisible} what="the password" />}
         />
         <div className={styles.submit}>
-          <Button kind={elsewhere.length > 0 ? "plain" : "primary"} type="submit">
+          <Button kind={external.length > 0 ? "plain" : "primary"} type="submit">
             {signIn.isPending ? "Signing in…" : "Sign in"}
           </Button>
         </div>

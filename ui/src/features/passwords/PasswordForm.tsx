@@ -8,6 +8,7 @@ import { Button } from "../../ui/Button.tsx";
 import { Check } from "../../ui/Check.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Notice } from "../../ui/Notice.tsx";
+import { ShowButton } from "../../ui/ShowButton.tsx";
 import { changeWords, type PasswordRefusal, refusalOf } from "./model.ts";
 import styles from "./PasswordForm.module.css";
 
@@ -123,17 +124,7 @@ function Passwords({ refused }: { refused: PasswordRefusal | undefined }) {
         help={lengthMin ? `At least ${lengthMin} characters.` : undefined}
         error={error("new")}
         required
-        trailing={
-          <button
-            type="button"
-            className="link small"
-            aria-pressed={visible}
-            onClick={() => setVisible(!visible)}
-          >
-            {visible ? "Hide" : "Show"}
-            <span className="hidden"> the passwords</span>
-          </button>
-        }
+        trailing={<ShowButton visible={visible} onChange={setVisible} what="the passwords" />}
       />
     </>
   );

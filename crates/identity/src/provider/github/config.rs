@@ -5,7 +5,7 @@ use serde_json::Value;
 use url::Url;
 
 use super::super::Problem;
-use super::super::oidc::secure_url;
+use super::super::http::secure_url;
 
 /// The service that everybody knows; others are servers of GitHub Enterprise.
 const PUBLIC_HOST: &str = "github.com";

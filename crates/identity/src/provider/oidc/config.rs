@@ -2,13 +2,11 @@
 
 use serde::Deserialize;
 use serde_json::Value;
-use url::Url;
 
+use super::super::CALLBACK_PATH;
 use super::super::Problem;
-use super::super::http::HttpClient;
+use super::super::http::{HttpClient, secure_url};
 
-/// Where a browser comes back to: the path that is registered at the provider.
-pub const CALLBACK_PATH: &str = "/verify-auth";
 /// The claim with the groups, unless the configuration names another one.
 pub const GROUPS_CLAIM: &str = "groups";
 
@@ -96,28 +94,6 @@ fn is_pem(text: &str) -> bool {
     text.contains("-----BEGIN")
 }
 
-/// A URL that no other host can read or change on the way.
-///
-/// # Errors
-/// What it must be; goes after the name of the field.
-pub(crate) fn secure_url(text: &str) -> Result<Url, String> {
-    if text.is_empty() {
-        return Err("is empty; enter a URL that begins with https://".to_owned());
-    }
-    let url = Url::parse(text).map_err(|error| format!("is not a URL: {error}"))?;
-    let is_loopback = match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(address)) => address.is_loopback(),
-        Some(url::Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    };
-    match url.scheme() {
-        "https" if url.host().is_some() => Ok(url),
-        "http" if is_loopback => Ok(url),
-        _ => Err("must begin with https://".to_owned()),
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -149,21 +125,5 @@ mod tests {
         });
         let config = OidcConfig::read(&object).ok().unwrap();
         assert_eq!((config.client_secret.as_str(), config.groups_claim()), ("", "groups"));
-    }
-
-    #[test]
-    fn only_loopback_may_go_without_tls() {
-        for (url, is_secure) in [
-            ("https://idp.example", true),
-            ("http://localhost:8080/x", true),
-            ("http://127.0.0.1:1", true),
-            ("http://[::1]:1", true),
-            ("http://127.0.0.1.example", false),
-            ("http://idp.example", false),
-            ("javascript:alert(1)", false),
-            ("//idp.example", false),
-        ] {
-            assert_eq!(secure_url(url).is_ok(), is_secure, "{url}");
-        }
     }
 }
