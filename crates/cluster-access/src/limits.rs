@@ -9,6 +9,10 @@ pub const SETUP_TIME_MAX: Duration = Duration::from_secs(10);
 /// Time until the response to an upgrade: an `exec` may wait for its kubelet.
 pub const UPGRADE_TIME_MAX: Duration = Duration::from_secs(60);
 
+/// How long a request that is not endless may run on after its user lost a role in the cluster. It
+/// may not need that role, and was allowed when it began.
+pub const GRACE_WITHOUT_ROLE: Duration = Duration::from_secs(10);
+
 /// Concurrent requests per cluster, watches included. Further ones get 429 at once.
 pub const REQUESTS_PER_CLUSTER_MAX: usize = 2048;
 /// Upgraded streams (`exec`, `attach`, `port-forward`) per cluster. Each has its own connection.

@@ -40,11 +40,11 @@ use revocation::{Revocable, Revocation};
 pub use upgrade::Relay;
 use upgrade::RequestedUpgrade;
 
-/// A resolved identity, and the token that ends its open streams.
+/// A resolved identity, and the token that ends its open streams, and soon its other requests.
 #[derive(Clone, Debug)]
 pub struct Resolved {
     pub identity: DownstreamIdentity,
-    /// Cancelled when a role or membership that this identity depends on is removed.
+    /// Cancelled when the identity loses a role or membership in the cluster.
     pub revoked: CancellationToken,
 }
 
@@ -96,8 +96,8 @@ pub struct Proxy {
     write_checks: Arc<[Arc<dyn WriteCheck>]>,
 }
 
-/// The identity of a request, and the tokens that end it: for an impersonated identity also that of
-/// the caller's own access, which grants the right to impersonate.
+/// The identity of a request, and the tokens of the roles that it depends on: for an impersonated
+/// identity also those of the caller, which grant the right to impersonate.
 struct AccessOf {
     identity: DownstreamIdentity,
     rests_on: Vec<CancellationToken>,
@@ -176,8 +176,11 @@ impl Proxy {
             .map_err(|_| Status::bad_request("the path is not a valid request target"))?;
         *downstream.headers_mut() = request_headers(request.headers());
         write_identity(downstream.headers_mut(), &resolved.identity)?;
-        let rests_on = resolved.rests_on.into_iter().chain([caller.revoked]);
-        let revocation = Revocation::new(rests_on);
+        let kind = ResponseKind::of(downstream.method(), downstream.uri());
+        let is_endless = upgrade.is_some()
+            || kind == ResponseKind::Watch
+            || path::is_proxied(downstream.uri().path());
+        let revocation = Revocation::new(caller.revoked, resolved.rests_on, is_endless);
         let cluster = path.cluster.to_owned();
         let response = async {
             for check in self.write_checks.iter() {
@@ -198,7 +201,7 @@ impl Proxy {
         };
         tokio::select! {
             response = response => response,
-            () = revocation.wait_until_revoked() => Err(Status::unauthorized()),
+            revoked = revocation.wait_until_revoked() => Err(revoked.to_status()),
         }
     }
 

@@ -11,7 +11,7 @@ mod terraform;
 
 use std::collections::BTreeMap;
 use std::process::Command;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use e2e::journey::{self, ImportTarget, Imported};
 use e2e::server::ADMIN_PASSWORD;
@@ -84,14 +84,9 @@ fn the_python_client_of_the_management_api_walks_every_type() {
     assert!(lived >= LIVED_MIN, "{said}");
 }
 
-/// Both remove projects as the same user, and requests end with a role that they run with: so each
-/// waits for the other.
-static TURN: Mutex<()> = Mutex::new(());
-
 #[test]
 fn a_recorded_session_of_the_rancher_cli_goes_through() {
     let world = world();
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let (client, token) = world.admin();
     let cluster = world.cluster.id.clone();
     let projects = client.get(&format!("/v3/projects?clusterId={cluster}&name=Default")).unwrap();
@@ -115,7 +110,6 @@ fn a_recorded_session_of_the_rancher_cli_goes_through() {
 #[test]
 fn requests_of_the_terraform_provider_get_the_responses_that_it_waits_for() {
     let world = world();
-    let _turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
     let (client, _) = world.admin();
     terraform::run(&world.server, &client, &world.cluster.id).unwrap_or_else(|error| {
         panic!("{error:#}\n{}", world.logs());

@@ -98,7 +98,7 @@ impl RequestedUpgrade {
         revocation: &Revocation,
     ) -> Response<Body> {
         let UpgradeResponse { mut response, held, cut } = response;
-        let revocation = revocation.with(cut);
+        let revocation = revocation.clone().with(cut);
         let mut headers = filter_response(cluster, response.headers());
         if response.status() != StatusCode::SWITCHING_PROTOCOLS {
             if response.status() == StatusCode::UNAUTHORIZED && !self.is_proxied {
@@ -128,7 +128,7 @@ impl RequestedUpgrade {
             };
             tokio::select! {
                 () = relaying => {}
-                () = revocation.wait_until_revoked() => {}
+                _ = revocation.wait_until_revoked() => {}
             }
             drop(held);
         });

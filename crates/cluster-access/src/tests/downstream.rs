@@ -53,7 +53,7 @@ pub struct Downstream {
     pub recorded: Arc<Mutex<Vec<Recorded>>>,
     /// Connections that finished their TLS handshake.
     pub connections: Arc<AtomicUsize>,
-    /// Lines of the responses to `/watch`.
+    /// Lines of the responses to `/watch`; the first is the whole response to `/slow`.
     pub events: broadcast::Sender<Bytes>,
     /// Bytes produced for the responses to `/flood`.
     pub flooded: Arc<AtomicUsize>,
@@ -168,6 +168,11 @@ async fn respond(
     if matches!(path, "watch" | "flood" | "never") {
         state.recorded.lock().push(recorded);
         return Ok(endless(path, &state).await);
+    }
+    if path == "slow" {
+        let mut events = state.events.subscribe();
+        state.recorded.lock().push(recorded);
+        return Ok(Response::new(full(events.recv().await.unwrap())));
     }
     let is_one_less = |left: usize| left.checked_sub(1);
     if path == "lost"

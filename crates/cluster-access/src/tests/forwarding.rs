@@ -222,32 +222,45 @@ async fn a_refused_upgrade_gets_the_response_of_the_cluster_and_h2c_is_not_switc
 
 #[tokio::test]
 async fn revoking_a_token_or_a_role_cuts_what_is_open() {
-    for which in ["token", "role"] {
+    for (which, status) in [("token", 401), ("role", 403)] {
         let front = Front::start(BOTH).await;
-        let mut watch = front.send(get("/watch")).await.into_body();
+        let mut watch = front.send(get("/watch?watch=1")).await.into_body();
         let upgrade = "GET /k8s/clusters/c-1/exec HTTP/1.1\nHost: x\nConnection: Upgrade\n\
                        Upgrade: websocket\n\n";
         let (mut exec, _) = front.raw(upgrade).await;
         exec.write_all(b"hi").await.unwrap();
         exec.read_exact(&mut [0; 2]).await.unwrap();
-        let never = front.send(get("/never"));
-        let revoke = async {
-            while front.downstream.recorded.lock().len() < 3 {
-                tokio::task::yield_now().await;
-            }
-            match which {
-                "token" => front.caller.lock().revoked.cancel(),
-                _ => front.roles.role.cancel(),
-            }
-            Instant::now()
-        };
-        let (waiting, revoked) = tokio::join!(never, revoke);
-        assert_eq!(waiting.status(), StatusCode::UNAUTHORIZED);
+        let never = front.send(get("/never?follow=true"));
+        let (waiting, revoked) = tokio::join!(never, revoke(&front, which, 3));
+        assert_eq!(waiting.status(), status);
         assert!(watch.frame().await.unwrap().is_err());
         // The stream has ended, with an end or a reset.
         let _ = exec.read_to_end(&mut Vec::new()).await;
         assert!(revoked.elapsed() < SECOND, "{which}: {:?}", revoked.elapsed());
     }
+}
+
+#[tokio::test]
+async fn a_request_that_began_with_a_role_ends_as_it_would_with_it() {
+    let front = Front::start(BOTH).await;
+    let respond = async {
+        revoke(&front, "role", 1).await;
+        front.downstream.events.send(Bytes::from_static(b"late")).unwrap();
+    };
+    let (response, ()) = tokio::join!(front.send(get("/slow")), respond);
+    assert_eq!((response.status(), text(response).await.as_str()), (StatusCode::OK, "late"));
+}
+
+/// Revokes the credential or a role when the cluster has got `requests`; returns when that was.
+async fn revoke(front: &Front, which: &str, requests: usize) -> Instant {
+    while front.downstream.recorded.lock().len() < requests {
+        tokio::task::yield_now().await;
+    }
+    match which {
+        "token" => front.caller.lock().revoked.cancel(),
+        _ => front.roles.role.cancel(),
+    }
+    Instant::now()
 }
 
 #[tokio::test]
