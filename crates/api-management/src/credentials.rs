@@ -31,8 +31,25 @@ const FOREIGN: &str = "is a reference to a credential that this object does not 
 const BEYOND_TABLES: &[(&str, &str, &str)] = &[(Cluster::KIND, "spec", "clusterSpec")];
 
 /// Fields that decide where the credentials of an object are sent, by kind.
-const DESTINATIONS: &[(&str, &[&str])] =
-    &[("AuthConfig", &["servers", "port", "tls", "starttls", "certificate", "issuer", "hostname"])];
+const DESTINATIONS: &[(&str, &[&str])] = &[(
+    "AuthConfig",
+    &[
+        "servers",
+        "port",
+        "tls",
+        "starttls",
+        "certificate",
+        "issuer",
+        "hostname",
+        "endpoint",
+        "authEndpoint",
+        "tokenEndpoint",
+        "graphEndpoint",
+        "tenantId",
+        "userInfoEndpoint",
+        "directoryEndpoint",
+    ],
+)];
 
 /// What replaces a credential in a stored object: [`PREFIX`], then the key of the value in the
 /// Secret of the object. The key of a password begins with `p-`, any other with `c-`.

@@ -4,107 +4,45 @@
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
-use anyhow::{Context, Result, ensure};
-use e2e::{Browser, Client, HttpResponse, Server, browser, eventually, server};
+use std::collections::BTreeSet;
+
+use anyhow::ensure;
+use e2e::provider_world::{Names, ProviderWorld, principals};
+use e2e::{Client, browser, eventually};
 use serde_json::{Value, json};
 use testbed::IdentityProvider;
 use testbed::identity_provider::{CLIENT_ID, CLIENT_SECRET};
 
-const CONFIG: &str = "/v3/githubConfigs/github";
 const GROUPS: [&str; 4] =
     ["github_org://1", "github_org://2", "github_org://3", "github_team://77"];
 
-struct World {
-    server: Server,
-    github: IdentityProvider,
-    admin: Client,
-    /// The authority that the server trusts.
-    _trusted: tempfile::TempDir,
+fn world() -> ProviderWorld {
+    let names =
+        Names { provider: "github", config: "/v3/githubConfigs/github", field: "githubConfig" };
+    ProviderWorld::start(names, IdentityProvider::github).unwrap()
 }
 
-impl World {
-    fn start() -> Self {
-        let trusted = tempfile::tempdir().unwrap();
-        let file = trusted.path().join("authority.pem");
-        let environment = vec![("SSL_CERT_FILE".to_owned(), file.to_str().unwrap().to_owned())];
-        let options = server::Options { environment, ..server::Options::default() };
-        let server = Server::start_with(options).unwrap();
-        let github = IdentityProvider::github(&format!("{}/verify-auth", server.url())).unwrap();
-        std::fs::write(&file, github.authority_pem()).unwrap();
-        let admin = server.admin().unwrap();
-        let url = json!({"value": server.url()});
-        admin.put("/v3/settings/server-url", &url).unwrap().success().unwrap();
-        Self { server, github, admin, _trusted: trusted }
-    }
-
-    fn config(&self) -> Value {
-        let hostname = self.github.url().trim_start_matches("https://");
-        json!({
-            "clientId": CLIENT_ID, "clientSecret": CLIENT_SECRET, "hostname": hostname,
-            "tls": true, "accessMode": "unrestricted",
-        })
-    }
-
-    fn browser(&self) -> Browser {
-        let servers = [
-            (self.server.url(), self.server.ca_pem()),
-            (self.github.url(), self.github.authority_pem()),
-        ];
-        Browser::new(&servers).unwrap()
-    }
-
-    /// Logs in at GitHub. The address to which it sends the browser back, which is not opened.
-    fn come_back(&self, browser: &mut Browser, url: &str, name: &str) -> Result<String> {
-        let back = format!("{}/verify-auth", self.server.url());
-        let page = browser.follow(url, |_| false)?;
-        let form = format!("login={name}&password=x");
-        let page = browser.submit(&page, &form, |next| next.starts_with(&back))?;
-        ensure!(page.url.starts_with(&back), "at {}: {}", page.url, page.response.text());
-        Ok(page.url)
-    }
-
-    /// The client of who logs in.
-    fn log_in(&self, name: &str) -> Result<Client> {
-        let mut browser = self.browser();
-        let start = format!("{}/v1-login/github", self.server.url());
-        let answer = self.come_back(&mut browser, &start, name)?;
-        let page = browser.open(&answer)?;
-        let token = browser.cookie("R_SESS");
-        let token = token.with_context(|| format!("sent to {:?}", page.redirect()))?;
-        Ok(self.server.anyone()?.bearer(token))
-    }
-
-    fn apply(&self, config: &Value, name: &str) -> Result<HttpResponse> {
-        let begun =
-            self.admin.post(&format!("{CONFIG}?action=configureTest"), config)?.success()?;
-        let url = begun["redirectUrl"].as_str().context("no address")?;
-        let answer = self.come_back(&mut self.browser(), url, name)?;
-        let code = browser::parameter(&answer, "code")?;
-        let body = json!({"githubConfig": config, "code": code, "enabled": true});
-        self.admin.post(&format!("{CONFIG}?action=testAndApply"), &body)
-    }
-
-    fn refresh(&self, user: &str) {
-        let path = format!("/v3/users/{user}?action=refreshauthprovideraccess");
-        self.admin.post(&path, &json!({})).unwrap().success().unwrap();
-    }
+fn config(world: &ProviderWorld) -> Value {
+    let hostname = world.provider.url().trim_start_matches("https://");
+    json!({
+        "clientId": CLIENT_ID, "clientSecret": CLIENT_SECRET, "hostname": hostname,
+        "tls": true, "accessMode": "unrestricted",
+    })
 }
 
-fn principals(response: &HttpResponse) -> Result<Vec<String>> {
-    let list = response.success()?;
-    let all = list["data"].as_array().context("no list")?.clone();
-    Ok(all.iter().filter_map(|one| one["id"].as_str()).map(str::to_owned).collect())
+fn set<'a>(ids: impl IntoIterator<Item = &'a str>) -> BTreeSet<String> {
+    ids.into_iter().map(str::to_owned).collect()
 }
 
 #[test]
 fn people_log_in_with_organisations_and_teams_until_github_says_otherwise() {
-    let mut world = World::start();
-    let mut wrong = world.config();
+    let mut world = world();
+    let mut wrong = config(&world);
     wrong["clientSecret"] = "wrong".into();
     let refused = world.apply(&wrong, "carol").unwrap().json();
     assert_eq!(refused["fieldName"], "clientSecret", "{refused}");
-    world.apply(&world.config(), "carol").unwrap().success().unwrap();
-    let stored = world.admin.get(CONFIG).unwrap().success().unwrap();
+    world.apply(&config(&world), "carol").unwrap().success().unwrap();
+    let stored = world.stored().unwrap();
     assert!(stored["enabled"] == true && !stored.to_string().contains(CLIENT_SECRET), "{stored}");
 
     let ada = world.log_in("ada").unwrap();
@@ -114,15 +52,12 @@ fn people_log_in_with_organisations_and_teams_until_github_says_otherwise() {
         (&json!("Ada Lovelace"), &json!("github_user://1001"))
     );
     let own = principals(&ada.get("/v3/principals").unwrap()).unwrap();
-    assert_eq!(own, [GROUPS.as_slice(), &["github_user://1001"]].concat());
+    assert_eq!(own, set(GROUPS.into_iter().chain(["github_user://1001"])));
 
     // Others are found by their login name, and called as GitHub calls them.
-    let search = |name: &str, kind: &str| {
-        let body = json!({"name": name, "principalType": kind});
-        principals(&ada.post("/v3/principals?action=search", &body).unwrap()).unwrap()
-    };
-    assert_eq!(search("bo", "user"), ["github_user://1002"]);
-    assert_eq!(search("gam", "group"), ["github_org://3"]);
+    let search = |name, kind| world.search(&ada, name, kind).unwrap();
+    assert_eq!(search("bo", "user"), set(["github_user://1002"]));
+    assert_eq!(search("gam", "group"), set(["github_org://3"]));
     let team = ada.get("/v3/principals/github_team%3A%2F%2F77").unwrap().success().unwrap();
     assert_eq!(team["name"], "acme/Ops", "{team}");
 
@@ -133,13 +68,13 @@ fn people_log_in_with_organisations_and_teams_until_github_says_otherwise() {
     eventually("the role of the team", || settings(&ada)?.success());
     let id = me["id"].as_str().unwrap().to_owned();
     // What GitHub does not say changes nothing.
-    world.github.limit(true).unwrap();
-    world.refresh(&id);
+    world.provider.limit(true).unwrap();
+    world.refresh(&id).unwrap();
     settings(&ada).unwrap().success().unwrap();
-    world.github.limit(false).unwrap();
+    world.provider.limit(false).unwrap();
     let without = json!({"id": 1001, "name": "Ada Lovelace", "orgs": [{"id": 1, "login": "acme"}]});
-    world.github.change("ada", Some(without.clone())).unwrap();
-    world.refresh(&id);
+    world.provider.change("ada", Some(without.clone())).unwrap();
+    world.refresh(&id).unwrap();
     eventually("the loss of the role", || {
         ensure!(settings(&ada)?.status == 403, "the role of the team is left");
         Ok(())
@@ -148,8 +83,8 @@ fn people_log_in_with_organisations_and_teams_until_github_says_otherwise() {
     // Who is suspended is out.
     let mut suspended = without;
     suspended["suspended"] = true.into();
-    world.github.change("ada", Some(suspended)).unwrap();
-    world.refresh(&id);
+    world.provider.change("ada", Some(suspended)).unwrap();
+    world.refresh(&id).unwrap();
     eventually("the end of the logins", || {
         ensure!(ada.get("/v3/principals")?.status == 401, "the login holds");
         Ok(())
@@ -160,12 +95,12 @@ fn people_log_in_with_organisations_and_teams_until_github_says_otherwise() {
 
 #[test]
 fn a_code_of_another_login_is_refused() {
-    let world = World::start();
-    world.apply(&world.config(), "carol").unwrap().success().unwrap();
-    let start = format!("{}/v1-login/github", world.server.url());
+    let world = world();
+    world.apply(&config(&world), "carol").unwrap().success().unwrap();
+    let start = world.start_url();
     let parameter = |url: &str, name| browser::parameter(url, name).unwrap().to_owned();
-    let stolen = world.come_back(&mut world.browser(), &start, "bob").unwrap();
-    let mut victim = world.browser();
+    let stolen = world.come_back(&mut world.browser().unwrap(), &start, "bob").unwrap();
+    let mut victim = world.browser().unwrap();
     let own = world.come_back(&mut victim, &start, "ada").unwrap();
     let mixed = own.replace(&parameter(&own, "code"), &parameter(&stolen, "code"));
     let page = victim.open(&mixed).unwrap();

@@ -25,7 +25,8 @@ use rest_view::{
 use serde_json::{Value, json};
 
 use crate::directory::Directory;
-use crate::providers::{KIND, PLURAL, ProviderKind};
+use crate::provider_kind::ProviderKind;
+use crate::providers::{KIND, PLURAL};
 
 pub use trial::PendingTests;
 
@@ -118,15 +119,15 @@ fn check_destination(review: &Review<'_>, object: &Value) -> Result<(), Status> 
         return Ok(());
     }
     let kind = ProviderKind::of_config(object["type"].as_str().unwrap_or_default());
-    let fields = kind.map_or(&[] as &[&str], ProviderKind::credential_fields).iter();
+    let fields = kind.map_or(&[] as &[&str], |kind| kind.credential_fields).iter();
     let field = fields.copied().find(|field| object[*field].is_string()).unwrap_or("type");
     let cause = Cause::invalid(field, &object[field], actions::ENTER_AGAIN);
     Err(Status::invalid(GROUP, KIND, review.name, vec![cause]))
 }
 
-fn check_provider(kind: ProviderKind, name: &str, object: &Value) -> Result<(), Status> {
-    if name != kind.name() {
-        let text = format!("must be \"{}\" for this type", kind.name());
+fn check_provider(kind: &'static ProviderKind, name: &str, object: &Value) -> Result<(), Status> {
+    if name != kind.name {
+        let text = format!("must be \"{}\" for this type", kind.name);
         let cause = Cause::invalid("metadata.name", &Value::from(name), &text);
         return Err(Status::invalid(GROUP, KIND, name, vec![cause]));
     }

@@ -30,7 +30,8 @@ use self::terminal::TerminalLogins;
 use crate::auth_config::PendingTests;
 use crate::directory::Directory;
 use crate::login::{LoginError, LoginRequest, seconds};
-use crate::providers::{Backend, OpenProvider};
+use crate::provider_kind::Backend;
+use crate::providers::OpenProvider;
 use crate::token::issue::Issued;
 
 /// A login begins here; the name of the provider follows.
@@ -185,7 +186,7 @@ impl Directory {
     ) -> Result<Issued, LoginError> {
         let grant = login.grant.as_ref();
         let issued = self.log_in_person(open, &login.person, grant, request).await?;
-        self.recheck(open.kind.name(), issued).await
+        self.recheck(open.kind.name, issued).await
     }
 }
 
@@ -224,7 +225,7 @@ impl Start {
         if let Some(there) = other_host(provider.as_ref(), request, query) {
             return Ok(go_to(&there));
         }
-        let cookie = AttemptCookie::new(open.kind.name(), purpose);
+        let cookie = AttemptCookie::new(open.kind.name, purpose);
         turn.begin();
         let url = provider.login_url(&cookie.attempt()).await.map_err(login_error);
         let mut response = go_to(&decided(turn, url)?);

@@ -21,6 +21,7 @@ mod grants;
 pub mod login;
 pub mod preference;
 pub mod principal;
+pub mod provider_kind;
 pub mod providers;
 pub mod public_provider;
 pub mod refresh;

@@ -18,7 +18,8 @@ use kube::ResourceExt;
 
 use crate::code_login::login_error;
 use crate::directory::Directory;
-use crate::providers::{Backend, OpenProvider};
+use crate::provider_kind::Backend;
+use crate::providers::OpenProvider;
 use crate::token::issue::{Issued, TokenOrigin, TokenRequest};
 
 /// Lifetime of a login when the setting cannot be read, in minutes.
@@ -199,7 +200,7 @@ impl Directory {
             return Err(LoginError::Disabled);
         }
         self.give_initial_roles(&user).await.map_err(failed)?;
-        let provider = open.kind.name();
+        let provider = open.kind.name;
         if let Some(grant) = grant {
             self.store_grant(&user, provider, grant).await.map_err(failed)?;
         }

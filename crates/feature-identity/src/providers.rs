@@ -11,10 +11,7 @@ use api_management::{GROUP, Token, VERSION, keys, setting};
 use controller::{Reflector, Whole, ensure};
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, CredentialStore, ManagementContext, Settings};
-use identity::provider::github::{self, Github, GithubConfig};
-use identity::provider::ldap::{self, LdapConfig};
-use identity::provider::oidc::{self, OidcConfig, OidcProvider};
-use identity::provider::{CALLBACK_PATH, CodeProvider, IdentityProvider, Principals, Problem};
+use identity::provider::{CALLBACK_PATH, Problem};
 use k8s_openapi::ClusterResourceScope;
 use kube::api::ObjectMeta;
 use kube::{Api, Client, Resource};
@@ -24,6 +21,7 @@ use serde_json::{Map, Value};
 use tokio::sync::Notify;
 
 use crate::directory::Directory;
+use crate::provider_kind::{Backend, ProviderKind};
 
 /// The provider that is this server itself.
 pub const LOCAL: &str = "local";
@@ -94,134 +92,9 @@ impl AccessRule {
     }
 }
 
-/// A provider that people can log in through. What distinguishes those of one variant is data.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ProviderKind {
-    Directory(&'static ldap::Flavour),
-    OpenIdConnect(&'static oidc::Flavour),
-    Github,
-}
-
-/// How people log in through a provider.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum LoginWay {
-    /// With a name and a password that this server checks there.
-    Password,
-    /// On the provider's own pages.
-    Pages,
-}
-
-/// What answers for a provider, by how people log in.
-pub enum Backend {
-    /// With a name and a password that this server checks there.
-    Passwords(Arc<dyn IdentityProvider>),
-    /// On the provider's own pages.
-    Codes(Arc<dyn CodeProvider>),
-}
-
-impl ProviderKind {
-    /// All that people can log in through, but for this server itself.
-    pub fn all() -> impl Iterator<Item = Self> {
-        let directories = ldap::FLAVOURS.into_iter().map(Self::Directory);
-        let others = oidc::FLAVOURS.into_iter().map(Self::OpenIdConnect);
-        directories.chain(others).chain([Self::Github])
-    }
-    /// The one whose configuration has this name.
-    pub fn of_name(name: &str) -> Option<Self> {
-        Self::all().find(|kind| kind.name() == name)
-    }
-    /// The one whose configuration has this type.
-    pub fn of_config(config_type: &str) -> Option<Self> {
-        Self::all().find(|kind| kind.config_type() == config_type)
-    }
-    /// Name of the configuration, and prefix of principals.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Directory(flavour) => flavour.provider,
-            Self::OpenIdConnect(flavour) => flavour.provider,
-            Self::Github => github::PROVIDER,
-        }
-    }
-    /// Type of the configuration.
-    pub fn config_type(self) -> &'static str {
-        match self {
-            Self::Directory(flavour) => flavour.config_type,
-            Self::OpenIdConnect(flavour) => flavour.config_type,
-            Self::Github => github::CONFIG_TYPE,
-        }
-    }
-    /// Type of the public part.
-    pub fn public_type(self) -> &'static str {
-        match self {
-            Self::Directory(flavour) => flavour.public_type,
-            Self::OpenIdConnect(flavour) => flavour.public_type,
-            Self::Github => github::PUBLIC_TYPE,
-        }
-    }
-    /// How people log in.
-    pub fn way(self) -> LoginWay {
-        match self {
-            Self::Directory(_) => LoginWay::Password,
-            Self::OpenIdConnect(_) | Self::Github => LoginWay::Pages,
-        }
-    }
-    /// The fields of the configuration with credentials.
-    pub fn credential_fields(self) -> &'static [&'static str] {
-        match self {
-            Self::Directory(_) => &["serviceAccountPassword"],
-            Self::OpenIdConnect(_) => &["clientSecret", "privateKey"],
-            Self::Github => &["clientSecret"],
-        }
-    }
-    /// The provider with the configuration in `object`, which has its credentials. It sends
-    /// browsers back to `callback`, unless the configuration says where to.
-    ///
-    /// # Errors
-    /// Every field that is not right.
-    pub fn open(self, object: &Value, callback: String) -> Result<Backend, Vec<Problem>> {
-        let one = |problem| vec![problem];
-        match self {
-            Self::Directory(flavour) => {
-                let config = LdapConfig::read(flavour, object)?;
-                let directory = ldap::Directory::new(flavour, config).map_err(one)?;
-                Ok(Backend::Passwords(Arc::new(directory)))
-            }
-            Self::OpenIdConnect(flavour) => {
-                let provider =
-                    OidcProvider::new(flavour, OidcConfig::read(object)?).map_err(one)?;
-                Ok(Backend::Codes(Arc::new(provider)))
-            }
-            Self::Github => {
-                let config = GithubConfig::read(object)?;
-                let provider = Github::new(config, callback).map_err(one)?;
-                Ok(Backend::Codes(Arc::new(provider)))
-            }
-        }
-    }
-    /// What is not right in a configuration whose credentials may be references. Pure.
-    pub fn problems(self, object: &Value) -> Vec<Problem> {
-        match self {
-            Self::Directory(flavour) => LdapConfig::read(flavour, object).err(),
-            Self::OpenIdConnect(_) => OidcConfig::read(object).err(),
-            Self::Github => GithubConfig::read(object).err(),
-        }
-        .unwrap_or_default()
-    }
-}
-
-impl Backend {
-    /// Who can be found there.
-    pub fn principals(&self) -> &dyn Principals {
-        match self {
-            Self::Passwords(provider) => &**provider,
-            Self::Codes(provider) => &**provider,
-        }
-    }
-}
-
 /// A provider that is enabled now.
 pub struct OpenProvider {
-    pub kind: ProviderKind,
+    pub kind: &'static ProviderKind,
     pub backend: Backend,
     pub access: AccessRule,
 }
@@ -265,8 +138,8 @@ impl Providers {
     }
 
     /// The providers that are enabled, but for this server itself.
-    pub fn enabled(&self) -> impl Iterator<Item = ProviderKind> {
-        ProviderKind::all().filter(|kind| self.is_enabled(kind.name()))
+    pub fn enabled(&self) -> impl Iterator<Item = &'static ProviderKind> {
+        ProviderKind::ALL.into_iter().filter(|kind| self.is_enabled(kind.name))
     }
 
     /// The provider with its stored configuration.
@@ -280,7 +153,7 @@ impl Providers {
         };
         let version = config.metadata.resource_version.clone();
         let callback = self.callback();
-        if let Some(opened) = self.opened.lock().get(kind.name())
+        if let Some(opened) = self.opened.lock().get(kind.name)
             && opened.version == version
             && opened.callback == callback
         {
@@ -293,7 +166,7 @@ impl Providers {
         let access = AccessRule::of(&config.fields);
         let provider = Arc::new(OpenProvider { kind, backend, access });
         let opened = Opened { version, callback, provider: provider.clone() };
-        self.opened.lock().insert(kind.name(), opened);
+        self.opened.lock().insert(kind.name, opened);
         Ok(provider)
     }
 

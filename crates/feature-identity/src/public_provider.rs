@@ -18,16 +18,15 @@ use serde_json::{Map, Value, json};
 use crate::code_login::{self, TerminalCode};
 use crate::directory::Directory;
 use crate::login::{BUSY_RETRY_SECONDS, LoginError, LoginRequest};
-use crate::providers::{LOCAL, LoginWay, ProviderKind};
+use crate::provider_kind::{LoginWay, ProviderKind};
+use crate::providers::LOCAL;
 use crate::token::issue::Issued;
 use crate::token::view as token_view;
 
 /// Public type of this server itself.
 const LOCAL_TYPE: &str = "localProvider";
-/// The type of the input of a login with name and password, and with a code.
+/// The type of the input of a login with name and password.
 const PASSWORD_INPUT: &str = "basicLogin";
-const OIDC_INPUT: &str = "oidcLogin";
-const GITHUB_INPUT: &str = "githubLogin";
 /// Where a browser logs in.
 const REDIRECT_URL: &str = "redirectUrl";
 /// How clients request a token that goes into a kubeconfig; a cluster's id may follow.
@@ -53,17 +52,19 @@ pub fn views(directory: &Arc<Directory>) -> Vec<Descriptor> {
         view.base_type = Some("authProvider".to_owned());
         view
     };
-    let local = view(LOCAL, LOCAL_TYPE, PASSWORD_INPUT).types([
-        StructType::writable(PASSWORD_INPUT, password_input()),
-        StructType::writable(OIDC_INPUT, code_input()),
-        StructType::writable(GITHUB_INPUT, code_input()),
-        token_view::struct_type(),
-    ]);
-    let external = ProviderKind::all().map(|kind| match kind.way() {
-        LoginWay::Password => view(kind.name(), kind.public_type(), PASSWORD_INPUT),
-        LoginWay::Pages => view(kind.name(), kind.public_type(), code_input_of(kind))
-            .root([Field::string(REDIRECT_URL)])
-            .formatter(with_redirect),
+    let local = view(LOCAL, LOCAL_TYPE, PASSWORD_INPUT)
+        .types([StructType::writable(PASSWORD_INPUT, password_input()), token_view::struct_type()]);
+    let external = ProviderKind::ALL.into_iter().map(|kind| {
+        let view = view(kind.name, kind.public_type, kind.types.login);
+        match kind.way {
+            LoginWay::Password => view,
+            LoginWay::Pages => {
+                let view = view.root([Field::string(REDIRECT_URL)]).formatter(with_redirect);
+                let declares = kind.declares(|kind| kind.types.login);
+                let input = StructType::writable(kind.types.login, code_input());
+                if declares { view.types([input]) } else { view }
+            }
+        }
     });
     [all, local].into_iter().chain(external).collect()
 }
@@ -77,10 +78,6 @@ fn password_input() -> Vec<Field> {
         Field::int("ttl"),
         Field::string("username"),
     ]
-}
-
-fn code_input_of(kind: ProviderKind) -> &'static str {
-    if kind == ProviderKind::Github { GITHUB_INPUT } else { OIDC_INPUT }
 }
 
 /// The code is one that this server gave to a browser, for the terminal that knows the verifier.
@@ -98,7 +95,7 @@ fn type_of(provider: &str) -> Option<&'static str> {
     if provider == LOCAL {
         return Some(LOCAL_TYPE);
     }
-    ProviderKind::of_name(provider).map(ProviderKind::public_type)
+    ProviderKind::of_name(provider).map(|kind| kind.public_type)
 }
 
 fn as_own_type(context: &Presentation<'_>, stored: &Value, resource: &mut Resource) {
@@ -112,7 +109,7 @@ fn as_own_type(context: &Presentation<'_>, stored: &Value, resource: &mut Resour
 
 /// Browsers log in through the provider's own pages at this address.
 fn with_redirect(context: &Presentation<'_>, _: &Value, resource: &mut Resource) {
-    let way = ProviderKind::of_name(&resource.id).map(ProviderKind::way);
+    let way = ProviderKind::of_name(&resource.id).map(|kind| kind.way);
     if way == Some(LoginWay::Pages) {
         let url = context.urls.path(&format!("{}{}", code_login::START, resource.id));
         resource.fields.insert(REDIRECT_URL.to_owned(), url.into());
@@ -128,7 +125,7 @@ struct Providers {
 
 impl Providers {
     fn names(&self) -> Vec<&'static str> {
-        let enabled = self.directory.providers.enabled().map(ProviderKind::name);
+        let enabled = self.directory.providers.enabled().map(|kind| kind.name);
         let all = [LOCAL].into_iter().chain(enabled);
         all.filter(|name| self.only.is_none_or(|only| only == *name)).collect()
     }
@@ -171,7 +168,7 @@ impl Login {
         request: LoginRequest,
     ) -> Result<(Issued, String), LoginError> {
         let name = request.username.clone();
-        match ProviderKind::of_name(self.provider).map(ProviderKind::way) {
+        match ProviderKind::of_name(self.provider).map(|kind| kind.way) {
             None => Ok((self.directory.login(request).await?, name)),
             Some(LoginWay::Password) => {
                 Ok((self.directory.login_at(self.provider, request).await?, name))

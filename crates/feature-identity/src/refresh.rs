@@ -9,6 +9,7 @@ use std::sync::Arc;
 
 use api_management::{Token, User, setting};
 use controller::{Attempt, ReconcileError, ensure};
+use identity::Secret;
 use identity::provider::{CodeProvider, Person, Refreshed, provider_of_user};
 use jiff::Timestamp;
 use kube::api::{ListParams, Patch, PatchParams};
@@ -17,7 +18,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 
 use crate::directory::Directory;
-use crate::providers::{Backend, LOCAL};
+use crate::provider_kind::Backend;
+use crate::providers::LOCAL;
 use crate::token::issue::now;
 
 /// Age at which groups are read anew when the setting cannot be read, in seconds.
@@ -175,13 +177,10 @@ impl Directory {
         let name = user.name_any();
         let turn = self.refreshing.turn_of(&name);
         let _held = turn.lock().await;
-        let Some(grant) = self.stored_grant(&name, provider).await? else {
-            let text = "the provider gave no refresh token at the login; allow it the scope \
-                        offline_access";
-            return Ok(Refreshed::Unavailable(text.to_owned()));
-        };
-        let (refreshed, renewed) = backend.refresh(principal, &grant).await;
-        if let Some(renewed) = renewed.filter(|renewed| renewed.expose() != grant.expose()) {
+        let grant = self.stored_grant(&name, provider).await?;
+        let (refreshed, renewed) = backend.refresh(principal, grant.as_ref()).await;
+        let known = grant.as_ref().map(Secret::expose);
+        if let Some(renewed) = renewed.filter(|renewed| known != Some(renewed.expose())) {
             self.store_grant(user, provider, &renewed).await?;
         }
         Ok(refreshed)

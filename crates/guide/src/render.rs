@@ -32,6 +32,8 @@ const SECTIONS: [(&str, &[&str]); 3] = [
             "guide/directories.md",
             "guide/open-id-connect.md",
             "guide/github.md",
+            "guide/google.md",
+            "guide/microsoft.md",
             "guide/api.md",
             "guide/troubleshooting.md",
         ],

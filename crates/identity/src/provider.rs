@@ -3,19 +3,24 @@
 //! An [`IdentityProvider`] checks names and passwords, finds people and groups, and reads the
 //! groups of somebody anew. [`ldap`] is the one for OpenLDAP, FreeIPA and Active Directory. A
 //! [`CodeProvider`] lets people log in on pages of its own; [`oidc`] is the one for OpenID Connect,
-//! [`github`] that for GitHub.
+//! [`azure_ad`], [`github`] and [`google`] are those of services with an API of their own.
 //! The providers here keep nothing but what they read: a change of the configuration makes a new
 //! one.
 
+pub mod azure_ad;
 pub mod github;
+pub mod google;
 mod http;
 pub mod ldap;
+mod oauth;
 pub mod oidc;
 
 use base64::Engine;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use futures::future::BoxFuture;
 use hmac::{Hmac, KeyInit, Mac};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use sha2::Sha256;
 use subtle::ConstantTimeEq;
 
@@ -79,6 +84,18 @@ pub enum Refreshed {
     Unavailable(String),
 }
 
+impl Refreshed {
+    /// What a provider's answer means that reads users by itself; `None` is a user it has not.
+    fn of(read: Result<Option<Person>, ProviderError>) -> Self {
+        match read {
+            Ok(Some(person)) => Self::Known(person),
+            Ok(None) | Err(ProviderError::Wrong) => Self::Gone,
+            Err(ProviderError::Disabled) => Self::Disabled,
+            Err(error) => Self::Unavailable(error.to_string()),
+        }
+    }
+}
+
 /// A field of a configuration that is not right.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
@@ -90,6 +107,16 @@ pub struct Problem {
 /// The provider whose user has this principal id, and the user's id there.
 pub fn provider_of_user(id: &str) -> Option<(&str, &str)> {
     id.split_once("_user://")
+}
+
+/// The configuration in an object, whose other fields do not count. What is null or empty has its
+/// default.
+fn config_in<T: DeserializeOwned>(object: &Value) -> Result<T, Vec<Problem>> {
+    let mut fields = object.as_object().cloned().unwrap_or_default();
+    fields.retain(|_, value| !value.is_null() && value != "");
+    serde_json::from_value(Value::Object(fields)).map_err(|error| {
+        vec![Problem { field: "", text: format!("the configuration is malformed: {error}") }]
+    })
 }
 
 /// Who can be found at a provider.
@@ -210,10 +237,10 @@ pub trait CodeProvider: Principals {
     ) -> BoxFuture<'a, Result<CodeLogin, ProviderError>>;
 
     /// Reads the user with this principal id anew, and gives the grant for the next time if it is
-    /// another one.
+    /// another one. `grant`: that of the last login, if there is one.
     fn refresh<'a>(
         &'a self,
         user: &'a str,
-        grant: &'a Secret,
+        grant: Option<&'a Secret>,
     ) -> BoxFuture<'a, (Refreshed, Option<Secret>)>;
 }

@@ -50,6 +50,10 @@ pub enum Program {
     OidcProvider,
     /// A stand-in for GitHub.
     GithubStandIn,
+    /// A stand-in for Google's login and directory.
+    GoogleStandIn,
+    /// A stand-in for Microsoft's login and Graph.
+    MicrosoftStandIn,
 }
 
 impl Program {
@@ -81,6 +85,8 @@ impl Program {
             Self::Slapd => "slapd",
             Self::OidcProvider => "oidc-provider",
             Self::GithubStandIn => "github-stand-in",
+            Self::GoogleStandIn => "google-stand-in",
+            Self::MicrosoftStandIn => "microsoft-stand-in",
         }
     }
 

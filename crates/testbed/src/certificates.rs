@@ -81,7 +81,16 @@ pub(crate) struct TokenKeys {
 
 impl TokenKeys {
     pub(crate) fn new() -> Result<Self, Error> {
-        let key = KeyPair::generate().map_err(|source| Error::Certificate {
+        Self::of(KeyPair::generate())
+    }
+
+    /// With keys of RSA, for those who know no others.
+    pub(crate) fn rsa() -> Result<Self, Error> {
+        Self::of(KeyPair::generate_rsa_for(&rcgen::PKCS_RSA_SHA256, rcgen::RsaKeySize::_2048))
+    }
+
+    fn of(key: Result<KeyPair, rcgen::Error>) -> Result<Self, Error> {
+        let key = key.map_err(|source| Error::Certificate {
             subject: "service account tokens".to_owned(),
             source,
         })?;

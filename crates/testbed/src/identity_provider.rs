@@ -1,5 +1,5 @@
 //! An identity provider on loopback with pages of its own, and with some people: a real one of
-//! OpenID Connect, or a stand-in for GitHub. It ends when it is dropped.
+//! OpenID Connect, or a stand-in for GitHub, Google or Microsoft. It ends when it is dropped.
 
 use std::fs;
 use std::net::{TcpListener, TcpStream};
@@ -12,7 +12,7 @@ use tempfile::TempDir;
 
 use crate::Error;
 use crate::binaries::{Binaries, Program};
-use crate::certificates::Authority;
+use crate::certificates::{Authority, TokenKeys};
 use crate::process::Process;
 use crate::wait::poll_until;
 
@@ -48,7 +48,7 @@ impl IdentityProvider {
             "bob": {"name": "Bob", "preferred_username": "bob"},
             "carol": {"name": "Carol", "preferred_username": "carol"},
         });
-        Self::start(Program::OidcProvider, redirect, &people)
+        Self::start(Program::OidcProvider, redirect, &json!({"people": people}))
     }
 
     /// Starts a stand-in for GitHub Enterprise like [`Self::open_id_connect`]. Ada is in three
@@ -65,23 +65,94 @@ impl IdentityProvider {
             "bob": {"id": 1002, "name": "Bob"},
             "carol": {"id": 1003, "name": null},
         });
-        Self::start(Program::GithubStandIn, redirect, &people)
+        Self::start(Program::GithubStandIn, redirect, &json!({"people": people}))
     }
 
-    fn start(program: Program, redirect: &str, people: &Value) -> Result<Self, Error> {
+    /// Starts a stand-in for Microsoft's login and Graph like [`Self::open_id_connect`]. Ada is in
+    /// the group `ops-group`, which is in `all-group`, and in 249 more; Carol is in none.
+    ///
+    /// # Errors
+    /// Like [`Self::open_id_connect`].
+    pub fn microsoft(redirect: &str) -> Result<Self, Error> {
+        let more = (1..250).map(|number| format!("group-{number:03}"));
+        let of_ada: Vec<String> = more.chain(["ops-group".to_owned()]).collect();
+        let group = |id: &String| (id.clone(), json!({"displayName": format!("Group {id}")}));
+        let mut groups: Value = of_ada.iter().map(group).collect::<serde_json::Map<_, _>>().into();
+        groups["ops-group"] = json!({"displayName": "Ops", "memberOf": ["all-group"]});
+        groups["all-group"] = json!({"displayName": "O'Hara & all"});
+        let people = json!({
+            "ada@example.org": {"id": "ada-1", "displayName": "Ada Lovelace", "groups": of_ada},
+            "bob@example.org": {"id": "bob-2", "displayName": "Bob"},
+            "carol@example.org": {"id": "carol-3"},
+        });
+        let settings = json!({"people": people, "groups": groups});
+        Self::start(Program::MicrosoftStandIn, redirect, &settings)
+    }
+
+    /// Starts a stand-in for Google's login and the directory of the organisation `example.org`
+    /// like [`Self::open_id_connect`]. Ada is in the groups `ops`, `dev` and `qa`, and `ops` is in
+    /// `all`; Eve has an account outside of the organisation. Its settings have the key of the
+    /// service account, see [`Self::google_files`].
+    ///
+    /// # Errors
+    /// Like [`Self::open_id_connect`].
+    pub fn google(redirect: &str) -> Result<Self, Error> {
+        let keys = TokenKeys::rsa()?;
+        let group = |id: &str, name: &str, members: &[&str]| {
+            let members = members.iter().map(|name| format!("{name}@example.org"));
+            json!({"id": id, "name": name, "members": members.collect::<Vec<_>>()})
+        };
+        let settings = json!({
+            "domain": "example.org",
+            "admin": "admin@example.org",
+            "account": {"email": "drover@project.iam.gserviceaccount.com",
+                "publicKey": keys.public_pem, "privateKey": keys.private_pem},
+            "people": {
+                "ada": {"id": "1001", "name": "Ada Lovelace"},
+                "bob": {"id": "1002", "name": "Bob Kahn"},
+                "carol": {"id": "1003", "name": "Carol Shaw"},
+                "eve": {"id": "1004", "name": "Eve Elsewhere", "domain": "gmail.com"},
+            },
+            "groups": {
+                "all": group("01all", "Everybody", &["ops"]),
+                "dev": group("02dev", "Developers", &["ada"]),
+                "ops": group("03ops", "Operations", &["ada"]),
+                "qa": group("04qa", "Quality", &["ada"]),
+            },
+        });
+        Self::start(Program::GoogleStandIn, redirect, &settings)
+    }
+
+    /// The files that Google offers for download: of the OAuth client, and of the key of the
+    /// service account. Only of [`Self::google`].
+    #[must_use]
+    pub fn google_files(&self) -> (Value, Value) {
+        let token_uri = format!("{}/token", self.url);
+        let client = json!({"web": {
+            "client_id": CLIENT_ID, "client_secret": CLIENT_SECRET, "project_id": "project",
+            "auth_uri": format!("{}/o/oauth2/v2/auth", self.url), "token_uri": token_uri,
+        }});
+        let account = &self.settings["account"];
+        let key = json!({
+            "type": "service_account", "client_email": account["email"],
+            "private_key": account["privateKey"], "token_uri": token_uri,
+        });
+        (client, key)
+    }
+
+    fn start(program: Program, redirect: &str, own: &Value) -> Result<Self, Error> {
         let folder = TempDir::new().map_err(|source| file_error(&std::env::temp_dir(), source))?;
         let authority = Authority::new("identity provider")?;
         let serving = authority.server("127.0.0.1", &["127.0.0.1"])?;
         let free = TcpListener::bind(("127.0.0.1", 0)).map_err(Error::Port)?;
         let port = free.local_addr().map_err(Error::Port)?.port();
         drop(free);
-        let settings = json!({
-            "port": port,
-            "certificate": serving.certificate_pem,
-            "key": serving.key_pem,
-            "client": {"id": CLIENT_ID, "secret": CLIENT_SECRET, "redirect": redirect},
-            "people": people,
-        });
+        let mut settings = own.clone();
+        settings["port"] = port.into();
+        settings["certificate"] = serving.certificate_pem.into();
+        settings["key"] = serving.key_pem.into();
+        settings["client"] =
+            json!({"id": CLIENT_ID, "secret": CLIENT_SECRET, "redirect": redirect});
         let file = folder.path().join("provider.json");
         fs::write(&file, settings.to_string()).map_err(|source| file_error(&file, source))?;
         let mut command = Command::new(Binaries::locate().path(program)?);
@@ -128,12 +199,20 @@ impl IdentityProvider {
         self.write()
     }
 
-    /// Makes the stand-in for GitHub refuse all requests for now, as after too many of them.
+    /// Makes the API of a stand-in refuse all requests for now, as after too many of them.
     ///
     /// # Errors
     /// Its file cannot be written.
     pub fn limit(&mut self, is_limited: bool) -> Result<(), Error> {
-        self.settings["isLimited"] = is_limited.into();
+        self.set("isLimited", is_limited.into())
+    }
+
+    /// Sets one of its settings, see the program.
+    ///
+    /// # Errors
+    /// Its file cannot be written.
+    pub fn set(&mut self, name: &str, value: Value) -> Result<(), Error> {
+        self.settings[name] = value;
         self.write()
     }
 

@@ -13,7 +13,8 @@ use super::{link, remove_other_builds};
 use crate::{fingerprint, process};
 
 /// Folders below `testbed`, each with the program of that name, with the extension `.mjs`.
-const NAMES: [&str; 2] = ["github-stand-in", "oidc-provider"];
+const NAMES: [&str; 4] =
+    ["github-stand-in", "google-stand-in", "microsoft-stand-in", "oidc-provider"];
 /// What npm needs to know.
 const MANIFESTS: [&str; 2] = ["package.json", "package-lock.json"];
 /// Where npm puts packages, also when somebody runs it in the sources.

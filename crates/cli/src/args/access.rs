@@ -309,7 +309,7 @@ pub enum AuthProviderCommand {
 /// A configuration of an identity provider, and the account that tests it.
 #[derive(Args, Clone)]
 pub struct EnableProvider {
-    /// Name: openldap, freeipa, activedirectory, github, keycloakoidc or oidc
+    /// Name: openldap, freeipa, activedirectory, azuread, github, googleoauth, keycloakoidc or oidc
     pub name: String,
     /// File with the fields of the configuration, YAML or JSON; - for stdin
     #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]

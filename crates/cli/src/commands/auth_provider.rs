@@ -113,7 +113,8 @@ async fn enable(args: EnableProvider) -> Result<(), CliError> {
         None => {
             let text = format!("provider \"{name}\" cannot be enabled by this command");
             return Err(CliError::new(Failure::Invalid, text).hint(
-                "it is for openldap, freeipa, activedirectory, github, keycloakoidc and oidc",
+                "it is for openldap, freeipa, activedirectory, azuread, github, googleoauth, \
+                 keycloakoidc and oidc",
             ));
         }
     };
@@ -136,6 +137,8 @@ fn login_of(config: &Value) -> Option<ProviderLogin> {
         "activeDirectoryConfig" => Some(ProviderLogin::Password { field: "activeDirectoryConfig" }),
         "openLdapConfig" | "freeIpaConfig" => Some(ProviderLogin::Password { field: "ldapConfig" }),
         "keyCloakOIDCConfig" | "oidcConfig" => Some(ProviderLogin::Browser { field: "oidcConfig" }),
+        "azureADConfig" => Some(ProviderLogin::Browser { field: "config" }),
+        "googleOauthConfig" => Some(ProviderLogin::Browser { field: "googleOauthConfig" }),
         "githubConfig" => Some(ProviderLogin::Browser { field: "githubConfig" }),
         _ => None,
     }

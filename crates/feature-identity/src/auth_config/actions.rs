@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use http::{StatusCode, header};
 use identity::Secret;
 use identity::browser::login_cookies;
-use identity::provider::{Person, Problem, github, oidc, provider_of_user};
+use identity::provider::{Person, Problem, provider_of_user};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use rest_view::store::{call, may};
@@ -26,7 +26,8 @@ use serde_json::{Map, Value, json};
 use super::{resource, trial};
 use crate::directory::Directory;
 use crate::login::LoginRequest;
-use crate::providers::{self, LoginWay, ProviderKind};
+use crate::provider_kind::{LoginWay, ProviderKind};
+use crate::providers;
 use crate::token::issue::{TokenOrigin, TokenRequest};
 
 /// Refuses to send a stored credential to another server.
@@ -38,7 +39,7 @@ const KEPT: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "accessMode"]
 /// The type with its actions, if people can log in through the provider.
 pub fn with_actions(descriptor: Descriptor, directory: &Arc<Directory>) -> Descriptor {
     let Some(kind) = ProviderKind::of_config(&descriptor.id) else { return descriptor };
-    let (input, config) = input_names(kind);
+    let (input, config) = (kind.types.apply, kind.types.apply_field);
     let test = TestAndApply { directory: directory.clone(), kind };
     let descriptor = descriptor
         .validator(
@@ -52,7 +53,7 @@ pub fn with_actions(descriptor: Descriptor, directory: &Arc<Directory>) -> Descr
                 .available_when(|stored, _| stored["enabled"] == true)
                 .needs_update(),
         );
-    match kind.way() {
+    match kind.way {
         LoginWay::Password => {
             let fields = vec![
                 Field::new(config, FieldType::Json).required(),
@@ -64,14 +65,10 @@ pub fn with_actions(descriptor: Descriptor, directory: &Arc<Directory>) -> Descr
         }
         LoginWay::Pages => {
             let configure = ConfigureTest { directory: directory.clone(), kind };
-            let output_type = test_output(kind);
-            let mut configure = Action::new("configureTest", configure).output(output_type);
-            if kind == ProviderKind::Github {
-                configure = configure.input(github::CONFIG_TYPE);
-            }
+            let mut configure = Action::new("configureTest", configure).output(kind.types.tested);
+            configure.input = kind.types.test.map(str::to_owned);
             let descriptor = descriptor.action(configure.needs_update());
-            // The types of all providers of OpenID Connect are declared once.
-            if kind == ProviderKind::OpenIdConnect(&oidc::KEYCLOAK) {
+            if !kind.declares(|kind| kind.types.apply) {
                 return descriptor;
             }
             let fields = vec![
@@ -82,31 +79,15 @@ pub fn with_actions(descriptor: Descriptor, directory: &Arc<Directory>) -> Descr
             let output = vec![Field::string("redirectUrl")];
             descriptor.types([
                 StructType::writable(input, fields),
-                StructType::writable(output_type, output),
+                StructType::writable(kind.types.tested, output),
             ])
         }
     }
 }
 
-/// What `configureTest` returns.
-fn test_output(kind: ProviderKind) -> &'static str {
-    if kind == ProviderKind::Github { "githubConfigTestOutput" } else { "oidcTestOutput" }
-}
-
-/// The input type of `testAndApply`, and its field with the configuration.
-fn input_names(kind: ProviderKind) -> (&'static str, &'static str) {
-    match kind.name() {
-        "activedirectory" => ("activeDirectoryTestAndApplyInput", "activeDirectoryConfig"),
-        "freeipa" => ("freeIpaTestAndApplyInput", "ldapConfig"),
-        "github" => ("githubConfigApplyInput", "githubConfig"),
-        "openldap" => ("openLdapTestAndApplyInput", "ldapConfig"),
-        _ => ("oidcApplyInput", "oidcConfig"),
-    }
-}
-
 /// Stored credentials do not go to another server than they were entered for.
 fn require_credentials(
-    kind: ProviderKind,
+    kind: &'static ProviderKind,
     input: &Map<String, Value>,
     stored: Option<&Value>,
 ) -> Result<(), ApiError> {
@@ -115,7 +96,7 @@ fn require_credentials(
         return Ok(());
     }
     let is_taken_along = |field: &&&str| stored[**field].is_string() && !is_new(input, field);
-    match kind.credential_fields().iter().find(is_taken_along) {
+    match kind.credential_fields.iter().find(is_taken_along) {
         Some(field) => Err(ApiError::invalid_field("MissingRequired", field, ENTER_AGAIN)),
         None => Ok(()),
     }
@@ -131,7 +112,7 @@ fn is_new(input: &Map<String, Value>, field: &str) -> bool {
 /// Says where the caller logs in to test a configuration.
 struct ConfigureTest {
     directory: Arc<Directory>,
-    kind: ProviderKind,
+    kind: &'static ProviderKind,
 }
 
 impl ConfigureTest {
@@ -142,7 +123,7 @@ impl ConfigureTest {
         let new = merged(self.kind, stored, &request.input);
         let url = trial::begin(&self.directory, self.kind, &new, request.context.caller).await?;
         let fields = Map::from_iter([("redirectUrl".to_owned(), Value::from(url))]);
-        let id = test_output(self.kind).to_owned();
+        let id = self.kind.types.tested.to_owned();
         Ok(ActionResponse::Struct { status: StatusCode::OK, id, fields })
     }
 }
@@ -159,14 +140,14 @@ impl ActionHandler for ConfigureTest {
 /// Checks a configuration with a login and stores it.
 struct TestAndApply {
     directory: Arc<Directory>,
-    kind: ProviderKind,
+    kind: &'static ProviderKind,
 }
 
 impl TestAndApply {
     async fn test_and_apply(&self, request: ActionRequest<'_>) -> Result<ActionResponse, ApiError> {
         let stored = request.object.ok_or_else(ApiError::no_such_id)?;
         require_update(request.context, stored).await?;
-        let (_, field) = input_names(self.kind);
+        let field = self.kind.types.apply_field;
         let given = request.input.get(field).and_then(Value::as_object);
         let given = given.ok_or_else(|| {
             ApiError::invalid_field("MissingRequired", field, "missing the configuration to test")
@@ -198,7 +179,7 @@ impl TestAndApply {
         let (Some(grant), Some(user)) = (grant, self.directory.user(&caller.user_id).await) else {
             return Ok(());
         };
-        let stored = self.directory.store_grant(&user, self.kind.name(), &grant).await;
+        let stored = self.directory.store_grant(&user, self.kind.name, &grant).await;
         stored.map_err(|error| ApiError::server_error(error.chain()))
     }
 
@@ -222,7 +203,7 @@ impl TestAndApply {
     async fn add_principal(&self, person: &Person, caller: &Caller) -> Result<(), ApiError> {
         let Some(user) = self.directory.user(&caller.user_id).await else { return Ok(()) };
         let is_other =
-            |id: &&String| provider_of_user(id).is_none_or(|(name, _)| name != self.kind.name());
+            |id: &&String| provider_of_user(id).is_none_or(|(name, _)| name != self.kind.name);
         let others = user.principal_ids.iter().filter(is_other);
         let ids: Vec<&String> = others.chain([&person.user.id]).collect();
         let patch = Patch::Merge(json!({"principalIds": ids}));
@@ -244,7 +225,7 @@ impl TestAndApply {
         caller: &Caller,
     ) -> Result<ActionResponse, ApiError> {
         let login = LoginRequest::default();
-        let provider = self.kind.name();
+        let provider = self.kind.name;
         let token = TokenRequest {
             auth_provider: provider.to_owned(),
             ..self.directory.token_of_login(&caller.user_id, &login)
@@ -261,7 +242,7 @@ impl TestAndApply {
 }
 
 /// The stored configuration with what was given, but for what is not for this action to change.
-fn merged(kind: ProviderKind, stored: &Value, given: &Map<String, Value>) -> Value {
+fn merged(kind: &'static ProviderKind, stored: &Value, given: &Map<String, Value>) -> Value {
     let mut new = stored.clone();
     let is_config = |name: &str| {
         !matches!(
@@ -289,7 +270,7 @@ fn merged(kind: ProviderKind, stored: &Value, given: &Map<String, Value>) -> Val
         )
     };
     for (name, value) in given.iter().filter(|(name, _)| is_config(name)) {
-        if kind.credential_fields().contains(&name.as_str()) && !is_new(given, name) {
+        if kind.credential_fields.contains(&name.as_str()) && !is_new(given, name) {
             continue;
         }
         match value.is_null() {
@@ -359,11 +340,9 @@ impl ActionHandler for Disable {
 
 #[cfg(test)]
 mod tests {
-    use identity::provider::ldap;
-
     use super::*;
 
-    const OPENLDAP: ProviderKind = ProviderKind::Directory(&ldap::OPENLDAP);
+    const OPENLDAP: &ProviderKind = &ProviderKind::OPEN_LDAP;
 
     #[test]
     fn a_stored_password_goes_to_no_other_server() {

@@ -17,7 +17,7 @@ use serde_json::{Map, Value};
 use super::actions::refusal;
 use crate::code_login::TEST_STATE;
 use crate::directory::Directory;
-use crate::providers::{Backend, ProviderKind};
+use crate::provider_kind::{Backend, LoginWay, ProviderKind};
 use crate::short_lived::ShortLived;
 
 /// How long a test may take at the provider.
@@ -35,14 +35,14 @@ impl Default for PendingTests {
 }
 
 impl PendingTests {
-    fn begin(&self, user: &str, kind: ProviderKind) -> CodeAttempt {
+    fn begin(&self, user: &str, kind: &'static ProviderKind) -> CodeAttempt {
         let attempt = CodeAttempt::of(&generate_key(), TEST_STATE);
-        self.0.store((user.to_owned(), kind.name()), attempt.clone());
+        self.0.store((user.to_owned(), kind.name), attempt.clone());
         attempt
     }
 
-    fn take(&self, user: &str, kind: ProviderKind) -> Option<CodeAttempt> {
-        self.0.take(&(user.to_owned(), kind.name()))
+    fn take(&self, user: &str, kind: &'static ProviderKind) -> Option<CodeAttempt> {
+        self.0.take(&(user.to_owned(), kind.name))
     }
 }
 
@@ -52,7 +52,7 @@ impl PendingTests {
 /// The configuration is not right, or the provider does not respond.
 pub async fn begin(
     directory: &Directory,
-    kind: ProviderKind,
+    kind: &'static ProviderKind,
     config: &Value,
     caller: &Caller,
 ) -> Result<String, ApiError> {
@@ -69,7 +69,7 @@ pub async fn begin(
 /// The configuration is not right, nobody logged in, or the provider does not respond.
 pub async fn log_in(
     directory: &Arc<Directory>,
-    kind: ProviderKind,
+    kind: &'static ProviderKind,
     config: &Value,
     input: &Map<String, Value>,
     caller: &Caller,
@@ -85,7 +85,7 @@ pub async fn log_in(
 
 async fn open(
     directory: &Directory,
-    kind: ProviderKind,
+    kind: &'static ProviderKind,
     config: &Value,
 ) -> Result<Backend, ApiError> {
     let object = directory.providers.with_credentials(config.clone()).await;
@@ -99,7 +99,7 @@ fn text<'a>(input: &'a Map<String, Value>, field: &str) -> &'a str {
 
 async fn with_password(
     provider: &dyn IdentityProvider,
-    kind: ProviderKind,
+    kind: &'static ProviderKind,
     input: &Map<String, Value>,
 ) -> Result<CodeLogin, ApiError> {
     let (username, password) = (text(input, "username"), Secret::new(text(input, "password")));
@@ -116,7 +116,7 @@ async fn with_password(
 
 async fn with_code(
     provider: &dyn CodeProvider,
-    kind: ProviderKind,
+    kind: &'static ProviderKind,
     input: &Map<String, Value>,
     attempt: Option<CodeAttempt>,
 ) -> Result<CodeLogin, ApiError> {
@@ -134,35 +134,28 @@ async fn with_code(
     provider.redeem(&attempt, &returned).await.map_err(|error| explained(kind, error))
 }
 
-fn explained(kind: ProviderKind, error: ProviderError) -> ApiError {
-    let (account, address, advice) = match kind {
-        ProviderKind::Directory(_) => {
-            ("username", "servers", "check servers, port, tls, starttls and certificate")
-        }
-        ProviderKind::OpenIdConnect(_) => ("code", "issuer", "check issuer and certificate"),
-        ProviderKind::Github => ("code", "hostname", "check hostname and tls"),
+fn explained(kind: &'static ProviderKind, error: ProviderError) -> ApiError {
+    let (account, wrong) = match kind.way {
+        LoginWay::Password => (
+            "username",
+            "the service account works, but the directory has no such user below userSearchBase, \
+             or the password is wrong; check both, and userLoginAttribute",
+        ),
+        LoginWay::Pages => (
+            "code",
+            "the provider does not accept this code for this test, or who logged in is none of its \
+             users; call configureTest and log in once more",
+        ),
     };
     match error {
-        ProviderError::Wrong => ApiError::invalid_field(
-            "InvalidOption",
-            account,
-            match kind {
-                ProviderKind::Directory(_) => {
-                    "the service account works, but the directory has no such user below \
-                 userSearchBase, or the password is wrong; check both, and userLoginAttribute"
-                }
-                ProviderKind::OpenIdConnect(_) | ProviderKind::Github => {
-                    "the provider does not accept this code for this test; call configureTest and log \
-                 in once more"
-                }
-            },
-        ),
+        ProviderError::Wrong => ApiError::invalid_field("InvalidOption", account, wrong),
         ProviderError::Disabled => {
             let text = "the provider has disabled this account; test with another one";
             ApiError::invalid_field("InvalidOption", account, text)
         }
         ProviderError::Unavailable(cause) => {
-            ApiError::invalid_field("InvalidOption", address, format!("{cause}; {advice}"))
+            let text = format!("{cause}; {}", kind.check);
+            ApiError::invalid_field("InvalidOption", kind.address_field, text)
         }
         ProviderError::Misconfigured { field, text } => {
             ApiError::invalid_field("InvalidOption", field, text)
@@ -172,11 +165,9 @@ fn explained(kind: ProviderKind, error: ProviderError) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use identity::provider::oidc;
-
     use super::*;
 
-    const KIND: ProviderKind = ProviderKind::OpenIdConnect(&oidc::GENERIC);
+    const KIND: &ProviderKind = &ProviderKind::OIDC;
 
     #[tokio::test(start_paused = true)]
     async fn a_test_belongs_to_who_began_it_and_ends() {

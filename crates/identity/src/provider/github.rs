@@ -8,17 +8,11 @@ mod api;
 mod config;
 
 use futures::future::BoxFuture;
-use oauth2::basic::{BasicClient, BasicErrorResponse, BasicTokenResponse};
-use oauth2::{
-    AuthType, AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet,
-    EndpointSet, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope,
-    TokenResponse, TokenUrl,
-};
-use serde::Deserialize;
 
 use self::api::GithubApi;
 pub use self::config::GithubConfig;
-use super::http::{HttpClient, HttpError, chain};
+use super::http::HttpClient;
+use super::oauth::CodeFlow;
 use super::{
     CodeAttempt, CodeLogin, CodeProvider, Principal, PrincipalKind, Principals, Problem,
     ProviderError, Refreshed, ReturnedCode,
@@ -32,9 +26,6 @@ pub const PUBLIC_TYPE: &str = "githubProvider";
 
 /// Lets the organisations and teams of the user be read, and nothing else.
 const SCOPE: &str = "read:org";
-
-type OauthClient =
-    BasicClient<EndpointSet, EndpointNotSet, EndpointNotSet, EndpointNotSet, EndpointSet>;
 
 /// GitHub with its configuration.
 pub struct Github {
@@ -57,24 +48,17 @@ impl Github {
         Ok(Self { config, callback, http })
     }
 
-    fn oauth(&self) -> Result<OauthClient, ProviderError> {
+    fn flow(&self) -> CodeFlow<'_> {
         let base = self.config.web_url();
-        let wrong = |error: oauth2::url::ParseError| ProviderError::Misconfigured {
-            field: "hostname",
-            text: error.to_string(),
-        };
-        let authorize = AuthUrl::new(format!("{base}/login/oauth/authorize")).map_err(wrong)?;
-        let token = TokenUrl::new(format!("{base}/login/oauth/access_token")).map_err(wrong)?;
-        let back = RedirectUrl::new(self.callback.clone()).map_err(|error| {
-            let text = format!("the setting server-url is not a URL: {error}");
-            ProviderError::Unavailable(text)
-        })?;
-        Ok(BasicClient::new(ClientId::new(self.config.client_id.clone()))
-            .set_client_secret(ClientSecret::new(self.config.client_secret.clone()))
-            .set_auth_uri(authorize)
-            .set_token_uri(token)
-            .set_redirect_uri(back)
-            .set_auth_type(AuthType::RequestBody))
+        CodeFlow {
+            authorize_url: format!("{base}/login/oauth/authorize"),
+            token_url: format!("{base}/login/oauth/access_token"),
+            client_id: &self.config.client_id,
+            client_secret: &self.config.client_secret,
+            callback: &self.callback,
+            scopes: vec![SCOPE.to_owned()],
+            address_field: "hostname",
+        }
     }
 
     fn api<'a>(&'a self, token: Option<&'a Secret>) -> GithubApi<'a> {
@@ -86,47 +70,10 @@ impl Github {
         attempt: &CodeAttempt,
         returned: &ReturnedCode,
     ) -> Result<CodeLogin, ProviderError> {
-        let client = self.oauth()?;
-        let code = AuthorizationCode::new(returned.code.expose().to_owned());
-        let verifier = PkceCodeVerifier::new(attempt.verifier.expose().to_owned());
-        let request = client.exchange_code(code).set_pkce_verifier(verifier);
-        let tokens: BasicTokenResponse =
-            request.request_async(&self.http).await.map_err(not_redeemed)?;
-        let grant = Secret::new(tokens.access_token().secret());
+        let grant = self.flow().redeem(&self.http, attempt, returned).await;
+        let grant = grant.map_err(|error| error.into_provider_error("clientSecret"))?;
         let person = self.api(Some(&grant)).person().await?;
         Ok(CodeLogin { person, grant: Some(grant) })
-    }
-}
-
-/// GitHub says with status 200 that it refuses.
-#[derive(Deserialize)]
-struct GithubRefusal {
-    error: String,
-    #[serde(default)]
-    error_description: String,
-}
-
-fn not_redeemed(error: RequestTokenError<HttpError, BasicErrorResponse>) -> ProviderError {
-    let refusal = match &error {
-        RequestTokenError::Parse(_, body) => serde_json::from_slice::<GithubRefusal>(body).ok(),
-        _ => None,
-    };
-    let Some(refusal) = refusal else {
-        return ProviderError::Unavailable(format!("the exchange failed: {}", chain(&error)));
-    };
-    let text = refusal.error_description;
-    match refusal.error.as_str() {
-        "bad_verification_code" => {
-            tracing::info!(text, "GitHub refused a code");
-            ProviderError::Wrong
-        }
-        "incorrect_client_credentials" => {
-            let text = format!("GitHub refuses this client ({text}); check clientId too");
-            ProviderError::Misconfigured { field: "clientSecret", text }
-        }
-        other => {
-            ProviderError::Unavailable(format!("GitHub refuses the exchange: {other}: {text}"))
-        }
     }
 }
 
@@ -135,16 +82,7 @@ impl CodeProvider for Github {
         &'a self,
         attempt: &'a CodeAttempt,
     ) -> BoxFuture<'a, Result<String, ProviderError>> {
-        Box::pin(async move {
-            let verifier = PkceCodeVerifier::new(attempt.verifier.expose().to_owned());
-            let challenge = PkceCodeChallenge::from_code_verifier_sha256(&verifier);
-            let state = CsrfToken::new(attempt.state.clone());
-            let client = self.oauth()?;
-            let request = client.authorize_url(move || state);
-            let request = request.add_scope(Scope::new(SCOPE.to_owned()));
-            let (url, _) = request.set_pkce_challenge(challenge).url();
-            Ok(url.into())
-        })
+        Box::pin(std::future::ready(self.flow().login_url(attempt, &[])))
     }
 
     fn callback(&self) -> &str {
@@ -162,16 +100,14 @@ impl CodeProvider for Github {
     fn refresh<'a>(
         &'a self,
         user: &'a str,
-        grant: &'a Secret,
+        grant: Option<&'a Secret>,
     ) -> BoxFuture<'a, (Refreshed, Option<Secret>)> {
         Box::pin(async move {
-            let refreshed = match self.api(Some(grant)).person().await {
-                Ok(person) if person.user.id == user => Refreshed::Known(person),
-                Ok(_) | Err(ProviderError::Wrong) => Refreshed::Gone,
-                Err(ProviderError::Disabled) => Refreshed::Disabled,
-                Err(error) => Refreshed::Unavailable(error.to_string()),
+            let read = match self.api(grant).person().await {
+                Ok(person) => Ok((person.user.id == user).then_some(person)),
+                Err(error) => Err(error),
             };
-            (refreshed, None)
+            (Refreshed::of(read), None)
         })
     }
 }

@@ -4,12 +4,17 @@
 use std::time::Duration;
 
 use futures::future::BoxFuture;
+use http::header;
 use openidconnect::{AsyncHttpClient, HttpRequest, HttpResponse};
 use reqwest::redirect::Policy;
 use rustls::ClientConfig;
 use rustls_pki_types::pem::PemObject;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
+use serde::de::DeserializeOwned;
 use url::Url;
+
+use super::ProviderError;
+use crate::secret::Secret;
 
 /// How long a request may take, from connecting to the last byte.
 const TIMEOUT: Duration = Duration::from_secs(10);
@@ -80,6 +85,46 @@ impl HttpClient {
         }
         Ok(answer.body(body)?)
     }
+}
+
+impl HttpClient {
+    /// Reads JSON of `service`, which errors name, with the token and further headers.
+    ///
+    /// # Errors
+    /// The service does not respond. A status that says failure is a response.
+    pub(super) async fn get(
+        &self,
+        service: &str,
+        url: &str,
+        token: Option<&Secret>,
+        headers: &[(&str, &str)],
+    ) -> Result<HttpResponse, ProviderError> {
+        let mut request = http::Request::get(url).header(header::ACCEPT, "application/json");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        if let Some(token) = token {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.expose()));
+        }
+        let request =
+            request.body(Vec::new()).map_err(|error| ProviderError::Unavailable(error.to_string()));
+        self.send(request?).await.map_err(|error| {
+            ProviderError::Unavailable(format!("{service} does not respond: {error}"))
+        })
+    }
+}
+
+/// The object in a response of `service`.
+///
+/// # Errors
+/// It is another one, or none.
+pub(super) fn decode<T: DeserializeOwned>(
+    service: &str,
+    response: &HttpResponse,
+) -> Result<T, ProviderError> {
+    serde_json::from_slice(response.body()).map_err(|error| {
+        ProviderError::Unavailable(format!("the response of {service} is not understood: {error}"))
+    })
 }
 
 impl<'c> AsyncHttpClient<'c> for HttpClient {

@@ -478,9 +478,14 @@ impl CodeProvider for OidcProvider {
     fn refresh<'a>(
         &'a self,
         user: &'a str,
-        grant: &'a Secret,
+        grant: Option<&'a Secret>,
     ) -> BoxFuture<'a, (Refreshed, Option<Secret>)> {
         Box::pin(async move {
+            let Some(grant) = grant else {
+                let text = "the provider gave no refresh token at the login; allow it the scope \
+                            offline_access";
+                return (Refreshed::Unavailable(text.to_owned()), None);
+            };
             match self.read_again(user, grant).await {
                 Ok((person, grant)) => (Refreshed::Known(person), grant),
                 Err(ProviderError::Wrong) => (Refreshed::Gone, None),

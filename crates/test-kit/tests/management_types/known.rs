@@ -14,8 +14,10 @@ pub const MANAGEMENT: Reasons = &[
     ("not offered", &NOT_OFFERED),
     ("owners are bookkeeping and not shown", &["*.ownerReferences"]),
     (
-        "beyond the reference: tokens of one project, last use, groups under another claim",
+        "beyond the reference: tokens of one project, last use, groups under another claim, a \
+         directory at another address",
         &[
+            "googleOauthConfig.directoryEndpoint",
             "keyCloakOIDCConfig.groupsClaim",
             "oidcConfig.groupsClaim",
             "token.lastUsedAt",
@@ -57,9 +59,6 @@ pub const MANAGEMENT: Reasons = &[
         &[
             "adfsConfig?disable",
             "adfsConfig?testAndEnable",
-            "azureADConfig?configureTest",
-            "azureADConfig?disable",
-            "azureADConfig?testAndApply",
             "catalog??refresh",
             "catalog?refresh",
             "cluster?backupEtcd",
@@ -87,9 +86,6 @@ pub const MANAGEMENT: Reasons = &[
             "clusterTemplateRevision?enable",
             "globalDns?addProjects",
             "globalDns?removeProjects",
-            "googleOauthConfig?configureTest",
-            "googleOauthConfig?disable",
-            "googleOauthConfig?testAndApply",
             "keyCloakConfig?disable",
             "keyCloakConfig?testAndEnable",
             "kontainerDriver??refresh",
@@ -132,15 +128,11 @@ pub const MANAGEMENT: Reasons = &[
     (
         "only actions that are not offered use them",
         &[
-            "azureADConfigApplyInput",
-            "azureADConfigTestOutput",
             "catalogRefresh",
             "clusterMetricNamesInput",
             "clusterTemplateQuestionsOutput",
             "clusterTestInput",
             "exportOutput",
-            "googleOauthConfigApplyInput",
-            "googleOauthConfigTestOutput",
             "importClusterYamlInput",
             "importYamlOutput",
             "metricNamesOutput",
@@ -174,8 +166,10 @@ pub const MANAGEMENT: Reasons = &[
         "a configuration under test may lack what is stored, so the action checks it itself",
         &[
             "activeDirectoryTestAndApplyInput.*",
+            "azureADConfigApplyInput.*",
             "freeIpaTestAndApplyInput.*",
             "githubConfigApplyInput.*",
+            "googleOauthConfigApplyInput.*",
             "openLdapTestAndApplyInput.*",
         ],
     ),

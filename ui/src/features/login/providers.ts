@@ -4,8 +4,10 @@ import type { LoginProvider } from "../../api/types.ts";
 
 const NAMES: Record<string, string> = {
   activedirectory: "Active Directory",
+  azuread: "Microsoft",
   freeipa: "FreeIPA",
   github: "GitHub",
+  googleoauth: "Google",
   keycloakoidc: "Keycloak",
   local: "Local",
   oidc: "OpenID Connect",

@@ -3,15 +3,16 @@
 use std::collections::BTreeMap;
 
 use http::{StatusCode, header};
-use openidconnect::{HttpRequest, HttpResponse};
+use openidconnect::HttpResponse;
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::form_urlencoded;
 
-use super::super::http::HttpClient;
+use super::super::http::{HttpClient, decode};
 use super::super::{Person, Principal, PrincipalKind, ProviderError};
 use crate::secret::Secret;
 
+const SERVICE: &str = "GitHub";
 /// The version of the API that is requested.
 const VERSION: &str = "2022-11-28";
 /// Objects of a page: the most that GitHub returns.
@@ -166,7 +167,7 @@ impl GithubApi<'_> {
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(None);
         }
-        decode(&response).map(Some)
+        decode(SERVICE, &response).map(Some)
     }
 
     /// A list with all its pages.
@@ -176,25 +177,15 @@ impl GithubApi<'_> {
         for _ in 0..PAGES_MAX {
             let Some(url) = next else { break };
             let response = self.get(&url).await?;
-            all.extend(decode::<Vec<T>>(&response)?);
+            all.extend(decode::<Vec<T>>(SERVICE, &response)?);
             next = next_page(&response).filter(|next| next.starts_with(&self.base));
         }
         Ok(all)
     }
 
     async fn get(&self, url: &str) -> Result<HttpResponse, ProviderError> {
-        let mut request = http::Request::get(url)
-            .header(header::ACCEPT, "application/vnd.github+json")
-            .header("x-github-api-version", VERSION);
-        if let Some(token) = self.token {
-            request = request.header(header::AUTHORIZATION, format!("Bearer {}", token.expose()));
-        }
-        let request: HttpRequest = request
-            .body(Vec::new())
-            .map_err(|error| ProviderError::Unavailable(error.to_string()))?;
-        let response = self.http.send(request).await.map_err(|error| {
-            ProviderError::Unavailable(format!("GitHub does not respond: {error}"))
-        })?;
+        let headers = [("x-github-api-version", VERSION)];
+        let response = self.http.get(SERVICE, url, self.token, &headers).await?;
         refused(&response).map_or(Ok(response), Err)
     }
 }
@@ -210,12 +201,6 @@ fn refused(response: &HttpResponse) -> Option<ProviderError> {
         StatusCode::UNAUTHORIZED => ProviderError::Wrong,
         StatusCode::FORBIDDEN if text.contains("suspended") => ProviderError::Disabled,
         _ => ProviderError::Unavailable(format!("GitHub responds with status {status}")),
-    })
-}
-
-fn decode<T: DeserializeOwned>(response: &HttpResponse) -> Result<T, ProviderError> {
-    serde_json::from_slice(response.body()).map_err(|error| {
-        ProviderError::Unavailable(format!("GitHub's response is not understood: {error}"))
     })
 }
 

@@ -38,11 +38,7 @@ impl OidcConfig {
     /// # Errors
     /// Every field that is not right.
     pub fn read(object: &Value) -> Result<Self, Vec<Problem>> {
-        let mut fields = object.as_object().cloned().unwrap_or_default();
-        fields.retain(|_, value| !value.is_null());
-        let config: Self = serde_json::from_value(Value::Object(fields)).map_err(|error| {
-            vec![Problem { field: "", text: format!("the configuration is malformed: {error}") }]
-        })?;
+        let config: Self = super::super::config_in(object)?;
         let problems = config.problems();
         if problems.is_empty() { Ok(config) } else { Err(problems) }
     }
