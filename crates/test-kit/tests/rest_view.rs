@@ -301,7 +301,8 @@ async fn passwords_are_set_by_users_with_the_right_and_changed_by_those_who_know
     assert_eq!(rest.call(&admin, "DELETE", &own, Value::Null).await.status, 422);
     assert_eq!(rest.get(&admin, &own).await.body["me"], true);
     let removed = rest.call(&admin, "DELETE", &format!("/v3/users/{ann}"), Value::Null).await;
-    assert_eq!(removed.status, 204, "{}", removed.body);
+    // The user may still be there for a moment, until no binding names it.
+    assert!(matches!(removed.status, 200 | 204), "{}", removed.body);
     eventually("the end of the user's tokens", async || {
         let status = rest.get(&as_ann, "/v3/tokens").await.status;
         if status == 401 { Ok(()) } else { Err(status) }
