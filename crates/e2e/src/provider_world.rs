@@ -1,7 +1,5 @@
 //! A server with an identity provider on whose pages people log in, and browsers that do.
 
-use std::collections::BTreeSet;
-
 use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -130,22 +128,25 @@ impl ProviderWorld {
         self.admin.post(&path, &json!({}))?.success().map(drop)
     }
 
-    /// The ids of the principals that match.
+    /// The ids of the principals that match, sorted.
     ///
     /// # Errors
     /// The server refuses.
-    pub fn search(&self, client: &Client, name: &str, kind: &str) -> Result<BTreeSet<String>> {
+    pub fn search(&self, client: &Client, name: &str, kind: &str) -> Result<Vec<String>> {
         let body = json!({"name": name, "principalType": kind});
         principals(&client.post("/v3/principals?action=search", &body)?)
     }
 }
 
-/// The ids in a list of principals.
+/// The ids in a list of principals, sorted.
 ///
 /// # Errors
 /// It is none.
-pub fn principals(response: &HttpResponse) -> Result<BTreeSet<String>> {
+pub fn principals(response: &HttpResponse) -> Result<Vec<String>> {
     let list = response.success()?;
     let all = list["data"].as_array().context("no list")?;
-    Ok(all.iter().filter_map(|one| one["id"].as_str()).map(str::to_owned).collect())
+    let ids = all.iter().filter_map(|one| one["id"].as_str());
+    let mut ids: Vec<String> = ids.map(str::to_owned).collect();
+    ids.sort_unstable();
+    Ok(ids)
 }

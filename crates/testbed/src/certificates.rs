@@ -73,7 +73,7 @@ impl Authority {
     }
 }
 
-/// The key pair that signs ServiceAccount tokens.
+/// A key pair that signs tokens of service accounts.
 pub(crate) struct TokenKeys {
     pub(crate) private_pem: String,
     pub(crate) public_pem: String,
