@@ -93,11 +93,13 @@ impl<R: Reconcile> WithCondition<R> {
     }
 }
 
-/// Whether an API rejected the request for what it is: the next try fails like this one.
+/// Whether an API rejected the request for what it is: the next try fails like this one. Not 403:
+/// an API server takes a moment until it knows a role that was just bound.
 fn is_refusal(error: &ReconcileError) -> bool {
+    const MAY_PASS: [u16; 6] = [403, 404, 408, 409, 410, 429];
     let ReconcileError::Api { source, .. } = error else { return false };
     matches!(&**source, kube::Error::Api(status)
-        if (400..500).contains(&status.code) && ![404, 408, 409, 410, 429].contains(&status.code))
+        if (400..500).contains(&status.code) && !MAY_PASS.contains(&status.code))
 }
 
 impl<R: Reconcile> Reconcile for WithCondition<R> {

@@ -22,7 +22,7 @@ fn after(progress: &mut Progress, result: Result<Outcome, ReconcileError>) -> Op
 #[test]
 fn a_rejection_is_reported_at_once_with_the_next_step() {
     let mut progress = Progress::default();
-    let state = progress.state_after(&rejected(403), NEXT_STEP).unwrap();
+    let state = progress.state_after(&rejected(422), NEXT_STEP).unwrap();
     assert_eq!((state.truth, state.reason.as_str()), (Truth::False, FAILED));
     assert!(state.message.starts_with("could not create clusterrole \"a\""), "{}", state.message);
     assert!(state.message.ends_with("; apply the manifest again"), "{}", state.message);
@@ -32,7 +32,7 @@ fn a_rejection_is_reported_at_once_with_the_next_step() {
 #[test]
 fn a_failure_that_the_next_try_may_cure_is_reported_when_it_lasts() {
     let mut progress = Progress::default();
-    for code in [409, 503] {
+    for code in [403, 503] {
         assert_eq!(after(&mut progress, rejected(code)), None);
     }
     assert_eq!(after(&mut progress, rejected(503)), Some(Truth::False));
