@@ -7,8 +7,9 @@
 // FILE is JSON: `port`, `certificate` and `key` (PEM), `client` ({id, secret, redirect}), `domain`,
 // `admin` (the administrator's address), `account` ({email, publicKey (PEM)}), `people` by the part
 // of their address before the domain: {id, name, suspended, domain}, and `groups` by the same part:
-// {id, name, members: [addresses]}. `isLimited` makes the directory refuse everything for now. The
-// file is read anew at each request. Listens on loopback only, and prints a line once it does.
+// {id, name, members: [addresses]}. `isLimited` makes the directory refuse everything for now.
+// Another `epoch` than before ends all tokens, and the epoch `none` each at once. The file is read
+// anew at each request. Listens on loopback only, and prints a line once it does.
 
 import { createHash, createVerify, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -30,6 +31,7 @@ const PER_PAGE_MAX = 2;
 const codes = new Map();
 /** Access token to the name of a person; that of the service account has none. */
 const tokens = new Map();
+let epoch;
 
 const random = () => randomBytes(24).toString("base64url");
 const address = (name) => `${name}@${domain}`;
@@ -143,7 +145,9 @@ function found(objects, query, fields) {
 }
 
 function directory(request, response, url) {
-  const { people, groups, isLimited } = read();
+  const { people, groups, isLimited, epoch: now } = read();
+  if (now !== epoch || now === "none") tokens.clear();
+  epoch = now;
   const error = (code, reason) => send(response, code, { error: { code, errors: [{ reason }] } });
   if (isLimited) return error(403, "userRateLimitExceeded");
   const given = request.headers.authorization?.replace(/^Bearer /, "");

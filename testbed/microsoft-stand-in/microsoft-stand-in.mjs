@@ -7,8 +7,9 @@
 // FILE is JSON: `port`, `certificate` and `key` (PEM), `client` ({id, secret, redirect}), `people` by
 // login name: {id, displayName, accountEnabled, groups: [group ids]}, and `groups` by id:
 // {displayName, memberOf: [group ids]}. `isLimited` makes Graph refuse everything for now, and
-// `isDenied` says that the application has no permission. The file is read anew at each request.
-// Listens on loopback only, and prints a line once it does.
+// `isDenied` says that the application has no permission. Another `epoch` than before ends all
+// tokens, and the epoch `none` each at once. The file is read anew at each request. Listens on
+// loopback only, and prints a line once it does.
 
 import { createHash, randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
@@ -29,6 +30,7 @@ const TOKEN_GROUPS_MAX = 200;
 const codes = new Map();
 /** Access token to login name; that of the application has none. */
 const tokens = new Map();
+let epoch;
 
 const random = () => randomBytes(24).toString("base64url");
 
@@ -154,7 +156,9 @@ function filtered(objects, filter) {
 }
 
 function graph(request, response, url) {
-  const { people, groups, isLimited, isDenied } = read();
+  const { people, groups, isLimited, isDenied, epoch: now } = read();
+  if (now !== epoch || now === "none") tokens.clear();
+  epoch = now;
   const error = (status, code, headers) => send(response, status, { error: { code } }, headers);
   if (isLimited) return error(429, "TooManyRequests", { "retry-after": "1" });
   const given = request.headers.authorization?.replace(/^Bearer /, "");

@@ -79,6 +79,17 @@ fn people_log_in_with_all_groups_until_the_tenant_says_otherwise() {
     assert_eq!(search("bob@", "user"), ["azuread_user://bob-2"]);
     assert_eq!(search("O'Hara", "group"), ["azuread_group://all-group"]);
     assert!(search("x') or startswith(id,'", "").is_empty());
+    // A token of the server that was ended before its time.
+    world.provider.set("epoch", 1.into()).unwrap();
+    assert_eq!(world.search(&ada, "bob@", "user").unwrap(), ["azuread_user://bob-2"]);
+    world.provider.set("epoch", 2.into()).unwrap();
+    world.refresh(me["id"].as_str().unwrap()).unwrap();
+    world.log_in(ADA).unwrap();
+    // One that the provider does not take at all says nothing about users.
+    world.provider.set("epoch", "none".into()).unwrap();
+    world.refresh(me["id"].as_str().unwrap()).unwrap();
+    ada.get("/v3/principals").unwrap().success().unwrap();
+    world.provider.set("epoch", 3.into()).unwrap();
     let group = ada.get("/v3/principals/azuread_group%3A%2F%2Fops-group").unwrap();
     assert_eq!(group.success().unwrap()["name"], "Ops");
 

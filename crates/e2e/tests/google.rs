@@ -85,6 +85,16 @@ fn people_of_the_organisation_log_in_with_groups_until_it_says_otherwise() {
     assert_eq!(search("kah", "user"), ["googleoauth_user://1002"]);
     assert_eq!(search("quali", "group"), ["googleoauth_group://04qa"]);
     assert!(search("x' OR email:'a", "").is_empty());
+    // A token of the server that was ended before its time.
+    world.provider.set("epoch", 1.into()).unwrap();
+    assert_eq!(world.search(&ada, "kah", "user").unwrap(), ["googleoauth_user://1002"]);
+    world.provider.set("epoch", 2.into()).unwrap();
+    world.refresh(me["id"].as_str().unwrap()).unwrap();
+    // One that the provider does not take at all says nothing about users.
+    world.provider.set("epoch", "none".into()).unwrap();
+    world.refresh(me["id"].as_str().unwrap()).unwrap();
+    ada.get("/v3/principals").unwrap().success().unwrap();
+    world.provider.set("epoch", 3.into()).unwrap();
 
     // A role of a group that she is in by another, until that one leaves it.
     let settings = |client: &Client| client.put("/v3/settings/ui-pl", &json!({"value": "x"}));

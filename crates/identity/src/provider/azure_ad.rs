@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 pub use self::config::AzureAdConfig;
 use self::graph::Graph;
 use super::http::HttpClient;
-use super::oauth::{CodeFlow, ExchangeError, OwnToken};
+use super::oauth::{CodeFlow, ExchangeError, OwnReader, OwnToken};
 use super::{
     CodeAttempt, CodeLogin, CodeProvider, Person, Principal, PrincipalKind, Principals, Problem,
     ProviderError, Refreshed, ReturnedCode,
@@ -65,7 +65,7 @@ impl AzureAd {
     }
 
     /// Graph, read as the application.
-    async fn graph(&self) -> Result<Graph<'_>, ProviderError> {
+    fn graph(&self) -> Graph<'_> {
         let form = || {
             Ok(vec![
                 ("grant_type", "client_credentials".to_owned()),
@@ -74,15 +74,15 @@ impl AzureAd {
                 ("scope", format!("{}/.default", self.config.graph_url())),
             ])
         };
-        let token = self.own.get(&self.http, &self.config.token_url(), form).await;
-        let token = token.map_err(|error| match explained(error) {
-            // The application has no code that could be wrong.
-            ProviderError::Wrong => ProviderError::Unavailable(
-                "the provider refuses the application's own login".to_owned(),
-            ),
-            other => other,
-        })?;
-        Ok(Graph { http: &self.http, base: self.config.graph_url(), token })
+        let reader = OwnReader {
+            http: &self.http,
+            service: graph::SERVICE,
+            token: &self.own,
+            token_url: self.config.token_url(),
+            form: Box::new(form),
+            explain: explained,
+        };
+        Graph { reader, base: self.config.graph_url() }
     }
 
     async fn redeem_code(
@@ -91,22 +91,14 @@ impl AzureAd {
         returned: &ReturnedCode,
     ) -> Result<CodeLogin, ProviderError> {
         let token = self.flow().redeem(&self.http, attempt, returned).await.map_err(explained)?;
-        let own = Graph { http: &self.http, base: self.config.graph_url(), token };
-        let id = own.me().await?;
-        let person = self.graph().await?.person(&id).await?.ok_or(ProviderError::Wrong)?;
-        Ok(CodeLogin { person, grant: None })
+        let id = graph::id_of(&self.http, self.config.graph_url(), &token).await?;
+        let person = self.graph().person(&id).await?;
+        Ok(CodeLogin { person: person.ok_or(ProviderError::Wrong)?, grant: None })
     }
 
     async fn read_again(&self, user: &str) -> Result<Option<Person>, ProviderError> {
         let Some(id) = user.strip_prefix(graph::USER_PREFIX) else { return Ok(None) };
-        let read = self.graph().await?.person(id).await;
-        if matches!(read, Err(ProviderError::Wrong)) {
-            // Next time with another token: this one was ended before its time.
-            self.own.forget().await;
-            let text = "Microsoft Graph does not accept the application's token".to_owned();
-            return Err(ProviderError::Unavailable(text));
-        }
-        read
+        self.graph().person(id).await
     }
 }
 
@@ -167,7 +159,7 @@ impl Principals for AzureAd {
         kind: Option<PrincipalKind>,
         _: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<Vec<Principal>, ProviderError>> {
-        Box::pin(async move { self.graph().await?.search(text.trim(), kind).await })
+        Box::pin(async move { self.graph().search(text.trim(), kind).await })
     }
 
     fn principal<'a>(
@@ -175,7 +167,7 @@ impl Principals for AzureAd {
         id: &'a str,
         _: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<Option<Principal>, ProviderError>> {
-        Box::pin(async move { self.graph().await?.principal(id).await })
+        Box::pin(async move { self.graph().principal(id).await })
     }
 }
 

@@ -15,7 +15,7 @@ pub use self::config::GoogleConfig;
 use self::config::{OauthClientKey, ServiceAccountKey};
 use self::directory::GoogleDirectory;
 use super::http::{HttpClient, decode};
-use super::oauth::{CodeFlow, ExchangeError, OwnToken};
+use super::oauth::{CodeFlow, ExchangeError, OwnReader, OwnToken};
 use super::{
     CodeAttempt, CodeLogin, CodeProvider, Person, Principal, PrincipalKind, Principals, Problem,
     ProviderError, Refreshed, ReturnedCode,
@@ -95,12 +95,18 @@ impl Google {
     }
 
     /// The directory, read by the service account.
-    async fn directory(&self) -> Result<GoogleDirectory<'_>, ProviderError> {
+    fn directory(&self) -> GoogleDirectory<'_> {
         let form =
             || Ok(vec![("grant_type", JWT_GRANT.to_owned()), ("assertion", self.assertion()?)]);
-        let token = self.own.get(&self.http, &self.account.token_uri, form).await;
-        let token = token.map_err(of_service_account)?;
-        Ok(GoogleDirectory { http: &self.http, config: &self.config, token })
+        let reader = OwnReader {
+            http: &self.http,
+            service: directory::SERVICE,
+            token: &self.own,
+            token_url: self.account.token_uri.clone(),
+            form: Box::new(form),
+            explain: of_service_account,
+        };
+        GoogleDirectory { reader, config: &self.config }
     }
 
     fn assertion(&self) -> Result<String, ProviderError> {
@@ -138,19 +144,13 @@ impl Google {
             tracing::info!(domain = info.hd, "a Google account outside of the organisation");
             return Err(ProviderError::Wrong);
         }
-        let person = self.directory().await?.person(&info.sub).await?;
+        let person = self.directory().person(&info.sub).await?;
         Ok(CodeLogin { person: person.ok_or(ProviderError::Wrong)?, grant: None })
     }
 
     async fn read_again(&self, user: &str) -> Result<Option<Person>, ProviderError> {
         let Some(id) = user.strip_prefix(directory::USER_PREFIX) else { return Ok(None) };
-        let read = self.directory().await?.person(id).await;
-        if matches!(read, Err(ProviderError::Wrong)) {
-            self.own.forget().await;
-            let text = "Google does not accept the service account's token".to_owned();
-            return Err(ProviderError::Unavailable(text));
-        }
-        read
+        self.directory().person(id).await
     }
 }
 
@@ -228,7 +228,7 @@ impl Principals for Google {
         kind: Option<PrincipalKind>,
         _: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<Vec<Principal>, ProviderError>> {
-        Box::pin(async move { self.directory().await?.search(text, kind).await })
+        Box::pin(async move { self.directory().search(text, kind).await })
     }
 
     fn principal<'a>(
@@ -236,6 +236,6 @@ impl Principals for Google {
         id: &'a str,
         _: Option<&'a Secret>,
     ) -> BoxFuture<'a, Result<Option<Principal>, ProviderError>> {
-        Box::pin(async move { self.directory().await?.principal(id).await })
+        Box::pin(async move { self.directory().principal(id).await })
     }
 }

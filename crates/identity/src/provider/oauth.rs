@@ -3,13 +3,14 @@
 
 use std::time::Duration;
 
-use http::header;
+use http::{StatusCode, header};
 use oauth2::basic::{BasicClient, BasicErrorResponse, BasicTokenResponse};
 use oauth2::{
     AuthType, AuthUrl, AuthorizationCode, ClientId, ClientSecret, CsrfToken, EndpointNotSet,
     EndpointSet, PkceCodeChallenge, PkceCodeVerifier, RedirectUrl, RequestTokenError, Scope,
     TokenResponse, TokenUrl,
 };
+use openidconnect::HttpResponse;
 use serde::Deserialize;
 use tokio::sync::Mutex;
 use tokio::time::Instant;
@@ -154,6 +155,9 @@ fn refused(error: RequestTokenError<HttpError, BasicErrorResponse>) -> ExchangeE
     }
 }
 
+/// The parameters of a request for a token.
+pub(super) type TokenForm = Vec<(&'static str, String)>;
+
 /// A token with which the server itself reads at a provider.
 #[derive(Default)]
 pub(super) struct OwnToken(Mutex<Option<(Secret, Instant)>>);
@@ -167,11 +171,11 @@ struct TokenReply {
 
 impl OwnToken {
     /// The token, which is requested with `form` when there is none that is good for a while.
-    pub async fn get(
+    async fn get(
         &self,
         http: &HttpClient,
         url: &str,
-        form: impl FnOnce() -> Result<Vec<(&'static str, String)>, ProviderError>,
+        form: impl Fn() -> Result<TokenForm, ProviderError>,
     ) -> Result<Secret, ExchangeError> {
         let mut known = self.0.lock().await;
         if let Some((token, end)) = &*known
@@ -187,16 +191,70 @@ impl OwnToken {
         Ok(reply.access_token)
     }
 
-    /// Forgets the token: the provider does not take it any more.
-    pub async fn forget(&self) {
+    async fn forget(&self) {
         *self.0.lock().await = None;
+    }
+}
+
+/// Reads at a provider as the server itself.
+pub(super) struct OwnReader<'a> {
+    pub http: &'a HttpClient,
+    /// What errors call the provider.
+    pub service: &'static str,
+    pub token: &'a OwnToken,
+    pub token_url: String,
+    /// What a token is requested with.
+    pub form: Box<dyn Fn() -> Result<TokenForm, ProviderError> + Send + Sync + 'a>,
+    /// What it means that there is no token.
+    pub explain: fn(ExchangeError) -> ProviderError,
+}
+
+impl OwnReader<'_> {
+    /// Reads `url`, once more with a new token if the provider ended the token before its time.
+    ///
+    /// # Errors
+    /// There is no token, or the provider does not respond. Never [`ProviderError::Wrong`]: a token
+    /// of the server says nothing about a user. Another status that says failure is a response.
+    pub async fn get(
+        &self,
+        url: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<HttpResponse, ProviderError> {
+        let response = self.get_once(url, headers).await?;
+        if response.status() != StatusCode::UNAUTHORIZED {
+            return Ok(response);
+        }
+        self.token.forget().await;
+        let response = self.get_once(url, headers).await?;
+        if response.status() == StatusCode::UNAUTHORIZED {
+            let text = format!("{} does not accept the token that it gave", self.service);
+            return Err(ProviderError::Unavailable(text));
+        }
+        Ok(response)
+    }
+
+    async fn get_once(
+        &self,
+        url: &str,
+        headers: &[(&str, &str)],
+    ) -> Result<HttpResponse, ProviderError> {
+        let token = self.token.get(self.http, &self.token_url, &self.form).await;
+        let token = token.map_err(|error| match (self.explain)(error) {
+            // The server has no code that could be wrong.
+            ProviderError::Wrong => {
+                let text = format!("{} refuses the server's own login", self.service);
+                ProviderError::Unavailable(text)
+            }
+            other => other,
+        })?;
+        self.http.get(self.service, url, Some(&token), headers).await
     }
 }
 
 async fn request(
     http: &HttpClient,
     url: &str,
-    form: &[(&'static str, String)],
+    form: &TokenForm,
 ) -> Result<TokenReply, ExchangeError> {
     let body = form_urlencoded::Serializer::new(String::new()).extend_pairs(form).finish();
     let request = http::Request::post(url)

@@ -9,12 +9,13 @@ use serde::de::DeserializeOwned;
 use url::form_urlencoded;
 
 use super::super::http::{HttpClient, decode};
+use super::super::oauth::OwnReader;
 use super::super::{Person, Principal, PrincipalKind, ProviderError};
 use crate::secret::Secret;
 
 pub(super) const USER_PREFIX: &str = "azuread_user://";
 const GROUP_PREFIX: &str = "azuread_group://";
-const SERVICE: &str = "Microsoft Graph";
+pub(super) const SERVICE: &str = "Microsoft Graph";
 /// Objects of a page: the most that Graph returns.
 const PER_PAGE: usize = 999;
 /// Pages of one list.
@@ -27,12 +28,11 @@ const FOUND_MAX: usize = 50;
 const USER_FIELDS: &str = "id,displayName,userPrincipalName,accountEnabled";
 const GROUP_FIELDS: &str = "id,displayName";
 
-/// Graph, read with a token.
+/// Graph, read as the application.
 pub(super) struct Graph<'a> {
-    pub http: &'a HttpClient,
+    pub reader: OwnReader<'a>,
     /// Without a slash at the end.
     pub base: &'a str,
-    pub token: Secret,
 }
 
 #[derive(Deserialize)]
@@ -49,6 +49,11 @@ struct GraphUser {
 struct GraphGroup {
     id: String,
     display_name: Option<String>,
+}
+
+#[derive(Deserialize)]
+struct GraphId {
+    id: String,
 }
 
 #[derive(Deserialize)]
@@ -99,13 +104,25 @@ fn beginning_with(text: &str, fields: &[&str], select: &str) -> String {
         .finish()
 }
 
-impl Graph<'_> {
-    /// The id of the user of the token.
-    pub async fn me(&self) -> Result<String, ProviderError> {
-        let me: Option<GraphUser> = self.one(&format!("/v1.0/me?$select={USER_FIELDS}")).await?;
-        Ok(me.ok_or(ProviderError::Wrong)?.id)
+/// The id of the user with this token.
+///
+/// # Errors
+/// Graph does not respond, or does not accept the token.
+pub(super) async fn id_of(
+    http: &HttpClient,
+    base: &str,
+    token: &Secret,
+) -> Result<String, ProviderError> {
+    let url = format!("{base}/v1.0/me?$select=id");
+    let response = http.get(SERVICE, &url, Some(token), &[]).await?;
+    match response.status() {
+        StatusCode::UNAUTHORIZED | StatusCode::NOT_FOUND => return Err(ProviderError::Wrong),
+        status => refused(status).map_or(Ok(()), Err)?,
     }
+    decode::<GraphId>(SERVICE, &response).map(|user| user.id)
+}
 
+impl Graph<'_> {
     /// A user with all groups; none if there is no such user.
     pub async fn person(&self, id: &str) -> Result<Option<Person>, ProviderError> {
         if !is_id(id) {
@@ -195,7 +212,7 @@ impl Graph<'_> {
     async fn get(&self, url: &str) -> Result<HttpResponse, ProviderError> {
         // Counts, and with them casts of members, are of this kind only.
         let headers = [("consistencylevel", "eventual")];
-        let response = self.http.get(SERVICE, url, Some(&self.token), &headers).await?;
+        let response = self.reader.get(url, &headers).await?;
         refused(response.status()).map_or(Ok(response), Err)
     }
 }
@@ -204,7 +221,6 @@ impl Graph<'_> {
 fn refused(status: StatusCode) -> Option<ProviderError> {
     match status {
         _ if status.is_success() || status == StatusCode::NOT_FOUND => None,
-        StatusCode::UNAUTHORIZED => Some(ProviderError::Wrong),
         StatusCode::FORBIDDEN => Some(ProviderError::Misconfigured {
             field: "applicationId",
             text: "the application may not read users and groups: give it Microsoft Graph's \

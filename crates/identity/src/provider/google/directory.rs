@@ -8,14 +8,14 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use url::form_urlencoded;
 
-use super::super::http::{HttpClient, decode};
+use super::super::http::decode;
+use super::super::oauth::OwnReader;
 use super::super::{Person, Principal, PrincipalKind, ProviderError};
 use super::GoogleConfig;
-use crate::secret::Secret;
 
 pub(super) const USER_PREFIX: &str = "googleoauth_user://";
 const GROUP_PREFIX: &str = "googleoauth_group://";
-const SERVICE: &str = "Google's directory";
+pub(super) const SERVICE: &str = "Google's directory";
 /// Groups of a page: the most that Google returns.
 const PER_PAGE: usize = 200;
 /// Requests for the groups of one user, pages and groups of groups included.
@@ -25,11 +25,10 @@ const TEXT_BYTES_MAX: usize = 256;
 /// Results of one search for users, and of one for groups.
 const FOUND_MAX: usize = 50;
 
-/// The directory, read with a token.
+/// The directory, read by the service account.
 pub(super) struct GoogleDirectory<'a> {
-    pub http: &'a HttpClient,
+    pub reader: OwnReader<'a>,
     pub config: &'a GoogleConfig,
-    pub token: Secret,
 }
 
 #[derive(Deserialize)]
@@ -204,7 +203,7 @@ impl GoogleDirectory<'_> {
     /// An object or a page; none if there is no such one.
     async fn one<T: DeserializeOwned>(&self, path: &str) -> Result<Option<T>, ProviderError> {
         let url = format!("{}/admin/directory/v1/{path}", self.config.directory_url());
-        let response = self.http.get(SERVICE, &url, Some(&self.token), &[]).await?;
+        let response = self.reader.get(&url, &[]).await?;
         if response.status() == StatusCode::NOT_FOUND {
             return Ok(None);
         }
@@ -220,7 +219,6 @@ fn refused(response: &HttpResponse) -> Option<ProviderError> {
     let is_busy = text.contains("ateLimitExceeded") || text.contains("quotaExceeded");
     match status {
         _ if status.is_success() => None,
-        StatusCode::UNAUTHORIZED => Some(ProviderError::Wrong),
         StatusCode::FORBIDDEN if !is_busy => Some(ProviderError::Misconfigured {
             field: "adminEmail",
             text: "this administrator may not read users and groups of the organisation, or the \
@@ -242,7 +240,6 @@ mod tests {
             refused(&response.body(body.as_bytes().to_vec()).unwrap())
         };
         assert_eq!(of(200, ""), None);
-        assert_eq!(of(401, ""), Some(ProviderError::Wrong));
         for (status, body) in [(403, "userRateLimitExceeded"), (429, ""), (503, "")] {
             assert!(matches!(of(status, body), Some(ProviderError::Unavailable(_))), "{status}");
         }
