@@ -21,6 +21,10 @@ SHADOWED = "type"
 NEEDED = {
     "clusterRoleTemplateBinding": {"roleTemplateId": "cluster-member"},
     "globalRoleBinding": {"globalRoleId": "user-base"},
+    "podSecurityAdmissionConfigurationTemplate": {"configuration": {"defaults": {"enforce": "baseline"}}},
+    "podSecurityPolicyTemplate": {
+        rule: {"rule": "RunAsAny"} for rule in ("fsGroup", "runAsUser", "seLinux", "supplementalGroups")
+    },
     "projectRoleTemplateBinding": {"roleTemplateId": "project-member"},
     "roleTemplate": {"context": "cluster"},
 }

@@ -115,6 +115,12 @@ pub struct ClusterSpec {
     /// Whether the namespaces of a project are closed to those of others.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub enable_network_policy: Option<bool>,
+    /// Name of the template with the Pod Security levels of namespaces whose project has none.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub default_pod_security_admission_configuration_template_name: String,
+    /// Name of the PodSecurityPolicyTemplate that holds where nothing else does.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub default_pod_security_policy_template_name: String,
     /// Environment variables of the agents.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(schema_with = "schema::open_list")]
@@ -156,6 +162,9 @@ pub struct ClusterStatus {
     /// records.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub namespaces_assigned: bool,
+    /// Name of the PodSecurityPolicyTemplate whose level the namespaces have by default.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub applied_pod_security_policy_template_name: String,
     /// Uid of its namespace kube-system, which identifies the cluster whatever its entry is called.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub kube_system_uid: String,

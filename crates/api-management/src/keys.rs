@@ -78,6 +78,13 @@ pub const OWNED_PROJECT_ROLE: &str = "project-role";
 pub const OWNED_PROJECT_QUOTA: &str = "project-quota";
 /// [`DOWNSTREAM_OWNED`] on the policies that isolate projects, and on the right to write these.
 pub const OWNED_PROJECT_ISOLATION: &str = "project-isolation";
+/// [`DOWNSTREAM_OWNED`] on the right to write the Pod Security labels of namespaces, and name of
+/// the controller that has it: removal acts as this identity to remove what the controller wrote.
+pub const OWNED_POD_SECURITY: &str = "pod-security";
+/// Prefix of the labels by which a namespace says its Pod Security levels.
+pub const POD_SECURITY_PREFIX: &str = "pod-security.kubernetes.io/";
+/// The field manager that owns the Pod Security labels that Drover writes.
+pub const POD_SECURITY_MANAGER: &str = "drover-pod-security";
 /// [`DOWNSTREAM_OWNED`] on the right to write the projects of namespaces, and name of the
 /// controller that has it: removal acts as this identity to remove what the controller wrote.
 pub const OWNED_NAMESPACE_PROJECTS: &str = "namespace-projects";

@@ -19,6 +19,9 @@ pub mod keys;
 pub mod kind;
 pub mod namespace_assignment;
 pub mod node;
+pub mod pod_security_admission_configuration_template;
+pub mod pod_security_policy_template;
+pub mod pod_security_policy_template_project_binding;
 pub mod project;
 pub mod project_role_template_binding;
 pub mod role_template;
@@ -41,6 +44,9 @@ pub use global_role_binding::GlobalRoleBinding;
 pub use kind::{Kind, KindScope};
 pub use namespace_assignment::NamespaceAssignment;
 pub use node::Node;
+pub use pod_security_admission_configuration_template::PodSecurityAdmissionConfigurationTemplate;
+pub use pod_security_policy_template::PodSecurityPolicyTemplate;
+pub use pod_security_policy_template_project_binding::PodSecurityPolicyTemplateProjectBinding;
 pub use project::Project;
 pub use project_role_template_binding::ProjectRoleTemplateBinding;
 pub use role_template::{PolicyRule, RoleTemplate};
@@ -68,6 +74,12 @@ const STRUCTS: &[(&str, MakeDefinition)] = &[
     (GlobalRoleBinding::KIND, GlobalRoleBinding::crd),
     (NamespaceAssignment::KIND, NamespaceAssignment::crd),
     (Node::KIND, Node::crd),
+    (
+        PodSecurityAdmissionConfigurationTemplate::KIND,
+        PodSecurityAdmissionConfigurationTemplate::crd,
+    ),
+    (PodSecurityPolicyTemplate::KIND, PodSecurityPolicyTemplate::crd),
+    (PodSecurityPolicyTemplateProjectBinding::KIND, PodSecurityPolicyTemplateProjectBinding::crd),
     (Project::KIND, Project::crd),
     (ProjectRoleTemplateBinding::KIND, ProjectRoleTemplateBinding::crd),
     (RoleTemplate::KIND, RoleTemplate::crd),

@@ -67,6 +67,9 @@ pub struct ProjectSpec {
     /// For containers that say nothing else: `requestsCpu`, `limitsMemory`, ….
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container_default_resource_limit: Option<Amounts>,
+    /// Name of the template with the Pod Security levels of its namespaces.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub pod_security_admission_configuration_template_name: String,
 }
 
 /// The resources that a quota can limit, in the names of `/v3`, and as Kubernetes names them.
@@ -110,6 +113,9 @@ pub struct ProjectStatus {
     /// What its namespaces were given of its quota, together. Quantities by resource.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub used_limit: BTreeMap<String, String>,
+    /// Name of the PodSecurityPolicyTemplate that a binding gives it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub pod_security_policy_template_name: String,
 }
 
 impl Project {

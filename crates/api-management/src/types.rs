@@ -65,6 +65,7 @@ const TYPES: &[&str] = embedded!("":
     "okta_config"
     "open_ldap_config"
     "ping_config"
+    "pod_security_admission_configuration_template"
     "pod_security_policy_template"
     "pod_security_policy_template_project_binding"
     "preference"

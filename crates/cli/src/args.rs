@@ -23,7 +23,9 @@ pub use cluster::{
 };
 pub use login::{ContextCommand, LoginArgs, VersionArgs};
 pub use node::{DrainArgs, NodeChangeArgs, NodeCommand, NodesArgs};
-pub use project::{NamespaceCommand, ProjectArg, ProjectCommand, ProjectMember, QuotaChanges};
+pub use project::{
+    NamespaceCommand, PodSecurityChange, ProjectArg, ProjectCommand, ProjectMember, QuotaChanges,
+};
 pub use resource::{ApplyArgs, AuditArgs, InspectArgs, PsArgs, WaitCommandArgs};
 
 use crate::completion;

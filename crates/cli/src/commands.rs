@@ -17,6 +17,7 @@ mod login;
 pub(crate) mod namespace;
 pub(crate) mod node;
 mod password;
+mod pod_security;
 pub(crate) mod project;
 mod ps;
 mod remove;
@@ -87,6 +88,9 @@ async fn cluster_command(command: ClusterCommand) -> Result<ExitCode, CliError> 
         ClusterCommand::Detach(args) => remove::detach(args).await?,
         ClusterCommand::Isolation { cluster: name, state, server } => {
             cluster::isolation(&name, state, server.name()).await?;
+        }
+        ClusterCommand::PodSecurity { cluster: name, change, server } => {
+            pod_security::of_cluster(&name, &change, server.name()).await?;
         }
         ClusterCommand::Shell { cluster, server } => {
             return kubectl::shell(&cluster, server.name()).await;

@@ -94,13 +94,15 @@ fn providers_were_seen(admin: &Client, seen: &mut BTreeMap<String, BTreeMap<Stri
 }
 
 /// The kinds that a new installation with one cluster has objects of, with their collections.
-const LISTED: [(&str, &str); 11] = [
+const LISTED: [(&str, &str); 13] = [
     ("cluster", "clusters"),
     ("clusterRegistrationToken", "clusterRegistrationTokens"),
     ("clusterRoleTemplateBinding", "clusterRoleTemplateBindings"),
     ("globalRole", "globalRoles"),
     ("globalRoleBinding", "globalRoleBindings"),
     ("node", "nodes"),
+    ("podSecurityAdmissionConfigurationTemplate", "podSecurityAdmissionConfigurationTemplates"),
+    ("podSecurityPolicyTemplate", "podSecurityPolicyTemplates"),
     ("project", "projects"),
     ("roleTemplate", "roleTemplates"),
     ("setting", "settings"),

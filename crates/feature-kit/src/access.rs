@@ -24,6 +24,9 @@ pub const VERB_MANAGE_NAMESPACES: &str = "manage-namespaces";
 /// Verb on a project: may create namespaces in it.
 pub const VERB_CREATE_NAMESPACES: &str = "create-namespaces";
 
+/// Verb on a project: may change the Pod Security labels of its namespaces.
+pub const VERB_UPDATE_POD_SECURITY: &str = "updatepsa";
+
 /// Prefix of the names of bindings that make users administrators; the user's id follows.
 pub const ADMIN_BINDING_PREFIX: &str = "globaladmin-";
 

@@ -18,13 +18,14 @@ const ROLE: &str = "drover:people-records";
 const READ: [&str; 3] = ["get", "list", "watch"];
 
 /// Readable by every user who logged in.
-const READABLE: [&str; 11] = [
+const READABLE: [&str; 12] = [
     "catalogs",
     "cisbenchmarkversions",
     "cisconfigs",
     "features",
     "kontainerdrivers",
     "nodedrivers",
+    "podsecurityadmissionconfigurationtemplates",
     "podsecuritypolicytemplates",
     "rancherusernotifications",
     "rkeaddons",

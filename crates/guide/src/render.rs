@@ -29,6 +29,7 @@ const SECTIONS: [(&str, &[&str]); 3] = [
             "guide/users-and-roles.md",
             "guide/quotas.md",
             "guide/isolation.md",
+            "guide/pod-security.md",
             "guide/directories.md",
             "guide/open-id-connect.md",
             "guide/github.md",

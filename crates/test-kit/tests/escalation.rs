@@ -165,7 +165,7 @@ async fn nobody_fills_in_whom_a_binding_of_any_kind_left_open() {
         let mut object = json!({"metadata": {"name": "of-ann"}, "roleTemplateName": role,
             "clusterName": CLUSTER, "projectName": format!("{CLUSTER}:{project}"),
             "userName": "u-ann", "globalRoleName": "user",
-            "targetProjectName": format!("c-x:{CLUSTER}")});
+            "targetProjectName": format!("{CLUSTER}:{project}")});
         if kind == "PodSecurityPolicyTemplateProjectBinding" {
             object["podSecurityPolicyTemplateName"] = "restricted".into();
         }

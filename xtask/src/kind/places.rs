@@ -198,7 +198,7 @@ impl Kind {
             }
         };
         if let Some(name) = &self.structure {
-            require("lib.rs", &format!("'{name}' to STRUCTS"), &format!("({name}::KIND, "));
+            require("lib.rs", &format!("'{name}' to STRUCTS"), &format!("{name}::KIND,"));
         }
         if self.table.is_some() {
             require("types.rs", &format!("'{stem}' to TYPES"), &format!("\"{stem}\""));

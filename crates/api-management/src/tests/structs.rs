@@ -11,8 +11,9 @@ use crate::schema::structural;
 use crate::table::definition;
 use crate::{
     API_VERSION, Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, GlobalRole,
-    GlobalRoleBinding, NamespaceAssignment, Node, Project, ProjectRoleTemplateBinding,
-    RoleTemplate, STRUCTS, Setting, Token, User, types,
+    GlobalRoleBinding, NamespaceAssignment, Node, PodSecurityAdmissionConfigurationTemplate,
+    PodSecurityPolicyTemplate, PodSecurityPolicyTemplateProjectBinding, Project,
+    ProjectRoleTemplateBinding, RoleTemplate, STRUCTS, Setting, Token, User, types,
 };
 
 /// Each kind with a struct, and the schema of the struct.
@@ -28,6 +29,9 @@ fn structs() -> Vec<(&'static str, Value)> {
         of::<GlobalRoleBinding>(),
         of::<NamespaceAssignment>(),
         of::<Node>(),
+        of::<PodSecurityAdmissionConfigurationTemplate>(),
+        of::<PodSecurityPolicyTemplate>(),
+        of::<PodSecurityPolicyTemplateProjectBinding>(),
         of::<Project>(),
         of::<ProjectRoleTemplateBinding>(),
         of::<RoleTemplate>(),

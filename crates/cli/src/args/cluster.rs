@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueHint};
 
-use super::{ClusterArg, ListArgs, OutputArgs, ServerArgs, WaitArgs, duration, key_value};
+use super::{
+    ClusterArg, ListArgs, OutputArgs, PodSecurityChange, ServerArgs, WaitArgs, duration, key_value,
+};
 use crate::completion;
 
 /// Default time for which a removal is followed: two minutes beyond the server's own wait
@@ -39,6 +41,17 @@ pub enum ClusterCommand {
         cluster: String,
         /// What to change it to
         state: Option<Switch>,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Show or change which template gives the namespaces of a cluster their Pod Security levels,
+    /// where their project has none
+    PodSecurity {
+        /// Name or id
+        #[arg(add = completion::clusters())]
+        cluster: String,
+        #[command(flatten)]
+        change: PodSecurityChange,
         #[command(flatten)]
         server: ServerArgs,
     },

@@ -76,6 +76,18 @@ pub enum ProjectCommand {
         #[command(flatten)]
         changes: QuotaChanges,
     },
+    /// Show or change which template gives the namespaces of a project their Pod Security levels
+    PodSecurity {
+        /// Name or id
+        #[arg(add = completion::projects())]
+        project: String,
+        #[command(flatten)]
+        change: PodSecurityChange,
+        #[command(flatten)]
+        cluster: ClusterArg,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
     /// List who has which role in a project
     Members {
         /// Name or id
@@ -100,6 +112,17 @@ pub enum ProjectCommand {
         #[command(flatten)]
         server: ServerArgs,
     },
+}
+
+/// Another template of Pod Security levels.
+#[derive(Args, Clone, Debug, Default)]
+pub struct PodSecurityChange {
+    /// Name of the template, such as rancher-restricted
+    #[arg(long, value_name = "NAME", conflicts_with = "none")]
+    pub template: Option<String>,
+    /// No template
+    #[arg(long)]
+    pub none: bool,
 }
 
 /// Changes of a quota; an empty amount removes the limit.

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::api::{Api, id, text};
 use crate::args::{OutputArgs, ProjectCommand, ProjectMember, WaitArgs};
-use crate::commands::{listing, role, scope, wait};
+use crate::commands::{listing, pod_security, role, scope, wait};
 use crate::effect;
 use crate::error::{CliError, Failure};
 use crate::output::{self, Columns, TableColumn, age};
@@ -85,6 +85,9 @@ pub async fn run(command: ProjectCommand) -> Result<(), CliError> {
             remove(&api, &project, yes).await
         }
         ProjectCommand::Quota { project, changes } => quota::run(&project, changes).await,
+        ProjectCommand::PodSecurity { project, change, cluster, server } => {
+            pod_security::of_project(&project, &change, cluster.name(), server.name()).await
+        }
         ProjectCommand::Members { project, cluster, list } => {
             let api = Api::open(list.output.server.name())?;
             let project = scope::project(&api, cluster.name(), &project).await?;

@@ -7,7 +7,8 @@
 //! ClusterRole that names them, bound to the groups of all roles in use, and one to change and
 //! delete them, bound to the groups of the roles that create namespaces. The number of objects does
 //! not depend on the number of users. Service accounts do not come through Drover, so those that
-//! have a role are subjects themselves.
+//! have a role are subjects themselves. A namespace whose Pod Security labels are yet to be written
+//! ([`crate::pod_security`]) has no bindings before: its first pod meets the level.
 //!
 //! Runs once per connected cluster. Watches projects, their bindings, role templates and
 //! assignments of namespaces in the management API; namespaces and what it made downstream, so that
@@ -39,6 +40,7 @@ use k8s_openapi::apimachinery::pkg::apis::meta::v1::OwnerReference;
 use kube::{Api, Client, ResourceExt};
 
 use crate::own_role::{INTERVAL, OwnRole};
+use crate::pod_security::policies::{LevelDecision, Policies};
 use crate::whole_cluster::{self, ClusterController, WholeCluster, owned_label};
 use crate::writes::{Write, all, delete_others};
 
@@ -64,6 +66,7 @@ pub fn build(context: &ManagementContext, client: Client) -> Arc<dyn DownstreamC
         in_projects: ProjectBindings::new(reflectors),
         templates: reflectors.get(),
         assignments: reflectors.get(),
+        policies: Policies::new(reflectors),
     })
 }
 
@@ -75,6 +78,7 @@ struct ProjectRoles {
     in_projects: ProjectBindings,
     templates: Arc<Reflector<Whole<RoleTemplate>>>,
     assignments: Arc<Reflector<Whole<NamespaceAssignment>>>,
+    policies: Policies,
 }
 
 impl DownstreamController for ProjectRoles {
@@ -132,12 +136,14 @@ impl RolesOfProjects {
     }
 
     async fn reconcile(&self) -> Result<Outcome, ReconcileError> {
-        let ProjectRoles { clusters, in_projects, templates, assignments, .. } = &self.management;
+        let ProjectRoles { clusters, in_projects, templates, assignments, policies, .. } =
+            &self.management;
         tokio::join!(
             clusters.synced(),
             in_projects.synced(),
             templates.synced(),
-            assignments.synced()
+            assignments.synced(),
+            policies.synced()
         );
         let namespaces = &self.cluster.members.namespaces;
         tokio::try_join!(
@@ -159,14 +165,35 @@ impl RolesOfProjects {
         let in_projects = &self.management.in_projects;
         let known = by_name(&self.management.templates);
         let mut namespaces = self.cluster.members.by_project(&in_projects.projects);
+        let policies = self.management.policies.of_cluster(&self.cluster.name);
         let mut objects = ProjectRoleObjects::default();
         for (key, _) in in_projects.projects.in_namespace(&self.cluster.name) {
             let bindings = in_projects.of_project(&key);
-            let namespaces = namespaces.remove(&key.name).unwrap_or_default();
+            let mut namespaces = namespaces.remove(&key.name).unwrap_or_default();
+            namespaces.retain(|namespace| {
+                self.is_open(
+                    namespace,
+                    policies.as_ref().map(|it| it.of(Some(&key.name), namespace)),
+                )
+            });
             let of = ProjectUse { project: &key.name, namespaces, bindings: &bindings };
             add_project(&mut objects, of, &known);
         }
         objects
+    }
+
+    /// Whether roles may be bound in a namespace whose Pod Security levels are these: those that
+    /// are bound stay.
+    fn is_open(&self, namespace: &str, levels: Option<LevelDecision>) -> bool {
+        let has_its_level = match levels {
+            None | Some(LevelDecision::Free) => true,
+            Some(LevelDecision::Missing(_)) => false,
+            Some(LevelDecision::Governed(governed)) => {
+                let seen = self.cluster.members.namespaces.named(namespace);
+                seen.is_some_and(|seen| governed.holds_in(&seen.pod_security.labels))
+            }
+        };
+        has_its_level || !self.bindings().in_namespace(namespace).is_empty()
     }
 
     /// Takes away first, so that a namespace that changed its project is open to the members of one
@@ -246,8 +273,8 @@ impl ClusterController for RolesOfProjects {
         &self.cluster
     }
     fn watch(&self) {
-        let ProjectRoles { in_projects, templates, assignments, .. } = &self.management;
-        self.cluster.follow_own(&in_projects.projects);
+        let ProjectRoles { in_projects, templates, assignments, policies, .. } = &self.management;
+        policies.follow(&self.cluster);
         self.cluster.follow_some(&in_projects.bindings, |change, cluster| {
             change.object().project().map(|(of, _)| of) == Some(cluster)
         });

@@ -3,12 +3,21 @@
 use api_management::Project;
 use feature_kit::table;
 use feature_kit::view::in_clusters;
-use rest_view::{Descriptor, Presentation, Resource};
+use rest_view::{Action, Descriptor, Field, Presentation, Resource, StructType};
 use serde_json::{Value, json};
+
+use crate::pod_security::assign::{self, SetTemplate, TEMPLATE_FIELD};
 
 /// The type `project` under `/v3`.
 pub fn view() -> Descriptor {
-    table::descriptor("project").store(in_clusters::<Project>()).formatter(format).personal(&[])
+    let template = Field::reference(TEMPLATE_FIELD, "podSecurityPolicyTemplate").nullable(true);
+    let set = Action::new(assign::ACTION, SetTemplate).input(assign::INPUT).output("project");
+    table::descriptor("project")
+        .store(in_clusters::<Project>())
+        .types([StructType::writable(assign::INPUT, vec![template])])
+        .action(set)
+        .formatter(format)
+        .personal(&[])
 }
 
 /// Conditions are there also before there is any, and the quota shows what is used of it.

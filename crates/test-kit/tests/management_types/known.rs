@@ -25,6 +25,21 @@ pub const MANAGEMENT: Reasons = &[
         ],
     ),
     (
+        "beyond the reference: Pod Security Admission, which Rancher has since 2.7, also in projects",
+        &[
+            "cluster.defaultPodSecurityAdmissionConfigurationTemplateName",
+            "podSecurityAdmissionConfigurationTemplate",
+            "podSecurityAdmissionConfigurationTemplate*",
+            "podSecurityPolicyTemplate.podSecurityLevel",
+            "podSecurityPolicyTemplate.podSecurityNotCovered",
+            "project.podSecurityAdmissionConfigurationTemplateName",
+        ],
+    ),
+    (
+        "null takes the template away, as the reference says of the action",
+        &["setPodSecurityPolicyTemplateInput.podSecurityPolicyTemplateId"],
+    ),
+    (
         "the reference has these actions where it describes logins, not with the type",
         &[
             "keyCloakOIDCConfig?configureTest",
@@ -110,7 +125,6 @@ pub const MANAGEMENT: Reasons = &[
             "project?editMonitoring",
             "project?enableMonitoring",
             "project?exportYaml",
-            "project?setpodsecuritypolicytemplate",
             "project?viewMonitoring",
             "projectAlertRule?activate",
             "projectAlertRule?deactivate",
@@ -157,7 +171,6 @@ pub const MANAGEMENT: Reasons = &[
             "samlConfigTestOutput",
             "saveAsTemplateInput",
             "saveAsTemplateOutput",
-            "setPodSecurityPolicyTemplateInput",
             "updateGlobalDNSTargetsInput",
             "updateMultiClusterAppTargetsInput",
         ],

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 pub const PASSWORD: &str = "a password";
 /// Fields whose value depends on other objects or the environment.
-const MEANS_MORE: [(&str, &str); 18] = [
+const MEANS_MORE: [(&str, &str); 19] = [
     ("cluster", "agentImageOverride"),
     ("cluster", "desiredAgentImage"),
     ("cluster", "desiredAuthImage"),
@@ -23,6 +23,7 @@ const MEANS_MORE: [(&str, &str); 18] = [
     ("managementSecret", "type"),
     ("podSecurityPolicyTemplateProjectBinding", "namespaceId"),
     ("preference", "namespaceId"),
+    ("project", "podSecurityAdmissionConfigurationTemplateName"),
     ("projectRoleTemplateBinding", "groupId"),
     ("projectRoleTemplateBinding", "groupPrincipalId"),
     ("projectRoleTemplateBinding", "serviceAccount"),
@@ -112,8 +113,17 @@ impl Samples {
             "reference[nodeTemplate]" => json!(format!("{NODE_TEMPLATES_NS}:{NEEDED}")),
             "reference[templateVersion]" => json!(format!("{GLOBAL_DATA_NS}:{NEEDED}")),
             "reference[globalRole]" => json!("user-base"),
+            "reference[podSecurityAdmissionConfigurationTemplate]" => json!("rancher-restricted"),
+            "reference[podSecurityPolicyTemplate]" => json!("restricted"),
             "reference[roleTemplate]" => json!("cluster-member"),
             reference if reference.starts_with("reference[") => json!("x-1"),
+            "podSecurityAdmissionConfigurationTemplateSpec" => {
+                json!({"defaults": {"enforce": "baseline"}})
+            }
+            "fsGroupStrategyOptions"
+            | "runAsUserStrategyOptions"
+            | "seLinuxStrategyOptions"
+            | "supplementalGroupsStrategyOptions" => json!({"rule": "RunAsAny"}),
             nested => match self.structs.get(nested) {
                 Some(fields) => {
                     let required = fields.iter().filter(|row| row.access.required);

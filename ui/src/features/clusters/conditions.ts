@@ -248,6 +248,15 @@ const TABLE: Record<string, ConditionEntry> = {
     next: "See what the cluster rejects: an admission webhook or policy, or the rights of the agent.",
     tone: "err",
   },
+  PodSecurityApplied: {
+    title: "Pod Security levels",
+    failing: "Pod Security levels not applied",
+    holds: "Namespaces have the Pod Security labels of their template, if they have one.",
+    meaning:
+      "A template does not exist, or the cluster rejects labels of namespaces or does not enforce them.",
+    next: "Follow the server's message: name another template, update the cluster, or see what rejects the labels.",
+    tone: "err",
+  },
   ProjectIsolationApplied: {
     title: "Isolation of projects",
     failing: "Isolation of projects not applied",

@@ -60,6 +60,7 @@ async fn try_step(client: &Client, cluster: &str) -> Result<Step, kube::Error> {
     };
     // Before the role under which that is done.
     release_namespaces(client, cluster).await?;
+    release_pod_security(client).await?;
     let others = |name: &str| name != AGENT_NAME;
     removed.extend(delete_labelled::<ClusterRoleBinding>(client, others).await?);
     removed.extend(delete_labelled::<ClusterRole>(client, others).await?);
@@ -101,6 +102,31 @@ async fn release_namespaces(client: &Client, cluster: &str) -> Result<(), kube::
         match patched {
             // Refused: the role went in an earlier step.
             Err(error) if is_code(&error, 404) || is_code(&error, 403) => {}
+            done => drop(done?),
+        }
+    }
+    Ok(())
+}
+
+/// Takes the Pod Security labels off that Drover applied, as that controller.
+async fn release_pod_security(client: &Client) -> Result<(), kube::Error> {
+    let user = ControllerIdentity::new(keys::OWNED_POD_SECURITY, Vec::new()).user();
+    let user = HeaderValue::from_str(&user).expect("a name without line ends");
+    let namespaces: Api<Namespace> = Api::all(client.clone());
+    let writer: Api<Namespace> = Api::all(impersonate(client, &user));
+    let options = PatchParams::apply(keys::POD_SECURITY_MANAGER).force();
+    for namespace in namespaces.list_metadata(&ListParams::default()).await?.items {
+        let managers = namespace.metadata.managed_fields.iter().flatten();
+        let mut managers = managers.filter_map(|entry| entry.manager.as_deref());
+        if !managers.any(|manager| manager == keys::POD_SECURITY_MANAGER) {
+            continue;
+        }
+        let name = namespace.name_any();
+        let none = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {
+            "name": name, "uid": namespace.metadata.uid}});
+        match writer.patch(&name, &options, &Patch::Apply(&none)).await {
+            // Refused: the role went in an earlier step.
+            Err(error) if [403, 404, 409].iter().any(|code| is_code(&error, *code)) => {}
             done => drop(done?),
         }
     }

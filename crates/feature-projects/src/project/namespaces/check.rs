@@ -3,20 +3,21 @@
 //! one in a project may have the verb `create-namespaces` instead. Who may create namespaces only
 //! by roles in projects cannot create one outside of them: in the cluster itself these roles have
 //! to allow every name. What a namespace requests has to fit into the quota of its project
-//! ([`crate::project::quotas`]).
+//! ([`crate::project::quotas`]), and its Pod Security labels are not everybody's
+//! ([`crate::pod_security::check`]).
 
 use std::sync::Arc;
 
 use api_management::namespace_assignment::PendingAssignment;
-use api_management::{Cluster, NamespaceAssignment, Project, keys, setting};
+use api_management::{Cluster, NamespaceAssignment, Project, ids, keys, setting};
 use api_meta::names::dns1123_label;
 use api_meta::object::ObjectExt;
 use api_meta::status::Status;
 use controller::error::is_code;
 use controller::{Reflector, Reflectors, Whole};
 use feature_kit::access::{
-    ROLE_GROUP_PREFIX, VERB_CREATE_NAMESPACES, VERB_MANAGE_NAMESPACES, cluster_group,
-    projects_group,
+    ROLE_GROUP_PREFIX, VERB_CREATE_NAMESPACES, VERB_MANAGE_NAMESPACES, VERB_UPDATE_POD_SECURITY,
+    cluster_group, projects_group,
 };
 use feature_kit::rbac::{ours, rule};
 use feature_kit::{CheckedWrite, ClusterConnections, ControllerIdentity, Settings, WriteCheck};
@@ -32,9 +33,12 @@ use serde_json::{Value, json};
 
 use super::now;
 use super::step::Claim;
+use crate::pod_security::check::{Need, labels_of, need, refusal};
+use crate::pod_security::policies::{Labels, LevelDecision, Policies};
 use crate::project::initial::Initial;
 use crate::project::quotas::check::{Annotations, check_request};
 use crate::project::quotas::request::ProjectLimits;
+use crate::rights::{Question, is_allowed, review_of};
 
 /// Until a change that was let through must have been seen in the cluster.
 const PENDING_SECONDS: i64 = 60;
@@ -58,6 +62,7 @@ pub struct NamespaceCheck {
     client: Client,
     clusters: Arc<Reflector<Whole<Cluster>>>,
     settings: Settings,
+    policies: Policies,
     connections: Arc<dyn ClusterConnections>,
 }
 
@@ -108,7 +113,8 @@ impl NamespaceCheck {
         connections: Arc<dyn ClusterConnections>,
     ) -> Self {
         let (clusters, settings) = (reflectors.get(), Settings::new(reflectors));
-        Self { client, clusters, settings, connections }
+        let policies = Policies::new(reflectors);
+        Self { client, clusters, settings, policies, connections }
     }
 
     async fn change(&self, write: CheckedWrite<'_>) -> Result<(), Status> {
@@ -130,6 +136,7 @@ impl NamespaceCheck {
         };
         let assigned = current.as_ref().map(|known| known.name.as_str());
         self.check_label(&write, claim, assigned).await?;
+        self.check_pod_security(&write, name, claim.project()).await?;
         if assigned == claim.project() {
             return match (is_new, &current) {
                 (true, _) => self.check_new_outside(&write, name, claim).await,
@@ -191,13 +198,49 @@ impl NamespaceCheck {
         if !has_limits && annotations_of(write.object) == Annotations::default() {
             return Ok(());
         }
+        let before = self.before(write, name).await?;
+        check_quota(project, name, write.object, before.as_ref())
+    }
+
+    /// The metadata of the namespace as it is now.
+    async fn before(&self, write: &CheckedWrite<'_>, name: &str) -> Result<Option<Value>, Status> {
         let Some(client) = self.connections.client(write.cluster) else {
             return Err(Status::unavailable("the cluster is not connected"));
         };
         let namespaces: Api<Namespace> = Api::all(client);
         let before = namespaces.get_metadata_opt(name).await.map_err(unavailable)?;
-        let before = before.map(|before| json!({"metadata": before.metadata}));
-        check_quota(project, name, write.object, before.as_ref())
+        Ok(before.map(|before| json!({"metadata": before.metadata})))
+    }
+
+    /// Whether the writer may change the Pod Security labels, if they change. `project`: where the
+    /// namespace will be.
+    async fn check_pod_security(
+        &self,
+        write: &CheckedWrite<'_>,
+        name: &str,
+        project: Option<&str>,
+    ) -> Result<(), Status> {
+        // There only administrators can write namespaces.
+        if write.cluster == ids::LOCAL_CLUSTER {
+            return Ok(());
+        }
+        let after = labels_of(write.object);
+        let before = match is_new(write) {
+            true => Labels::new(),
+            false => self.before(write, name).await?.map(|it| labels_of(&it)).unwrap_or_default(),
+        };
+        if before == after {
+            return Ok(());
+        }
+        self.policies.synced().await;
+        let policies = self.policies.of_cluster(write.cluster);
+        let decision = policies.map_or(LevelDecision::Free, |it| it.of(project, name));
+        match need(&before, &after, &decision) {
+            Need::Nothing => Ok(()),
+            Need::Refused(text) => Err(refused(name, &text)),
+            Need::Right if self.may(write, project, VERB_UPDATE_POD_SECURITY).await? => Ok(()),
+            Need::Right => Err(refused(name, &refusal())),
+        }
     }
 
     /// Whether the writer may create namespaces without the roles that hold in projects only.
@@ -234,7 +277,7 @@ impl NamespaceCheck {
         let Some(client) = self.connections.client(cluster) else {
             return Err(Status::unavailable("the cluster is not connected"));
         };
-        if is_allowed(&client, &review).await? {
+        if review_of(&client, &review).await.map_err(unavailable)? {
             return Ok(());
         }
         let text = format!(
@@ -294,33 +337,35 @@ impl NamespaceCheck {
         project: &str,
         how: Move,
     ) -> Result<(), Status> {
-        let (cluster, identity) = (write.cluster, write.identity);
-        let owner = cluster_group(cluster, api_management::role_template::CLUSTER_OWNER);
-        if identity.groups.contains(&owner) {
-            return Ok(());
-        }
         for verb in how.verbs() {
-            let review = SubjectAccessReview {
-                spec: SubjectAccessReviewSpec {
-                    user: Some(identity.user.clone()),
-                    groups: Some(identity.groups.clone()),
-                    resource_attributes: Some(ResourceAttributes {
-                        verb: Some((*verb).to_owned()),
-                        group: Some(api_management::GROUP.to_owned()),
-                        resource: Some("projects".to_owned()),
-                        namespace: Some(cluster.to_owned()),
-                        name: Some(project.to_owned()),
-                        ..ResourceAttributes::default()
-                    }),
-                    ..SubjectAccessReviewSpec::default()
-                },
-                ..SubjectAccessReview::default()
-            };
-            if is_allowed(&self.client, &review).await? {
+            if self.may(write, Some(project), verb).await? {
                 return Ok(());
             }
         }
-        Err(refused(namespace, &how.refusal(&format!("{cluster}:{project}"))))
+        Err(refused(namespace, &how.refusal(&format!("{}:{project}", write.cluster))))
+    }
+
+    /// Whether the writer has the verb on a project, or without one on all of the cluster.
+    async fn may(
+        &self,
+        write: &CheckedWrite<'_>,
+        project: Option<&str>,
+        verb: &str,
+    ) -> Result<bool, Status> {
+        let (cluster, identity) = (write.cluster, write.identity);
+        let owner = cluster_group(cluster, api_management::role_template::CLUSTER_OWNER);
+        if identity.groups.contains(&owner) {
+            return Ok(true);
+        }
+        let question = Question {
+            user: &identity.user,
+            groups: &identity.groups,
+            verb,
+            resource: "projects",
+            namespace: cluster,
+            name: project,
+        };
+        is_allowed(&self.client, &question).await.map_err(unavailable)
     }
 
     async fn project(&self, cluster: &str, name: &str) -> Result<Option<Known>, Status> {
@@ -335,12 +380,6 @@ impl NamespaceCheck {
             project: found,
         }))
     }
-}
-
-async fn is_allowed(client: &Client, review: &SubjectAccessReview) -> Result<bool, Status> {
-    let reviews: Api<SubjectAccessReview> = Api::all(client.clone());
-    let answer = reviews.create(&PostParams::default(), review).await.map_err(unavailable)?;
-    Ok(answer.status.is_some_and(|status| status.allowed))
 }
 
 fn annotations_of(namespace: &Value) -> Annotations<'_> {

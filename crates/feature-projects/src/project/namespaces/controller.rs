@@ -32,6 +32,7 @@ use serde_json::json;
 use super::step::{Claim, Step, step};
 use super::{migration, now};
 use crate::own_role::{AppliedRole, OwnRole};
+use crate::pod_security::controller::SeenLevels;
 use crate::project::initial::Initial;
 
 const CONTROLLER: &str = keys::OWNED_NAMESPACE_PROJECTS;
@@ -104,12 +105,23 @@ pub struct Seen {
     pub container_limits: Option<String>,
     /// The annotation [`keys::STATUS`].
     pub status: Option<String>,
+    pub pod_security: SeenLevels,
+}
+
+impl Seen {
+    /// Whether nothing that its Pod Security levels depend on differs.
+    pub(crate) fn is_same_for_levels(&self, other: &Self) -> bool {
+        self.uid == other.uid
+            && self.terminating == other.terminating
+            && self.pod_security == other.pod_security
+    }
 }
 
 impl Projection for Seen {
     type Object = PartialObjectMeta<Namespace>;
     type Projected = Self;
     fn project(namespace: PartialObjectMeta<Namespace>) -> Self {
+        let pod_security = SeenLevels::of(&namespace.metadata);
         let ObjectMeta { uid, resource_version, annotations, labels, .. } = namespace.metadata;
         let ObjectMeta { creation_timestamp, deletion_timestamp, .. } = namespace.metadata;
         let mut annotations = annotations.unwrap_or_default();
@@ -123,6 +135,7 @@ impl Projection for Seen {
             quota: annotations.remove(keys::RESOURCE_QUOTA),
             container_limits: annotations.remove(keys::CONTAINER_LIMITS),
             status: annotations.remove(keys::STATUS),
+            pod_security,
         }
     }
 }
