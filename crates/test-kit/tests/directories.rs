@@ -1,7 +1,10 @@
-//! Logins through a directory, against a real OpenLDAP server.
+//! Logins through a directory, against real servers: OpenLDAP, also with the layout of FreeIPA, and
+//! Samba as a domain controller of Active Directory.
 
 #![allow(clippy::unwrap_used)]
 
+#[path = "directories/samba.rs"]
+mod samba;
 #[path = "directories/slapd.rs"]
 mod slapd;
 
@@ -11,12 +14,15 @@ use feature_identity::bootstrap;
 use feature_kit::access::GROUP_PEOPLE;
 use feature_kit::{Clients, Membership, RoleResolver};
 use http::Request;
-use identity::provider::ldap::{Directory, LdapConfig, OPENLDAP};
+use identity::provider::ldap::{
+    ACTIVE_DIRECTORY, Directory, FREEIPA, Flavour, LdapConfig, OPENLDAP,
+};
 use identity::provider::{IdentityProvider, PrincipalKind, Principals, ProviderError, Refreshed};
 use identity::{Authenticate, Identity, Secret, credential};
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, GroupVersionKind, ListParams, Patch, PatchParams};
 use rest_view::{Caller, RestView};
+use samba::Samba;
 use serde_json::{Value, json};
 use slapd::{ADA_PASSWORD, BASE, READER, READER_PASSWORD, Slapd};
 use test_kit::{World, eventually};
@@ -42,8 +48,12 @@ fn config(slapd: &Slapd) -> Value {
 }
 
 fn directory(config: &Value) -> Directory {
-    let read = LdapConfig::read(&OPENLDAP, config).map_err(|problems| format!("{problems:?}"));
-    Directory::new(&OPENLDAP, read.unwrap()).unwrap()
+    directory_of(&OPENLDAP, config)
+}
+
+fn directory_of(flavour: &'static Flavour, config: &Value) -> Directory {
+    let read = LdapConfig::read(flavour, config).map_err(|problems| format!("{problems:?}"));
+    Directory::new(flavour, read.unwrap()).unwrap()
 }
 
 fn ids(person: &identity::provider::Person) -> Vec<&str> {
@@ -196,10 +206,15 @@ struct Rest {
     world: World,
     view: RestView,
     admin_id: String,
+    flavour: &'static Flavour,
 }
 
 impl Rest {
     async fn start() -> Self {
+        Self::with(&OPENLDAP).await
+    }
+
+    async fn with(flavour: &'static Flavour) -> Self {
         let world = World::start().await;
         let view = feature_kit::view::rest_view(&world.features, &world.context);
         let password = Some(Secret::new(PASSWORD));
@@ -208,7 +223,7 @@ impl Rest {
             world.directory.user_by_username("admin").map(drop).ok_or("unknown")
         })
         .await;
-        Self { view, admin_id: made.user_id.clone().unwrap(), world }
+        Self { view, admin_id: made.user_id.clone().unwrap(), world, flavour }
     }
 
     async fn identify(&self, token: &str) -> Option<Identity> {
@@ -267,7 +282,7 @@ impl Rest {
         assert_eq!(status, 201, "{reply}");
         let token = reply["token"].as_str().unwrap().to_owned();
         eventually("the administrator's rights", async || {
-            let (status, reply) = self.get(&token, CONFIG).await;
+            let (status, reply) = self.get(&token, &self.config_path()).await;
             let links = reply["actions"]["testAndApply"].is_string();
             if status == 200 && links { Ok(()) } else { Err((status, reply)) }
         })
@@ -275,10 +290,17 @@ impl Rest {
         token
     }
 
+    fn config_path(&self) -> String {
+        format!("/v3/{}s/{}", self.flavour.config_type, self.flavour.provider)
+    }
+
     async fn apply(&self, token: &str, config: &Value) -> (u16, Value) {
-        let body = json!({"ldapConfig": config, "enabled": true,
-                          "username": "ada", "password": ADA_PASSWORD});
-        self.call(token, "POST", &format!("{CONFIG}?action=testAndApply"), body).await
+        let is_domain = self.flavour.has_domains;
+        let password = if is_domain { samba::ADA_PASSWORD } else { ADA_PASSWORD };
+        let field = if is_domain { "activeDirectoryConfig" } else { "ldapConfig" };
+        let body = json!({field: config, "enabled": true, "username": "ada", "password": password});
+        let path = format!("{}?action=testAndApply", self.config_path());
+        self.call(token, "POST", &path, body).await
     }
 
     /// Applies the configuration and waits until the provider is enabled.
@@ -286,7 +308,8 @@ impl Rest {
         let (status, reply) = self.apply(token, config).await;
         assert_eq!(status, 200, "{reply}");
         eventually("the provider enabled", async || {
-            let is_enabled = self.world.directory.providers().is_enabled("openldap");
+            let providers = self.world.directory.providers();
+            let is_enabled = providers.is_enabled(self.flavour.provider);
             if is_enabled { Ok(()) } else { Err("not yet") }
         })
         .await;
@@ -294,7 +317,9 @@ impl Rest {
 
     /// The token of a login through the directory.
     async fn token_of(&self, username: &str, password: &str) -> String {
-        let (status, reply) = self.login(LOGIN, username, password).await;
+        let (public, provider) = (self.flavour.public_type, self.flavour.provider);
+        let path = format!("/v3-public/{public}s/{provider}?action=login");
+        let (status, reply) = self.login(&path, username, password).await;
         assert_eq!(status, 201, "{reply}");
         reply["token"].as_str().unwrap().to_owned()
     }
@@ -449,4 +474,128 @@ async fn access_modes_and_disabled_users_are_refused() {
     let wrong = rest.login(LOGIN, "ada", "x").await;
     assert_eq!((unknown.0, &unknown.1["message"]), (wrong.0, &wrong.1["message"]));
     assert_eq!(wrong.0, 401);
+}
+
+fn domain(samba: &Samba) -> Value {
+    json!({
+        "servers": [samba.address],
+        "port": samba::TLS_PORT,
+        "tls": true,
+        "certificate": samba.authority,
+        "accessMode": "unrestricted",
+        "connectionTimeout": 5000,
+        "defaultLoginDomain": samba::DOMAIN,
+        "serviceAccountUsername": samba::READER,
+        "serviceAccountPassword": samba::READER_PASSWORD,
+        "userSearchBase": samba::BASE,
+        "nestedGroupMembershipEnabled": true,
+    })
+}
+
+/// The id of a user or group of the domain.
+fn of_domain(kind: &str, name: &str) -> String {
+    format!("activedirectory_{kind}://CN={name},CN=Users,{}", samba::BASE)
+}
+
+async fn check_logins(samba: &Samba, directory: &Directory) {
+    let right = Secret::new(samba::ADA_PASSWORD);
+    for name in ["ada", "ADA", "AD\\ada", "ada@ad.example.org"] {
+        let ada = directory.authenticate(name, &right).await.unwrap();
+        assert_eq!(ada.user.id, of_domain("user", "Ada Lovelace"), "{name}");
+        assert_eq!(
+            (ada.user.display_name.as_str(), &*ada.user.login_name),
+            ("Ada Lovelace", "ada")
+        );
+        assert_eq!(ids(&ada), [of_domain("group", "staff"), of_domain("group", "team")]);
+    }
+    // The last one has to change the password first.
+    for (name, password) in [
+        ("ada", "wrong"),
+        ("ada", ""),
+        ("nobody", samba::ADA_PASSWORD),
+        ("*", samba::ADA_PASSWORD),
+        ("ada)(cn=*", samba::ADA_PASSWORD),
+        ("eve", "Eve-secret-1"),
+    ] {
+        let refused = directory.authenticate(name, &Secret::new(password)).await;
+        assert_eq!(refused, Err(ProviderError::Wrong), "{name:?} {password:?}");
+    }
+    // Passwords go over TLS only, which the domain insists on.
+    let mut plain = domain(samba);
+    plain["tls"] = false.into();
+    plain["port"] = samba::PORT.into();
+    let refused = directory_of(&ACTIVE_DIRECTORY, &plain).authenticate("ada", &right).await;
+    let is_tls = |refused: &ProviderError| {
+        matches!(refused, ProviderError::Misconfigured { field: "tls", .. })
+    };
+    assert!(refused.as_ref().is_err_and(is_tls), "{refused:?}");
+    plain["starttls"] = true.into();
+    directory_of(&ACTIVE_DIRECTORY, &plain).authenticate("ada", &right).await.unwrap();
+    plain["certificate"] = Value::Null;
+    let untrusted = directory_of(&ACTIVE_DIRECTORY, &plain).authenticate("ada", &right).await;
+    assert!(matches!(untrusted, Err(ProviderError::Unavailable(_))), "{untrusted:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn people_of_an_active_directory_log_in_until_their_account_is_disabled() {
+    let samba = tokio::task::spawn_blocking(Samba::start).await.unwrap();
+    let directory = directory_of(&ACTIVE_DIRECTORY, &domain(&samba));
+    check_logins(&samba, &directory).await;
+    let found = directory.search("lovel", None, None).await.unwrap();
+    assert_eq!(
+        found.iter().map(|one| &one.id).collect::<Vec<_>>(),
+        [&of_domain("user", "Ada Lovelace")]
+    );
+    let found = directory.search("tea", Some(PrincipalKind::Group), None).await.unwrap();
+    assert_eq!(found[0].id, of_domain("group", "team"));
+
+    let rest = Rest::with(&ACTIVE_DIRECTORY).await;
+    let admin = rest.admin().await;
+    rest.enable(&admin, &domain(&samba)).await;
+    let token = rest.token_of("bob", samba::BOB_PASSWORD).await;
+    let bob = rest.identify(&token).await.unwrap();
+    assert_eq!(bob.groups, [of_domain("group", "other")]);
+    let refresh = format!("/v3/users/{}?action=refreshauthprovideraccess", bob.user_id);
+    samba.tool(&["group", "removemembers", "other", "bob"]);
+    assert_eq!(rest.call(&admin, "POST", &refresh, json!({})).await.0, 200);
+    eventually("the group lost", async || match rest.identify(&token).await {
+        Some(bob) if bob.groups.is_empty() => Ok(()),
+        other => Err(format!("{:?}", other.map(|bob| bob.groups))),
+    })
+    .await;
+    samba.tool(&["user", "disable", "bob"]);
+    let refused = directory.authenticate("bob", &Secret::new(samba::BOB_PASSWORD)).await;
+    assert_eq!(refused, Err(ProviderError::Wrong));
+    assert_eq!(directory.refresh(&of_domain("user", "bob")).await, Refreshed::Disabled);
+    assert_eq!(rest.call(&admin, "POST", &refresh, json!({})).await.0, 200);
+    eventually("the token ended", async || match rest.identify(&token).await {
+        None => Ok(()),
+        Some(_) => Err("it holds"),
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn people_of_a_directory_laid_out_like_freeipas_log_in_with_all_their_groups() {
+    let slapd = Slapd::start_like_freeipa();
+    let mut config = config(&slapd);
+    let (users, groups) = (slapd::IPA_USERS, slapd::IPA_GROUPS);
+    config["userSearchBase"] = users.into();
+    config["groupSearchBase"] = groups.into();
+    let directory = directory_of(&FREEIPA, &config);
+    let ada = directory.authenticate("ada", &Secret::new(ADA_PASSWORD)).await.unwrap();
+    assert_eq!(ada.user.id, format!("freeipa_user://uid=ada,{users}"));
+    // FreeIPA lists in the user's entry also those that are in others.
+    let expected = ["staff", "team"].map(|name| format!("freeipa_group://cn={name},{groups}"));
+    assert_eq!(
+        (ids(&ada), ada.user.display_name.as_str()),
+        (expected.iter().map(String::as_str).collect(), "Ada")
+    );
+    let wrong = directory.authenticate("ada", &Secret::new("wrong")).await;
+    assert_eq!(wrong, Err(ProviderError::Wrong));
+    let rest = Rest::with(&FREEIPA).await;
+    let admin = rest.admin().await;
+    rest.enable(&admin, &config).await;
+    let token = rest.token_of("ada", ADA_PASSWORD).await;
+    assert_eq!(rest.identify(&token).await.unwrap().groups, expected);
 }

@@ -140,6 +140,19 @@ impl Binaries {
         &self.packages
     }
 
+    /// The root of the file system of the packages of Samba, a domain controller of Active
+    /// Directory. Its tools look for their files below `/usr`.
+    ///
+    /// # Errors
+    /// [`Error::MissingProgram`] with the command that unpacks them.
+    pub fn samba(&self) -> Result<PathBuf, Error> {
+        let path = self.folder.with_file_name("samba");
+        match path.canonicalize() {
+            Ok(path) => Ok(path),
+            Err(_) => Err(Error::MissingProgram { program: "samba", path }),
+        }
+    }
+
     /// The folder with one folder of YAML files for each module that publishes definitions of
     /// custom resources.
     ///

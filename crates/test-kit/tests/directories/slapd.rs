@@ -30,6 +30,16 @@ pub struct Slapd {
 
 impl Slapd {
     pub fn start() -> Self {
+        Self::with("", &people())
+    }
+
+    /// With the object classes and the tree of FreeIPA, whose server fills in `memberOf` itself.
+    pub fn start_like_freeipa() -> Self {
+        Self::with(FREEIPA_SCHEMA, &ipa_people())
+    }
+
+    /// With more lines of its configuration, and these entries.
+    fn with(more: &str, entries: &str) -> Self {
         let folder = TempDir::new().unwrap();
         let authority =
             pki::CertificateAuthority::generate("directory", SystemTime::now()).unwrap();
@@ -53,6 +63,7 @@ impl Slapd {
                  include {root}/etc/ldap/schema/inetorgperson.schema\n\
                  modulepath {root}/usr/lib/ldap\n\
                  moduleload back_mdb\n\
+                 {more}\
                  TLSCertificateFile {certificate}\n\
                  TLSCertificateKeyFile {key}\n\
                  database mdb\n\
@@ -67,7 +78,7 @@ impl Slapd {
         let (port, tls_port) = (free_port(), free_port());
         let authority = authority.certificate_pem().to_owned();
         let mut slapd = Self { port, tls_port, authority, configuration, folder, process: None };
-        slapd.add(&people());
+        slapd.add(entries);
         slapd.listen();
         slapd
     }
@@ -164,6 +175,46 @@ pub fn group(cn: &str, member: &str) -> String {
         "dn: cn={cn},ou=groups,{BASE}\nobjectClass: groupOfNames\ncn: {cn}\n\
          member: {member},{BASE}\n\n"
     )
+}
+
+/// What FreeIPA's schema has beyond that of OpenLDAP, as far as logins see it.
+const FREEIPA_SCHEMA: &str = "\
+    attributetype ( 1.2.840.113556.1.2.102 NAME 'memberOf' EQUALITY distinguishedNameMatch \
+        SYNTAX 1.3.6.1.4.1.1466.115.121.1.12 )\n\
+    attributetype ( 2.16.840.1.113730.3.8.3.1 NAME 'ipaUniqueID' EQUALITY caseExactMatch \
+        SYNTAX 1.3.6.1.4.1.1466.115.121.1.15 )\n\
+    objectclass ( 2.16.840.1.113730.3.8.4.1 NAME 'ipaObject' SUP top AUXILIARY \
+        MUST ipaUniqueID MAY memberOf )\n\
+    objectclass ( 2.16.840.1.113730.3.8.4.2 NAME 'ipaUserGroup' SUP top AUXILIARY )\n";
+pub const IPA_USERS: &str = "cn=users,cn=accounts,dc=example,dc=org";
+pub const IPA_GROUPS: &str = "cn=groups,cn=accounts,dc=example,dc=org";
+
+/// Ada is in `team`, which is in `staff`: her entry names both.
+fn ipa_people() -> String {
+    let container =
+        |dn: &str, cn: &str| format!("dn: {dn}\nobjectClass: applicationProcess\ncn: {cn}\n\n");
+    let group = |cn: &str, member: &str, of: &str| {
+        format!(
+            "dn: cn={cn},{IPA_GROUPS}\nobjectClass: groupOfNames\nobjectClass: ipaUserGroup\n\
+             objectClass: ipaObject\nipaUniqueID: {cn}-1\ncn: {cn}\nmember: {member}\n{of}\n"
+        )
+    };
+    let ada = format!("uid=ada,{IPA_USERS}");
+    [
+        base(),
+        container(&format!("cn=accounts,{BASE}"), "accounts"),
+        container(IPA_USERS, "users"),
+        container(IPA_GROUPS, "groups"),
+        format!(
+            "dn: {ada}\nobjectClass: inetOrgPerson\nobjectClass: ipaObject\nipaUniqueID: ada-1\n\
+             uid: ada\ngivenName: Ada\nsn: Lovelace\ncn: Ada Lovelace\n\
+             memberOf: cn=team,{IPA_GROUPS}\nmemberOf: cn=staff,{IPA_GROUPS}\n\
+             userPassword: {ADA_PASSWORD}\n\n"
+        ),
+        group("team", &ada, &format!("memberOf: cn=staff,{IPA_GROUPS}\n")),
+        group("staff", &format!("cn=team,{IPA_GROUPS}"), ""),
+    ]
+    .concat()
 }
 
 /// Ada is in `team`, which is in `staff`, which is in `team` again. Bob is in no group.
