@@ -121,7 +121,7 @@ fn refused(response: &HttpResponse, text: &str) {
 }
 
 #[test]
-fn a_cluster_enforces_the_template_of_a_project_from_the_first_pod_on() {
+fn a_cluster_enforces_the_template_of_a_project_and_nobody_writes_past_it() {
     no_second_try(Guarantee::Rights);
     let world = World::start().unwrap();
     let project = world.project("shop");

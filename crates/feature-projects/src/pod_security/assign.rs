@@ -36,17 +36,11 @@ impl SetTemplate {
         let target = format!("{}:{}", key.namespace, key.name);
         let mut present = bindings.list(&ListParams::default()).await?.items;
         present.retain(|binding| binding.target_project_name == target);
-        for binding in &present {
-            let name = binding.metadata.name.as_deref().unwrap_or_default();
-            let is_same = Some(binding.pod_security_policy_template_name.as_str()) == template;
-            if !is_same {
-                bindings.delete(name, &DeleteParams::default()).await?;
-            }
-        }
-        let is_bound = present
-            .iter()
-            .any(|binding| Some(binding.pod_security_policy_template_name.as_str()) == template);
-        if let Some(template) = template.filter(|_| !is_bound) {
+        let (same, others): (Vec<_>, Vec<_>) = present
+            .into_iter()
+            .partition(|it| Some(it.pod_security_policy_template_name.as_str()) == template);
+        // Before the others go, so that the namespaces are not open in between.
+        if let Some(template) = template.filter(|_| same.is_empty()) {
             let binding = TemplateBinding {
                 metadata: ObjectMeta {
                     generate_name: Some(format!("{}-", key.name)),
@@ -58,6 +52,10 @@ impl SetTemplate {
                 ..TemplateBinding::default()
             };
             bindings.create(&PostParams::default(), &binding).await?;
+        }
+        for other in others {
+            let name = other.metadata.name.as_deref().unwrap_or_default();
+            bindings.delete(name, &DeleteParams::default()).await?;
         }
         let mut shown = project.clone();
         shown["status"]["podSecurityPolicyTemplateName"] = template.into();
