@@ -52,6 +52,10 @@ pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
         .admit_with(Arc::new(global_role::admission::RoleRules::new(held.clone(), reader)));
     let global_bindings = KindRules::of::<GlobalRoleBinding>()
         .admit_with(Arc::new(global_role_binding::admission::BindingRules::new(held)));
+    let roles_in_clusters = DownstreamSpec::new(
+        role_template::downstream::identity(),
+        role_template::downstream::build,
+    );
     Feature::new("access")
         .kind_with(templates)
         .kind_with(bindings)
@@ -74,10 +78,8 @@ pub fn feature(context: &ManagementContext, graph: &Arc<RoleGraph>) -> Feature {
             in_project::management::run,
         ))
         .management(ManagementSpec::new(in_project::creator::identity(), in_project::creator::run))
-        .downstream(DownstreamSpec::new(
-            role_template::downstream::identity(),
-            role_template::downstream::build,
-        ))
+        // Rights on the management API itself are reconciled by `management`.
+        .downstream(roles_in_clusters.except_local())
         .view(ViewSpec::new(|_| views()))
 }
 

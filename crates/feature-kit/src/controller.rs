@@ -3,8 +3,8 @@
 
 use std::sync::Arc;
 
-use api_management::PolicyRule;
-use controller::DownstreamController;
+use api_management::{PolicyRule, ids};
+use controller::{DownstreamController, DownstreamScope};
 use futures::future::BoxFuture;
 use kube::Client;
 
@@ -96,5 +96,27 @@ impl DownstreamSpec {
         + 'static,
     ) -> Self {
         Self { identity, build: Arc::new(build) }
+    }
+    /// Leaves out the cluster `local`, which is the server itself.
+    pub fn except_local(self) -> Self {
+        let build = self.build;
+        let except = move |context: &ManagementContext, client| -> Arc<dyn DownstreamController> {
+            Arc::new(ExceptLocal(build(context, client)))
+        };
+        Self { identity: self.identity, build: Arc::new(except) }
+    }
+}
+
+struct ExceptLocal(Arc<dyn DownstreamController>);
+
+impl DownstreamController for ExceptLocal {
+    fn name(&self) -> &'static str {
+        self.0.name()
+    }
+    fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()> {
+        match scope.cluster == ids::LOCAL_CLUSTER {
+            true => Box::pin(async {}),
+            false => self.0.run(scope),
+        }
     }
 }

@@ -37,6 +37,11 @@ pub fn feature(context: &ManagementContext) -> Feature {
         assignments: context.scope.reflectors.get(),
     };
     let rules = KindRules::of::<Project>().admit_with(Arc::new(admission));
+    let quotas = DownstreamSpec::new(project::quotas::identity(), project::quotas::build);
+    let isolation = DownstreamSpec::new(project::isolation::identity(), project::isolation::build);
+    let roles = DownstreamSpec::new(project::roles::identity(), project::roles::build);
+    let pod_security =
+        DownstreamSpec::new(pod_security::controller::identity(), pod_security::controller::build);
     Feature::new("projects")
         .kind_with(rules)
         .kind_with(KindRules::of::<NamespaceAssignment>().written_by_server())
@@ -54,14 +59,12 @@ pub fn feature(context: &ManagementContext) -> Feature {
         .management(ManagementSpec::new(project::namespace::identity(), project::namespace::run))
         .management(ManagementSpec::new(pod_security::bound::identity(), pod_security::bound::run))
         .downstream(DownstreamSpec::new(controller::identity(), controller::build))
-        .downstream(DownstreamSpec::new(project::quotas::identity(), project::quotas::build))
-        .downstream(DownstreamSpec::new(project::isolation::identity(), project::isolation::build))
-        .downstream(DownstreamSpec::new(project::roles::identity(), project::roles::build))
         .downstream(DownstreamSpec::new(project::secrets::identity(), project::secrets::build))
-        .downstream(DownstreamSpec::new(
-            pod_security::controller::identity(),
-            pod_security::controller::build,
-        ))
+        // The namespaces of `local` contain the server's own data.
+        .downstream(quotas.except_local())
+        .downstream(isolation.except_local())
+        .downstream(roles.except_local())
+        .downstream(pod_security.except_local())
         .view(ViewSpec::new(|_| pod_security::templates::views()))
         .view(ViewSpec::new(|context| {
             let view = project::view::view();

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api_management::role_template::CLUSTER_OWNER;
-use api_management::{Cluster, ClusterRoleTemplateBinding, PolicyRule, RoleTemplate, ids, keys};
+use api_management::{Cluster, ClusterRoleTemplateBinding, PolicyRule, RoleTemplate, keys};
 use controller::{
     ConditionReport, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition,
     Reconcile, ReconcileError, Reflector, Runner, StatusTarget, Whole, WithCondition, ensure,
@@ -79,13 +79,7 @@ impl DownstreamController for DownstreamRoles {
         CONTROLLER
     }
     fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()> {
-        let management = self.clone();
-        Box::pin(async move {
-            // Rights on the management API itself are reconciled by a management controller.
-            if scope.cluster != ids::LOCAL_CLUSTER {
-                run(scope, management).await;
-            }
-        })
+        Box::pin(run(scope, self.clone()))
     }
 }
 

@@ -12,7 +12,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use api_management::{Cluster, NamespaceAssignment, ids, keys};
+use api_management::{Cluster, NamespaceAssignment, keys};
 use controller::error::is_code;
 use controller::{
     Attempt, DownstreamController, DownstreamScope, Outcome, OwnedCondition, ReconcileError,
@@ -70,12 +70,7 @@ impl DownstreamController for PodSecurity {
         CONTROLLER
     }
     fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()> {
-        let management = self.clone();
-        Box::pin(async move {
-            if scope.cluster != ids::LOCAL_CLUSTER {
-                run(scope, management).await;
-            }
-        })
+        Box::pin(run(scope, self.clone()))
     }
 }
 

@@ -20,7 +20,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::net::IpAddr;
 use std::sync::{Arc, OnceLock};
 
-use api_management::{Cluster, NamespaceAssignment, Project, ids, keys};
+use api_management::{Cluster, NamespaceAssignment, Project, keys};
 use controller::{
     DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition, ReconcileError, Reflector,
     StatusPatch, StatusTarget, Whole,
@@ -74,12 +74,7 @@ impl DownstreamController for ProjectIsolation {
         CONTROLLER
     }
     fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()> {
-        let management = self.clone();
-        Box::pin(async move {
-            if scope.cluster != ids::LOCAL_CLUSTER {
-                run(scope, management).await;
-            }
-        })
+        Box::pin(run(scope, self.clone()))
     }
 }
 

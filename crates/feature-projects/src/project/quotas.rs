@@ -24,7 +24,7 @@ pub(crate) mod validation;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, OnceLock};
 
-use api_management::{Cluster, NamespaceAssignment, Project, ids, keys};
+use api_management::{Cluster, NamespaceAssignment, Project, keys};
 use controller::error::is_code;
 use controller::{
     Attempt, DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition, ReconcileError,
@@ -87,12 +87,7 @@ impl DownstreamController for ProjectQuotas {
         CONTROLLER
     }
     fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()> {
-        let management = self.clone();
-        Box::pin(async move {
-            if scope.cluster != ids::LOCAL_CLUSTER {
-                run(scope, management).await;
-            }
-        })
+        Box::pin(run(scope, self.clone()))
     }
 }
 

@@ -24,7 +24,7 @@ mod objects;
 
 use std::sync::{Arc, OnceLock};
 
-use api_management::{Cluster, NamespaceAssignment, RoleTemplate, ids, keys};
+use api_management::{Cluster, NamespaceAssignment, RoleTemplate, keys};
 use controller::ensure;
 use controller::{
     DownstreamController, DownstreamScope, Key, Outcome, OwnedCondition, Projection,
@@ -86,12 +86,7 @@ impl DownstreamController for ProjectRoles {
         CONTROLLER
     }
     fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()> {
-        let management = self.clone();
-        Box::pin(async move {
-            if scope.cluster != ids::LOCAL_CLUSTER {
-                run(scope, management).await;
-            }
-        })
+        Box::pin(run(scope, self.clone()))
     }
 }
 
