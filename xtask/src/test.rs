@@ -90,7 +90,8 @@ fn run_with(arguments: &Arguments, lints: Lints) -> Result<()> {
     let planned = prepare(arguments.fast, lints)?;
     let fuzzer = whole.then(Fuzzer::build).transpose()?;
     let (took, busy) = (process::duration_text(start.elapsed()), Cores::busy_since(cores));
-    println!("built in {took}, cores {busy} % busy");
+    let free = workspace::free_space(&workspace::root())?;
+    println!("built in {took}, cores {busy} % busy; the disk has {free}");
 
     let planned = match arguments.names.as_slice() {
         [] => planned,

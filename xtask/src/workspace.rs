@@ -46,6 +46,17 @@ pub struct Dependency {
     pub path: Option<PathBuf>,
 }
 
+/// What is free on the disk of a folder, as in `12.3 GB free of 252.0`.
+pub fn free_space(folder: &Path) -> Result<String> {
+    let disk = nix::sys::statvfs::statvfs(folder).context("cannot look at the disk")?;
+    let gigabytes = |blocks: u64| blocks as f64 * disk.fragment_size() as f64 / 1e9;
+    Ok(format!(
+        "{:.1} GB free of {:.1}",
+        gigabytes(disk.blocks_available()),
+        gigabytes(disk.blocks())
+    ))
+}
+
 /// Runs `cargo metadata` for the workspace at `root`; `options` are additional flags.
 pub fn metadata(root: &Path, options: &[&str]) -> Result<Metadata> {
     let output = cargo()

@@ -156,7 +156,8 @@ pub fn build(root: &Path, excluded: &[&str], lints: Lints) -> Result<Vec<CargoPr
         });
     }
     if !child.wait()?.success() {
-        bail!("the tests do not build");
+        // A linker without room ends with a bus error and no word of the disk.
+        bail!("the tests do not build; the disk has {}", workspace::free_space(root)?);
     }
     programs.sort_by_key(CargoProgram::name);
     Ok(programs)
