@@ -9,6 +9,7 @@
 mod chromium;
 mod debian;
 mod definitions;
+mod keycloak;
 mod node;
 mod packages;
 mod python;
@@ -47,10 +48,7 @@ const MODULES: [Module; 5] = [
 pub fn run() -> Result<()> {
     let root = workspace::root();
     let deps = root.join("target/deps");
-    fs::create_dir_all(deps.join("bin"))?;
-    // Two concurrent builds need twice the memory and save no time.
-    let lock = File::create(deps.join("lock")).context("cannot create the lock of target/deps")?;
-    lock.lock().context("cannot lock target/deps")?;
+    let _lock = lock(&deps)?;
     for module in &MODULES {
         module.provide(&root.join("testbed").join(module.name), &deps)?;
     }
@@ -59,6 +57,21 @@ pub fn run() -> Result<()> {
     node::provide(&root.join("testbed"), &deps)?;
     debian::provide(&deps)?;
     chromium::provide(&deps)
+}
+
+/// Keycloak, which only the long versions of tests need.
+pub fn run_keycloak() -> Result<()> {
+    let deps = workspace::root().join("target/deps");
+    let _lock = lock(&deps)?;
+    keycloak::provide(&deps)
+}
+
+/// Two concurrent builds need twice the memory and save no time.
+fn lock(deps: &Path) -> Result<File> {
+    fs::create_dir_all(deps.join("bin"))?;
+    let lock = File::create(deps.join("lock")).context("cannot create the lock of target/deps")?;
+    lock.lock().context("cannot lock target/deps")?;
+    Ok(lock)
 }
 
 impl Module {

@@ -16,6 +16,8 @@ use crate::{deps, process, workspace};
 /// Duration of the long version of a test, in seconds.
 const SECONDS_ENV: &str = "DROVER_SOAK_SECONDS";
 const FUZZ_SUITE: &str = "fuzz";
+/// The suite with logins at Keycloak.
+const KEYCLOAK_SUITE: &str = "e2e";
 /// Default time of each fuzz target.
 const FUZZ_TARGET_TIME: Duration = Duration::from_secs(3600);
 
@@ -62,6 +64,9 @@ pub fn run(arguments: &Arguments) -> Result<()> {
     let share = given.unwrap_or(Duration::from_secs(3600)) / count;
     if suites.iter().any(|suite| suite != FUZZ_SUITE) {
         deps::run()?;
+    }
+    if suites.iter().any(|suite| suite == KEYCLOAK_SUITE) {
+        deps::run_keycloak()?;
     }
     for suite in &suites {
         let start = Instant::now();

@@ -1,7 +1,11 @@
 //! Logging in on the pages of a provider of OpenID Connect, as browsers and terminals do, and what
-//! becomes of codes, states and answers that were made for somebody else.
+//! becomes of codes, states and answers that were made for somebody else. In a long run, the first
+//! of them is at Keycloak.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
+
+#[path = "open_id_connect/provider.rs"]
+mod provider;
 
 use std::process::Command;
 
@@ -9,24 +13,28 @@ use anyhow::{Context, Result, ensure};
 use e2e::browser::{self, Page};
 use e2e::{Browser, Cli, Client, Interactive, Server, eventually};
 use serde_json::{Value, json};
-use testbed::IdentityProvider;
 use testbed::identity_provider::{CLIENT_ID, CLIENT_SECRET};
 
+use self::provider::Provider;
+
+/// Of the light provider.
 const CONFIG: &str = "/v3/oidcConfigs/oidc";
-const OPS: &str = "oidc_group://ops";
 
 struct World {
     server: Server,
-    provider: IdentityProvider,
+    provider: Provider,
     admin: Client,
 }
 
 impl World {
     /// A server, and a provider that is not enabled yet.
     fn start() -> Self {
+        Self::at(Provider::light)
+    }
+
+    fn at(provider: impl FnOnce(&str) -> Result<Provider>) -> Self {
         let server = Server::start().unwrap();
-        let provider =
-            IdentityProvider::open_id_connect(&format!("{}/verify-auth", server.url())).unwrap();
+        let provider = provider(&format!("{}/verify-auth", server.url())).unwrap();
         let admin = server.admin().unwrap();
         Self { server, provider, admin }
     }
@@ -40,7 +48,7 @@ impl World {
 
     fn config(&self) -> Value {
         json!({
-            "issuer": self.provider.url(),
+            "issuer": self.provider.issuer(),
             "clientId": CLIENT_ID,
             "clientSecret": CLIENT_SECRET,
             "certificate": self.provider.authority_pem(),
@@ -58,8 +66,7 @@ impl World {
 
     /// The code of a test with `config`, in which `name` logs in.
     fn test_code(&self, config: &Value, name: &str) -> Result<String> {
-        let begun =
-            self.admin.post(&format!("{CONFIG}?action=configureTest"), config)?.success()?;
+        let begun = self.admin.post(&self.action("configureTest"), config)?.success()?;
         let url = begun["redirectUrl"].as_str().context("no address")?;
         let page = self.log_in(&mut self.browser(), url, name)?;
         code_of(&page, "test")
@@ -67,7 +74,11 @@ impl World {
 
     fn apply(&self, config: &Value, code: &str) -> Result<e2e::HttpResponse> {
         let body = json!({"oidcConfig": config, "code": code, "enabled": true});
-        self.admin.post(&format!("{CONFIG}?action=testAndApply"), &body)
+        self.admin.post(&self.action("testAndApply"), &body)
+    }
+
+    fn action(&self, name: &str) -> String {
+        format!("{}?action={name}", self.provider.names().config)
     }
 
     fn enable(&self, name: &str) -> Result<()> {
@@ -91,9 +102,9 @@ impl World {
         let back = format!("{}/verify-auth", self.server.url());
         let is_back = |next: &str| next.starts_with(&back);
         let mut page = browser.follow(url, is_back)?;
-        for fields in [format!("prompt=login&login={name}&password=x"), "prompt=consent".to_owned()]
-        {
+        for fields in self.provider.forms(name) {
             if !is_back(&page.url) {
+                page.url = self.provider.form_url(&page)?;
                 page = browser.submit(&page, &fields, is_back)?;
             }
         }
@@ -102,7 +113,7 @@ impl World {
     }
 
     fn start_url(&self, query: &str) -> String {
-        format!("{}/v1-login/oidc{query}", self.server.url())
+        format!("{}/v1-login/{}{query}", self.server.url(), self.provider.names().provider)
     }
 
     /// A client with the login of a browser.
@@ -130,9 +141,20 @@ fn groups_of(client: &Client) -> Result<Vec<String>> {
 
 #[test]
 fn a_browser_logs_in_at_the_provider_and_is_who_the_provider_says() {
-    let mut world = World::enabled();
+    let mut world = World::at(Provider::of_this_run);
+    if let Some(refused) = world.provider.without_offline_tokens() {
+        let config = world.config();
+        let code = world.test_code(&config, refused).unwrap();
+        let answer = world.apply(&config, &code).unwrap().json();
+        assert_eq!(answer["fieldName"], "scope", "{answer}");
+    }
+    world.enable("carol").unwrap();
+    let provider = world.provider.names().provider;
+    let (dev, ops) = (world.provider.group("dev"), world.provider.group("ops"));
+    let user = world.provider.user("ada");
     let public = world.server.anyone().unwrap().get("/v3-public/authProviders").unwrap().json();
-    let listed = public["data"].as_array().unwrap().iter().find(|one| one["id"] == "oidc").unwrap();
+    let mut listed = public["data"].as_array().unwrap().iter();
+    let listed = listed.find(|one| one["id"] == provider).unwrap();
     assert_eq!(listed["redirectUrl"], world.start_url(""), "{listed}");
     assert!(!public.to_string().contains("canary"), "{public}");
 
@@ -142,15 +164,15 @@ fn a_browser_logs_in_at_the_provider_and_is_who_the_provider_says() {
     let ada = world.client(&browser);
     let me = ada.get("/v3/users?me=true").unwrap().success().unwrap()["data"][0].clone();
     assert_eq!(me["name"], "Ada Lovelace", "{me}");
-    assert_eq!(me["principalIds"][0], "oidc_user://ada", "{me}");
+    assert_eq!(me["principalIds"][0], user, "{me}");
     let groups = groups_of(&ada).unwrap();
-    assert_eq!(groups, ["oidc_group://dev", OPS, "oidc_user://ada"]);
+    assert_eq!(groups, [&*dev, &*ops, &*user]);
     assert!(browser.cookie("__Host-drover-login").is_none(), "the login's secret stays");
 
     // A group's role holds for its members at once.
     let settings = |client: &Client| client.put("/v3/settings/ui-pl", &json!({"value": "x"}));
     assert_eq!(settings(&ada).unwrap().status, 403);
-    let grant = json!({"globalRoleId": "settings-manage", "groupPrincipalId": OPS});
+    let grant = json!({"globalRoleId": "settings-manage", "groupPrincipalId": ops});
     world.admin.post("/v3/globalRoleBindings", &grant).unwrap().success().unwrap();
     eventually("the role of the group", || settings(&ada)?.success());
 
@@ -168,17 +190,16 @@ fn a_browser_logs_in_at_the_provider_and_is_who_the_provider_says() {
     };
     refresh();
     assert_eq!(groups_of(&ada).unwrap(), groups);
-    let claims = json!({"name": "Ada Lovelace", "preferred_username": "ada", "groups": ["dev"]});
-    world.provider.change("ada", Some(claims)).unwrap();
+    world.provider.take_ada_out_of_ops().unwrap();
     refresh();
     eventually("the groups that are left", || {
         let groups = groups_of(&ada)?;
-        ensure!(groups == ["oidc_group://dev", "oidc_user://ada"], "{groups:?}");
+        ensure!(groups == [&*dev, &*user], "{groups:?}");
         ensure!(settings(&ada)?.status == 403, "the role of the group is left");
         Ok(())
     });
     // Who is deleted there is out here.
-    world.provider.change("ada", None).unwrap();
+    world.provider.delete_ada().unwrap();
     refresh();
     eventually("the end of the logins", || {
         ensure!(ada.get("/v3/principals")?.status == 401, "the login holds");

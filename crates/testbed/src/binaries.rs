@@ -153,6 +153,19 @@ impl Binaries {
         }
     }
 
+    /// The folder of Keycloak's distribution.
+    ///
+    /// # Errors
+    /// [`Error::MissingProgram`]: `cargo xtask soak e2e` fetches it.
+    pub fn keycloak(&self) -> Result<PathBuf, Error> {
+        let path = self.folder.with_file_name("keycloak");
+        let mut versions = path.read_dir().into_iter().flatten().flatten();
+        match versions.next() {
+            Some(version) => Ok(version.path()),
+            None => Err(Error::MissingProgram { program: "keycloak", path }),
+        }
+    }
+
     /// The folder with one folder of YAML files for each module that publishes definitions of
     /// custom resources.
     ///

@@ -420,12 +420,22 @@ fn not_redeemed(error: TokenError) -> ProviderError {
                     format!("the provider refuses this client ({refusal}); check clientId too");
                 ProviderError::Misconfigured { field: "clientSecret", text }
             }
-            _ => {
-                ProviderError::Unavailable(format!("the provider refuses the exchange: {refusal}"))
-            }
+            _ => refused_otherwise(&refusal.to_string()),
         },
         other => ProviderError::Unavailable(format!("the exchange failed: {}", chain(&other))),
     }
+}
+
+/// The protocol has no code for a scope that this user may not have; Keycloak says so in words.
+fn refused_otherwise(refusal: &str) -> ProviderError {
+    if refusal.to_ascii_lowercase().contains("offline") {
+        let text = format!(
+            "the provider refuses the scope offline_access to this user ({refusal}); allow it there, in \
+             Keycloak by the realm role offline_access, or set scope without it"
+        );
+        return ProviderError::Misconfigured { field: "scope", text };
+    }
+    ProviderError::Unavailable(format!("the provider refuses the exchange: {refusal}"))
 }
 
 fn any_nonce(_: Option<&Nonce>) -> Result<(), String> {
