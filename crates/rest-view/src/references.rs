@@ -81,6 +81,9 @@ pub(crate) async fn refuse_held(
             if !names.iter().any(|name| shown.get(*name).is_some_and(|value| value == id)) {
                 continue;
             }
+            if is_orphaned(context, other, &shown).await? {
+                continue;
+            }
             let holder = crate::collection::id_of(other, &stored);
             if other.store.get(context, &other.key_of(&holder)?).await.is_ok() {
                 let holder = format!("{} [{holder}]", words(&other.id));
@@ -94,6 +97,26 @@ pub(crate) async fn refuse_held(
         }
     }
     Ok(())
+}
+
+/// Whether the holder is about an object that is gone: it goes soon after that object. One that is
+/// still being deleted may need what it holds for that.
+async fn is_orphaned(
+    context: &Context<'_>,
+    holder: &Descriptor,
+    shown: &Map<String, Value>,
+) -> Result<bool, ApiError> {
+    for field in holder.fields.values().filter(|field| field.required) {
+        let FieldType::Reference(to) = field.kind.innermost() else { continue };
+        let Some(target) = context.registry.find(&holder.version, to) else { continue };
+        for id in shown.get(&field.name).into_iter().flat_map(ids) {
+            match target.store.get(&context.as_server(), &target.key_of(id)?).await {
+                Err(error) if error.is_not_found() => return Ok(true),
+                other => drop(other?),
+            }
+        }
+    }
+    Ok(false)
 }
 
 async fn may_remove(

@@ -1,6 +1,7 @@
 //! Objects that another object uses cannot be deleted.
 
 use serde_json::{Value, json};
+use test_kit::eventually;
 
 use super::{PASSWORD, Rest};
 
@@ -22,6 +23,44 @@ async fn a_credential_that_a_template_uses_cannot_be_deleted() {
     let path_of_template = format!("/v3/nodeTemplates/{}", template.text("id"));
     assert!(rest.call(&admin, "DELETE", &path_of_template, Value::Null).await.status < 300);
     assert!(rest.call(&admin, "DELETE", &path, Value::Null).await.status < 300);
+}
+
+/// Terraform deletes both, one right after the other.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_template_of_a_project_that_is_gone_can_be_deleted_at_once() {
+    let rest = Rest::start().await;
+    let admin = rest.admin().await;
+    let rule = json!({"rule": "RunAsAny"});
+    let body = json!({"name": "strict", "privileged": false, "runAsUser": rule, "seLinux": rule,
+        "fsGroup": rule, "supplementalGroups": rule});
+    let made = rest.call(&admin, "POST", "/v3/podSecurityPolicyTemplates", body).await;
+    assert_eq!(made.status, 201, "{}", made.body);
+    let template = format!("/v3/podSecurityPolicyTemplates/{}", made.text("id"));
+    let cluster = rest.call(&admin, "POST", "/v3/clusters", json!({"name": "north"})).await;
+    let body = json!({"name": "shop", "clusterId": cluster.text("id")});
+    let project = eventually("the project", async || {
+        let project = rest.call(&admin, "POST", "/v3/projects", body.clone()).await;
+        if project.status == 201 { Ok(project) } else { Err(project.body) }
+    })
+    .await;
+    let project = format!("/v3/projects/{}", project.text("id"));
+    let set = format!("{project}?action=setpodsecuritypolicytemplate");
+    let body = json!({"podSecurityPolicyTemplateId": made.text("id")});
+    eventually("the template is set", async || {
+        let answer = rest.call(&admin, "POST", &set, body.clone()).await;
+        if answer.status < 300 { Ok(()) } else { Err(answer.body) }
+    })
+    .await;
+    let refused = rest.call(&admin, "DELETE", &template, Value::Null).await;
+    assert_eq!(refused.status, 405, "{}", refused.body);
+    assert!(rest.call(&admin, "DELETE", &project, Value::Null).await.status < 300);
+    eventually("the end of the project", async || {
+        let left = rest.get(&admin, &project).await;
+        if left.status == 404 { Ok(()) } else { Err(left.body) }
+    })
+    .await;
+    let removed = rest.call(&admin, "DELETE", &template, Value::Null).await;
+    assert!(removed.status < 300, "{}", removed.body);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
