@@ -161,6 +161,7 @@ fn as_own_type(context: &Presentation<'_>, stored: &Value, resource: &mut Resour
     let fields = mapping::to_view(descriptor, context.registry, stored, false);
     resource.fields.extend(fields);
     resource.subtype = Some(id.to_owned());
+    rest_view::add_actions(context, descriptor, stored, resource);
     let own = context.urls.resource(descriptor, &resource.id);
     resource.links.insert("self".to_owned(), own.clone());
     resource.links.remove("remove");

@@ -175,7 +175,9 @@ fn add_served_links(
     }
 }
 
-fn add_actions(
+/// Adds the actions that a type has for the object: what a formatter does that shows an object as
+/// another type than that of its collection.
+pub fn add_actions(
     context: &Presentation<'_>,
     descriptor: &Descriptor,
     stored: &Value,

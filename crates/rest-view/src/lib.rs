@@ -42,7 +42,7 @@ pub mod view;
 #[cfg(test)]
 mod tests;
 
-pub use collection::{listing, query};
+pub use collection::{add_actions, listing, query};
 pub use types::{action, context, descriptor, field, link, registry, store, urls};
 
 pub use action::{Action, ActionHandler, ActionRequest, ActionResponse};

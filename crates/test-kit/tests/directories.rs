@@ -351,6 +351,10 @@ async fn a_directory_is_tested_enabled_used_and_disabled() {
     let (_, stored) = rest.get(&admin, CONFIG).await;
     assert_eq!(stored["enabled"], true, "{stored}");
     assert!(!stored.to_string().contains(READER_PASSWORD), "{stored}");
+    // As one of all configurations it is the same: Terraform reads its actions there.
+    let (_, listed) = rest.get(&admin, "/v3/authConfigs/openldap").await;
+    assert!(stored["actions"]["disable"].is_string(), "{stored}");
+    assert_eq!(listed["actions"], stored["actions"]);
     let (_, providers) = rest.get("", "/v3-public/authProviders").await;
     let listed: Vec<_> = providers["data"].as_array().unwrap().iter().collect();
     assert_eq!(listed.len(), 2, "{providers}");
@@ -388,6 +392,15 @@ async fn a_directory_is_tested_enabled_used_and_disabled() {
     assert!(rest.identify(&admin).await.is_some());
     let (_, stored) = rest.get(&admin, CONFIG).await;
     assert_eq!((stored["enabled"].as_bool(), stored["servers"].is_null()), (Some(false), true));
+
+    // Terraform enables it by the configuration's own field.
+    let mut config = config(&slapd);
+    config["enabled"] = true.into();
+    let body = json!({"ldapConfig": config, "username": "ada", "password": ADA_PASSWORD});
+    let (status, reply) =
+        rest.call(&admin, "POST", &format!("{CONFIG}?action=testAndApply"), body).await;
+    assert_eq!(status, 200, "{reply}");
+    assert_eq!(rest.get(&admin, CONFIG).await.1["enabled"], true);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -153,7 +153,10 @@ impl TestAndApply {
             ApiError::invalid_field("MissingRequired", field, "missing the configuration to test")
         })?;
         require_credentials(self.kind, given, Some(stored))?;
-        let is_enabled = request.input.get("enabled") != Some(&Value::Bool(false));
+        // Terraform says it in the configuration only, and the schema's default is false.
+        let says =
+            |fields: &Map<String, Value>, is: bool| fields.get("enabled") == Some(&is.into());
+        let is_enabled = !says(&request.input, false) || says(given, true);
         let mut new = merged(self.kind, stored, given);
         new["enabled"] = is_enabled.into();
         let caller = request.context.caller;

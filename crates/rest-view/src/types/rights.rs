@@ -32,10 +32,15 @@ pub(crate) async fn trim(
     descriptor: &Descriptor,
     resources: &mut [Resource],
 ) -> Result<(), ApiError> {
-    let changing = || descriptor.actions.iter().filter(|action| action.needs_update);
+    let changing = |resource: &Resource| -> Vec<&str> {
+        let shown = resource.subtype.as_deref();
+        let shown = shown.and_then(|id| context.registry.find(&descriptor.version, id));
+        let actions = descriptor.actions.iter().chain(shown.iter().flat_map(|it| &it.actions));
+        actions.filter(|action| action.needs_update).map(|action| action.name.as_str()).collect()
+    };
     let is_changeable = |resource: &Resource| {
         ["update", "remove"].iter().any(|&link| resource.links.contains_key(link))
-            || changing().any(|action| resource.actions.contains_key(&action.name))
+            || changing(resource).iter().any(|&action| resource.actions.contains_key(action))
     };
     let (mut keys, mut changeable) = (Vec::new(), Vec::new());
     for resource in resources.iter_mut().filter(|resource| is_changeable(resource)) {
@@ -56,7 +61,7 @@ pub(crate) async fn trim(
             }
         }
         if !may.update {
-            changing().for_each(|action| drop(resource.actions.remove(&action.name)));
+            changing(resource).iter().for_each(|&action| drop(resource.actions.remove(action)));
         }
     }
     Ok(())
