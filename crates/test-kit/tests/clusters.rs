@@ -163,7 +163,9 @@ async fn an_agent_that_hides_its_cluster_is_detected_and_deletes_nothing() {
     let hello = World::hello(&key, Some(&secret));
     let admission = world.registrar.admit(&hello).await.unwrap();
     world.registrar.enrol(&hello, &admission).await.unwrap();
-    world.connect(&key, None, downstream.admin()).await.unwrap();
+    // The key is known a moment after it was written.
+    eventually("the connection", async || world.connect(&key, None, downstream.admin()).await)
+        .await;
     eventually("the second entry is not ready", async || {
         let cluster = world.clusters().get("c-second").await.unwrap();
         let ready = condition::find(&cluster.status.conditions, "Ready").cloned();
