@@ -63,7 +63,8 @@ impl Fuzzer {
         fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
         let mut cargo = workspace::cargo();
         cargo
-            .args(["build", "-q", "-p", "fuzz", "--features", "libfuzzer", "--bin", "fuzz"])
+            // Of the whole workspace: with `-p`, dependencies are built again with other features.
+            .args(["build", "-q", "--workspace", "--bin", "fuzz", "--features", "fuzz/libfuzzer"])
             .env("RUSTC_WORKSPACE_WRAPPER", &wrapper);
         process::run(&mut cargo).context("libFuzzer needs a compiler for C++")?;
         // Another build of the same name could replace it during the run.
