@@ -41,7 +41,11 @@ pub fn run(server: &Server, client: &Client, joined: &str) -> Result<()> {
     for (plural, id) in plurals.into_iter().zip(&bindings) {
         terraform.remove(&format!("/v3/{plural}/{id}")).with_context(|| plural.to_owned())?;
     }
+    let template = terraform.pod_security(project).context("pod security")?;
+    terraform.auth_config().context("auth config")?;
     terraform.remove(&format!("/v3/projects/{project}"))?;
+    // Right after the project that it was for.
+    terraform.remove(&format!("/v3/podsecuritypolicytemplates/{template}"))?;
     terraform.remove(&format!("/v3/users/{user}"))?;
     terraform.remove(&format!("/v3/clusters/{cluster}"))
 }
@@ -183,6 +187,37 @@ impl Terraform<'_> {
         self.client.put(&format!("{own}?_replace=true"), &body)?.success()?;
         self.planned(&own, &body)?;
         Ok(id)
+    }
+
+    /// A policy template that the project has by its action.
+    fn pod_security(&self, project: &str) -> Result<String> {
+        let any = json!({"rule": "RunAsAny"});
+        let body = json!({"name": "tf-restricted", "privileged": false,
+            "allowPrivilegeEscalation": false, "requiredDropCapabilities": ["ALL"],
+            "runAsUser": {"rule": "MustRunAsNonRoot"}, "seLinux": any, "fsGroup": any,
+            "supplementalGroups": any, "volumes": ["configMap", "emptyDir", "secret"]});
+        let id = self.make("/v3/podsecuritypolicytemplates", &body)?;
+        let own = format!("/v3/projects/{project}");
+        let read = self.client.get(&own)?.success()?;
+        text(&read["actions"], "setpodsecuritypolicytemplate")?;
+        let set = format!("{own}?action=setpodsecuritypolicytemplate");
+        self.client.post(&set, &json!({"podSecurityPolicyTemplateId": id}))?.success()?;
+        self.planned(&own, &json!({"podSecurityPolicyTemplateId": id}))?;
+        Ok(id)
+    }
+
+    /// The provider reads the actions of a configuration where all configurations are.
+    fn auth_config(&self) -> Result<()> {
+        let config = self.client.get("/v3/authConfigs/openldap")?.success()?;
+        let action = text(&config["actions"], "testAndApply")?;
+        ensure!(action.ends_with("/v3/openLdapConfigs/openldap?action=testAndApply"), "{action}");
+        let nowhere = json!({"servers": ["127.0.0.1"], "port": 1, "userSearchBase": "dc=x",
+            "serviceAccountDistinguishedName": "cn=x", "serviceAccountPassword": "x"});
+        let body = json!({"ldapConfig": nowhere, "username": "u", "password": "p"});
+        let refused =
+            self.client.post("/v3/openLdapConfigs/openldap?action=testAndApply", &body)?;
+        ensure!(refused.status == 422, "{}", refused.text());
+        Ok(())
     }
 
     /// A namespace of a project, with quotas, moved to another project and back.
