@@ -63,8 +63,7 @@ impl Fuzzer {
         fs::set_permissions(&wrapper, fs::Permissions::from_mode(0o755))?;
         let mut cargo = workspace::cargo();
         cargo
-            // Of the whole workspace: with `-p`, dependencies are built again with other features.
-            .args(["build", "-q", "--workspace", "--bin", "fuzz", "--features", "fuzz/libfuzzer"])
+            .args(["build", "-q", "-p", "fuzz", "--features", "libfuzzer", "--bin", "fuzz"])
             .env("RUSTC_WORKSPACE_WRAPPER", &wrapper);
         process::run(&mut cargo).context("libFuzzer needs a compiler for C++")?;
         // Another build of the same name could replace it during the run.
