@@ -40,7 +40,7 @@ fn title(place: Place) -> &'static str {
     }
 }
 
-/// Resources with the same rights in one entry: `g l: pods, services`.
+/// Resources with the same rights in one entry: `**gl** pods, services`.
 fn cell(place: Place, rights: &Rights) -> Option<String> {
     let mut by_letters: BTreeMap<String, Vec<String>> = BTreeMap::new();
     let mut possible = 0;
