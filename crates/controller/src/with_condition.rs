@@ -1,9 +1,12 @@
 //! A reconcile that reports in a condition of an object whether it succeeds: for what no object of
 //! its own stands for, such as roles in a downstream cluster.
 
+use std::time::Duration;
+
 use futures::future::BoxFuture;
 use kube::Client;
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::error::{ReconcileError, is_code, words_of};
 use crate::key::Key;
@@ -11,8 +14,10 @@ use crate::queue::Lane;
 use crate::runner::{Outcome, Reconcile};
 use crate::status::{ConditionState, OwnedCondition, StatusPatch, StatusTarget};
 
-/// Failures in a row before one is reported that the next try may cure.
-const TRANSIENT_FAILURES_MAX: u32 = 2;
+/// How long a run fails before that is reported, where the next try may cure it. Longer than an
+/// API server takes to know a role that was just bound, for requests and for the watches of a
+/// reflector, which try again on their own.
+const TRANSIENT_MAX: Duration = Duration::from_secs(3);
 /// Reason of a condition whose reconcile fails: clients show such an object as failed.
 const FAILED: &str = "Error";
 
@@ -35,7 +40,7 @@ pub struct WithCondition<R> {
 
 #[derive(Default)]
 struct Progress {
-    failures: u32,
+    failing_since: Option<Instant>,
     written: Option<ConditionState>,
 }
 
@@ -44,11 +49,12 @@ impl Progress {
     fn state_after(
         &mut self,
         result: &Result<Outcome, ReconcileError>,
+        now: Instant,
         next_step: &str,
     ) -> Option<ConditionState> {
         let error = match result {
             Ok(outcome) => {
-                self.failures = 0;
+                self.failing_since = None;
                 return Some(match outcome {
                     Outcome::Done | Outcome::RequeueAfter(_) => ConditionState::yes(),
                     Outcome::WaitingFor(what) => ConditionState::unknown("Waiting", what),
@@ -57,8 +63,8 @@ impl Progress {
             }
             Err(error) => error,
         };
-        self.failures += 1;
-        if !is_refusal(error) && self.failures <= TRANSIENT_FAILURES_MAX {
+        let since = *self.failing_since.get_or_insert(now);
+        if !is_refusal(error) && now.duration_since(since) < TRANSIENT_MAX {
             return None;
         }
         let cause = match error {
@@ -110,7 +116,8 @@ impl<R: Reconcile> Reconcile for WithCondition<R> {
     fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
         Box::pin(async move {
             let result = self.reconcile.reconcile(key).await;
-            let state = self.progress.lock().state_after(&result, &self.report.next_step);
+            let next_step = &self.report.next_step;
+            let state = self.progress.lock().state_after(&result, Instant::now(), next_step);
             let written = match state {
                 Some(state) => self.write(state).await,
                 None => Ok(()),

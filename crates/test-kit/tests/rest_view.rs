@@ -517,12 +517,8 @@ async fn members_see_their_cluster_and_its_contents_and_nothing_else() {
         if seen.0 == ["c-one"] { Ok(()) } else { Err(seen) }
     })
     .await;
-    // A controller whose own role is not yet known to the cluster reports that for a moment.
-    eventually("the cluster is active", async || {
-        let seen = rest.get(&token, "/v3/clusters/c-one").await;
-        if seen.text("state") == "active" { Ok(()) } else { Err(seen.body) }
-    })
-    .await;
+    let seen = rest.get(&token, "/v3/clusters/c-one").await;
+    assert_eq!(seen.text("state"), "active", "{}", seen.body);
     assert_eq!(rest.get(&token, "/v3/clusters/c-two").await.status, 403);
     assert_eq!(
         rest.call(&token, "POST", "/v3/clusterroletemplatebindings", body).await.status,

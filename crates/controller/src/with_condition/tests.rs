@@ -16,13 +16,21 @@ fn rejected(code: u16) -> Result<Outcome, ReconcileError> {
 }
 
 fn after(progress: &mut Progress, result: Result<Outcome, ReconcileError>) -> Option<Truth> {
-    progress.state_after(&result, NEXT_STEP).map(|state| state.truth)
+    after_at(progress, result, Instant::now())
+}
+
+fn after_at(
+    progress: &mut Progress,
+    result: Result<Outcome, ReconcileError>,
+    now: Instant,
+) -> Option<Truth> {
+    progress.state_after(&result, now, NEXT_STEP).map(|state| state.truth)
 }
 
 #[test]
 fn a_rejection_is_reported_at_once_with_the_next_step() {
     let mut progress = Progress::default();
-    let state = progress.state_after(&rejected(422), NEXT_STEP).unwrap();
+    let state = progress.state_after(&rejected(422), Instant::now(), NEXT_STEP).unwrap();
     assert_eq!((state.truth, state.reason.as_str()), (Truth::False, FAILED));
     assert!(state.message.starts_with("could not create clusterrole \"a\""), "{}", state.message);
     assert!(state.message.ends_with("; apply the manifest again"), "{}", state.message);
@@ -32,13 +40,19 @@ fn a_rejection_is_reported_at_once_with_the_next_step() {
 #[test]
 fn a_failure_that_the_next_try_may_cure_is_reported_when_it_lasts() {
     let mut progress = Progress::default();
-    for code in [403, 503] {
-        assert_eq!(after(&mut progress, rejected(code)), None);
+    let watch = || Err(ReconcileError::other("watch objects of kind Node", "forbidden"));
+    let start = Instant::now();
+    // As fast as a controller tries again.
+    for millis in [0, 100, 300, 700, 1500] {
+        let now = start + Duration::from_millis(millis);
+        assert_eq!(after_at(&mut progress, rejected(403), now), None);
+        assert_eq!(after_at(&mut progress, watch(), now), None);
     }
-    assert_eq!(after(&mut progress, rejected(503)), Some(Truth::False));
-    assert_eq!(after(&mut progress, Ok(Outcome::Done)), Some(Truth::True));
-    let watch = Err(ReconcileError::other("watch objects of kind Node", "connection reset"));
-    assert_eq!(after(&mut progress, watch), None, "failures are counted in a row");
+    let late = start + TRANSIENT_MAX;
+    assert_eq!(after_at(&mut progress, watch(), late), Some(Truth::False));
+    assert_eq!(after_at(&mut progress, rejected(503), late), Some(Truth::False));
+    assert_eq!(after_at(&mut progress, Ok(Outcome::Done), late), Some(Truth::True));
+    assert_eq!(after_at(&mut progress, watch(), late), None, "failures are counted in a row");
 }
 
 #[test]
