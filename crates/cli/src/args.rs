@@ -13,8 +13,8 @@ use std::time::Duration;
 use clap::{Args, Subcommand, ValueEnum};
 
 pub use access::{
-    AccessCommand, AccessDiffArgs, AccessRequest, AuthProviderCommand, EnableProvider,
-    GroupCommand, NewPassword, RoleCommand, RoleHolder, RoleTarget, SettingsCommand, TokenCommand,
+    AccessCommand, AccessDiffArgs, AccessRequest, AuthProviderCommand, GroupCommand, NewPassword,
+    ProviderLoginArgs, RoleCommand, RoleHolder, RoleTarget, SettingsCommand, TokenCommand,
     UserCommand,
 };
 pub use cluster::{

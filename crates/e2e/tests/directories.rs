@@ -32,14 +32,20 @@ fn a_directory_is_enabled_by_a_login_and_its_groups_have_roles() {
     );
     fs::write(&file, text).unwrap();
     let file = file.to_str().unwrap();
-    let enable = |password| {
-        let flags = ["--username", "ada", "--password", password];
-        admin
-            .run(&[["auth-provider", "enable", "openldap", "-f", file].as_slice(), &flags].concat())
+    let try_to = |verb, password| {
+        let flags = ["-f", file, "--username", "ada", "--password", password];
+        admin.run(&[["auth-provider", verb, "openldap"].as_slice(), &flags].concat()).unwrap()
     };
-    let refused = enable("wrong").unwrap();
-    assert!(!refused.success && refused.stderr.contains("password is wrong"), "{refused:?}");
-    enable(ADA_PASSWORD).unwrap().succeeded().unwrap();
+    for verb in ["test", "enable"] {
+        let refused = try_to(verb, "wrong");
+        assert!(!refused.success && refused.stderr.contains("password is wrong"), "{refused:?}");
+    }
+    let before = admin.succeed(&["auth-provider", "get", "openldap", "-o", "yaml"]).unwrap();
+    let tested = try_to("test", ADA_PASSWORD).succeeded().unwrap();
+    assert!(tested.contains("openldap_user://") && tested.contains(TEAM), "{tested}");
+    let after = admin.succeed(&["auth-provider", "get", "openldap", "-o", "yaml"]).unwrap();
+    assert_eq!(after, before, "a test changes nothing");
+    try_to("enable", ADA_PASSWORD).succeeded().unwrap();
     let shown = admin.succeed(&["auth-provider", "get", "openldap"]).unwrap();
     assert!(shown.contains("127.0.0.1") && !shown.contains(READER_PASSWORD), "{shown}");
     assert!(

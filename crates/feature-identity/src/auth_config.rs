@@ -148,7 +148,7 @@ pub fn views(directory: &Arc<Directory>) -> Vec<Descriptor> {
 /// The collection shows each object as its own type; that type shows only its own object.
 fn view(descriptor: Descriptor) -> Descriptor {
     if descriptor.id == ANY {
-        return descriptor.formatter(as_own_type);
+        return descriptor.formatter(as_own_type).types(actions::types());
     }
     let id = descriptor.id.clone();
     descriptor.store(Arc::new(OfType { kube: KubeStore::new(resource()), id }))

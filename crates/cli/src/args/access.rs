@@ -295,8 +295,21 @@ pub enum AuthProviderCommand {
         #[command(flatten)]
         output: OutputArgs,
     },
-    /// Test a configuration with an account of the provider, and enable it if the login works
-    Enable(EnableProvider),
+    /// Test a configuration with an account of the provider, and change nothing
+    Test {
+        #[command(flatten)]
+        login: ProviderLoginArgs,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
+    /// Test a configuration with an account of the provider, and enable it if the login works; the
+    /// account becomes one of your principals
+    Enable {
+        #[command(flatten)]
+        login: ProviderLoginArgs,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
     /// Disable a provider, remove its configuration and end the logins through it
     Disable {
         /// Name, such as openldap
@@ -308,14 +321,14 @@ pub enum AuthProviderCommand {
 
 /// A configuration of an identity provider, and the account that tests it.
 #[derive(Args, Clone)]
-pub struct EnableProvider {
+pub struct ProviderLoginArgs {
     /// Name: openldap, freeipa, activedirectory, azuread, github, googleoauth, keycloakoidc or oidc
     pub name: String,
     /// File with the fields of the configuration, YAML or JSON; - for stdin
     #[arg(long, short, value_name = "FILE", value_hint = clap::ValueHint::FilePath)]
     pub file: PathBuf,
-    /// Name of an account in the directory; it becomes one of your principals. Not for providers
-    /// with pages of their own, where you log in with a browser
+    /// Name of an account in the directory. Not for providers with pages of their own, where you
+    /// log in with a browser
     #[arg(long, short)]
     pub username: Option<String>,
     /// Its password, visible to others on this machine; prompted for if omitted
@@ -327,13 +340,11 @@ pub struct EnableProvider {
     /// Do not open a browser; only print the address of the page to log in on
     #[arg(long)]
     pub no_browser: bool,
-    #[command(flatten)]
-    pub server: ServerArgs,
 }
 
-impl std::fmt::Debug for EnableProvider {
+impl std::fmt::Debug for ProviderLoginArgs {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("EnableProvider").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("ProviderLoginArgs").field("name", &self.name).finish_non_exhaustive()
     }
 }
 

@@ -1,9 +1,9 @@
-//! `drover auth-provider ls|get|enable|disable`.
+//! `drover auth-provider ls|get|test|enable|disable`.
 
 use serde_json::{Map, Value, json};
 
 use crate::api::{Api, id, text};
-use crate::args::{AuthProviderCommand, EnableProvider};
+use crate::args::{AuthProviderCommand, ProviderLoginArgs};
 use crate::browser;
 use crate::commands::apply::content;
 use crate::commands::listing;
@@ -33,7 +33,12 @@ const ROWS: &[TableColumn] = &[
     TableColumn { heading: "Groups", cell: |config, _| text(config, "groupSearchBase").to_owned() },
 ];
 
-/// Prints identity providers, or enables or disables one.
+const TESTED: &[TableColumn] = &[
+    TableColumn { heading: "Principal", cell: |who, _| text(who, "principalId").to_owned() },
+    TableColumn { heading: "Groups", cell: |who, _| words(&who["groupPrincipalIds"]) },
+];
+
+/// Prints identity providers, or tests, enables or disables one.
 ///
 /// # Errors
 /// There is no such provider, the login of the test fails, the provider is not enabled, or a
@@ -53,7 +58,20 @@ pub async fn run(command: AuthProviderCommand) -> Result<(), CliError> {
             let api = Api::open(output.server.name())?;
             output::one(output.output, ROWS, &provider(&api, &name).await?)
         }
-        AuthProviderCommand::Enable(args) => enable(args).await,
+        AuthProviderCommand::Test { login, output } => {
+            let api = Api::open(output.server.name())?;
+            let login = log_in(&api, &login).await?;
+            let tested = login.apply(&api, "test", "testing").await?;
+            output::one(output.output, TESTED, &tested)
+        }
+        AuthProviderCommand::Enable { login, server } => {
+            let api = Api::open(server.name())?;
+            let login = log_in(&api, &login).await?;
+            login.apply(&api, "testAndApply", "testing and enabling").await?;
+            let TestLogin { provider, who, .. } = login;
+            notify!("{who} logged in; {provider} is enabled, and that account there is you here");
+            Ok(())
+        }
         AuthProviderCommand::Disable { name, server } => {
             let api = Api::open(server.name())?;
             disable(&api, &name).await?;
@@ -74,14 +92,30 @@ async fn provider(api: &Api, name: &str) -> Result<Value, CliError> {
     })
 }
 
-async fn enable(args: EnableProvider) -> Result<(), CliError> {
+/// The input of the actions that test a configuration.
+struct TestLogin {
+    provider: String,
+    plural: String,
+    body: Value,
+    /// Who logs in, for people.
+    who: String,
+}
+
+impl TestLogin {
+    async fn apply(&self, api: &Api, action: &str, doing: &str) -> Result<Value, CliError> {
+        let what = format!("{doing} provider \"{}\"", self.provider);
+        api.action(&self.plural, &self.provider, action, &self.body, &what).await
+    }
+}
+
+/// Reads the configuration, and asks for what the login with it needs.
+async fn log_in(api: &Api, args: &ProviderLoginArgs) -> Result<TestLogin, CliError> {
     if args.password_stdin && args.file.as_os_str() == "-" {
         let text = "both the file and the password are to be read from stdin";
         return Err(CliError::new(Failure::Usage, text).hint("give the file by its name"));
     }
-    let api = Api::open(args.server.name())?;
     let name = &args.name;
-    let config = provider(&api, name).await?;
+    let config = provider(api, name).await?;
     let fields = || fields(&content(&args.file)?, &args.file.display().to_string());
     let plural = plural(&config);
     let (body, who) = match login_of(&config) {
@@ -118,10 +152,7 @@ async fn enable(args: EnableProvider) -> Result<(), CliError> {
             ));
         }
     };
-    let what = format!("testing and enabling provider \"{name}\"");
-    api.action(&plural, name, "testAndApply", &body, &what).await?;
-    notify!("{who} logged in; {name} is enabled, and that account there is you here");
-    Ok(())
+    Ok(TestLogin { provider: name.clone(), plural, body, who })
 }
 
 /// How a configuration is tested, and the field of the action's body that has it.

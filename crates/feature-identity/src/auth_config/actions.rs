@@ -1,5 +1,5 @@
-//! `testAndApply` and `disable` on the configuration of a provider, and `configureTest` where
-//! people log in on the provider's own pages.
+//! `test`, `testAndApply` and `disable` on the configuration of a provider, and `configureTest`
+//! where people log in on the provider's own pages.
 //!
 //! The test is a login ([`trial`](super::trial)): the configuration is stored only after the
 //! caller's own account at the provider logged in with it. That account is then one of the
@@ -13,7 +13,7 @@ use futures::future::BoxFuture;
 use http::{StatusCode, header};
 use identity::Secret;
 use identity::browser::login_cookies;
-use identity::provider::{Person, Problem, provider_of_user};
+use identity::provider::{CodeLogin, Person, Problem, provider_of_user};
 use kube::Api;
 use kube::api::{Patch, PatchParams};
 use rest_view::store::{call, may};
@@ -33,21 +33,30 @@ use crate::token::issue::{TokenOrigin, TokenRequest};
 /// Refuses to send a stored credential to another server.
 pub(super) const ENTER_AGAIN: &str =
     "enter it again: it is not sent to another server than it was entered for";
+/// The output of `test`.
+const TESTED: &str = "authConfigTestedOutput";
 /// The fields that stay when a provider is disabled.
 const KEPT: [&str; 5] = ["apiVersion", "kind", "metadata", "type", "accessMode"];
+
+/// The types of what the actions of several providers return.
+pub fn types() -> [StructType; 1] {
+    let groups = Field::new("groupPrincipalIds", FieldType::array(FieldType::String));
+    [StructType::writable(TESTED, vec![groups, Field::string("principalId")])]
+}
 
 /// The type with its actions, if people can log in through the provider.
 pub fn with_actions(descriptor: Descriptor, directory: &Arc<Directory>) -> Descriptor {
     let Some(kind) = ProviderKind::of_config(&descriptor.id) else { return descriptor };
     let (input, config) = (kind.types.apply, kind.types.apply_field);
-    let test = TestAndApply { directory: directory.clone(), kind };
+    let login = TestLogin { directory: directory.clone(), kind };
     let descriptor = descriptor
         .validator(
             move |_: &Presentation<'_>, input: &Map<String, Value>, stored: Option<&Value>| {
                 require_credentials(kind, input, stored)
             },
         )
-        .action(Action::new("testAndApply", test).input(input).needs_update())
+        .action(Action::new("test", Test(login.clone())).input(input).output(TESTED).needs_update())
+        .action(Action::new("testAndApply", TestAndApply(login)).input(input).needs_update())
         .action(
             Action::new("disable", Disable)
                 .available_when(|stored, _| stored["enabled"] == true)
@@ -137,14 +146,16 @@ impl ActionHandler for ConfigureTest {
     }
 }
 
-/// Checks a configuration with a login and stores it.
-struct TestAndApply {
+/// A configuration, and the login that tests it.
+#[derive(Clone)]
+struct TestLogin {
     directory: Arc<Directory>,
     kind: &'static ProviderKind,
 }
 
-impl TestAndApply {
-    async fn test_and_apply(&self, request: ActionRequest<'_>) -> Result<ActionResponse, ApiError> {
+impl TestLogin {
+    /// Logs in with the stored configuration and what the request changes of it.
+    async fn log_in(&self, request: &ActionRequest<'_>) -> Result<(Value, CodeLogin), ApiError> {
         let stored = request.object.ok_or_else(ApiError::no_such_id)?;
         require_update(request.context, stored).await?;
         let field = self.kind.types.apply_field;
@@ -161,17 +172,47 @@ impl TestAndApply {
         new["enabled"] = is_enabled.into();
         let caller = request.context.caller;
         let login = trial::log_in(&self.directory, self.kind, &new, &request.input, caller).await?;
-        let person = login.person;
+        Ok((new, login))
+    }
+}
+
+/// Checks a configuration with a login, tells who logged in, and stores nothing.
+struct Test(TestLogin);
+
+impl ActionHandler for Test {
+    fn run<'a>(
+        &'a self,
+        request: ActionRequest<'a>,
+    ) -> BoxFuture<'a, Result<ActionResponse, ApiError>> {
+        Box::pin(async move {
+            let (_, CodeLogin { person, .. }) = self.0.log_in(&request).await?;
+            let groups = person.groups.into_iter().map(|group| Value::from(group.id));
+            let fields = Map::from_iter([
+                ("groupPrincipalIds".to_owned(), groups.collect()),
+                ("principalId".to_owned(), person.user.id.into()),
+            ]);
+            Ok(ActionResponse::value(TESTED, fields))
+        })
+    }
+}
+
+/// Checks a configuration with a login and stores it.
+struct TestAndApply(TestLogin);
+
+impl TestAndApply {
+    async fn test_and_apply(&self, request: ActionRequest<'_>) -> Result<ActionResponse, ApiError> {
+        let (mut new, CodeLogin { person, grant }) = self.0.log_in(&request).await?;
+        let caller = request.context.caller;
         self.require_free(&person, caller).await?;
         if new["accessMode"] == "restricted" || new["accessMode"] == "required" {
             // Whoever sets this up is not locked out by it.
             allow(&mut new, &person.user.id);
         }
-        let key = Key { namespace: String::new(), name: stored.name().to_owned() };
+        let key = Key { namespace: String::new(), name: new.name().to_owned() };
         call(request.context, "PUT", &resource().object_path(&key), Some(&new)).await?;
         self.add_principal(&person, caller).await?;
-        self.store_grant(login.grant, caller).await?;
-        if !is_enabled || caller.csrf.is_none() {
+        self.store_grant(grant, caller).await?;
+        if new["enabled"] != true || caller.csrf.is_none() {
             return Ok(ActionResponse::Empty(StatusCode::OK));
         }
         self.fresh_cookies(&person, caller).await
@@ -179,16 +220,17 @@ impl TestAndApply {
 
     /// With it the caller can be read anew later.
     async fn store_grant(&self, grant: Option<Secret>, caller: &Caller) -> Result<(), ApiError> {
-        let (Some(grant), Some(user)) = (grant, self.directory.user(&caller.user_id).await) else {
+        let (Some(grant), Some(user)) = (grant, self.0.directory.user(&caller.user_id).await)
+        else {
             return Ok(());
         };
-        let stored = self.directory.store_grant(&user, self.kind.name, &grant).await;
+        let stored = self.0.directory.store_grant(&user, self.0.kind.name, &grant).await;
         stored.map_err(|error| ApiError::server_error(error.chain()))
     }
 
     /// Two users must not be the same person.
     async fn require_free(&self, person: &Person, caller: &Caller) -> Result<(), ApiError> {
-        let found = self.directory.user_by_principal(&person.user.id).await;
+        let found = self.0.directory.user_by_principal(&person.user.id).await;
         let found = found.map_err(|error| ApiError::server_error(error.chain()))?;
         match found.and_then(|user| user.metadata.name.clone()) {
             Some(name) if name != caller.user_id => {
@@ -204,13 +246,13 @@ impl TestAndApply {
 
     /// The account becomes the caller's only one at this provider.
     async fn add_principal(&self, person: &Person, caller: &Caller) -> Result<(), ApiError> {
-        let Some(user) = self.directory.user(&caller.user_id).await else { return Ok(()) };
+        let Some(user) = self.0.directory.user(&caller.user_id).await else { return Ok(()) };
         let is_other =
-            |id: &&String| provider_of_user(id).is_none_or(|(name, _)| name != self.kind.name);
+            |id: &&String| provider_of_user(id).is_none_or(|(name, _)| name != self.0.kind.name);
         let others = user.principal_ids.iter().filter(is_other);
         let ids: Vec<&String> = others.chain([&person.user.id]).collect();
         let patch = Patch::Merge(json!({"principalIds": ids}));
-        let api: Api<api_management::User> = Api::all(self.directory.client.clone());
+        let api: Api<api_management::User> = Api::all(self.0.directory.client.clone());
         let patched = api.patch(&caller.user_id, &PatchParams::default(), &patch).await;
         patched.map(drop).map_err(|error| {
             tracing::error!(%error, user = caller.user_id, "adding a principal");
@@ -228,13 +270,13 @@ impl TestAndApply {
         caller: &Caller,
     ) -> Result<ActionResponse, ApiError> {
         let login = LoginRequest::default();
-        let provider = self.kind.name;
+        let provider = self.0.kind.name;
         let token = TokenRequest {
             auth_provider: provider.to_owned(),
-            ..self.directory.token_of_login(&caller.user_id, &login)
+            ..self.0.directory.token_of_login(&caller.user_id, &login)
         };
         let origin = TokenOrigin::of(provider, person);
-        let issued = self.directory.issue_for(token, origin).await;
+        let issued = self.0.directory.issue_for(token, origin).await;
         let issued = issued.map_err(|error| ApiError::server_error(error.chain()))?;
         let mut response = http::Response::new(bytes::Bytes::new());
         for cookie in login_cookies(&issued.key) {

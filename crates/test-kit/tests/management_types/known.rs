@@ -25,6 +25,10 @@ pub const MANAGEMENT: Reasons = &[
         ],
     ),
     (
+        "beyond the reference: a test of a provider that changes nothing",
+        &["*Config?test", "authConfigTestedOutput", "authConfigTestedOutput.*"],
+    ),
+    (
         "beyond the reference: Pod Security Admission, which Rancher has since 2.7, also in projects",
         &[
             "cluster.defaultPodSecurityAdmissionConfigurationTemplateName",
