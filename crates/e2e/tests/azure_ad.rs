@@ -18,7 +18,9 @@ const CAROL: &str = "carol@example.org";
 fn world() -> ProviderWorld {
     let names =
         Names { provider: "azuread", config: "/v3/azureADConfigs/azuread", field: "config" };
-    ProviderWorld::start(names, IdentityProvider::microsoft).unwrap()
+    // As applications are registered for Rancher.
+    ProviderWorld::start(names, |back| IdentityProvider::microsoft(&format!("{back}-azure")))
+        .unwrap()
 }
 
 fn config(world: &ProviderWorld) -> Value {
@@ -28,7 +30,7 @@ fn config(world: &ProviderWorld) -> Value {
         "endpoint": url, "graphEndpoint": url, "accessMode": "unrestricted",
         "authEndpoint": format!("{url}/{TENANT}/oauth2/v2.0/authorize"),
         "tokenEndpoint": format!("{url}/{TENANT}/oauth2/v2.0/token"),
-        "rancherUrl": format!("{}/verify-auth", world.server.url()),
+        "rancherUrl": format!("{}/verify-auth-azure", world.server.url()),
     })
 }
 

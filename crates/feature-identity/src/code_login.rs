@@ -245,7 +245,7 @@ fn other_host(provider: &dyn CodeProvider, request: &Request, query: &Query) -> 
     if there == here {
         return None;
     }
-    let base = callback.strip_suffix(CALLBACK_PATH)?;
+    let (base, _) = callback.rsplit_once(CALLBACK_PATH)?;
     let uri = &request.parts.uri;
     let mut more = form_urlencoded::Serializer::new(uri.query().unwrap_or_default().to_owned());
     Some(format!("{base}{}?{}", uri.path(), more.append_pair(MOVED, "1").finish()))

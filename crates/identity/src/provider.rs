@@ -28,6 +28,8 @@ use crate::secret::Secret;
 
 /// Where browsers come back to from a provider's pages: the path that is registered there.
 pub const CALLBACK_PATH: &str = "/verify-auth";
+/// Another one, which applications in Entra ID have registered for Rancher.
+pub const AZURE_CALLBACK_PATH: &str = "/verify-auth-azure";
 
 /// Whether a principal is a user or a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

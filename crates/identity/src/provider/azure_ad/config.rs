@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use super::super::http::secure_url;
-use super::super::{CALLBACK_PATH, Problem};
+use super::super::{AZURE_CALLBACK_PATH, CALLBACK_PATH, Problem};
 
 const LOGIN_HOST: &str = "https://login.microsoftonline.com/";
 const GRAPH: &str = "https://graph.microsoft.com";
@@ -110,8 +110,9 @@ impl AzureAdConfig {
                 Ok(_) => {}
             }
         }
+        let is_callback = |path: &str| [CALLBACK_PATH, AZURE_CALLBACK_PATH].contains(&path);
         if !self.rancher_url.is_empty()
-            && secure_url(&self.rancher_url).map(|url| url.path() != CALLBACK_PATH) != Ok(false)
+            && !secure_url(&self.rancher_url).is_ok_and(|url| is_callback(url.path()))
         {
             let text = format!("must be the https address of this server with {CALLBACK_PATH}");
             add("rancherUrl", &text);
@@ -159,7 +160,7 @@ mod tests {
             "endpoint": "http://login.example",
             "authEndpoint": "https://login.microsoftonline.com/t/oauth2/authorize",
             "graphEndpoint": "https://graph.windows.net/",
-            "rancherUrl": "https://drover.example/verify-auth-azure",
+            "rancherUrl": "https://drover.example/verify-auth/azure",
         });
         let expected = ["tenantId", "endpoint", "authEndpoint", "graphEndpoint", "rancherUrl"];
         assert_eq!(fields(&object), expected);
