@@ -22,6 +22,8 @@ pub enum Program {
     Kubelet,
     /// The implementation of Services on a node.
     KubeProxy,
+    /// The controller that enforces NetworkPolicies on a node.
+    KubeRouter,
     /// The command line.
     Kubectl,
     /// The package manager.
@@ -71,6 +73,7 @@ impl Program {
             Self::KubeScheduler => "kube-scheduler",
             Self::Kubelet => "kubelet",
             Self::KubeProxy => "kube-proxy",
+            Self::KubeRouter => "kube-router",
             Self::Kubectl => "kubectl",
             Self::Helm => "helm",
             Self::GoClient => "go-client",

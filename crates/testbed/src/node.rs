@@ -1,5 +1,5 @@
 //! A control plane with one node that runs pods for real: kubelet, containerd, runc, a bridge for
-//! the pods, and kube-proxy.
+//! the pods, and kube-proxy. On request it enforces NetworkPolicies (`policies`).
 //!
 //! Node and control plane share a network namespace (`network`); the node's mounts and processes
 //! are in namespaces of their own (`machine`), all of it in control groups (`cgroups`). `registry`
@@ -10,6 +10,7 @@ mod cgroups;
 mod images;
 mod machine;
 mod network;
+mod policies;
 mod registry;
 mod settings;
 
@@ -229,9 +230,12 @@ impl RealNode {
 
     /// A command for `program`, with an environment that finds its packages.
     fn program(&self, program: Program) -> Result<Command, Error> {
-        let binaries = self.cluster.binaries();
-        let packages = binaries.packages();
-        let mut command = Command::new(binaries.path(program)?);
+        self.with_packages(Command::new(self.cluster.binaries().path(program)?))
+    }
+
+    /// A command with an environment that finds the packages.
+    fn with_packages(&self, mut command: Command) -> Result<Command, Error> {
+        let packages = self.cluster.binaries().packages();
         let mut folders = vec![packages.join("usr/bin"), packages.join("usr/sbin")];
         folders.extend(std::env::var_os("PATH").iter().flat_map(std::env::split_paths));
         // Libraries are in the only folder there, which is named after the architecture.
@@ -239,7 +243,11 @@ impl RealNode {
         let libraries = libraries.iter().filter_map(|folder| fs::read_dir(folder).ok());
         let libraries = libraries.flatten().flatten().map(|entry| entry.path());
         let libraries = libraries.filter(|path| path.to_string_lossy().ends_with("-linux-gnu"));
-        for (name, folders) in [("PATH", folders), ("LD_LIBRARY_PATH", libraries.collect())] {
+        let libraries: Vec<_> = libraries.collect();
+        let tables = libraries.iter().map(|folder| folder.join("xtables")).collect();
+        for (name, folders) in
+            [("PATH", folders), ("LD_LIBRARY_PATH", libraries), ("XTABLES_LIBDIR", tables)]
+        {
             let joined = std::env::join_paths(folders).map_err(|cause| Error::NodeNeeds {
                 needed: format!("a PATH and a target folder without colons: {cause}"),
             })?;
@@ -256,8 +264,8 @@ impl RealNode {
     ) -> Result<(), Error> {
         let outcome = poll_until(READY_TIMEOUT, READY_INTERVAL, || {
             // The start has failed as soon as one of the programs has ended.
-            for program in PROGRAMS {
-                if let Err(ended) = machine.check(program.name()) {
+            for part in PROGRAMS.into_iter().chain([program]) {
+                if let Err(ended) = machine.check(part.name()) {
                     return Ok(Err(ended));
                 }
             }
@@ -328,8 +336,8 @@ impl RealNode {
         self.network.host_address()
     }
 
-    /// The log file of a program of the node: [`Program::Containerd`], [`Program::Kubelet`] or
-    /// [`Program::KubeProxy`].
+    /// The log file of a program of the node: [`Program::Containerd`], [`Program::Kubelet`],
+    /// [`Program::KubeProxy`] or [`Program::KubeRouter`].
     #[must_use]
     pub fn log(&self, program: Program) -> PathBuf {
         self.parts.folder.join(format!("{}.log", program.name()))

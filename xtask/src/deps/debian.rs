@@ -22,9 +22,12 @@ struct Root {
     builds: &'static str,
     /// Programs, and their shared libraries except the C library.
     packages: &'static [&'static str],
+    /// Links that an installation would make: name, and target in the same folder.
+    links: &'static [(&'static str, &'static str)],
 }
 
-/// A container runtime, the network plugins of pods, a shell for images, and a directory server.
+/// A container runtime, the network plugins of pods and what enforces their policies, a shell for
+/// images, and a directory server.
 const NODE: Root = Root {
     link: "packages",
     builds: "debian",
@@ -32,6 +35,8 @@ const NODE: Root = Root {
         "busybox-static",
         "containerd",
         "containernetworking-plugins",
+        "ipset",
+        "iptables",
         "nftables",
         "runc",
         "slapd",
@@ -40,11 +45,16 @@ const NODE: Root = Root {
         "libbsd0",
         "libedit2",
         "libgmp10",
+        "libip4tc2",
+        "libip6tc2",
+        "libipset13",
         "libjansson4",
         "libldap-2.5-0",
         "libltdl7",
         "libmd0",
         "libmnl0",
+        "libnetfilter-conntrack3",
+        "libnfnetlink0",
         "libnftables1",
         "libnftnl11",
         "libodbc2",
@@ -53,6 +63,11 @@ const NODE: Root = Root {
         "libtinfo6",
         "libwrap0",
         "libxtables12",
+    ],
+    links: &[
+        ("usr/sbin/iptables", "xtables-nft-multi"),
+        ("usr/sbin/iptables-restore", "xtables-nft-multi"),
+        ("usr/sbin/iptables-save", "xtables-nft-multi"),
     ],
 };
 
@@ -118,6 +133,7 @@ const SAMBA: Root = Root {
         "libwbclient0",
         "samba-libs",
     ],
+    links: &[],
 };
 
 const MISSING_HINT: &str = "the testbed runs on Debian's packages: this machine needs Debian 12 \
@@ -139,6 +155,10 @@ fn provide_root(deps: &Path, root: &Root) -> Result<()> {
         let _ = fs::remove_dir_all(&unfinished);
         fs::create_dir_all(&unfinished)?;
         fetch(root.packages, &unfinished)?;
+        for (name, program) in root.links {
+            symlink(program, unfinished.join(name))
+                .with_context(|| format!("cannot link {name} in the unpacked packages"))?;
+        }
         fs::rename(&unfinished, &build).context("cannot put the unpacked packages in place")?;
         remove_other_builds(&builds, &build)?;
     }

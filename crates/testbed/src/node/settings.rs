@@ -65,6 +65,9 @@ pub(super) fn pod_network(network: &Network) -> String {
             "hairpinMode": true,
             "ipMasq": false,
             "ipam": {"type": "host-local", "ranges": [[{"subnet": network.pod_range()}]]},
+        }, {
+            "type": "portmap",
+            "capabilities": {"portMappings": true},
         }],
     })
     .to_string()
