@@ -34,6 +34,7 @@ pub fn feature(context: &ManagementContext) -> Feature {
     let rules_identity = project::admission::identity();
     let admission = project::admission::ProjectRules {
         client: context.clients.controller(&rules_identity),
+        projects: context.scope.reflectors.get(),
         assignments: context.scope.reflectors.get(),
     };
     let rules = KindRules::of::<Project>().admit_with(Arc::new(admission));

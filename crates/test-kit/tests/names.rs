@@ -258,3 +258,38 @@ async fn roles_of_two_clusters_never_share_their_rights() {
         assert_eq!(codes, (200, 403), "{user}");
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn no_generated_name_of_a_project_is_that_of_a_project_of_another_cluster() {
+    let world = World::start().await;
+    let project = |name: &str, prefix: Option<&str>| {
+        let mut project = Project::default();
+        project.metadata.name = Some(name.to_owned());
+        project.metadata.generate_name = prefix.map(str::to_owned);
+        project.spec.display_name = "shop".to_owned();
+        project
+    };
+    for cluster in ["c-one", "c-two"] {
+        world.create_cluster(cluster).await;
+    }
+    let projects = |cluster: &str| -> Api<Project> { Api::namespaced(world.admin(), cluster) };
+    let options = PostParams::default();
+    eventually("the first project", async || {
+        projects("c-one").create(&options, &project("p-bcdfg", None)).await
+    })
+    .await;
+    // As if it had been generated: an API server that hears of 409 generates another one.
+    eventually("the refusal", async || {
+        let made = projects("c-two").create(&options, &project("p-bcdfg", Some("p-"))).await;
+        match code(&made) {
+            409 => Ok(()),
+            other => {
+                let _ = projects("c-two").delete("p-bcdfg", &DeleteParams::default()).await;
+                Err(other)
+            }
+        }
+    })
+    .await;
+    let made = projects("c-two").create(&options, &project("p-bcdfh", Some("p-"))).await.unwrap();
+    assert_eq!(made.name_any(), "p-bcdfh");
+}

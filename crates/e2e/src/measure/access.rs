@@ -98,6 +98,15 @@ fn create(client: &Client, path: &str, body: &Value) -> Result<Value> {
     Ok(made)
 }
 
+/// The name of a project as it is generated, but each another one: of 5,000 generated names two are
+/// likely the same.
+fn project(number: usize) -> String {
+    const LETTERS: &[u8; 27] = b"bcdfghjklmnpqrstvwxz2456789";
+    let letter =
+        |place: u32| char::from(LETTERS[number / LETTERS.len().pow(place) % LETTERS.len()]);
+    format!("p-{}", (0..5).rev().map(letter).collect::<String>())
+}
+
 fn of_kind(kind: &str, mut object: Value) -> Value {
     object["apiVersion"] = "management.cattle.io/v3".into();
     object["kind"] = kind.into();
@@ -133,7 +142,7 @@ impl Organisation {
             let cluster = &clusters[number % CONNECTED];
             let project = of_kind(
                 "Project",
-                json!({"metadata": {"generateName": "p-"},
+                json!({"metadata": {"name": project(number)},
                 "spec": {"displayName": format!("project-{number}")}}),
             );
             let path = format!("{MANAGEMENT}/namespaces/{cluster}/projects");

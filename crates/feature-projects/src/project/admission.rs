@@ -1,7 +1,8 @@
 //! The System project of a cluster cannot be deleted by people: it holds what the cluster needs to
 //! run. Quotas and limits have to be valid ([`super::quotas::validation`]). The template of its Pod
 //! Security levels is the choice of whoever may bind one to projects of the cluster: owners of a
-//! project cannot open what its cluster closes.
+//! project cannot open what its cluster closes. A generated name is not that of a project of
+//! another cluster: the namespace of a project has its name.
 
 use std::sync::Arc;
 
@@ -34,6 +35,8 @@ pub struct ProjectRules {
     /// Acts as [`identity()`].
     pub client: Client,
     /// Of all clusters.
+    pub projects: Arc<Reflector<Whole<Project>>>,
+    /// Of all clusters.
     pub assignments: Arc<Reflector<Whole<NamespaceAssignment>>>,
 }
 
@@ -41,11 +44,27 @@ impl ProjectRules {
     async fn check(&self, review: &Review<'_>) -> Result<(), Status> {
         check_deletion(review)?;
         let Some(project) = review.object else { return Ok(()) };
+        self.check_generated_name(review, project)?;
         let causes = validate(project, review.old, self.namespaces(project));
         if !causes.is_empty() {
             return Err(Status::invalid(api_management::GROUP, Project::KIND, review.name, causes));
         }
         self.check_pod_security(review, project).await
+    }
+
+    /// Of 5,000 generated names two are likely the same. The API server generates another one.
+    fn check_generated_name(&self, review: &Review<'_>, project: &Value) -> Result<(), Status> {
+        let is_generated = !project.meta_str("generateName").is_empty();
+        if review.operation != ReviewOperation::Create || !is_generated {
+            return Ok(());
+        }
+        let name = project.name();
+        let mut is_taken = false;
+        self.projects.for_each(|key, _| is_taken |= key.name == name);
+        if is_taken {
+            return Err(Status::already_exists(api_management::GROUP, "projects", name));
+        }
+        Ok(())
     }
 
     async fn check_pod_security(&self, review: &Review<'_>, project: &Value) -> Result<(), Status> {
