@@ -22,9 +22,8 @@ use std::time::Duration;
 
 use api_management::project::BACKING_NAMESPACE_CREATED;
 use api_management::{Cluster, Condition, Project, condition};
-use http::{Request, Uri};
 use kube::Client;
-use rest_view::store::call;
+use rest_view::store::{call, client_below};
 use rest_view::urls::encode;
 use rest_view::{
     ApiError, ChangeEffect, Context, Inside, Key, KubeResource, KubeStore, MayChange, Store,
@@ -97,17 +96,7 @@ impl Location {
 
     /// A client of the cluster that acts as the caller. Must be called inside a tokio runtime.
     pub fn client(&self, context: &Context<'_>) -> Client {
-        let (own, root) =
-            (context.client.clone(), format!("/k8s/clusters/{}", encode(&self.cluster)));
-        let service = move |mut request: Request<kube::client::Body>| {
-            let (own, path) = (own.clone(), format!("{root}{}", request.uri()));
-            async move {
-                *request.uri_mut() =
-                    path.parse::<Uri>().map_err(|error| kube::Error::HttpError(error.into()))?;
-                own.send(request).await
-            }
-        };
-        Client::new(tower::service_fn(service), "default")
+        client_below(context.client, format!("/k8s/clusters/{}", encode(&self.cluster)))
     }
 }
 

@@ -19,11 +19,6 @@ use crate::rbac::{feed_identity, reflector_identity};
 
 /// Path of the version that is open without a login.
 pub const PUBLIC: &str = "/v3-public";
-/// Path of the version with Kubernetes' own kinds in the management API of 2.6. It offers no types,
-/// as its list of schemas shows: clients of 2.6 open it together with the others, and accept that
-/// it is empty, but not that it is missing.
-pub const STEVE: &str = "/v1";
-
 type Build = dyn Fn(&ManagementContext, Option<Client>) -> Vec<Descriptor> + Send + Sync;
 
 /// Descriptors of a feature, built once at start.
@@ -67,7 +62,6 @@ pub fn api_versions() -> Vec<ApiVersion> {
         ApiVersion::new("cluster.cattle.io", "v3", "/v3/cluster").inside("cluster"),
         ApiVersion::new("project.cattle.io", "v3", "/v3/project").inside("project"),
         ApiVersion::new(GROUP, "v3public", PUBLIC).public(),
-        ApiVersion::new("", "v1", STEVE),
     ]
 }
 

@@ -17,7 +17,7 @@ pub struct FuzzTarget {
 }
 
 /// Every target, in order of their names.
-pub const TARGETS: [FuzzTarget; 19] = [
+pub const TARGETS: [FuzzTarget; 20] = [
     FuzzTarget { name: "accept", run: targets::negotiation::accept },
     FuzzTarget { name: "apply", run: targets::ownership::apply },
     FuzzTarget { name: "cel", run: targets::expressions::cel },
@@ -28,6 +28,7 @@ pub const TARGETS: [FuzzTarget; 19] = [
     FuzzTarget { name: "json_patch", run: targets::patches::json_patch },
     FuzzTarget { name: "json_path", run: targets::schemas::json_path },
     FuzzTarget { name: "jwt", run: targets::tokens::jwt },
+    FuzzTarget { name: "kind_query", run: targets::queries::kind_query },
     FuzzTarget { name: "label_selector", run: targets::selectors::label_selector },
     FuzzTarget { name: "merge_patch", run: targets::patches::merge_patch },
     FuzzTarget { name: "protobuf", run: targets::protobuf::decoded },

@@ -6,6 +6,7 @@ pub mod negotiation;
 pub mod ownership;
 pub mod patches;
 pub mod protobuf;
+pub mod queries;
 pub mod reading;
 pub mod schemas;
 pub mod selectors;

@@ -21,7 +21,7 @@ pub(crate) fn is_browser(headers: &HeaderMap) -> bool {
 ///
 /// # Errors
 /// 422 for a change without the value.
-pub(crate) fn check_csrf(
+pub fn check_csrf(
     headers: &HeaderMap,
     caller: &Caller,
     methods: [&Method; 2],

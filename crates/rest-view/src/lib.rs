@@ -20,7 +20,7 @@
 //! with its test, are in `docs/compat/management-api.md`.
 
 pub mod audit;
-mod browser;
+pub mod browser;
 mod collection;
 pub mod dynamic;
 pub mod error;
@@ -32,7 +32,7 @@ pub mod mapping;
 mod openapi;
 mod operations;
 mod references;
-mod response;
+pub mod response;
 pub mod route;
 mod schema;
 pub mod state;

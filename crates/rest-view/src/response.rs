@@ -1,4 +1,4 @@
-//! Request bodies and responses: formats, headers, encoding.
+//! Request bodies and responses: formats, headers, encoding. Also for the other views.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Response, StatusCode, header};
@@ -20,8 +20,9 @@ const SCHEMAS_HEADER: &str = "x-api-schemas";
 /// Media type of a submitted HTML form.
 const FORM: &str = "application/x-www-form-urlencoded";
 
+/// How a response is encoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ResponseFormat {
+pub enum ResponseFormat {
     Json,
     Yaml,
     /// A page that a user opens in a browser: redirected to the web interface. JSON where a
@@ -33,7 +34,7 @@ pub(crate) enum ResponseFormat {
 /// `Accept` header.
 ///
 /// Scripts in a browser accept anything and get JSON: a redirect would not help them.
-pub(crate) fn format_of(headers: &HeaderMap, requested: Option<&str>) -> ResponseFormat {
+pub fn format_of(headers: &HeaderMap, requested: Option<&str>) -> ResponseFormat {
     let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok());
     let accepts = |kind: &str| accept.is_some_and(|accept| accept.contains(kind));
     match requested.map(|requested| requested.trim().to_ascii_lowercase()).as_deref() {
@@ -50,7 +51,7 @@ pub(crate) fn format_of(headers: &HeaderMap, requested: Option<&str>) -> Respons
 ///
 /// # Errors
 /// 413 when the body is too large, 422 when it is no object or cannot be parsed.
-pub(crate) fn body_of(headers: &HeaderMap, body: &Bytes) -> Result<Map<String, Value>, ApiError> {
+pub fn body_of(headers: &HeaderMap, body: &Bytes) -> Result<Map<String, Value>, ApiError> {
     if body.len() > BODY_SIZE_MAX {
         return Err(ApiError::too_large(BODY_SIZE_MAX));
     }
@@ -99,12 +100,16 @@ fn form(body: &Bytes) -> Map<String, Value> {
 }
 
 /// A response before its headers.
-pub(crate) enum ViewResponse {
+pub enum ViewResponse {
     Json(StatusCode, Value),
     Error(ApiError),
+    /// An error with a body of its own.
+    ErrorWith(ApiError, Value),
+    /// Without a body.
     Empty(StatusCode),
     /// A redirect to the web interface, at this URL.
     Interface(String),
+    /// With headers of its own.
     Raw(Response<Bytes>),
 }
 
@@ -137,7 +142,11 @@ impl ViewResponse {
                 (with_status(status, bytes), Some(content_type))
             }
             Self::Error(error) => {
-                let (bytes, content_type) = encode(format, &error.to_json());
+                let body = error.to_json();
+                return Self::ErrorWith(error, body).finish(format, schemas_url, cookies);
+            }
+            Self::ErrorWith(error, body) => {
+                let (bytes, content_type) = encode(format, &body);
                 let mut response = with_status(error.status_code(), bytes);
                 if let Some(seconds) = error.retry_after {
                     let seconds = HeaderValue::from(seconds);

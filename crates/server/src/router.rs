@@ -25,6 +25,7 @@ use hyper::body::Incoming;
 use identity::Identity;
 use identity::browser::logout_cookies;
 use identity::cross_site;
+use kind_view::{KindView, Place};
 use rest_view::{RestView, Subscriber};
 
 use crate::audit_view::{self, AuditView};
@@ -65,6 +66,7 @@ pub type Outbound = cluster_access::Body;
 pub struct Parts {
     pub api: ApiServer,
     pub view: RestView,
+    pub kinds: KindView,
     /// Of all features; the longest prefix that fits wins.
     pub routes: Vec<Route>,
     pub acceptor: tunnel::Acceptor,
@@ -111,6 +113,9 @@ impl Router {
         request: Request<Incoming>,
         record: &DoorRecord,
     ) -> Result<Response<Outbound>, Box<Request<Incoming>>> {
+        if kind_view::place_of(request.uri().path()).is_some() {
+            return Err(Box::new(request));
+        }
         let rest = request.uri().path().strip_prefix(CLUSTERS);
         let Some(cluster) = rest.and_then(|rest| rest.split('/').next()) else {
             return Err(Box::new(request));
@@ -180,6 +185,9 @@ impl Router {
             serve::mark_authenticated(request.extensions());
             record.user(|| person(identity));
         }
+        if let Some(place) = kind_view::place_of(path) {
+            return self.kinds(request, identity.as_ref(), &place, record).await;
+        }
         if let Some(identity) = &identity
             && let Some(project) = &identity.project
         {
@@ -225,6 +233,48 @@ impl Router {
         }
         let sender = self.0.proxies.sender(request.extensions(), request.headers());
         self.0.anonymous.begin(sender).map(Some)
+    }
+
+    /// The view of kinds, of this API and of clusters.
+    async fn kinds(
+        &self,
+        request: Request<Incoming>,
+        identity: Option<&Authenticated>,
+        place: &Place,
+        record: &DoorRecord,
+    ) -> Response<Body> {
+        let _open = match self.begin_anonymous(&request, identity, None) {
+            Ok(open) => open,
+            Err(status) => return view_error(&status),
+        };
+        let (parts, body) = request.into_parts();
+        let Some(identity) = identity else {
+            let _ = bodies::refuse(body).await;
+            return refused_view(&Refusal::nothing());
+        };
+        if let Place::Cluster(id) = place {
+            record.cluster(id);
+        }
+        let refused = match (&identity.project, place) {
+            (Some(project), Place::Management) => Some(outside_project(project, identity, record)),
+            _ if is_bound_elsewhere(identity, place.cluster()) => {
+                Some(wrong_cluster(identity, record))
+            }
+            _ => None,
+        };
+        if let Some(status) = refused {
+            let _ = bodies::refuse(body).await;
+            return view_error(&status);
+        }
+        let client = self.client_of(identity.clone(), record.origin());
+        match bodies::read(body, rest_view::response::BODY_SIZE_MAX).await {
+            Ok(body) => {
+                let request = Request::from_parts(parts, body);
+                let caller = self.viewer(identity);
+                self.0.kinds.handle(request, &caller, &client).await.map(respond::full)
+            }
+            Err(status) => view_error(&status),
+        }
     }
 
     async fn connect(&self, request: Request<Incoming>, record: &DoorRecord) -> Response<Body> {
@@ -572,7 +622,9 @@ fn is_discovery(path: &str) -> bool {
 }
 
 pub(crate) fn is_view(path: &str) -> bool {
-    matches!(path.split('/').nth(1), Some("v1" | "v3")) || is_public_view(path)
+    matches!(path.split('/').nth(1), Some("v1" | "v3"))
+        || is_public_view(path)
+        || kind_view::place_of(path).is_some()
 }
 
 /// Where logins begin.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use anyhow::Context;
-use api_management::Token;
+use api_management::{Cluster, Token};
 use apiserver::metrics::external::{self, ExternalCounter};
 use apiserver::{ApiServer, Registry, rejections};
 use cluster_access::ClusterAccess;
@@ -17,6 +17,7 @@ use feature_clusters::{AgentRegistrar, Connections, TunnelClients};
 use feature_identity::{Directory, TokenRequest};
 use feature_kit::{Clients, ControllerIdentity, Feature, ManagementContext};
 use feature_settings::SettingsConfig;
+use kind_view::KindView;
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
 use kubernetes_api::assembly::{Assembly, Profile, Running};
@@ -259,6 +260,7 @@ impl Plane {
         Router::new(Parts {
             api: api.clone(),
             view: feature_kit::view::rest_view(&self.features, &self.context).with_lists(lists),
+            kinds: KindView::new(feature_kit::view::resource_of::<Cluster>()),
             routes: routes.collect(),
             acceptor: tunnel::Acceptor::new(registrar, self.sessions.clone(), &ca_checksum),
             proxy: Proxy::new(self.access.clone(), Arc::new(resolver), reserved)

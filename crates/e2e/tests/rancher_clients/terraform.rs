@@ -41,6 +41,7 @@ pub fn run(server: &Server, client: &Client, joined: &str) -> Result<()> {
     for (plural, id) in plurals.into_iter().zip(&bindings) {
         terraform.remove(&format!("/v3/{plural}/{id}")).with_context(|| plural.to_owned())?;
     }
+    terraform.kinds(joined).context("kinds of the cluster")?;
     let template = terraform.pod_security(project).context("pod security")?;
     terraform.auth_config().context("auth config")?;
     terraform.remove(&format!("/v3/projects/{project}"))?;
@@ -220,6 +221,56 @@ impl Terraform<'_> {
         Ok(())
     }
 
+    /// `secret_v2`, `config_map_v2` and `storage_class_v2`, at `/v1` of the cluster: the schemas
+    /// say where the objects are, and an update sends what was read.
+    fn kinds(&self, cluster: &str) -> Result<()> {
+        let base = self.client.get(&format!("/k8s/clusters/{cluster}/v1"))?;
+        let schemas = base.headers.get("x-api-schemas").context("no X-API-Schemas")?.to_str()?;
+        let schemas = self.client.get(path_of(schemas)?)?.success()?;
+        let metadata = |name: &str| json!({"name": name, "namespace": "default"});
+        for (kind, body, change) in [
+            (
+                "secret",
+                json!({"type": "Opaque", "_type": "Opaque", "metadata": metadata("tf-secret"),
+                    "data": {"key": "b25l"}}),
+                json!({"data": {"key": "dHdv"}}),
+            ),
+            (
+                "configmap",
+                json!({"type": "configmap", "metadata": metadata("tf-config"),
+                    "data": {"key": "one"}}),
+                json!({"data": {"key": "two"}}),
+            ),
+            (
+                "storage.k8s.io.storageclass",
+                json!({"type": "storage.k8s.io.storageclass", "metadata": {"name": "tf-class"},
+                    "provisioner": "example.io/none", "reclaimPolicy": "Delete",
+                    "volumeBindingMode": "Immediate"}),
+                json!({"allowVolumeExpansion": true}),
+            ),
+        ] {
+            let mut all = schemas["data"].as_array().context("no schemas")?.iter();
+            let schema = all.find(|schema| schema["id"] == kind).context("no schema")?;
+            let of_objects = schema["resourceMethods"].to_string();
+            ensure!(["GET", "PUT", "DELETE"].iter().all(|method| of_objects.contains(method)));
+            let collection = path_of(schema["links"]["collection"].as_str().context("no link")?)?;
+            let made = self.client.post(collection, &body)?.success()?;
+            let read = format!("{collection}/{}", text(&made, "id")?);
+            let mut object = self.client.get(&read)?.success()?;
+            let requested = change.as_object().context("no change")?;
+            for (name, value) in requested {
+                object[name] = value.clone();
+            }
+            let own = path_of(object["links"]["self"].as_str().context("no link")?)?.to_owned();
+            self.client.put(&own, &object)?.success()?;
+            let changed = self.client.get(&read)?.success()?;
+            ensure!(requested.iter().all(|(name, value)| changed[name] == *value), "{changed}");
+            ensure!(self.client.delete(&own)?.status == 204);
+            ensure!(self.client.get(&read)?.status == 404);
+        }
+        Ok(())
+    }
+
     /// A namespace of a project, with quotas, moved to another project and back.
     fn namespace(&self, cluster: &str, project: &str) -> Result<String> {
         let collection = format!("/v3/clusters/{cluster}/namespaces");
@@ -353,4 +404,10 @@ fn kubeconfig_token(config: &str) -> Result<String> {
     let users = config["users"].as_array().context("no users")?;
     ensure!(users.len() == 1, "{} users", users.len());
     text(&users[0]["user"], "token")
+}
+
+/// The path of a URL of this server.
+fn path_of(url: &str) -> Result<&str> {
+    let rest = url.strip_prefix("https://").context("no https URL")?;
+    Ok(&rest[rest.find('/').context("no path")?..])
 }

@@ -106,6 +106,16 @@ impl<'a> Deref for Context<'a> {
 }
 
 impl<'a> Context<'a> {
+    /// A request that is inside of nothing; what the server decides is decided with the caller's
+    /// own client.
+    pub fn new(
+        presentation: Presentation<'a>,
+        client: &'a kube::Client,
+        headers: &'a HeaderMap,
+        query: &'a [(String, String)],
+    ) -> Self {
+        Self { presentation, client, server: client, headers, inside: None, query }
+    }
     /// The same request, whose stores use `client` instead. It must act as the same caller.
     pub fn through(&self, client: &'a kube::Client) -> Self {
         Self { client, ..*self }

@@ -291,6 +291,21 @@ pub trait Store: Send + Sync + 'static {
     }
 }
 
+/// A client whose requests go below `root`, a path, with the client `own`. Must be called inside a
+/// tokio runtime.
+pub fn client_below(own: &kube::Client, root: String) -> kube::Client {
+    let own = own.clone();
+    let service = move |mut request: http::Request<kube::client::Body>| {
+        let (own, path) = (own.clone(), format!("{root}{}", request.uri()));
+        async move {
+            let uri = path.parse::<http::Uri>();
+            *request.uri_mut() = uri.map_err(|error| kube::Error::HttpError(error.into()))?;
+            own.send(request).await
+        }
+    };
+    kube::Client::new(tower::service_fn(service), "default")
+}
+
 fn not_allowed<'a, T>(method: &'static str) -> BoxFuture<'a, Result<T, ApiError>> {
     Box::pin(async move { Err(ApiError::method_not_allowed(method)) })
 }

@@ -348,7 +348,10 @@ async fn rules_in(context: &Context<'_>, namespace: &str) -> Result<Value, ApiEr
     });
     let path = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
     match call(context, "POST", path, Some(&review)).await {
-        Ok(mut response) => Ok(response["status"]["resourceRules"].take()),
+        Ok(mut response) => {
+            let rules = response.pointer_mut("/status/resourceRules");
+            Ok(rules.map(Value::take).unwrap_or_default())
+        }
         Err(error) if error.is_forbidden() || error.is_not_found() => Ok(Value::Null),
         Err(error) => Err(error),
     }
