@@ -26,7 +26,7 @@ pub use node::{DrainArgs, NodeChangeArgs, NodeCommand, NodesArgs};
 pub use project::{
     NamespaceCommand, PodSecurityChange, ProjectArg, ProjectCommand, ProjectMember, QuotaChanges,
 };
-pub use resource::{ApplyArgs, AuditArgs, InspectArgs, PsArgs, WaitCommandArgs};
+pub use resource::{ApplyArgs, AuditArgs, GetArgs, InspectArgs, PsArgs, WaitCommandArgs};
 
 use crate::completion;
 use crate::output::Template;
@@ -58,6 +58,8 @@ pub enum CliArgs {
     Events(KubectlArgs),
     /// Show what runs in your clusters
     Ps(PsArgs),
+    /// Show the objects of any type in one cluster or in all
+    Get(GetArgs),
     /// Work with projects
     #[command(subcommand)]
     Project(ProjectCommand),

@@ -7,6 +7,7 @@ mod auth_provider;
 pub(crate) mod cluster;
 pub(crate) mod context;
 mod credential;
+mod get;
 mod group;
 mod import;
 mod inspect;
@@ -57,6 +58,7 @@ pub async fn run(args: CliArgs) -> Result<ExitCode, CliError> {
         CliArgs::Exec(args) => return kubectl::run(Some("exec"), args).await,
         CliArgs::Events(args) => return kubectl::run(Some("events"), args).await,
         CliArgs::Ps(args) => ps::run(args).await?,
+        CliArgs::Get(args) => get::run(args).await?,
         CliArgs::Project(command) => project::run(command).await?,
         CliArgs::Namespace(command) => namespace::run(command).await?,
         CliArgs::Node(command) => node::run(command).await?,

@@ -97,6 +97,36 @@ pub struct AuditArgs {
     pub output: OutputArgs,
 }
 
+/// Flags of `drover get`.
+#[derive(Args, Clone, Debug)]
+pub struct GetArgs {
+    /// Type, such as pods, apps.deployments or example.io.widgets
+    #[arg(value_name = "TYPE")]
+    pub kind: String,
+    #[command(flatten)]
+    pub cluster: ClusterArg,
+    /// In all clusters that you may see
+    #[arg(long, short, conflicts_with = "cluster")]
+    pub all_clusters: bool,
+    /// In this namespace only
+    #[arg(long, short, add = completion::namespaces())]
+    pub namespace: Option<String>,
+    /// Only those with these labels, such as `app=web`
+    #[arg(long, short = 'l', value_name = "LABELS")]
+    pub selector: Option<String>,
+    /// Only those with this part in a field, such as `spec.nodeName=node-1`; repeatable
+    #[arg(long, value_name = "FIELD=PART")]
+    pub filter: Vec<String>,
+    /// Sort by these fields, such as `-metadata.creationTimestamp`; `-` sorts from high to low
+    #[arg(long, value_name = "FIELDS", allow_hyphen_values = true)]
+    pub sort_by: Option<String>,
+    /// At most this many
+    #[arg(long, default_value_t = 500, value_name = "N")]
+    pub limit: usize,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
 /// Flags of `drover ps`.
 #[derive(Args, Clone, Debug)]
 pub struct PsArgs {
