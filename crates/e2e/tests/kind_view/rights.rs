@@ -131,4 +131,15 @@ fn only_a_valid_credential_for_the_place_reaches_it() {
     for path in ["/v1/namespaces".into(), world.south.path("namespaces")] {
         assert_eq!(refusal(&bound.get(&path).unwrap()).0, 401, "{path}");
     }
+    // One of a project, in which there are no namespaces.
+    world.cli.succeed(&["project", "create", "tokens", "--cluster", NORTH]).unwrap();
+    let create = ["token", "create", "--project", "tokens", "--cluster", NORTH];
+    let token = world.cli.succeed(&create).unwrap();
+    let of_project = anyone.bearer(token.trim());
+    let list = of_project.get(&world.north.path("configmaps")).unwrap().success().unwrap();
+    assert_eq!(list["data"], json!([]));
+    for path in ["/v1/configmaps".into(), world.south.path("configmaps")] {
+        let refused = refusal(&of_project.get(&path).unwrap()).0;
+        assert!([401, 403].contains(&refused), "{path}: {refused}");
+    }
 }
