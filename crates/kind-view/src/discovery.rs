@@ -1,7 +1,7 @@
-//! Which kinds a place serves, asked as the caller and remembered for a while.
+//! Which kinds a place serves, read as the caller and remembered for a while.
 //!
 //! What is remembered is no secret to whoever may use the place at all, and all that is done with
-//! it is asked of the place as the caller. A type that is not known is asked for again.
+//! it is a request to the place as the caller. For a type that is not known it is read again.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use serde_json::Value;
 use crate::kinds::Kinds;
 use crate::path::Place;
 
-/// How long the kinds of a place are used before they are asked for again.
+/// How long the kinds of a place are used before they are read again.
 const KINDS_AGE_MAX: Duration = Duration::from_secs(30);
 /// Places whose kinds are remembered; some 50 KB each.
 const PLACES_MAX: usize = 200;
@@ -29,7 +29,7 @@ struct Remembered {
     kinds: Arc<Kinds>,
 }
 
-/// The kinds of all places that were asked for lately.
+/// The kinds of all places that were used lately.
 #[derive(Default)]
 pub struct Discovery {
     places: Mutex<HashMap<Place, Remembered>>,
@@ -83,13 +83,13 @@ async fn read(context: &Context<'_>) -> Result<Kinds, ApiError> {
         kinds.add_aggregated(&groups);
         return Ok(kinds.without_moved());
     }
-    for (group, version, is_preferred) in group_versions(&core, &groups) {
+    for (group, version) in group_versions(&core, &groups) {
         let path = match group.as_str() {
             "" => format!("/api/{version}"),
             group => format!("/apis/{group}/{version}"),
         };
         match get(context, &path).await {
-            Ok(list) => kinds.add_listed(&group, &version, &list, is_preferred),
+            Ok(list) => kinds.add_listed(&group, &version, &list),
             // A group whose own server is away is missing, and not all the others with it.
             Err(error) if [404, 503].contains(&error.status) => {}
             Err(error) => return Err(error),
@@ -98,8 +98,8 @@ async fn read(context: &Context<'_>) -> Result<Kinds, ApiError> {
     Ok(kinds.without_moved())
 }
 
-/// Group, version and whether it is the preferred one, preferred ones first.
-fn group_versions(core: &Value, groups: &Value) -> Vec<(String, String, bool)> {
+/// Groups and versions, those first that their group prefers.
+fn group_versions(core: &Value, groups: &Value) -> Vec<(String, String)> {
     let mut found: Vec<(String, String, bool)> = Vec::new();
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let of_core = core["versions"].as_array().into_iter().flatten();
@@ -114,7 +114,7 @@ fn group_versions(core: &Value, groups: &Value) -> Vec<(String, String, bool)> {
     }
     found.sort_by_key(|(_, _, is_preferred)| !is_preferred);
     found.truncate(GROUP_VERSIONS_MAX);
-    found
+    found.into_iter().map(|(group, version, _)| (group, version)).collect()
 }
 
 async fn get(context: &Context<'_>, path: &str) -> Result<Value, ApiError> {
@@ -136,9 +136,8 @@ mod tests {
             "versions": [{"version": "v1"}, {"version": "v2"}],
         }]});
         let found = group_versions(&json!({"versions": ["v1"]}), &groups);
-        let of = |group: &str, version: &str, is| (group.to_owned(), version.to_owned(), is);
-        let expected =
-            [of("", "v1", true), of("example.io", "v2", true), of("example.io", "v1", false)];
+        let of = |group: &str, version: &str| (group.to_owned(), version.to_owned());
+        let expected = [of("", "v1"), of("example.io", "v2"), of("example.io", "v1")];
         assert_eq!(found, expected);
     }
 }

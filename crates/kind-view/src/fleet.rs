@@ -168,7 +168,7 @@ impl Fleet {
     }
 }
 
-/// The clusters that are asked for, by id or name.
+/// The requested clusters, by id or name.
 fn selected(visible: Vec<NamedCluster>, selection: &str) -> Result<Vec<NamedCluster>, ApiError> {
     if selection == ALL {
         return Ok(visible);

@@ -19,8 +19,6 @@ pub struct ServedKind {
     pub resource: KubeResource,
     /// What the API offers, such as `list`.
     pub verbs: BTreeSet<String>,
-    /// Whether the version is the one that its group prefers.
-    pub is_preferred: bool,
 }
 
 impl ServedKind {
@@ -96,7 +94,7 @@ impl Kinds {
     pub fn add_aggregated(&mut self, list: &Value) {
         for group in array(&list["items"]) {
             let name = text(&group["metadata"]["name"]);
-            for (index, version) in array(&group["versions"]).iter().enumerate() {
+            for version in array(&group["versions"]) {
                 for resource in array(&version["resources"]) {
                     let of = KubeResource::new(
                         name,
@@ -105,14 +103,14 @@ impl Kinds {
                         text(&resource["responseKind"]["kind"]),
                         resource["scope"] == "Namespaced",
                     );
-                    self.add_served(of, &resource["verbs"], index == 0);
+                    self.add_served(of, &resource["verbs"]);
                 }
             }
         }
     }
 
     /// Adds the kinds of an `APIResourceList` of one version.
-    pub fn add_listed(&mut self, group: &str, version: &str, list: &Value, is_preferred: bool) {
+    pub fn add_listed(&mut self, group: &str, version: &str, list: &Value) {
         for resource in array(&list["resources"]) {
             let plural = text(&resource["name"]);
             // `pods/log` is a part of another resource.
@@ -122,11 +120,11 @@ impl Kinds {
             let is_namespaced = resource["namespaced"] == true;
             let kind = text(&resource["kind"]);
             let of = KubeResource::new(group, version, plural, kind, is_namespaced);
-            self.add_served(of, &resource["verbs"], is_preferred);
+            self.add_served(of, &resource["verbs"]);
         }
     }
 
-    fn add_served(&mut self, resource: KubeResource, verbs: &Value, is_preferred: bool) {
+    fn add_served(&mut self, resource: KubeResource, verbs: &Value) {
         let verbs: BTreeSet<String> =
             array(verbs).iter().map(|verb| text(verb).to_owned()).collect();
         let KubeResource { group, version, plural, kind, .. } = &resource;
@@ -134,7 +132,7 @@ impl Kinds {
         let are_names = is_name(version) && is_name(plural) && is_name(kind);
         let is_group = group.is_empty() || is_name(group);
         if are_names && is_group && !verbs.is_empty() && self.by_id.len() < KINDS_MAX {
-            self.add(ServedKind { resource, verbs, is_preferred });
+            self.add(ServedKind { resource, verbs });
         }
     }
 }
@@ -168,8 +166,8 @@ mod tests {
     #[test]
     fn a_type_is_found_by_id_and_plural_in_any_case() {
         let mut kinds = Kinds::default();
-        kinds.add_listed("", "v1", &listed("pods", "Pod"), true);
-        kinds.add_listed("apps", "v1", &listed("deployments", "Deployment"), true);
+        kinds.add_listed("", "v1", &listed("pods", "Pod"));
+        kinds.add_listed("apps", "v1", &listed("deployments", "Deployment"));
         for name in ["pod", "pods", "Pods"] {
             assert_eq!(kinds.find(name).unwrap().resource.plural, "pods");
         }
@@ -182,11 +180,11 @@ mod tests {
     #[test]
     fn the_preferred_version_and_the_newer_group_win() {
         let mut kinds = Kinds::default();
-        kinds.add_listed("example.io", "v2", &listed("widgets", "Widget"), true);
-        kinds.add_listed("example.io", "v1", &listed("widgets", "Widget"), false);
-        kinds.add_listed("apps", "v1", &listed("deployments", "Deployment"), true);
-        kinds.add_listed("extensions", "v1beta1", &listed("deployments", "Deployment"), true);
-        kinds.add_listed("extensions", "v1beta1", &listed("ingresses", "Ingress"), true);
+        kinds.add_listed("example.io", "v2", &listed("widgets", "Widget"));
+        kinds.add_listed("example.io", "v1", &listed("widgets", "Widget"));
+        kinds.add_listed("apps", "v1", &listed("deployments", "Deployment"));
+        kinds.add_listed("extensions", "v1beta1", &listed("deployments", "Deployment"));
+        kinds.add_listed("extensions", "v1beta1", &listed("ingresses", "Ingress"));
         let kinds = kinds.without_moved();
         assert_eq!(kinds.find("example.io.widget").unwrap().resource.version, "v2");
         assert!(kinds.find("extensions.deployment").is_none());
@@ -199,9 +197,9 @@ mod tests {
         for (plural, name) in
             [("../secrets", "Pod"), ("pods?x=y", "Pod"), ("pods", ""), ("..", "A")]
         {
-            kinds.add_listed("", "v1", &listed(plural, name), true);
+            kinds.add_listed("", "v1", &listed(plural, name));
         }
-        kinds.add_listed("a/b", "v1", &listed("pods", "Pod"), true);
+        kinds.add_listed("a/b", "v1", &listed("pods", "Pod"));
         assert_eq!(kinds, Kinds::default());
     }
 
@@ -216,7 +214,7 @@ mod tests {
             }]}],
         }]}));
         let mut listed_one = Kinds::default();
-        listed_one.add_listed("apps", "v1", &listed("deployments", "Deployment"), true);
+        listed_one.add_listed("apps", "v1", &listed("deployments", "Deployment"));
         assert_eq!(aggregated, listed_one);
     }
 }

@@ -144,7 +144,7 @@ mod tests {
         let mut kinds = Kinds::default();
         let list = json!({"resources": [
             {"name": plural, "kind": name, "namespaced": true, "verbs": ["get"]}]});
-        kinds.add_listed("", "v1", &list, true);
+        kinds.add_listed("", "v1", &list);
         kinds.find(plural).unwrap().clone()
     }
 

@@ -1,4 +1,4 @@
-//! What a list is asked for: filters, order, pages, and which fields are shown. Pure.
+//! What a list is requested with: filters, order, pages, and which fields are shown. Pure.
 //!
 //! Parameters that this view does not know are ignored, as clients expect. What it knows and cannot
 //! read is an error: a filter that is skipped would show too much.
@@ -28,7 +28,7 @@ const SORT_TEXT_BYTES_MAX: usize = 256;
 /// Bytes of a continue token.
 const TOKEN_BYTES_MAX: usize = 16 * 1024;
 
-/// A list as it was asked for.
+/// A list as it was requested.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Query {
     /// An object must fulfil one condition of each.
@@ -127,7 +127,7 @@ pub struct Selection<T> {
     pub rows: Vec<T>,
     /// How many fulfil the filters.
     pub count: usize,
-    /// How many pages they are; only where pages were asked for.
+    /// How many pages they are; only where pages were requested.
     pub pages: Option<usize>,
     /// The token for what follows.
     pub next: Option<String>,
@@ -212,7 +212,7 @@ impl Query {
         }
     }
 
-    /// The part of all `rows` that was asked for, in order.
+    /// The requested part of all `rows`, in order.
     pub fn select<T: Sortable>(&self, rows: Vec<T>) -> Selection<T> {
         let filtered = rows.into_iter().filter(|row| self.matches(row.object()));
         let mut keyed: Vec<_> =

@@ -90,7 +90,7 @@ mod tests {
         let mut kinds = Kinds::default();
         let list = json!({"resources": [{"name": "pods", "kind": "Pod", "namespaced": true,
             "verbs": ["get", "list", "delete"]}]});
-        kinds.add_listed("", "v1", &list, true);
+        kinds.add_listed("", "v1", &list);
         let pod = kinds.find("pod").unwrap();
         let mut rights = Rights { rules: Vec::new(), is_incomplete: false };
         assert!(!rights.allow("get", pod));

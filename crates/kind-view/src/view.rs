@@ -186,7 +186,7 @@ impl Here<'_> {
         Ok(ViewResponse::Json(status, body))
     }
 
-    /// The type of this name. One that is not known is asked for again: it may be new.
+    /// The type of this name. For one that is not known the kinds are read again: it may be new.
     async fn kind(&self, name: &str) -> Result<ServedKind, ApiError> {
         if let Some(kind) = self.view.discovery.kinds(&self.context, self.place).await?.find(name) {
             return Ok(kind.clone());

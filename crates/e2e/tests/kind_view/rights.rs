@@ -1,4 +1,5 @@
-//! Who sees what: a list has exactly the objects that a GET returns, for everybody.
+//! Who sees what: a list has nothing that a GET refuses, and for a member of a project all that a
+//! GET returns.
 
 use std::collections::BTreeSet;
 
@@ -48,7 +49,7 @@ fn seen(admin: &Client, user: &Client, cluster: &Cluster, kind: &str) -> [BTreeS
 }
 
 #[test]
-fn a_list_has_what_a_get_returns_and_nothing_else() {
+fn a_list_has_nothing_that_a_get_refuses() {
     let world = world();
     for cluster in [&world.north, &world.south] {
         let mut objects = vec![namespace("seen-one"), namespace("seen-two"), namespace("unseen")];

@@ -1,4 +1,4 @@
-//! Lists as they are asked for, against objects in memory.
+//! Lists as they are requested, against objects in memory.
 
 use proptest::prelude::*;
 use serde_json::json;
