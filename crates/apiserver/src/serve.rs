@@ -43,6 +43,8 @@ const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
 const HEAD_TIME_MAX: Duration = Duration::from_secs(30);
 /// Bytes of all header fields of one request; impersonation headers can be long.
 const HEADERS_SIZE_MAX: u32 = 128 * 1024;
+/// Header lines of one HTTP/1.1 request: each group of an impersonated user has one.
+const HEADER_LINES_MAX: usize = 1_280;
 /// Streams on one HTTP/2 connection: a client runs all its watches on one.
 const STREAMS_MAX: u32 = 1_000;
 /// Concurrent requests on one connection until a caller has authenticated on it: a browser fetches
@@ -300,7 +302,8 @@ fn builder() -> auto::Builder<TokioExecutor> {
         .http1()
         .timer(TokioTimer::new())
         .header_read_timeout(HEAD_TIME_MAX)
-        .max_buf_size(HEADERS_SIZE_MAX as usize * 2);
+        .max_buf_size(HEADERS_SIZE_MAX as usize * 2)
+        .max_headers(HEADER_LINES_MAX);
     builder
         .http2()
         .timer(TokioTimer::new())

@@ -163,6 +163,26 @@ fn the_cluster_sees_the_user_and_the_groups_of_this_cluster_only() {
     assert!(!groups.contains(&json!("system:masters")), "{review}");
 }
 
+/// Each group has a header line of its own, and Kubernetes does not limit their number.
+#[test]
+fn a_request_may_have_a_thousand_groups() {
+    let world = world();
+    let admin = world.server.admin().unwrap();
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    for protocol in Protocol::BOTH {
+        let mut request = Request::post("/apis/authentication.k8s.io/v1/selfsubjectreviews")
+            .header("content-type", "application/json")
+            .header("impersonate-user", "somebody");
+        for number in 0..1_000 {
+            request = request.header("impersonate-group", format!("team-{number}"));
+        }
+        let request = request.body(e2e::http::body(review.to_string())).unwrap();
+        let found = admin.over(protocol).send(request).unwrap().success().unwrap();
+        let groups = found["status"]["userInfo"]["groups"].as_array().unwrap().len();
+        assert!(groups >= 1_000, "{groups} groups over {protocol:?}");
+    }
+}
+
 /// Requests for another identity are refused and never arrive.
 #[test]
 fn requesting_another_identity_without_the_right_is_refused_over_http_1() {
