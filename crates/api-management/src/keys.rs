@@ -88,6 +88,11 @@ pub const POD_SECURITY_MANAGER: &str = "drover-pod-security";
 /// [`DOWNSTREAM_OWNED`] on the right to write the projects of namespaces, and name of the
 /// controller that has it: removal acts as this identity to remove what the controller wrote.
 pub const OWNED_NAMESPACE_PROJECTS: &str = "namespace-projects";
+/// [`DOWNSTREAM_OWNED`] on the right of the indexes of `/v1` to read kinds.
+pub const OWNED_KIND_INDEX: &str = "kind-index";
+/// Annotation of a cluster: the kinds that no index of `/v1` reads there, as `resource` or
+/// `resource.group`, separated by commas; `*` for all.
+pub const UNINDEXED_KINDS: &str = "drover.io/unindexed-kinds";
 /// Annotation of a copy of a project's Secret: which one it is a copy of,
 /// `<cluster>:<project>:<name>`.
 pub const COPY_OF: &str = "drover.io/copy-of";

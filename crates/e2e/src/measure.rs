@@ -8,6 +8,7 @@ pub mod apiserver;
 pub mod fleet;
 pub mod flood;
 pub mod history;
+pub mod kinds;
 pub mod lists;
 mod people;
 pub mod proxied;

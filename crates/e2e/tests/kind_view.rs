@@ -3,6 +3,10 @@
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
+#[path = "kind_view/index.rs"]
+mod index;
+#[path = "kind_view/random_rights.rs"]
+mod random_rights;
 #[path = "kind_view/rights.rs"]
 mod rights;
 #[path = "kind_view/wire.rs"]

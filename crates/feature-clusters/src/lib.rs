@@ -7,6 +7,7 @@
 //! | [`node`] | downstream nodes as objects of the management cluster, capacity and requests |
 //! | [`registrar`] | which agents the tunnel lets in |
 //! | [`connections`] | which clusters can be reached now |
+//! | [`index_reader`] | what the indexes of `/v1` may read in clusters |
 //!
 //! A cluster's way: somebody creates it ([`cluster::lifecycle`] makes its namespace and a token) →
 //! its agent registers a key ([`registrar`]) → [`cluster::health`] finds its API well → active.
@@ -14,6 +15,7 @@
 pub mod cluster;
 pub mod cluster_registration_token;
 pub mod connections;
+pub mod index_reader;
 pub mod node;
 pub mod registrar;
 
@@ -28,6 +30,7 @@ use feature_kit::{
 };
 
 pub use connections::{Connections, DownstreamClients, TunnelClients};
+pub use index_reader::IndexReader;
 pub use registrar::AgentRegistrar;
 
 /// The feature. Must be called inside a tokio runtime.

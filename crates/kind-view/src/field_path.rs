@@ -61,6 +61,18 @@ impl FieldPath {
         }
     }
 
+    /// A path of fields.
+    pub fn of(names: &[&str]) -> Self {
+        Self(names.iter().map(|name| Part::Field((*name).to_owned())).collect())
+    }
+
+    /// Whether it leads into the field that this path leads to.
+    pub fn begins_with(&self, names: &[&str]) -> bool {
+        let begin = self.0.iter().zip(names);
+        self.0.len() >= names.len()
+            && begin.into_iter().all(|(part, name)| matches!(part, Part::Field(own) if own == name))
+    }
+
     /// All values at the path, in order.
     pub fn values<'a>(&self, object: &'a Value) -> Vec<&'a Value> {
         let mut found = vec![object];

@@ -11,10 +11,11 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use crate::discovery::Discovery;
+use crate::index::KindIndexes;
 use crate::kinds::ServedKind;
-use crate::list::{self, Budget, Listed};
+use crate::list::{Budget, ListRow, Listed, Listing};
 use crate::path::{LOCAL, Place};
-use crate::query::{Query, Sortable};
+use crate::query::{Beyond, Found, Query};
 
 /// Clusters that are read at once.
 const CLUSTERS_AT_ONCE: usize = 32;
@@ -30,30 +31,34 @@ struct NamedCluster {
     name: String,
 }
 
+impl NamedCluster {
+    /// As objects have it at `metadata.cluster`.
+    fn shown(&self) -> Value {
+        json!({"id": self.id, "name": self.name})
+    }
+}
+
 /// A cluster that serves the type.
 pub struct Member {
     pub place: Place,
     pub kind: ServedKind,
+    /// What its objects have at `metadata.cluster`.
+    pub cluster: Value,
 }
 
-/// An object of one of the clusters; `metadata.cluster` has id and name of that.
+/// An object of one of the clusters.
 pub struct FleetRow {
     /// Position of its cluster in [`Fleet::members`].
     pub member: usize,
-    pub object: Value,
-}
-
-impl Sortable for FleetRow {
-    fn object(&self) -> &Value {
-        &self.object
-    }
+    pub row: ListRow,
 }
 
 /// What the clusters returned.
 #[derive(Default)]
 pub struct Fleet {
     pub members: Vec<Member>,
-    pub rows: Vec<FleetRow>,
+    pub found: Vec<Found<FleetRow>>,
+    pub beyond: Beyond,
     pub columns: Vec<Value>,
     /// The clusters that did not answer, and why.
     pub unavailable: Vec<Value>,
@@ -67,6 +72,8 @@ pub struct FleetList<'a> {
     /// The resource whose objects are the clusters.
     pub clusters: &'a KubeResource,
     pub query: &'a Query,
+    pub budget: &'a Budget,
+    pub indexes: Option<&'a KindIndexes>,
 }
 
 impl FleetList<'_> {
@@ -82,25 +89,21 @@ impl FleetList<'_> {
         namespace: Option<&str>,
     ) -> Result<Fleet, ApiError> {
         let clusters = selected(self.visible().await?, selection)?;
-        let budget = Budget::default();
-        let read = |cluster: NamedCluster| {
-            let budget = &budget;
-            async move {
-                let reading = self.read_cluster(&cluster, kind, namespace, budget);
-                let late = || {
-                    let text = format!("no response within {} s", CLUSTER_TIME_MAX.as_secs());
-                    ApiError::cluster_unavailable(text)
-                };
-                let read = timeout(CLUSTER_TIME_MAX, reading).await;
-                (cluster, read.unwrap_or_else(|_| Err(late())))
-            }
+        let read = |cluster: NamedCluster| async move {
+            let reading = self.read_cluster(&cluster, kind, namespace);
+            let late = || {
+                let text = format!("no response within {} s", CLUSTER_TIME_MAX.as_secs());
+                ApiError::cluster_unavailable(text)
+            };
+            let read = timeout(CLUSTER_TIME_MAX, reading).await;
+            (cluster, read.unwrap_or_else(|_| Err(late())))
         };
         let mut results = futures::stream::iter(clusters.into_iter().map(read))
             .buffer_unordered(CLUSTERS_AT_ONCE);
         let mut fleet = Fleet::default();
         while let Some((cluster, result)) = results.next().await {
             match result {
-                Ok(Some((member, listed))) => fleet.add(&cluster, member, listed),
+                Ok(Some((member, listed))) => fleet.add(member, listed),
                 // It does not serve the type.
                 Ok(None) => {}
                 Err(error) if error.status == 413 || error.status == 400 => return Err(error),
@@ -132,7 +135,6 @@ impl FleetList<'_> {
         cluster: &NamedCluster,
         kind: &str,
         namespace: Option<&str>,
-        budget: &Budget,
     ) -> Result<Option<(Member, Listed)>, ApiError> {
         let place = match cluster.id.as_str() {
             LOCAL => Place::Management,
@@ -144,27 +146,31 @@ impl FleetList<'_> {
         let Some(kind) = kinds.find(kind).filter(|kind| kind.offers("list")).cloned() else {
             return Ok(None);
         };
-        let namespace = namespace.filter(|_| kind.resource.namespaced);
-        let listed = list::read(&context, &kind, namespace, self.query, budget).await?;
-        Ok(Some((Member { place, kind }, listed)))
+        let listing = Listing {
+            context: &context,
+            place: &place,
+            kind: &kind,
+            namespace: namespace.filter(|_| kind.resource.namespaced),
+            query: self.query,
+            cluster: cluster.shown(),
+            budget: self.budget,
+            indexes: self.indexes,
+        };
+        let listed = listing.read().await?;
+        Ok(Some((Member { place, kind, cluster: cluster.shown() }, listed)))
     }
 }
 
 impl Fleet {
-    fn add(&mut self, cluster: &NamedCluster, member: Member, listed: Listed) {
+    fn add(&mut self, member: Member, listed: Listed) {
         let index = self.members.len();
         self.members.push(member);
         if self.columns.is_empty() {
             self.columns = listed.columns;
         }
-        let of = json!({"id": cluster.id, "name": cluster.name});
-        self.rows.extend(listed.rows.into_iter().map(|row| {
-            let mut object = row.0;
-            if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
-                metadata.insert("cluster".to_owned(), of.clone());
-            }
-            FleetRow { member: index, object }
-        }));
+        self.beyond.count += listed.beyond.count;
+        let found = listed.found.into_iter();
+        self.found.extend(found.map(|found| found.map(|row| FleetRow { member: index, row })));
     }
 }
 

@@ -1,15 +1,21 @@
-//! Lists: what the caller may see of a kind, read as the caller.
+//! Lists: what the caller may see of a kind, from an index where there is one, else read as the
+//! caller.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
 
 use futures::{StreamExt, TryStreamExt};
+use jiff::Timestamp;
 use rest_view::urls::encode;
 use rest_view::{ApiError, Context, KubeResource, KubeStore, ListScope, Store, Visible};
 use serde_json::Value;
 
+use crate::bindings;
+use crate::index::{IndexKey, KindIndexes, PackedRow};
 use crate::kinds::ServedKind;
-use crate::query::Query;
-use crate::table::{self, Row, Table};
+use crate::path::Place;
+use crate::query::{Beyond, Found, Query};
+use crate::table::{self, Table};
 
 /// Objects of one request to the Kubernetes API.
 const CHUNK_OBJECTS: usize = 500;
@@ -17,6 +23,8 @@ const CHUNK_OBJECTS: usize = 500;
 const PARTS_AT_ONCE: usize = 8;
 /// What one list may read, in bytes of JSON.
 pub const LIST_BYTES_MAX: usize = 64 * 1024 * 1024;
+/// The longest wait for the index of a kind that is too large to be read for one list.
+const INDEX_WAIT_MAX: Duration = Duration::from_secs(20);
 
 /// What the lists of one request have read.
 #[derive(Debug, Default)]
@@ -32,21 +40,70 @@ impl Budget {
             return Ok(());
         }
         let text = format!(
-            "the list is larger than {} MiB; ask for one namespace, or with labelSelector or \
-             fieldSelector",
+            "the list is larger than {} MiB; list one namespace, or pages with pagesize, or select \
+             with labelSelector or fieldSelector",
             LIST_BYTES_MAX >> 20
         );
         Err(ApiError::new(413, "ListTooLarge", text))
     }
 }
 
-/// All objects that the caller may see in the scope, and that the selectors select.
+/// A list of a kind in one place.
+pub struct Listing<'a> {
+    /// With a client of the place.
+    pub context: &'a Context<'a>,
+    pub place: &'a Place,
+    pub kind: &'a ServedKind,
+    /// `None`: all namespaces.
+    pub namespace: Option<&'a str>,
+    pub query: &'a Query,
+    /// What objects get at `metadata.cluster` in a list over several clusters, else null.
+    pub cluster: Value,
+    pub budget: &'a Budget,
+    pub indexes: Option<&'a KindIndexes>,
+}
+
+/// What fulfils the filters, of what the caller may see.
 #[derive(Debug, Default)]
 pub struct Listed {
-    pub rows: Vec<Row>,
+    pub found: Vec<Found<ListRow>>,
+    pub beyond: Beyond,
     pub columns: Vec<Value>,
     /// Revision of the first part that was read.
     pub revision: String,
+}
+
+/// An object of a list.
+#[derive(Debug)]
+pub enum ListRow {
+    Read(Value),
+    Packed(PackedRow),
+}
+
+impl ListRow {
+    /// The object.
+    ///
+    /// # Errors
+    /// 413 when the list has too many objects.
+    pub fn open(self, now: Timestamp, budget: &Budget) -> Result<Value, ApiError> {
+        match self {
+            Self::Read(object) => Ok(object),
+            Self::Packed(packed) => {
+                budget.take(packed.json_bytes())?;
+                Ok(packed.unpack_at(now))
+            }
+        }
+    }
+}
+
+/// The index of a kind, if the kinds of the place can have one.
+pub fn index_key(place: &Place, kind: &ServedKind) -> Option<IndexKey> {
+    match place {
+        Place::Cluster(id) if kind.offers("list") && kind.offers("watch") => {
+            Some((id.clone(), kind.resource.clone()))
+        }
+        _ => None,
+    }
 }
 
 /// The store of a kind, which knows what a caller may see of it.
@@ -63,106 +120,209 @@ pub fn namespaces() -> KubeResource {
     KubeResource::new("", "v1", "namespaces", "Namespace", false)
 }
 
-/// Reads the objects of a kind in one namespace or in all.
-///
-/// # Errors
-/// The place refuses or does not respond; 413 when there is too much to read.
-pub async fn read(
-    context: &Context<'_>,
-    kind: &ServedKind,
-    namespace: Option<&str>,
-    query: &Query,
-    budget: &Budget,
-) -> Result<Listed, ApiError> {
-    let scope = ListScope { namespace: namespace.map(str::to_owned) };
-    let parts = store_of(kind).visible(context, &scope).await?.unwrap_or_default();
-    let tables: Vec<Table> = futures::stream::iter(parts)
-        .map(|part| read_part(context, kind, part, query, budget))
-        .buffered(PARTS_AT_ONCE)
-        .try_collect()
-        .await?;
-    let mut listed = Listed::default();
-    for table in tables {
-        if listed.columns.is_empty() {
-            listed.columns = table.columns;
-        }
-        if listed.revision.is_empty() {
-            listed.revision = table.revision;
-        }
-        listed.rows.extend(table.rows);
+/// Gives an object of a list over several clusters its cluster.
+pub fn set_cluster(object: &mut Value, cluster: &Value) {
+    if cluster.is_null() {
+        return;
     }
-    Ok(listed)
+    if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+        metadata.insert("cluster".to_owned(), cluster.clone());
+    }
 }
 
-async fn read_part(
-    context: &Context<'_>,
-    kind: &ServedKind,
-    part: Visible,
-    query: &Query,
-    budget: &Budget,
-) -> Result<Table, ApiError> {
-    match part {
-        Visible::Everything => read_collection(context, kind, "", query, budget).await,
-        Visible::Namespace(namespace) => {
-            read_collection(context, kind, &namespace, query, budget).await
+impl Listing<'_> {
+    /// Reads the objects.
+    ///
+    /// # Errors
+    /// The place refuses or does not respond; 413 when there is too much to read, 503 while the
+    /// index of such a kind is being built.
+    pub async fn read(&self) -> Result<Listed, ApiError> {
+        let (Some(indexes), Some(key)) = (self.indexes, index_key(self.place, self.kind)) else {
+            return self.read_place().await.map(|(listed, _)| listed);
+        };
+        if let Some(listed) = self.read_index(indexes, &key).await? {
+            return Ok(listed);
         }
-        Visible::Object(key) => {
-            let read = table::read(context, &kind.resource.object_path(&key)).await;
-            let mut table = match read {
-                // Gone, or out of sight, since the rules were read.
-                Err(error) if error.is_not_found() || error.is_forbidden() => Table::default(),
-                other => other?,
-            };
-            budget.take(table.bytes)?;
-            let mut selected = Vec::new();
-            for row in std::mem::take(&mut table.rows) {
-                if query.selects(&row.0)? {
-                    selected.push(row);
+        match self.read_place().await {
+            Ok((listed, objects)) => {
+                let is_of_fleet = !self.cluster.is_null() && objects > 0;
+                if is_of_fleet || indexes.is_worth(objects) {
+                    indexes.request(&key);
+                }
+                Ok(listed)
+            }
+            Err(too_large) if too_large.status == 413 && indexes.request(&key) => {
+                indexes.wait_for(&key, INDEX_WAIT_MAX).await;
+                match self.read_index(indexes, &key).await? {
+                    Some(listed) => Ok(listed),
+                    None if indexes.request(&key) => Err(not_ready()),
+                    None => Err(too_large),
                 }
             }
-            Ok(Table { rows: selected, ..table })
+            Err(error) => Err(error),
         }
+    }
+
+    async fn read_index(
+        &self,
+        indexes: &KindIndexes,
+        key: &IndexKey,
+    ) -> Result<Option<Listed>, ApiError> {
+        let visible = || self.visible();
+        let read = indexes.head(key, self.query, &self.cluster, visible).await?;
+        Ok(read.map(|read| {
+            let packed = |found: Found<PackedRow>| found.map(ListRow::Packed);
+            Listed {
+                found: read.head.found.into_iter().map(packed).collect(),
+                beyond: read.head.beyond,
+                columns: read.columns,
+                revision: read.revision,
+            }
+        }))
+    }
+
+    /// What the caller may see, without reading it.
+    async fn visible(&self) -> Result<Vec<Visible>, ApiError> {
+        let store = store_of(self.kind);
+        let Some(namespace) = self.namespace else {
+            return match store.can_see_all(self.context).await? {
+                true => Ok(vec![Visible::Everything]),
+                false => self.visible_parts(&store).await,
+            };
+        };
+        self.visible_in(&store, namespace.to_owned()).await
+    }
+
+    async fn visible_in(
+        &self,
+        store: &KubeStore,
+        namespace: String,
+    ) -> Result<Vec<Visible>, ApiError> {
+        let scope = ListScope { namespace: Some(namespace) };
+        Ok(store.visible(self.context, &scope).await?.unwrap_or_default())
+    }
+
+    /// What a caller may see who may not list everything: in namespaces that they see, and in those
+    /// where a binding names them.
+    async fn visible_parts(&self, store: &KubeStore) -> Result<Vec<Visible>, ApiError> {
+        let all = store.visible(self.context, &ListScope::default()).await?;
+        let mut parts = all.unwrap_or_default();
+        let (Some(indexes), true) = (self.indexes, self.kind.resource.namespaced) else {
+            return Ok(parts);
+        };
+        let mut bound = bindings::namespaces(self.context, self.place, indexes).await?;
+        for part in &parts {
+            match part {
+                Visible::Everything => return Ok(parts),
+                Visible::Namespace(namespace) => drop(bound.remove(namespace)),
+                Visible::Object(_) => {}
+            }
+        }
+        let more: Vec<Vec<Visible>> = futures::stream::iter(bound)
+            .map(|namespace| self.visible_in(store, namespace))
+            .buffered(PARTS_AT_ONCE)
+            .try_collect()
+            .await?;
+        parts.extend(more.into_iter().flatten());
+        // An object may be named in a namespace that they see, too.
+        parts.sort_by(|a, b| key_of(a).cmp(&key_of(b)));
+        parts.dedup();
+        Ok(parts)
+    }
+
+    /// Reads all that the caller may see. Returns how many objects that were, too.
+    async fn read_place(&self) -> Result<(Listed, usize), ApiError> {
+        let tables: Vec<Table> = futures::stream::iter(self.visible().await?)
+            .map(|part| self.read_part(part))
+            .buffered(PARTS_AT_ONCE)
+            .try_collect()
+            .await?;
+        let mut listed = Listed::default();
+        let mut rows = Vec::new();
+        for table in tables {
+            if listed.columns.is_empty() {
+                listed.columns = table.columns;
+            }
+            if listed.revision.is_empty() {
+                listed.revision = table.revision;
+            }
+            rows.extend(table.rows);
+        }
+        let objects = rows.len();
+        rows.iter_mut().for_each(|row| set_cluster(&mut row.0, &self.cluster));
+        let found = self.query.find(rows).into_iter();
+        listed.found = found.map(|found| found.map(|row| ListRow::Read(row.0))).collect();
+        Ok((listed, objects))
+    }
+
+    async fn read_part(&self, part: Visible) -> Result<Table, ApiError> {
+        match part {
+            Visible::Everything => self.read_collection("").await,
+            Visible::Namespace(namespace) => self.read_collection(&namespace).await,
+            Visible::Object(key) => {
+                let path = self.kind.resource.object_path(&key);
+                let mut table = match table::read(self.context.client, &path).await {
+                    // Gone, or out of sight, since the rules were read.
+                    Err(error) if error.is_not_found() || error.is_forbidden() => Table::default(),
+                    other => other?,
+                };
+                self.budget.take(table.bytes)?;
+                let mut selected = Vec::new();
+                for row in std::mem::take(&mut table.rows) {
+                    if self.query.selects(&row.0)? {
+                        selected.push(row);
+                    }
+                }
+                Ok(Table { rows: selected, ..table })
+            }
+        }
+    }
+
+    /// Reads a collection in chunks. Once more from the start when the server no longer knows the
+    /// revision of the first chunk.
+    async fn read_collection(&self, namespace: &str) -> Result<Table, ApiError> {
+        let collection = self.kind.resource.collection_path(namespace);
+        let mut path = format!("{collection}?limit={CHUNK_OBJECTS}");
+        let selectors = &self.query.selectors;
+        for (name, selector) in
+            [("labelSelector", &selectors.labels), ("fieldSelector", &selectors.fields)]
+        {
+            if let Some(selector) = selector {
+                path.push_str(&format!("&{name}={}", encode(selector)));
+            }
+        }
+        match self.read_chunks(&path).await {
+            Err(error) if error.status == 410 => self.read_chunks(&path).await,
+            other => other,
+        }
+    }
+
+    async fn read_chunks(&self, path: &str) -> Result<Table, ApiError> {
+        let mut whole = table::read(self.context.client, path).await?;
+        self.budget.take(whole.bytes)?;
+        while !whole.rest.is_empty() {
+            let next = format!("{path}&continue={}", encode(&whole.rest));
+            let chunk = table::read(self.context.client, &next).await?;
+            self.budget.take(chunk.bytes)?;
+            whole.rows.extend(chunk.rows);
+            whole.rest = chunk.rest;
+        }
+        Ok(whole)
     }
 }
 
-/// Reads a collection in chunks. Once more from the start when the server no longer knows the
-/// revision of the first chunk.
-async fn read_collection(
-    context: &Context<'_>,
-    kind: &ServedKind,
-    namespace: &str,
-    query: &Query,
-    budget: &Budget,
-) -> Result<Table, ApiError> {
-    let mut path = format!("{}?limit={CHUNK_OBJECTS}", kind.resource.collection_path(namespace));
-    for (name, selector) in
-        [("labelSelector", &query.selectors.labels), ("fieldSelector", &query.selectors.fields)]
-    {
-        if let Some(selector) = selector {
-            path.push_str(&format!("&{name}={}", encode(selector)));
-        }
-    }
-    match read_chunks(context, &path, budget).await {
-        Err(error) if error.status == 410 => read_chunks(context, &path, budget).await,
-        other => other,
+/// Namespace and name; empty for all.
+fn key_of(part: &Visible) -> (&str, &str) {
+    match part {
+        Visible::Everything => ("", ""),
+        Visible::Namespace(namespace) => (namespace, ""),
+        Visible::Object(key) => (&key.namespace, &key.name),
     }
 }
 
-async fn read_chunks(
-    context: &Context<'_>,
-    path: &str,
-    budget: &Budget,
-) -> Result<Table, ApiError> {
-    let mut whole = table::read(context, path).await?;
-    budget.take(whole.bytes)?;
-    while !whole.rest.is_empty() {
-        let next = format!("{path}&continue={}", encode(&whole.rest));
-        let chunk = table::read(context, &next).await?;
-        budget.take(chunk.bytes)?;
-        whole.rows.extend(chunk.rows);
-        whole.rest = chunk.rest;
-    }
-    Ok(whole)
+fn not_ready() -> ApiError {
+    let text = "the list is large, and is being read for the first time; try again in some seconds";
+    ApiError::new(503, "ListNotReady", text)
 }
 
 #[cfg(test)]

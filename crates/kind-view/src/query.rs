@@ -4,6 +4,7 @@
 //! read is an error: a filter that is skipped would show too much.
 
 use std::cmp::Ordering;
+use std::collections::HashSet;
 
 use api_meta::fields::FieldSelector;
 use api_meta::labels::LabelSelector;
@@ -49,9 +50,10 @@ pub struct Selectors {
     pub fields: Option<String>,
 }
 
+/// A condition of a filter.
 #[derive(Clone, Debug, PartialEq)]
-struct Condition {
-    path: FieldPath,
+pub(crate) struct Condition {
+    pub path: FieldPath,
     is_negated: bool,
     pattern: Pattern,
 }
@@ -60,14 +62,16 @@ struct Condition {
 enum Pattern {
     Contains(String),
     Equals(String),
+    OneOf(HashSet<String>),
 }
 
+/// A field that a list is sorted by.
 #[derive(Clone, Debug, PartialEq)]
-struct SortField {
+pub(crate) struct SortField {
     /// As it was given.
     text: String,
-    path: FieldPath,
-    is_descending: bool,
+    pub path: FieldPath,
+    pub is_descending: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -77,10 +81,17 @@ struct PageRequest {
     size: usize,
 }
 
+impl PageRequest {
+    /// How many objects are on earlier pages.
+    fn skipped(self) -> usize {
+        (self.number - 1).saturating_mul(self.size)
+    }
+}
+
 /// What a list is sorted by, of one object. Missing values come first.
 #[derive(Clone, Debug, PartialEq, PartialOrd, Serialize, Deserialize)]
 #[serde(untagged)]
-enum SortValue {
+pub(crate) enum SortValue {
     Missing,
     Truth(bool),
     Number(f64),
@@ -107,7 +118,7 @@ struct Marker {
 }
 
 /// Cluster, namespace and name; the first two may be empty.
-type Id = [String; 3];
+pub(crate) type Id = [String; 3];
 
 /// An object of a list.
 pub trait Sortable {
@@ -119,6 +130,36 @@ pub trait Sortable {
         let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
         [&metadata["cluster"]["id"], &metadata["namespace"], &metadata["name"]].map(text)
     }
+}
+
+/// An object that fulfils the filters, and its place in the order.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Found<T> {
+    pub(crate) keys: Vec<SortValue>,
+    pub(crate) id: Id,
+    pub(crate) row: T,
+}
+
+impl<T> Found<T> {
+    /// The same place, of another row.
+    pub(crate) fn map<U>(self, change: impl FnOnce(T) -> U) -> Found<U> {
+        Found { keys: self.keys, id: self.id, row: change(self.row) }
+    }
+}
+
+/// What fulfils the filters too, and was left out of what was found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Beyond {
+    pub count: usize,
+    /// How many of them come before all that was found.
+    pub before: usize,
+}
+
+/// A part of an order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Window {
+    pub skipped: usize,
+    pub size: usize,
 }
 
 /// A part of a list.
@@ -184,6 +225,12 @@ impl Query {
         Ok(query)
     }
 
+    /// Objects that have one of the texts in the field.
+    pub(crate) fn with_one_of(path: FieldPath, texts: HashSet<String>) -> Self {
+        let condition = Condition { path, is_negated: false, pattern: Pattern::OneOf(texts) };
+        Self { filters: vec![vec![condition]], ..Self::default() }
+    }
+
     fn check(&self) -> Result<(), ApiError> {
         let conditions: usize = self.filters.iter().map(Vec::len).sum();
         let Shown { include, exclude, exclude_values } = &self.shown;
@@ -214,32 +261,80 @@ impl Query {
 
     /// The requested part of all `rows`, in order.
     pub fn select<T: Sortable>(&self, rows: Vec<T>) -> Selection<T> {
-        let filtered = rows.into_iter().filter(|row| self.matches(row.object()));
-        let mut keyed: Vec<_> =
-            filtered.map(|row| (self.keys(row.object()), row.id(), row)).collect();
-        keyed.sort_by(|a, b| self.compare((&a.0, &a.1), (&b.0, &b.1)));
-        let count = keyed.len();
-        let (skipped, size) = match (self.page, self.limit) {
-            (Some(page), _) => ((page.number - 1).saturating_mul(page.size), page.size),
-            (None, limit) => {
-                let is_before = |after: &Marker| {
-                    let key = (&after.keys, &after.id);
-                    keyed.partition_point(|row| self.compare((&row.0, &row.1), key).is_le())
-                };
-                (self.after.as_ref().map_or(0, is_before), limit.unwrap_or(usize::MAX))
+        self.cut(self.find(rows), Beyond::default())
+    }
+
+    /// The rows that fulfil the filters, with their places in the order.
+    pub(crate) fn find<T: Sortable>(&self, rows: Vec<T>) -> Vec<Found<T>> {
+        let fulfil = rows.into_iter().filter(|row| self.matches(row.object()));
+        let found = fulfil.map(|row| Found { keys: self.keys(row.object()), id: row.id(), row });
+        found.collect()
+    }
+
+    /// The requested part of what was found, in order.
+    pub(crate) fn cut<T>(&self, mut found: Vec<Found<T>>, beyond: Beyond) -> Selection<T> {
+        found.sort_by(|a, b| self.compare((&a.keys, &a.id), (&b.keys, &b.id)));
+        let (skipped, size) = match self.page {
+            Some(page) => (page.skipped().saturating_sub(beyond.before), page.size),
+            None => {
+                let is_before = |found: &Found<T>| !self.is_after_marker(&found.keys, &found.id);
+                (found.partition_point(is_before), self.limit.unwrap_or(usize::MAX))
             }
         };
-        let has_more = self.page.is_none() && count.saturating_sub(skipped) > size;
-        let cut: Vec<_> = keyed.into_iter().skip(skipped).take(size).collect();
-        let next = cut.last().filter(|_| has_more).map(|(keys, id, _)| {
-            Marker { sort: self.sort_text(), keys: keys.clone(), id: id.clone() }.encode()
+        let count = found.len() + beyond.count;
+        let has_more = self.page.is_none() && found.len().saturating_sub(skipped) > size;
+        let cut: Vec<_> = found.into_iter().skip(skipped).take(size).collect();
+        let next = cut.last().filter(|_| has_more).map(|last| {
+            let (keys, id) = (last.keys.clone(), last.id.clone());
+            Marker { sort: self.sort_text(), keys, id }.encode()
         });
         Selection {
-            rows: cut.into_iter().map(|(_, _, row)| row).collect(),
+            rows: cut.into_iter().map(|found| found.row).collect(),
             count,
             pages: self.page.map(|page| count.div_ceil(page.size)),
             next,
         }
+    }
+
+    /// Which of the objects that follow the marker have to be found, for [`Self::cut`]. `is_alone`:
+    /// they are the whole list; else others are merged with them.
+    pub(crate) fn window(&self, is_alone: bool) -> Window {
+        match (self.page, self.limit) {
+            (Some(page), _) if is_alone => Window { skipped: page.skipped(), size: page.size },
+            (Some(page), _) => {
+                Window { skipped: 0, size: page.skipped().saturating_add(page.size) }
+            }
+            // One more tells that there are more.
+            (None, Some(limit)) => Window { skipped: 0, size: limit.saturating_add(1) },
+            (None, None) => Window { skipped: 0, size: usize::MAX },
+        }
+    }
+
+    /// Whether an object with these keys and this id comes after those of earlier parts.
+    pub(crate) fn is_after_marker(&self, keys: &[SortValue], id: &Id) -> bool {
+        let marker = self.after.as_ref();
+        marker.is_none_or(|after| self.compare((keys, id), (&after.keys, &after.id)).is_gt())
+    }
+
+    /// Whether an object must be in a place of the order that was given with a token.
+    pub(crate) fn has_marker(&self) -> bool {
+        self.after.is_some()
+    }
+
+    /// An object must fulfil one condition of each.
+    pub(crate) fn filters(&self) -> &[Vec<Condition>] {
+        &self.filters
+    }
+
+    /// What objects are sorted by, before their ids.
+    pub(crate) fn sort(&self) -> &[SortField] {
+        &self.sort
+    }
+
+    /// Whether the selectors need nothing but labels, names and namespaces.
+    pub(crate) fn selects_by_metadata(&self) -> bool {
+        let fields = self.selectors.fields.as_deref();
+        fields.is_none_or(|text| FieldSelector::parse(text).is_ok_and(|it| is_by_name(&it)))
     }
 
     /// Whether an object of which only names are known is among those that the selectors of the
@@ -258,8 +353,7 @@ impl Query {
         let Some(text) = &self.selectors.fields else { return Ok(true) };
         let selector = FieldSelector::parse(text);
         let selector = selector.map_err(|error| wrong("fieldSelector", text, &error.0))?;
-        let is_name = |field: &str| ["metadata.name", "metadata.namespace"].contains(&field);
-        if !selector.fields().all(is_name) {
+        if !is_by_name(&selector) {
             let why = "selects by more than metadata.name and metadata.namespace, which needs the \
                        right to list all objects; use filter";
             return Err(wrong("fieldSelector", text, why));
@@ -290,15 +384,17 @@ impl Query {
         self.filters.iter().all(|any| any.iter().any(|condition| condition.holds(object)))
     }
 
+    /// What the object is sorted by.
     fn keys(&self, object: &Value) -> Vec<SortValue> {
         self.sort.iter().map(|field| SortValue::of(&field.path.values(object))).collect()
     }
 
-    fn sort_text(&self) -> String {
+    /// The order, as it was given.
+    pub(crate) fn sort_text(&self) -> String {
         self.sort.iter().map(|field| field.text.as_str()).collect::<Vec<_>>().join(",")
     }
 
-    fn compare(&self, a: (&Vec<SortValue>, &Id), b: (&Vec<SortValue>, &Id)) -> Ordering {
+    fn compare(&self, a: (&[SortValue], &Id), b: (&[SortValue], &Id)) -> Ordering {
         let by_keys = self.sort.iter().zip(a.0.iter().zip(b.0)).map(|(field, (a, b))| {
             let order = a.compare(b);
             if field.is_descending { order.reverse() } else { order }
@@ -309,12 +405,17 @@ impl Query {
 
 impl Condition {
     fn holds(&self, object: &Value) -> bool {
-        let found = self.path.values(object);
-        let is_there =
-            found.iter().filter_map(|value| text_of(value)).any(|text| match &self.pattern {
-                Pattern::Contains(part) => text.contains(part.as_str()),
-                Pattern::Equals(whole) => text == *whole,
-            });
+        self.holds_for(self.path.values(object))
+    }
+
+    /// Whether it holds for an object with these values at the path.
+    pub(crate) fn holds_for<'v>(&self, values: impl IntoIterator<Item = &'v Value>) -> bool {
+        let mut texts = values.into_iter().filter_map(text_of);
+        let is_there = texts.any(|text| match &self.pattern {
+            Pattern::Contains(part) => text.contains(part.as_str()),
+            Pattern::Equals(whole) => text == *whole,
+            Pattern::OneOf(all) => all.contains(&*text),
+        });
         is_there != self.is_negated
     }
 }
@@ -331,7 +432,7 @@ fn text_of(value: &Value) -> Option<std::borrow::Cow<'_, str>> {
 
 impl SortValue {
     /// The first of the values that can be compared.
-    fn of(values: &[&Value]) -> Self {
+    pub(crate) fn of(values: &[&Value]) -> Self {
         let simple = values.iter().find_map(|value| match value {
             Value::String(text) => Some(Self::Text(cut(text).to_owned())),
             Value::Number(number) => number.as_f64().map(Self::Number),
@@ -342,12 +443,18 @@ impl SortValue {
     }
 
     /// Missing values, truths, numbers, texts; each in its own order.
-    fn compare(&self, other: &Self) -> Ordering {
+    pub(crate) fn compare(&self, other: &Self) -> Ordering {
         match (self, other) {
             (Self::Number(a), Self::Number(b)) => a.total_cmp(b),
             (a, b) => a.partial_cmp(b).unwrap_or(Ordering::Equal),
         }
     }
+}
+
+/// Whether it selects by nothing but names and namespaces.
+fn is_by_name(selector: &FieldSelector) -> bool {
+    let mut fields = selector.fields();
+    fields.all(|field| ["metadata.name", "metadata.namespace"].contains(&field))
 }
 
 /// The first [`SORT_TEXT_BYTES_MAX`] bytes, at the end of a character.

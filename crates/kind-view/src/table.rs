@@ -1,6 +1,7 @@
 //! Objects with the cells that the Kubernetes API prints of them: its `Table` form.
 
-use rest_view::{ApiError, Context};
+use kube::Client;
+use rest_view::ApiError;
 use serde_json::{Value, json};
 
 use crate::query::Sortable;
@@ -35,14 +36,8 @@ pub struct Table {
 ///
 /// # Errors
 /// The refusal of the API server, or 500 when it cannot be reached.
-pub async fn read(context: &Context<'_>, path: &str) -> Result<Table, ApiError> {
-    let separator = if path.contains('?') { '&' } else { '?' };
-    let request = http::Request::get(format!("{path}{separator}includeObject=Object"))
-        .header(http::header::ACCEPT, ACCEPT)
-        // No object has a name that a path cannot contain.
-        .body(Vec::new())
-        .map_err(|_| ApiError::no_such_id())?;
-    let text = context.client.request_text(request).await?;
+pub async fn read(client: &Client, path: &str) -> Result<Table, ApiError> {
+    let text = client.request_text(request(path)?).await?;
     let response: Value = serde_json::from_str(&text).map_err(ApiError::server_error)?;
     if !response.is_object() {
         return Err(ApiError::server_error("the cluster returned no object and no list"));
@@ -50,12 +45,25 @@ pub async fn read(context: &Context<'_>, path: &str) -> Result<Table, ApiError> 
     Ok(Table { bytes: text.len(), ..of_response(response) })
 }
 
+/// A request for the table form of what is at `path`, which has a query already or not.
+///
+/// # Errors
+/// 404: no object has a name that a path cannot contain.
+pub fn request(path: &str) -> Result<http::Request<Vec<u8>>, ApiError> {
+    let separator = if path.contains('?') { '&' } else { '?' };
+    http::Request::get(format!("{path}{separator}includeObject=Object"))
+        .header(http::header::ACCEPT, ACCEPT)
+        .body(Vec::new())
+        .map_err(|_| ApiError::no_such_id())
+}
+
 /// What `value` has in a field, if it has fields.
 pub fn take(value: &mut Value, field: &str) -> Value {
     value.get_mut(field).map(Value::take).unwrap_or_default()
 }
 
-fn of_response(mut response: Value) -> Table {
+/// The rows of a response, or of an event of a watch.
+pub fn of_response(mut response: Value) -> Table {
     let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
     let (revision, rest) =
         (text(&response["metadata"]["resourceVersion"]), text(&response["metadata"]["continue"]));

@@ -16,13 +16,14 @@ use serde_json::{Value, json};
 
 use crate::discovery::Discovery;
 use crate::fleet::{FleetList, FleetRow, Member};
+use crate::index::KindIndexes;
 use crate::kinds::ServedKind;
-use crate::list::{self, Budget, store_of};
+use crate::list::{Budget, Listing, index_key, set_cluster, store_of};
 use crate::object::present;
 use crate::path::{Place, Target, parse};
 use crate::query::Query;
 use crate::rights::Rights;
-use crate::table::{self, Row};
+use crate::table;
 use crate::{schema, write};
 
 /// Parameter of a list over several clusters.
@@ -32,6 +33,7 @@ const CLUSTERS: &str = "clusters";
 pub struct KindView {
     discovery: Discovery,
     clusters: KubeResource,
+    indexes: Option<KindIndexes>,
 }
 
 /// A request for a place, with the kinds that it serves.
@@ -53,7 +55,12 @@ impl KindView {
     /// A view of the management API, and of the clusters that are its objects of `clusters`: with
     /// their ids as names, and the names that people know at `spec.displayName`.
     pub fn new(clusters: KubeResource) -> Self {
-        Self { discovery: Discovery::default(), clusters }
+        Self { discovery: Discovery::default(), clusters, indexes: None }
+    }
+
+    /// Lists of large kinds in clusters come from these indexes.
+    pub fn with_indexes(self, indexes: KindIndexes) -> Self {
+        Self { indexes: Some(indexes), ..self }
     }
 
     /// Handles one request. `client` acts as the caller, in the management API and in clusters.
@@ -156,16 +163,18 @@ impl Here<'_> {
             }
             (&Method::POST, Subject::Collection(namespace)) => {
                 let made = write::create(context, kind, namespace.as_deref(), fields()?).await?;
+                self.expect_stored(kind, &made);
                 // The rights of the creator may become effective a moment later.
                 (StatusCode::CREATED, self.show(kind, made, MayChange::ALL))
             }
             (&Method::GET, Subject::Object(key)) => {
-                let table = table::read(context, &kind.resource.object_path(&key)).await?;
+                let table = table::read(context.client, &kind.resource.object_path(&key)).await?;
                 let row = table.rows.into_iter().next().ok_or_else(ApiError::no_such_id)?;
                 (StatusCode::OK, self.show_one(kind, row.0).await?)
             }
             (&Method::PUT, Subject::Object(key)) => {
                 let changed = write::replace(context, kind, &key, fields()?).await?;
+                self.expect_stored(kind, &changed);
                 (StatusCode::OK, self.show_one(kind, changed).await?)
             }
             (&Method::PATCH, Subject::Object(key)) => {
@@ -173,12 +182,19 @@ impl Here<'_> {
                     return Err(ApiError::too_large(response::BODY_SIZE_MAX));
                 }
                 let changed = write::patch(context, kind, &key, body.clone()).await?;
+                self.expect_stored(kind, &changed);
                 (StatusCode::OK, self.show_one(kind, changed).await?)
             }
             (&Method::DELETE, Subject::Object(key)) => {
                 match write::delete(context, kind, &key).await? {
-                    None => return Ok(ViewResponse::Empty(StatusCode::NO_CONTENT)),
-                    Some(pending) => (StatusCode::OK, self.show_one(kind, pending).await?),
+                    None => {
+                        self.expect_deleted(kind, key).await?;
+                        return Ok(ViewResponse::Empty(StatusCode::NO_CONTENT));
+                    }
+                    Some(pending) => {
+                        self.expect_stored(kind, &pending);
+                        (StatusCode::OK, self.show_one(kind, pending).await?)
+                    }
                 }
             }
             _ => return Err(not_allowed(method)),
@@ -235,7 +251,7 @@ impl Here<'_> {
         })?;
         if rights.allow("list", &kind) {
             let path = format!("{}?limit=1", kind.resource.collection_path(""));
-            let columns = match table::read(&self.context, &path).await {
+            let columns = match table::read(self.context.client, &path).await {
                 Ok(table) => table.columns,
                 // They may list some namespaces only; a list has the columns too.
                 Err(error) if error.is_forbidden() => Vec::new(),
@@ -252,13 +268,27 @@ impl Here<'_> {
         }
         let query = Query::parse(self.context.query)?;
         let budget = Budget::default();
-        let listed = list::read(&self.context, kind, namespace, &query, &budget).await?;
-        let selection = query.select(listed.rows);
-        let keys: Vec<Key> = selection.rows.iter().map(|row| Key::of(&row.0)).collect();
+        let listing = Listing {
+            context: &self.context,
+            place: self.place,
+            kind,
+            namespace,
+            query: &query,
+            cluster: Value::Null,
+            budget: &budget,
+            indexes: self.view.indexes.as_ref(),
+        };
+        let listed = listing.read().await?;
+        let selection = query.cut(listed.found, listed.beyond);
+        let now = self.context.now;
+        let objects = selection.rows.into_iter().map(|row| row.open(now, &budget));
+        let objects: Vec<Value> = objects.collect::<Result<_, _>>()?;
+        let keys: Vec<Key> = objects.iter().map(Key::of).collect();
         let rights = self.may_change(kind, &keys).await?;
-        let rows = selection.rows.into_iter().zip(rights);
-        let data: Vec<Value> = rows
-            .map(|(Row(object), may)| {
+        let data: Vec<Value> = objects
+            .into_iter()
+            .zip(rights)
+            .map(|(object, may)| {
                 let mut shown = self.show(kind, object, may);
                 query.reduce(&mut shown);
                 shown
@@ -282,11 +312,14 @@ impl Here<'_> {
     /// The objects of a type in several clusters.
     async fn fleet(&self, kind: &str, namespace: Option<&str>) -> Result<Value, ApiError> {
         let query = Query::parse(self.context.query)?;
+        let budget = Budget::default();
         let list = FleetList {
             context: &self.context,
             discovery: &self.view.discovery,
             clusters: &self.view.clusters,
             query: &query,
+            budget: &budget,
+            indexes: self.view.indexes.as_ref(),
         };
         let clusters = self.context.query_value(CLUSTERS).unwrap_or_default();
         let fleet = list.read(clusters, kind, namespace).await?;
@@ -304,8 +337,8 @@ impl Here<'_> {
             own = format!("{own}/{}", encode(namespace));
         }
         let id = first.kind.id();
-        let selection = query.select(fleet.rows);
-        let data = self.show_fleet(&fleet.members, selection.rows, &query).await;
+        let selection = query.cut(fleet.found, fleet.beyond);
+        let data = self.show_fleet(&fleet.members, selection.rows, &query, &budget).await?;
         let mut collection = self.collection(&id, &own, data, fleet.columns);
         collection["unavailable"] = fleet.unavailable.into();
         self.add_paging(&mut collection, &own, selection.count, selection.pages, selection.next);
@@ -318,13 +351,16 @@ impl Here<'_> {
         members: &[Member],
         rows: Vec<FleetRow>,
         query: &Query,
-    ) -> Vec<Value> {
+        budget: &Budget,
+    ) -> Result<Vec<Value>, ApiError> {
         let mut by_member: BTreeMap<usize, Vec<(usize, Value)>> = BTreeMap::new();
         for (position, row) in rows.into_iter().enumerate() {
-            by_member.entry(row.member).or_default().push((position, row.object));
+            let mut object = row.row.open(self.context.now, budget)?;
+            set_cluster(&mut object, &members[row.member].cluster);
+            by_member.entry(row.member).or_default().push((position, object));
         }
         let show = |(member, rows): (usize, Vec<(usize, Value)>)| async move {
-            let Member { place, kind } = &members[member];
+            let Member { place, kind, .. } = &members[member];
             let client = client_below(self.context.client, place.api_root());
             let here = Here { context: self.context.through(&client), place, view: self.view };
             let keys: Vec<Key> = rows.iter().map(|(_, object)| Key::of(object)).collect();
@@ -341,7 +377,7 @@ impl Here<'_> {
         let shown = futures::future::join_all(by_member.into_iter().map(show)).await;
         let mut shown: Vec<(usize, Value)> = shown.into_iter().flatten().collect();
         shown.sort_by_key(|(position, _)| *position);
-        shown.into_iter().map(|(_, object)| object).collect()
+        Ok(shown.into_iter().map(|(_, object)| object).collect())
     }
 
     fn collection(&self, kind: &str, own: &str, data: Vec<Value>, columns: Vec<Value>) -> Value {
@@ -378,6 +414,21 @@ impl Here<'_> {
         let pairs: Vec<String> =
             pairs.map(|(name, value)| format!("{}={}", encode(name), encode(value))).collect();
         format!("{own}?{}", pairs.join("&"))
+    }
+
+    /// The next list contains what was written.
+    fn expect_stored(&self, kind: &ServedKind, object: &Value) {
+        if let (Some(indexes), Some(key)) = (&self.view.indexes, index_key(self.place, kind)) {
+            indexes.expect_stored(&key, object);
+        }
+    }
+
+    /// The next list does not contain what was deleted.
+    async fn expect_deleted(&self, kind: &ServedKind, object: Key) -> Result<(), ApiError> {
+        match (&self.view.indexes, index_key(self.place, kind)) {
+            (Some(indexes), Some(key)) => indexes.expect_deleted(&key, object).await,
+            _ => Ok(()),
+        }
     }
 
     async fn may_change(

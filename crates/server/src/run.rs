@@ -13,11 +13,11 @@ use cluster_access::proxy::Proxy;
 use controller::ManagementScope;
 use controller::error::is_code;
 use feature_access::RoleGraph;
-use feature_clusters::{AgentRegistrar, Connections, TunnelClients};
+use feature_clusters::{AgentRegistrar, Connections, IndexReader, TunnelClients};
 use feature_identity::{Directory, TokenRequest};
 use feature_kit::{Clients, ControllerIdentity, Feature, ManagementContext};
 use feature_settings::SettingsConfig;
-use kind_view::KindView;
+use kind_view::{KindIndexes, KindView};
 use kube::api::DeleteParams;
 use kube::{Api, ResourceExt};
 use kubernetes_api::assembly::{Assembly, Profile, Running};
@@ -257,10 +257,12 @@ impl Plane {
         let reserved = feature_kit::access::ROLE_GROUP_PREFIX;
         let routes = self.features.iter().flat_map(|feature| feature.routes.clone());
         let lists = rest_view::Index::new(Caches(api.registry().clone()));
+        let reader = IndexReader::new(&self.context, self.connections.clone());
         Router::new(Parts {
             api: api.clone(),
             view: feature_kit::view::rest_view(&self.features, &self.context).with_lists(lists),
-            kinds: KindView::new(feature_kit::view::resource_of::<Cluster>()),
+            kinds: KindView::new(feature_kit::view::resource_of::<Cluster>())
+                .with_indexes(KindIndexes::new(reader)),
             routes: routes.collect(),
             acceptor: tunnel::Acceptor::new(registrar, self.sessions.clone(), &ca_checksum),
             proxy: Proxy::new(self.access.clone(), Arc::new(resolver), reserved)
@@ -394,6 +396,16 @@ fn show_traffic() {
             name: "drover_tunnel_stalls_total",
             help: "How often a stream to an agent had to wait before it could send more.",
             read: tunnel::traffic::stalls,
+        },
+        ExternalCounter {
+            name: "drover_kind_index_pages_total",
+            help: "Lists of kinds of clusters that an index served.",
+            read: kind_view::index::pages,
+        },
+        ExternalCounter {
+            name: "drover_kind_index_builds_total",
+            help: "How often all objects of a kind of a cluster were read into an index.",
+            read: kind_view::index::built,
         },
     ] {
         external::register(counter);

@@ -8,13 +8,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 use e2e::measure::{
-    Row, access, apiserver, fleet, flood, history, lists, proxied, proxy, rights, start,
+    Row, access, apiserver, fleet, flood, history, kinds, lists, proxied, proxy, rights, start,
     subscribers, table,
 };
 
 type Measure = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Measure); 15] = [
+const PARTS: [(&str, Measure); 16] = [
     ("start", start::times),
     ("idle", start::idle_memory),
     ("sim", fleet::single_import),
@@ -26,6 +26,7 @@ const PARTS: [(&str, Measure); 15] = [
     ("flood", flood::of_strangers),
     ("hostile", flood::of_clusters),
     ("lists", lists::measure),
+    ("kinds", kinds::measure),
     ("rights", rights::measure),
     ("access", access::measure),
     ("subscribers", subscribers::measure),

@@ -124,7 +124,7 @@ impl Organisation {
         let admin = server.anyone()?.bearer(&server.login("admin", ADMIN_PASSWORD)?);
         let number = CONNECTED.to_string();
         let sim = Sim::start(&["--clusters", &number])?;
-        fleet::import_all(&Cli::admin(&server)?, &sim.kubeconfigs()?)?;
+        fleet::import_all(&Cli::admin(&server)?, "simulated", &sim.kubeconfigs()?)?;
         let clusters = fleet::ids(&server)?;
         ensure!(clusters.len() == CONNECTED, "{} clusters are connected", clusters.len());
         in_parallel(CLUSTERS - CONNECTED, |number| {

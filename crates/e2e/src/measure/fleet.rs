@@ -51,7 +51,7 @@ pub fn measure() -> Result<Vec<Row>> {
     let kubeconfigs = sim.kubeconfigs()?;
     ensure!(kubeconfigs.len() == CLUSTERS, "{} kubeconfigs", kubeconfigs.len());
     let since = Instant::now();
-    let imports = import_all(&cli, &kubeconfigs)?;
+    let imports = import_all(&cli, "simulated", &kubeconfigs)?;
     let all = since.elapsed().as_secs_f64();
     poll_until(BACK_TIMEOUT, LOOK_INTERVAL, || are_active(&server, CLUSTERS))?;
     let memory = settled_memory(server.process_id().unwrap_or_default())?;
@@ -93,14 +93,15 @@ fn import(cli: &Cli, name: &str, kubeconfig: &Path) -> Result<Duration> {
     Ok(since.elapsed())
 }
 
-pub(super) fn import_all(cli: &Cli, kubeconfigs: &[PathBuf]) -> Result<Samples> {
+/// Imports clusters under names that begin with `prefix`.
+pub(super) fn import_all(cli: &Cli, prefix: &str, kubeconfigs: &[PathBuf]) -> Result<Samples> {
     let next = Mutex::new(kubeconfigs.iter().enumerate());
     let work = || -> Result<Vec<Duration>> {
         let mut took = Vec::new();
         loop {
             let one = next.lock().expect("no holder of the list panics").next();
             let Some((index, kubeconfig)) = one else { return Ok(took) };
-            took.push(import(cli, &format!("simulated-{index}"), kubeconfig)?);
+            took.push(import(cli, &format!("{prefix}-{index}"), kubeconfig)?);
         }
     };
     std::thread::scope(|scope| {
