@@ -1,11 +1,11 @@
-//! The client's end of a WebSocket: the frames of the change feed, and its close frame.
+//! The client's end of a WebSocket: messages, the frames of the change feed, and its close frame.
 //!
 //! Calls block, like those of [`crate::http`].
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail};
-use futures::StreamExt;
+use futures::{SinkExt, StreamExt};
 use http::{HeaderName, HeaderValue};
 use serde_json::Value;
 use tokio::net::TcpStream;
@@ -66,6 +66,15 @@ impl Socket {
                 Err(error) => Err(error).context("no WebSocket"),
             }
         })
+    }
+
+    /// Sends a text.
+    ///
+    /// # Errors
+    /// The connection has ended.
+    pub fn send(&mut self, text: impl Into<String>) -> Result<()> {
+        let message = Message::text(text.into());
+        runtime().block_on(async { Ok(self.stream.send(message).await?) })
     }
 
     /// Waits for the next message, without a limit.

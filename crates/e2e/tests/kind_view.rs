@@ -3,6 +3,8 @@
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
+#[path = "kind_view/following.rs"]
+mod following;
 #[path = "kind_view/index.rs"]
 mod index;
 #[path = "kind_view/random_rights.rs"]
@@ -60,7 +62,7 @@ fn world() -> Arc<World> {
         let cli = Cli::admin(&server)?;
         let north = Cluster::start(&server, &cli, NORTH)?;
         let south = Cluster::start(&server, &cli, SOUTH)?;
-        north.target.kubectl.apply(&[definition()])?;
+        north.target.kubectl.apply(&[definition("widgets", "Widget")])?;
         let wait = ["wait", "--for=condition=Established", "crd/widgets.example.io"];
         north.target.kubectl.succeed(&wait)?;
         Ok(World { admin: server.admin()?, cli, north, south, server })
@@ -77,13 +79,13 @@ impl World {
 }
 
 /// A kind of its own, which only the cluster `north` has.
-fn definition() -> Value {
+fn definition(plural: &str, kind: &str) -> Value {
     json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-        "metadata": {"name": "widgets.example.io"},
+        "metadata": {"name": format!("{plural}.example.io")},
         "spec": {
             "group": "example.io", "scope": "Namespaced",
-            "names": {"plural": "widgets", "singular": "widget", "kind": "Widget"},
+            "names": {"plural": plural, "singular": kind.to_lowercase(), "kind": kind},
             "versions": [{
                 "name": "v1", "served": true, "storage": true,
                 "schema": {"openAPIV3Schema": {

@@ -10,13 +10,15 @@
 //! cluster decides what the caller may do. What a caller may list is found out first; then only
 //! that is read, or taken from the [`index`] of a large kind.
 //!
-//! [`fleet`] is one list over several clusters.
+//! [`fleet`] is one list over several clusters. [`subscribe`] is the other half: a WebSocket that
+//! reports what changes.
 //!
 //! The path of a request: [`view`] → [`path`] → [`discovery`] → [`list`] or [`object`]. Start
 //! reading at [`KindView::handle`]. The rules of the wire format, each with its test, are in
 //! `docs/compat/kind-view.md`.
 
 mod bindings;
+mod counts;
 mod discovery;
 mod field_path;
 mod fleet;
@@ -28,11 +30,12 @@ mod path;
 mod query;
 mod rights;
 mod schema;
+mod subscribe;
 mod table;
 mod view;
 mod write;
 
 pub use index::{ClusterReader, KindIndexes};
-pub use path::{Place, place_of};
+pub use path::{Place, is_subscription, place_of};
 pub use query::{Query, Selection, Sortable};
 pub use view::KindView;

@@ -181,53 +181,8 @@ impl Listing<'_> {
         }))
     }
 
-    /// What the caller may see, without reading it.
     async fn visible(&self) -> Result<Vec<Visible>, ApiError> {
-        let store = store_of(self.kind);
-        let Some(namespace) = self.namespace else {
-            return match store.can_see_all(self.context).await? {
-                true => Ok(vec![Visible::Everything]),
-                false => self.visible_parts(&store).await,
-            };
-        };
-        self.visible_in(&store, namespace.to_owned()).await
-    }
-
-    async fn visible_in(
-        &self,
-        store: &KubeStore,
-        namespace: String,
-    ) -> Result<Vec<Visible>, ApiError> {
-        let scope = ListScope { namespace: Some(namespace) };
-        Ok(store.visible(self.context, &scope).await?.unwrap_or_default())
-    }
-
-    /// What a caller may see who may not list everything: in namespaces that they see, and in those
-    /// where a binding names them.
-    async fn visible_parts(&self, store: &KubeStore) -> Result<Vec<Visible>, ApiError> {
-        let all = store.visible(self.context, &ListScope::default()).await?;
-        let mut parts = all.unwrap_or_default();
-        let (Some(indexes), true) = (self.indexes, self.kind.resource.namespaced) else {
-            return Ok(parts);
-        };
-        let mut bound = bindings::namespaces(self.context, self.place, indexes).await?;
-        for part in &parts {
-            match part {
-                Visible::Everything => return Ok(parts),
-                Visible::Namespace(namespace) => drop(bound.remove(namespace)),
-                Visible::Object(_) => {}
-            }
-        }
-        let more: Vec<Vec<Visible>> = futures::stream::iter(bound)
-            .map(|namespace| self.visible_in(store, namespace))
-            .buffered(PARTS_AT_ONCE)
-            .try_collect()
-            .await?;
-        parts.extend(more.into_iter().flatten());
-        // An object may be named in a namespace that they see, too.
-        parts.sort_by(|a, b| key_of(a).cmp(&key_of(b)));
-        parts.dedup();
-        Ok(parts)
+        visible(self.context, self.place, self.kind, self.namespace, self.indexes).await
     }
 
     /// Reads all that the caller may see. Returns how many objects that were, too.
@@ -309,6 +264,56 @@ impl Listing<'_> {
         }
         Ok(whole)
     }
+}
+
+/// What the caller may see of a kind, in one namespace or in all, without reading it.
+///
+/// # Errors
+/// The place refuses or does not respond.
+pub async fn visible(
+    context: &Context<'_>,
+    place: &Place,
+    kind: &ServedKind,
+    namespace: Option<&str>,
+    indexes: Option<&KindIndexes>,
+) -> Result<Vec<Visible>, ApiError> {
+    let store = store_of(kind);
+    if let Some(namespace) = namespace {
+        return visible_in(context, &store, namespace.to_owned()).await;
+    }
+    if store.can_see_all(context).await? {
+        return Ok(vec![Visible::Everything]);
+    }
+    let mut parts = store.visible(context, &ListScope::default()).await?.unwrap_or_default();
+    let (Some(indexes), true) = (indexes, kind.resource.namespaced) else { return Ok(parts) };
+    // Also in namespaces that they do not see, where a binding names them.
+    let mut bound = bindings::namespaces(context, place, indexes).await?;
+    for part in &parts {
+        match part {
+            Visible::Everything => return Ok(parts),
+            Visible::Namespace(namespace) => drop(bound.remove(namespace)),
+            Visible::Object(_) => {}
+        }
+    }
+    let more: Vec<Vec<Visible>> = futures::stream::iter(bound)
+        .map(|namespace| visible_in(context, &store, namespace))
+        .buffered(PARTS_AT_ONCE)
+        .try_collect()
+        .await?;
+    parts.extend(more.into_iter().flatten());
+    // An object may be named in a namespace that they see, too.
+    parts.sort_by(|a, b| key_of(a).cmp(&key_of(b)));
+    parts.dedup();
+    Ok(parts)
+}
+
+async fn visible_in(
+    context: &Context<'_>,
+    store: &KubeStore,
+    namespace: String,
+) -> Result<Vec<Visible>, ApiError> {
+    let scope = ListScope { namespace: Some(namespace) };
+    Ok(store.visible(context, &scope).await?.unwrap_or_default())
 }
 
 /// Namespace and name; empty for all.

@@ -6,6 +6,7 @@ use rest_view::urls::{decode, encode};
 const ROOT: &str = "/v1";
 /// Path prefix of clusters.
 const CLUSTERS: &str = "/k8s/clusters/";
+const SUBSCRIBE: &str = "subscribe";
 /// The management API itself, as a cluster.
 pub const LOCAL: &str = "local";
 
@@ -44,12 +45,21 @@ pub fn place_of(path: &str) -> Option<Place> {
     split(path).map(|(place, _)| place)
 }
 
+/// Whether requests for the path are for [`KindView::subscribe`](crate::KindView::subscribe).
+pub fn is_subscription(path: &str) -> bool {
+    parse(path).is_some_and(|(_, target)| target == Target::Subscribe)
+}
+
 /// What a path names in its place.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Target {
     Root,
     Schemas,
     Schema(String),
+    /// How many objects of each type there are.
+    Counts,
+    /// The WebSocket on which types are followed.
+    Subscribe,
     /// All objects of a type.
     Collection {
         kind: String,
@@ -78,6 +88,8 @@ pub fn parse(path: &str) -> Option<(Place, Target)> {
         [] => Target::Root,
         [one] if is_schema(one) => Target::Schemas,
         [one, id] if is_schema(one) => Target::Schema(id.clone()),
+        [one] if one == SUBSCRIBE => Target::Subscribe,
+        [one] | [one, _] if is_count(one) => Target::Counts,
         [kind] => Target::Collection { kind: kind.clone() },
         [kind, name] => Target::NameOrNamespace { kind: kind.clone(), name: name.clone() },
         [kind, namespace, name] => {
@@ -86,6 +98,10 @@ pub fn parse(path: &str) -> Option<(Place, Target)> {
         _ => Target::Unknown,
     };
     Some((place, target))
+}
+
+fn is_count(word: &str) -> bool {
+    word == "counts" || word == "count"
 }
 
 fn is_schema(word: &str) -> bool {
@@ -133,5 +149,9 @@ mod tests {
         assert_eq!(target, object);
         assert_eq!(parse("/v1/schemas/pod").unwrap().1, Target::Schema("pod".into()));
         assert_eq!(parse("/v1/a/b/c/d").unwrap().1, Target::Unknown);
+        assert!(
+            is_subscription("/v1/subscribe") && is_subscription("/k8s/clusters/c/v1/subscribe")
+        );
+        assert!(!is_subscription("/v1/subscribe/a") && !is_subscription("/v3/subscribe"));
     }
 }

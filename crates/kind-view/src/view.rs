@@ -1,6 +1,7 @@
 //! The entry point: one request in, one response out.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, Request, Response, StatusCode};
@@ -9,8 +10,8 @@ use rest_view::response::{self, ResponseFormat, ViewResponse};
 use rest_view::store::client_below;
 use rest_view::urls::{encode, query_pairs};
 use rest_view::{
-    ApiError, Caller, Context, Key, KubeResource, MayChange, Presentation, Registry, Store, Urls,
-    browser,
+    ApiError, Caller, Context, Key, KubeResource, MayChange, Presentation, Registry, Sockets,
+    Store, Subscriber, Urls, browser,
 };
 use serde_json::{Value, json};
 
@@ -23,17 +24,19 @@ use crate::object::present;
 use crate::path::{Place, Target, parse};
 use crate::query::Query;
 use crate::rights::Rights;
+use crate::subscribe::Session;
 use crate::table;
-use crate::{schema, write};
+use crate::{counts, schema, write};
 
 /// Parameter of a list over several clusters.
 const CLUSTERS: &str = "clusters";
 
 /// The view of all places.
 pub struct KindView {
-    discovery: Discovery,
+    discovery: Arc<Discovery>,
     clusters: KubeResource,
     indexes: Option<KindIndexes>,
+    sockets: Option<Arc<Sockets>>,
 }
 
 /// A request for a place, with the kinds that it serves.
@@ -55,12 +58,38 @@ impl KindView {
     /// A view of the management API, and of the clusters that are its objects of `clusters`: with
     /// their ids as names, and the names that people know at `spec.displayName`.
     pub fn new(clusters: KubeResource) -> Self {
-        Self { discovery: Discovery::default(), clusters, indexes: None }
+        Self { discovery: Arc::default(), clusters, indexes: None, sockets: None }
     }
 
     /// Lists of large kinds in clusters come from these indexes.
     pub fn with_indexes(self, indexes: KindIndexes) -> Self {
         Self { indexes: Some(indexes), ..self }
+    }
+
+    /// Also serves [`Self::subscribe`], with sockets among these.
+    pub fn with_sockets(self, sockets: Arc<Sockets>) -> Self {
+        Self { sockets: Some(sockets), ..self }
+    }
+
+    /// Handles one request for a WebSocket, on a path that
+    /// [`is_subscription`](crate::is_subscription). Serves the socket in a task of its own.
+    ///
+    /// `request` must come from an HTTP server of hyper, which has the upgrade in its extensions.
+    pub fn subscribe(&self, request: Request<()>, subscriber: Subscriber) -> Response<Bytes> {
+        let urls = Urls::of_request(request.headers(), request.uri());
+        let outcome = match (parse(request.uri().path()), &self.sockets) {
+            (Some((place, Target::Subscribe)), Some(sockets)) => {
+                let user = subscriber.caller.user_id.clone();
+                let query = query_pairs(request.uri().query().unwrap_or_default());
+                let (discovery, indexes) = (self.discovery.clone(), self.indexes.clone());
+                let session = Session { place, subscriber, urls, discovery, indexes, query };
+                sockets.open(request, &user, |io, stop| session.serve(io, stop))
+            }
+            _ => Err(unknown(request.uri().path())),
+        };
+        outcome.unwrap_or_else(|error| {
+            error_response(&error).finish(ResponseFormat::Json, None, Vec::new())
+        })
     }
 
     /// Handles one request. `client` acts as the caller, in the management API and in clusters.
@@ -115,8 +144,13 @@ impl Here<'_> {
         let read_only = match target {
             Target::Root => self.root().await,
             Target::Schemas => self.schemas().await,
+            Target::Counts => self.counts().await,
             Target::Schema(ref id) => self.schema(id).await,
             Target::Unknown => return Err(unknown("")),
+            Target::Subscribe => {
+                let text = "this is a WebSocket, for a request with an upgrade";
+                return Err(ApiError::new(400, "BadRequest", text));
+            }
             Target::Collection { ref kind } if self.is_fleet() => self.fleet(kind, None).await,
             Target::NameOrNamespace { ref kind, ref name } if self.is_fleet() => {
                 self.fleet(kind, Some(name)).await
@@ -238,6 +272,21 @@ impl Here<'_> {
         Ok(json!({
             "type": "collection", "resourceType": "schema", "links": {"self": own},
             "actions": {}, "data": data,
+        }))
+    }
+
+    async fn counts(&self) -> Result<Value, ApiError> {
+        let kinds = self.view.discovery.kinds(&self.context, self.place).await?;
+        let indexes = self.view.indexes.as_ref();
+        let counts = counts::all(&self.context, self.place, &kinds, indexes).await?;
+        let own = self.context.urls.path(&format!("{}/counts", self.place.view_root()));
+        let object = json!({
+            "id": "count", "type": "count", "links": {"self": format!("{own}/count")},
+            "counts": counts,
+        });
+        Ok(json!({
+            "type": "collection", "resourceType": "count", "links": {"self": own},
+            "actions": {}, "data": [object],
         }))
     }
 

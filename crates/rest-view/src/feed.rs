@@ -14,7 +14,6 @@
 
 mod follower;
 mod inbox;
-mod slots;
 mod socket;
 mod watch;
 
@@ -24,25 +23,18 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response};
-use hyper_util::rt::TokioIo;
-use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::TaskTracker;
 
 use self::follower::{Follower, SocketRequest, Topic};
-use self::slots::SocketSlots;
 use self::watch::Watches;
 use crate::error::ApiError;
 use crate::operations::{self, Narrowed};
 use crate::route::{Route, RouteTarget, route};
+use crate::sockets::{Sockets, is_extended_connect};
 use crate::types::context::{Caller, Context};
 use crate::types::registry::Registry;
 use crate::types::urls::{Urls, query_pairs};
 
-/// Sockets open at the same time.
-pub const SOCKETS_MAX: usize = 4_096;
-/// Sockets of one caller at the same time: the tabs and scripts of one user.
-pub const SOCKETS_PER_CALLER_MAX: usize = 64;
 /// Keys that wait in the inbox of one socket. A client that reads at all has fewer: this is every
 /// object of a large fleet.
 pub const KEYS_WAITING_MAX: usize = 100_000;
@@ -64,8 +56,7 @@ const RIGHTS_CHECK_EVERY: Duration = Duration::from_millis(250);
 /// Where namespaces and roles of a cluster change constantly, a socket spends at most one part in
 /// this many of its time on resyncs.
 const RESYNC_TIME_SHARE: u32 = 10;
-/// Longest wait for the client's half of an upgrade, and of a close.
-const HANDSHAKE_TIME_MAX: Duration = Duration::from_secs(10);
+/// Longest wait for the client's half of a close.
 const CLOSE_TIME_MAX: Duration = Duration::from_secs(1);
 
 /// The caller of a socket, as long as the socket is open.
@@ -82,9 +73,7 @@ pub struct Subscriber {
 /// What all sockets share.
 pub struct Feed {
     watches: Watches,
-    slots: Arc<SocketSlots>,
-    sockets: TaskTracker,
-    stop: CancellationToken,
+    sockets: Arc<Sockets>,
 }
 
 impl Feed {
@@ -92,12 +81,7 @@ impl Feed {
     /// objects changed; their contents are read with the client of each caller. Sockets are closed
     /// when `stop` is cancelled. Objects inside clusters are followed only with [`Self::reaching`].
     pub fn new(client: kube::Client, stop: CancellationToken) -> Self {
-        Self {
-            watches: Watches::new(client),
-            slots: Arc::default(),
-            sockets: TaskTracker::new(),
-            stop,
-        }
+        Self { watches: Watches::new(client), sockets: Sockets::new(stop) }
     }
 
     /// Also follows objects inside clusters. `clusters` returns a client for the id of a cluster
@@ -112,10 +96,9 @@ impl Feed {
         self
     }
 
-    /// Waits until all sockets are closed, which is soon after `stop` is cancelled.
-    pub async fn closed(&self) {
-        self.sockets.close();
-        self.sockets.wait().await;
+    /// The sockets of this feed; others may be opened among them.
+    pub fn sockets(&self) -> &Arc<Sockets> {
+        &self.sockets
     }
 }
 
@@ -132,41 +115,12 @@ pub(crate) fn is_feed(registry: &Registry, path: &str) -> bool {
 pub(crate) async fn open(
     feed: &Feed,
     registry: &Arc<ArcSwap<Registry>>,
-    mut request: Request<()>,
+    request: Request<()>,
     subscriber: Subscriber,
 ) -> Result<Response<Bytes>, ApiError> {
     let follower = admit(feed, registry, &request, subscriber).await?;
-    let response = agree(&request)?;
-    let slot = feed.slots.acquire(&follower.request.subscriber.caller.user_id)?;
-    let upgrade = hyper::upgrade::on(&mut request);
-    let stop = feed.stop.clone();
-    feed.sockets.spawn(async move {
-        match tokio::time::timeout(HANDSHAKE_TIME_MAX, upgrade).await {
-            Ok(Ok(upgraded)) => socket::run(TokioIo::new(upgraded), follower, stop).await,
-            _ => tracing::debug!(
-                "a client requested the change feed and disconnected before the upgrade"
-            ),
-        }
-        drop(slot);
-    });
-    Ok(response)
-}
-
-/// The response after which both sides speak WebSocket: 101 over HTTP/1.1, 200 over HTTP/2.
-fn agree(request: &Request<()>) -> Result<Response<Bytes>, ApiError> {
-    if is_extended_connect(request) {
-        return Ok(Response::new(Bytes::new()));
-    }
-    create_response_with_body(request, Bytes::new).map_err(|error| {
-        let text = format!("the change feed is a WebSocket: {error}");
-        ApiError::new(400, "BadRequest", text)
-    })
-}
-
-/// Whether a browser requests a WebSocket on its existing HTTP/2 connection (RFC 8441).
-fn is_extended_connect(request: &Request<()>) -> bool {
-    let protocol = request.extensions().get::<hyper::ext::Protocol>();
-    *request.method() == Method::CONNECT && protocol.is_some_and(|p| p.as_str() == "websocket")
+    let user = follower.request.subscriber.caller.user_id.clone();
+    feed.sockets.open(request, &user, |io, stop| socket::run(io, follower, stop))
 }
 
 /// Checks the caller, the path and the requested types.

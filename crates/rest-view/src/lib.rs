@@ -35,6 +35,7 @@ mod references;
 pub mod response;
 pub mod route;
 mod schema;
+pub mod sockets;
 pub mod state;
 pub mod types;
 pub mod view;
@@ -58,6 +59,7 @@ pub use journal::{Follow, Journal};
 pub use link::Link;
 pub use listing::{ListRequest, Lists, Page, Scan};
 pub use registry::{ApiVersion, Registry};
+pub use sockets::Sockets;
 pub use store::{
     ChangeEffect, Key, KubeResource, KubeStore, ListScope, Store, Visible, WatchDetail,
     WatchedResource,

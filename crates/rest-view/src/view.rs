@@ -18,6 +18,7 @@ use crate::operations::{self, Narrowed};
 use crate::response::{ResponseFormat, ViewResponse, body_of, format_of};
 use crate::route::{DocumentFormat, Route, RouteTarget, route};
 use crate::schema;
+use crate::sockets::Sockets;
 use crate::types::context::{Caller, Context, Presentation};
 use crate::types::descriptor::Descriptor;
 use crate::types::field::StructType;
@@ -130,10 +131,15 @@ impl RestView {
         })
     }
 
+    /// The sockets of the change feed, if there is one.
+    pub fn sockets(&self) -> Option<&Arc<Sockets>> {
+        self.feed.as_ref().map(Feed::sockets)
+    }
+
     /// Waits until all sockets of the change feed are closed, once its `stop` is cancelled.
     pub async fn feed_closed(&self) {
-        if let Some(feed) = &self.feed {
-            feed.closed().await;
+        if let Some(sockets) = self.sockets() {
+            sockets.closed().await;
         }
     }
 

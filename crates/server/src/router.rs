@@ -266,6 +266,11 @@ impl Router {
             let _ = bodies::refuse(body).await;
             return view_error(&status);
         }
+        if kind_view::is_subscription(parts.uri.path()) {
+            let subscriber = self.subscriber(identity);
+            let request = Request::from_parts(parts, ());
+            return self.0.kinds.subscribe(request, subscriber).map(respond::full);
+        }
         let client = self.client_of(identity.clone(), record.origin());
         match bodies::read(body, rest_view::response::BODY_SIZE_MAX).await {
             Ok(body) => {
@@ -367,14 +372,17 @@ impl Router {
 
     /// The change feed of the view: lives longer than the request, and so does what it rests on.
     async fn feed(&self, request: Request<Incoming>, identity: &Authenticated) -> Response<Body> {
-        let subscriber = Subscriber {
+        let request = request.map(|_| ());
+        self.0.view.subscribe(request, self.subscriber(identity)).await.map(respond::full)
+    }
+
+    fn subscriber(&self, identity: &Authenticated) -> Subscriber {
+        Subscriber {
             caller: self.viewer(identity),
             // What changed is read again and again: that the feed was opened is the event.
             client: self.client_of(identity.clone(), Origin::silent()),
             rights: self.rights_of(identity.clone()),
-        };
-        let request = request.map(|_| ());
-        self.0.view.subscribe(request, subscriber).await.map(respond::full)
+        }
     }
 
     /// Acts as the person, with the roles they have at the time of each request: in the management

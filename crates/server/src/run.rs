@@ -258,11 +258,16 @@ impl Plane {
         let routes = self.features.iter().flat_map(|feature| feature.routes.clone());
         let lists = rest_view::Index::new(Caches(api.registry().clone()));
         let reader = IndexReader::new(&self.context, self.connections.clone());
+        let view = feature_kit::view::rest_view(&self.features, &self.context).with_lists(lists);
+        let mut kinds = KindView::new(feature_kit::view::resource_of::<Cluster>())
+            .with_indexes(KindIndexes::new(reader));
+        if let Some(sockets) = view.sockets() {
+            kinds = kinds.with_sockets(sockets.clone());
+        }
         Router::new(Parts {
             api: api.clone(),
-            view: feature_kit::view::rest_view(&self.features, &self.context).with_lists(lists),
-            kinds: KindView::new(feature_kit::view::resource_of::<Cluster>())
-                .with_indexes(KindIndexes::new(reader)),
+            view,
+            kinds,
             routes: routes.collect(),
             acceptor: tunnel::Acceptor::new(registrar, self.sessions.clone(), &ca_checksum),
             proxy: Proxy::new(self.access.clone(), Arc::new(resolver), reserved)

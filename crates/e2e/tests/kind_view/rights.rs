@@ -12,9 +12,6 @@ use super::{Cluster, NORTH, config_map, ids, namespace, refusal, world};
 const KINDS: [&str; 4] =
     ["configmaps", "secrets", "namespaces", "rbac.authorization.k8s.io.clusterroles"];
 
-/// The namespace with too many objects for that, see [`super::index`].
-const MANY: &str = "many/";
-
 /// A role that names what it allows, bound to a user.
 fn grants(user: &str) -> Vec<Value> {
     let rule = |verbs: &[&str], resources: &[&str], names: &[&str]| json!({"apiGroups": [""], "verbs": verbs, "resources": resources, "resourceNames": names});
@@ -36,22 +33,43 @@ fn grants(user: &str) -> Vec<Value> {
     ]
 }
 
-/// What a user may see of a kind: by one list, and by a GET for each object that there is. Without
-/// [`MANY`].
+/// What a user may see of a kind: by one list, and by a GET for each object that there is.
 pub fn seen(admin: &Client, user: &Client, cluster: &Cluster, kind: &str) -> [BTreeSet<String>; 2] {
     let all = admin.get(&cluster.path(kind)).unwrap().success().unwrap();
     let list = user.get(&cluster.path(kind)).unwrap().success().unwrap();
     assert_eq!(list["count"], list["data"].as_array().unwrap().len(), "{list}");
-    let is_compared = |id: &&str| !id.starts_with(MANY);
     let is_got = |id: &&str| {
         let one = user.get(&cluster.path(&format!("{kind}/{id}"))).unwrap();
         assert!([200, 403, 404].contains(&one.status.as_u16()), "{}", one.text());
         one.status == 200
     };
-    let all = ids(&all).into_iter().filter(is_compared);
-    let got = all.filter(is_got).map(str::to_owned).collect();
-    let listed = ids(&list).into_iter().filter(is_compared).map(str::to_owned).collect();
+    let got = ids(&all).into_iter().filter(is_got).map(str::to_owned).collect();
+    let listed = ids(&list).into_iter().map(str::to_owned).collect();
     [listed, got]
+}
+
+/// For a member of the project `seen`, and for somebody who sees everything.
+fn counts_are_those_of_the_lists(admin: &Client, member: &Client, cluster: &Cluster) {
+    let counts = |client: &Client| {
+        let counts = client.get(&cluster.path("counts")).unwrap().success().unwrap();
+        assert_eq!(
+            (&counts["data"][0]["id"], &counts["data"][0]["type"]),
+            (&"count".into(), &"count".into())
+        );
+        counts["data"][0]["counts"].clone()
+    };
+    let of_member = counts(member);
+    for kind in ["configmap", "secret"] {
+        let list = member.get(&cluster.path(kind)).unwrap().success().unwrap();
+        assert_eq!(of_member[kind]["summary"]["count"], list["count"], "{of_member}");
+        let namespaces = of_member[kind]["namespaces"].as_object().unwrap();
+        let names: Vec<&String> = namespaces.keys().collect();
+        assert_eq!(names, ["seen-one", "seen-two"]);
+    }
+    assert!(!of_member.to_string().contains("unseen"), "{of_member}");
+    let of_admin = counts(admin);
+    assert_eq!(of_admin["secret"]["namespaces"]["unseen"]["count"], 2, "{of_admin}");
+    assert!(of_admin["namespace"]["namespaces"].is_null());
 }
 
 #[test]
@@ -109,6 +127,7 @@ fn a_list_has_nothing_that_a_get_refuses() {
         // The other cluster has no role for them.
         assert_eq!(refusal(&user.get(&world.south.path("configmaps")).unwrap()).0, 403);
     }
+    counts_are_those_of_the_lists(&world.admin, &member, &world.north);
     for path in [world.north.path("configmaps"), world.north.path("schemas"), world.north.path("x")]
     {
         assert_eq!(refusal(&nobody.get(&path).unwrap()).0, 403, "{path}");

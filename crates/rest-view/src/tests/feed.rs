@@ -21,9 +21,8 @@ use tokio_tungstenite::tungstenite::{self, Message};
 use tokio_util::sync::CancellationToken;
 
 use super::in_process::Cluster;
-use crate::feed::{
-    CLIENT_MESSAGE_MAX_BYTES, CLIENT_MESSAGES_MAX, FRAME_TIME_MAX, SOCKETS_PER_CALLER_MAX,
-};
+use crate::feed::{CLIENT_MESSAGE_MAX_BYTES, CLIENT_MESSAGES_MAX, FRAME_TIME_MAX};
+use crate::sockets::SOCKETS_PER_CALLER_MAX;
 use crate::{Caller, Feed, RestView, Subscriber};
 
 /// Longest wait for a frame that must come.

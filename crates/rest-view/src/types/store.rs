@@ -8,8 +8,9 @@ use futures::future::BoxFuture;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-pub(crate) use self::kube_store::METADATA_LIST;
-pub use self::kube_store::{KubeStore, VISIBLE_FETCHES_MAX, VISIBLE_NAMES_MAX, call, may};
+pub use self::kube_store::{
+    KubeStore, METADATA_LIST, VISIBLE_FETCHES_MAX, VISIBLE_NAMES_MAX, call, may,
+};
 use crate::error::ApiError;
 use crate::types::context::Context;
 use crate::types::rights::MayChange;

@@ -23,7 +23,7 @@ pub const VISIBLE_FETCHES_MAX: usize = 16;
 const NAMESPACE_OF_GLOBAL_RULES: &str = "default";
 const JSON: &str = "application/json";
 /// Media types of a list with only the metadata of its items.
-pub(crate) const METADATA_LIST: &str =
+pub const METADATA_LIST: &str =
     "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json";
 
 /// How much is read of each object that the caller may see.

@@ -10,10 +10,10 @@ use crate::error::ApiError;
 
 /// Open sockets, by caller.
 #[derive(Default)]
-pub(super) struct SocketSlots(Mutex<HashMap<String, usize>>);
+pub struct SocketSlots(Mutex<HashMap<String, usize>>);
 
 /// The slot of one socket, released when dropped.
-pub(super) struct SocketSlot {
+pub struct SocketSlot {
     slots: Arc<SocketSlots>,
     caller: String,
 }
