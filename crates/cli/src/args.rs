@@ -26,7 +26,9 @@ pub use node::{DrainArgs, NodeChangeArgs, NodeCommand, NodesArgs};
 pub use project::{
     NamespaceCommand, PodSecurityChange, ProjectArg, ProjectCommand, ProjectMember, QuotaChanges,
 };
-pub use resource::{ApplyArgs, AuditArgs, GetArgs, InspectArgs, PsArgs, WaitCommandArgs};
+pub use resource::{
+    ApplyArgs, AuditArgs, GetArgs, InspectArgs, PsArgs, SearchArgs, WaitCommandArgs,
+};
 
 use crate::completion;
 use crate::output::Template;
@@ -60,6 +62,8 @@ pub enum CliArgs {
     Ps(PsArgs),
     /// Show the objects of any type in one cluster or in all
     Get(GetArgs),
+    /// Find objects by a part of their names, in all clusters
+    Search(SearchArgs),
     /// Work with projects
     #[command(subcommand)]
     Project(ProjectCommand),

@@ -24,6 +24,7 @@ mod ps;
 mod remove;
 pub(crate) mod role;
 pub(crate) mod scope;
+mod search;
 mod settings;
 pub(crate) mod token;
 pub(crate) mod user;
@@ -59,6 +60,7 @@ pub async fn run(args: CliArgs) -> Result<ExitCode, CliError> {
         CliArgs::Events(args) => return kubectl::run(Some("events"), args).await,
         CliArgs::Ps(args) => ps::run(args).await?,
         CliArgs::Get(args) => get::run(args).await?,
+        CliArgs::Search(args) => search::run(args).await?,
         CliArgs::Project(command) => project::run(command).await?,
         CliArgs::Namespace(command) => namespace::run(command).await?,
         CliArgs::Node(command) => node::run(command).await?,

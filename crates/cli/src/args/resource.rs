@@ -127,6 +127,27 @@ pub struct GetArgs {
     pub output: OutputArgs,
 }
 
+/// Flags of `drover search`.
+#[derive(Args, Clone, Debug)]
+pub struct SearchArgs {
+    /// A part of the names
+    #[arg(value_name = "TEXT")]
+    pub text: String,
+    #[command(flatten)]
+    pub cluster: ClusterArg,
+    /// Search these types in place of the usual ones, such as `secrets,example.io.widgets`
+    #[arg(long, value_delimiter = ',', value_name = "TYPES")]
+    pub types: Vec<String>,
+    /// In this namespace only
+    #[arg(long, short, add = completion::namespaces())]
+    pub namespace: Option<String>,
+    /// At most this many of each type
+    #[arg(long, default_value_t = 100, value_name = "N")]
+    pub limit: usize,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
 /// Flags of `drover ps`.
 #[derive(Args, Clone, Debug)]
 pub struct PsArgs {

@@ -27,7 +27,8 @@ const COLUMNS: &[TableColumn] = &[
     },
 ];
 
-fn cluster(row: &Value) -> &Value {
+/// The cluster of an object of a list over several.
+pub fn cluster(row: &Value) -> &Value {
     &row["metadata"]["cluster"]
 }
 
@@ -45,12 +46,20 @@ pub async fn run(args: GetArgs) -> Result<(), CliError> {
     let list = api.call(Method::GET, &path(&args, &clusters), None, &listing(&args)).await?;
     let rows = list["data"].as_array().map(Vec::as_slice).unwrap_or_default();
     let unavailable = list["unavailable"].as_array().map(Vec::as_slice).unwrap_or_default();
-    for cluster in unavailable {
-        notify!("warning: cluster {}: {}", text(cluster, "name"), text(cluster, "message"));
-    }
     output::list(args.output.output, COLUMNS, rows)?;
     if list["continue"].is_string() {
         notify!("{} of {} are shown; --limit shows more", rows.len(), list["count"]);
+    }
+    report(unavailable)
+}
+
+/// Names the clusters that could not be read.
+///
+/// # Errors
+/// There are some.
+pub fn report(unavailable: &[Value]) -> Result<(), CliError> {
+    for cluster in unavailable {
+        notify!("warning: cluster {}: {}", text(cluster, "name"), text(cluster, "message"));
     }
     outcome(unavailable)
 }

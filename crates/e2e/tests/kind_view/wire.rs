@@ -79,6 +79,11 @@ fn a_list_is_filtered_sorted_and_cut_into_pages() {
     objects.push(config_map("pages-too", "map-00", &json!({"number": "00", "even": "no"})));
     kubectl.apply(&objects).unwrap();
     let get = |rest: &str| world.admin.get(&world.north.path(rest)).unwrap().success().unwrap();
+    // Where an index has the type, what kubectl wrote comes a moment later.
+    eventually("the objects", || {
+        let count = get("configmaps?filter=metadata.name=map-")["count"].take();
+        if count == 26 { Ok(()) } else { Err(count) }
+    });
     let base = "configmaps/pages?filter=data.even=true";
     let page = get(&format!("{base}&sort=-data.number&pagesize=5&page=2"));
     assert_eq!((&page["count"], &page["pages"]), (&json!(13), &json!(3)));
@@ -237,6 +242,11 @@ fn one_list_has_the_objects_of_several_clusters() {
     let places = |list: &Value| -> Vec<String> {
         list["data"].as_array().unwrap().iter().map(place).collect()
     };
+    // Where an index has the type, what kubectl wrote comes a moment later.
+    eventually("the objects of both clusters", || {
+        let count = get(&format!("{base}=*"))["count"].take();
+        if count == 3 { Ok(()) } else { Err(count) }
+    });
     let all = get(&format!("{base}=*&sort=-metadata.cluster.name,metadata.name"));
     assert_eq!(places(&all), ["south fleet/a", "north fleet/a", "north fleet/b"]);
     assert_eq!((&all["count"], &all["unavailable"]), (&json!(3), &json!([])));
@@ -259,6 +269,26 @@ fn one_list_has_the_objects_of_several_clusters() {
     let clusters: Vec<&str> =
         rows.lines().skip(1).filter_map(|line| line.split_whitespace().next()).collect();
     assert_eq!(clusters, ["south", "north", "north"], "{rows}");
+
+    let search = ["search", "leet-wid", "--types", "configmaps,example.io.widgets"];
+    let found = world.cli.succeed(&search).unwrap();
+    assert_eq!(found.lines().count(), 1, "{found}");
+    world.north.target.kubectl.apply(&[config_map("fleet", "fleet-wide", &json!({}))]).unwrap();
+    let found = eventually("an object by a part of its name", || {
+        let found = world.cli.succeed(&["search", "leet-wid"])?;
+        anyhow::ensure!(found.lines().count() == 2, "{found}");
+        Ok::<_, anyhow::Error>(found)
+    });
+    let words: Vec<&str> = found.lines().nth(1).unwrap().split_whitespace().collect();
+    assert_eq!(words[..4], ["north", "configmap", "fleet", "fleet-wide"]);
+    let unknown = world.cli.refuse(&["search", "a", "--types", "nothing"]).unwrap();
+    assert!(unknown.contains("searching nothing"), "{unknown}");
+    let object = ["delete", "configmap", "fleet-wide", "--namespace", "fleet"];
+    world.north.target.kubectl.succeed(&object).unwrap();
+    eventually("its removal", || {
+        let count = get(&format!("{base}=*"))["count"].take();
+        if count == 3 { Ok(()) } else { Err(count) }
+    });
 
     // A cluster that is not there is named, and the others are listed.
     let away = json!({"name": "away", "description": "never joined"});
