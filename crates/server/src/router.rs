@@ -26,6 +26,7 @@ use identity::Identity;
 use identity::browser::logout_cookies;
 use identity::cross_site;
 use kind_view::{KindView, Place};
+use rest_view::store::METADATA_LIST;
 use rest_view::{RestView, Subscriber};
 
 use crate::audit_view::{self, AuditView};
@@ -403,9 +404,7 @@ impl Router {
         origin: &Origin,
         mut request: Request<kube::client::Body>,
     ) -> Response<Outbound> {
-        // That the view finds out what to offer is no deed of the person.
-        let finds_out = SELF_REVIEWS.iter().any(|path| request.uri().path().ends_with(path));
-        let origin = if finds_out { &Origin::silent() } else { origin };
+        let origin = if finds_out(&request) { &Origin::silent() } else { origin };
         let below = request.uri().path().strip_prefix(CLUSTERS).map(str::to_owned);
         if let Some(below) = below {
             let cluster = below.split('/').next().unwrap_or_default();
@@ -633,6 +632,26 @@ pub(crate) fn is_view(path: &str) -> bool {
     matches!(path.split('/').nth(1), Some("v1" | "v3"))
         || is_public_view(path)
         || kind_view::place_of(path).is_some()
+}
+
+/// Whether a view finds out by this request what there is and what it may offer, which is no deed
+/// of the person: rights, the kinds of a cluster, and of objects nothing but metadata.
+fn finds_out<B>(request: &Request<B>) -> bool {
+    let path = request.uri().path();
+    if SELF_REVIEWS.iter().any(|review| path.ends_with(review)) {
+        return true;
+    }
+    let below = path.strip_prefix(CLUSTERS).and_then(|below| below.split_once('/'));
+    let mut segments = below.map_or(path, |(_, path)| path).trim_matches('/').split('/');
+    // `/api/v1` and `/apis/apps/v1` have the kinds of a version.
+    let is_discovery = match segments.next() {
+        Some("api") => segments.count() <= 1,
+        Some("apis") => segments.count() <= 2,
+        _ => false,
+    };
+    let accept = request.headers().get(header::ACCEPT).map(|value| value.as_bytes());
+    let is_metadata = accept == Some(METADATA_LIST.as_bytes());
+    request.method() == Method::GET && (is_discovery || is_metadata)
 }
 
 /// Where logins begin.
