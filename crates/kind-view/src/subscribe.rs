@@ -31,8 +31,8 @@ const FRAMES_WAITING_MAX: usize = 100;
 const FRAME_TIME_MAX: Duration = Duration::from_secs(30);
 /// Longest message of a client.
 const CLIENT_MESSAGE_MAX_BYTES: usize = 16 * 1024;
-/// Interval between pings. Clients of Rancher connect again when none comes for 35 s.
-const PING_EVERY: Duration = Duration::from_secs(15);
+/// Interval between pings, from which clients see that the socket works.
+const PING_EVERY: Duration = Duration::from_secs(5);
 /// Interval between checks of what the caller may see.
 const RIGHTS_CHECK_EVERY: Duration = Duration::from_secs(5);
 /// Longest wait for the client's half of a close, and when its login has ended.
