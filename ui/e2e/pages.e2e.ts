@@ -169,6 +169,20 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await page.getByRole("cell", { name: "node-1", exact: true }).waitFor();
     await picture(visitor, "nodes", view);
 
+    await page.goto("/c/prod-eu-1/kinds/pods");
+    await page.getByRole("cell", { name: "Running" }).first().waitFor();
+    await page.getByRole("navigation", { name: "Pages" }).waitFor();
+    await picture(visitor, "pods", view);
+    await page.goto("/c/prod-eu-1/kinds/pods?q=nothing-like-this");
+    await page.getByText("Nothing matches").waitFor();
+    await picture(visitor, "pods-no-match", view);
+    await page.goto("/c/prod-eu-1/kinds");
+    await page.getByRole("link", { name: "ConfigMap", exact: true }).waitFor();
+    await picture(visitor, "kinds", view);
+    await page.goto("/c/prod-eu-1/objects/namespaces/default");
+    await page.getByText("kind: Namespace").waitFor();
+    await picture(visitor, "object", view);
+
     await page.goto("/c/lab-berlin");
     await page.getByText("nobody has run the import command so far").waitFor();
     await picture(visitor, "cluster-waiting", view);
@@ -177,7 +191,7 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await picture(visitor, "conditions", view);
 
     await page.goto("/c/prod-eu-1/audit");
-    await page.getByRole("cell", { name: "Agent registered" }).waitFor();
+    await page.getByRole("cell").first().waitFor();
     await picture(visitor, "cluster-audit", view);
 
     await page.goto("/c/no-such-cluster");

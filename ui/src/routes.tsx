@@ -23,6 +23,10 @@ import { ListPage } from "./features/clusters/ListPage.tsx";
 import { NodesPage } from "./features/clusters/NodesPage.tsx";
 import { OverviewPage } from "./features/clusters/OverviewPage.tsx";
 import { readSearch } from "./features/clusters/search.ts";
+import { KindPage } from "./features/explorer/KindPage.tsx";
+import { KindsPage } from "./features/explorer/KindsPage.tsx";
+import { ObjectPage } from "./features/explorer/ObjectPage.tsx";
+import { readKindSearch } from "./features/explorer/search.ts";
 import { CodePage } from "./features/login/CodePage.tsx";
 import { type LoginFailure, readFailure } from "./features/login/failures.ts";
 import { LoginPage } from "./features/login/LoginPage.tsx";
@@ -152,6 +156,30 @@ const conditions = createRoute({
   component: ConditionsPage,
 });
 
+const kinds = createRoute({
+  getParentRoute: () => cluster,
+  path: "/kinds",
+  component: KindsPage,
+});
+
+const kind = createRoute({
+  getParentRoute: () => cluster,
+  path: "/kinds/$type",
+  validateSearch: readKindSearch,
+  component: function Kind() {
+    return <KindPage type={kind.useParams().type} search={kind.useSearch()} />;
+  },
+});
+
+const kindObject = createRoute({
+  getParentRoute: () => cluster,
+  path: "/objects/$type/$",
+  component: function KindObject() {
+    const { type, _splat: id } = kindObject.useParams();
+    return <ObjectPage key={`${type} ${id}`} type={type} id={id ?? ""} />;
+  },
+});
+
 const access = createRoute({
   getParentRoute: () => cluster,
   path: "/access",
@@ -178,7 +206,16 @@ export function makeRouter(client: QueryClient) {
         audit,
         password,
         notFound,
-        cluster.addChildren([overview, nodes, conditions, access, clusterAudit]),
+        cluster.addChildren([
+          overview,
+          nodes,
+          conditions,
+          kinds,
+          kind,
+          kindObject,
+          access,
+          clusterAudit,
+        ]),
       ]),
     ]),
     context: { client },

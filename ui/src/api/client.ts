@@ -31,6 +31,23 @@ export async function request<T>(method: string, path: string, body?: unknown): 
   return content as T;
 }
 
+/**
+ * Reads a text in another format.
+ *
+ * Throws {@link ApiError} as {@link request} does.
+ */
+export async function requestText(path: string, accept: string): Promise<string> {
+  const response = await send(path, {
+    headers: { accept },
+    credentials: "same-origin",
+    cache: "no-store",
+    signal: AbortSignal.timeout(ANSWER_TIME_MAX_MS),
+  });
+  const text = await response.text();
+  if (!response.ok) throw refusal(response.status, parsed(text), text);
+  return text;
+}
+
 async function send(path: string, options: RequestInit): Promise<Response> {
   try {
     return await fetch(path, options);

@@ -1,8 +1,9 @@
 /** Freshness of the displayed data over all open change feeds, for React. */
 
 import { useQueryClient } from "@tanstack/react-query";
-import { useEffect, useSyncExternalStore } from "react";
+import { useEffect, useRef, useSyncExternalStore } from "react";
 import { feedOf } from "./feed.ts";
+import { kindsPath } from "./kinds.ts";
 import { type Freshness, feedUrl, LiveFeed } from "./live.ts";
 
 const open = new Set<LiveFeed>();
@@ -60,6 +61,47 @@ export function useLiveFeed(path: string, resourceTypes: readonly string[]): voi
       combine();
     };
   }, [client, path, types]);
+}
+
+/** Lists of kinds are read again at most this often when their objects change. */
+const KIND_LIST_EVERY_MS = 2_000;
+
+/**
+ * Reads the lists of a kind again when its objects change, while the component is mounted.
+ * `revision`: of the newest list; nothing is followed before there is one.
+ */
+export function useKindFeed(clusterId: string, type: string, revision: string | undefined): void {
+  const client = useQueryClient();
+  const newest = useRef(revision);
+  newest.current = revision;
+  const isRead = revision !== undefined;
+  useEffect(() => {
+    if (!isRead) return;
+    let timer: number | undefined;
+    const readAnew = () => {
+      timer ??= window.setTimeout(() => {
+        timer = undefined;
+        void client.invalidateQueries({ queryKey: ["kind-list", clusterId, type] });
+      }, KIND_LIST_EVERY_MS);
+    };
+    const feed = new LiveFeed({
+      url: feedUrl(`${kindsPath(clusterId)}/subscribe`, []),
+      greeting: () => JSON.stringify({ resourceType: type, resourceVersion: newest.current }),
+      onEvent: readAnew,
+      onOpen: () => undefined,
+      onLost: readAnew,
+    });
+    const forget = feed.subscribe(combine);
+    open.add(feed);
+    feed.start();
+    return () => {
+      window.clearTimeout(timer);
+      feed.stop();
+      forget();
+      open.delete(feed);
+      combine();
+    };
+  }, [client, clusterId, type, isRead]);
 }
 
 function isOf(key: readonly unknown[], types: string): boolean {

@@ -11,9 +11,14 @@ class Socket {
   onclose: (() => void) | undefined;
   onmessage: ((message: { data: unknown }) => void) | undefined;
   closed = false;
+  readonly sent: string[] = [];
 
   constructor() {
     Socket.all.push(this);
+  }
+
+  send(text: string): void {
+    this.sent.push(text);
   }
 
   close(): void {
@@ -87,4 +92,22 @@ test("a stopped feed stays closed, and later frames of its socket are ignored", 
   vi.advanceTimersByTime(60_000);
   expect(Socket.all).toHaveLength(1);
   expect(onEvent).not.toHaveBeenCalled();
+});
+
+test("a feed says what it follows, and is opened again when the server stops that", () => {
+  const greeting = vi.fn(() => "follow pods");
+  const feed = new LiveFeed({ url: "wss://h/v1/subscribe", greeting, onEvent, onOpen, onLost });
+  feed.start();
+  const first = newest();
+  first.onopen?.();
+  expect(first.sent).toEqual(["follow pods"]);
+  first.onmessage?.({ data: JSON.stringify({ name: "resource.start" }) });
+  expect(feed.freshness().state).toBe("live");
+  first.onmessage?.({ data: JSON.stringify({ name: "resource.stop" }) });
+  expect(feed.freshness().state).toBe("lost");
+  vi.advanceTimersByTime(2_000);
+  newest().onopen?.();
+  expect(newest().sent).toEqual(["follow pods"]);
+  expect(newest()).not.toBe(first);
+  feed.stop();
 });

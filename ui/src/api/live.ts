@@ -29,6 +29,8 @@ export interface Freshness {
 
 export interface LiveFeedOptions {
   url: string;
+  /** The message that is sent when it is open, if the server waits for one. */
+  greeting?: () => string;
   onEvent(event: ResourceEvent): void;
   /** Called when it is open, initially or again: earlier data may be outdated. */
   onOpen(): void;
@@ -75,6 +77,7 @@ export class LiveFeed {
       if (socket !== this.#socket) return;
       this.#delay = RETRY_DELAY_MIN_MS;
       this.#set({ state: "live", heardAt: new Date() });
+      if (this.#options.greeting) socket.send(this.#options.greeting());
       this.#options.onOpen();
     };
     socket.onmessage = (message) => {
@@ -96,7 +99,13 @@ export class LiveFeed {
 
   #take(data: unknown): void {
     this.#set({ state: "live", heardAt: new Date() });
-    const event = readFrame(data);
+    const frame = frameOf(data);
+    // What was followed is no longer: its version is too old, or the rights have changed.
+    if (frame.name === "resource.stop") {
+      this.#lose();
+      return;
+    }
+    const event = eventOf(frame);
     if (event) this.#options.onEvent(event);
   }
 
@@ -123,16 +132,26 @@ export class LiveFeed {
   }
 }
 
-/** The event in a frame; `undefined` for pings and other frames. */
-export function readFrame(data: unknown): ResourceEvent | undefined {
-  if (typeof data !== "string") return undefined;
-  let frame: { name?: unknown; data?: unknown };
+interface Frame {
+  name?: unknown;
+  data?: unknown;
+}
+
+function frameOf(text: unknown): Frame {
+  if (typeof text !== "string") return {};
   try {
-    frame = JSON.parse(data);
+    return JSON.parse(text) ?? {};
   } catch {
-    return undefined;
+    return {};
   }
-  const { name, data: resource } = frame;
+}
+
+/** The event in a frame; `undefined` for pings and other frames. */
+export function readFrame(text: unknown): ResourceEvent | undefined {
+  return eventOf(frameOf(text));
+}
+
+function eventOf({ name, data: resource }: Frame): ResourceEvent | undefined {
   if (
     (name === "resource.create" || name === "resource.change" || name === "resource.remove") &&
     isResource(resource)

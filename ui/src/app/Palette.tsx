@@ -11,11 +11,13 @@ import {
   IconHome,
   IconKey,
   IconKeyboard,
+  IconLayoutGrid,
   IconLock,
   IconMoon,
   IconPlus,
   IconSearch,
   IconServer,
+  IconStack2,
   IconSun,
 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
@@ -24,6 +26,7 @@ import { useEffect, useState } from "react";
 import { clustersQuery } from "../api/queries.ts";
 import { providerWord, sorted, stateWord, toneOf } from "../features/clusters/model.ts";
 import { useImportDenial } from "../features/clusters/rights.ts";
+import { USUAL_KINDS } from "../features/explorer/model.ts";
 import { monogram } from "../lib/names.ts";
 import { paths } from "../paths.ts";
 import { useModal } from "../ui/Dialog.tsx";
@@ -174,6 +177,14 @@ function useEntries(scope: RouteScope, onHelp: () => void): PaletteEntry[] {
             IconActivityHeartbeat,
             () => void navigate(paths.conditions(cluster)),
           ),
+          ...USUAL_KINDS.map(({ plural, text }) =>
+            to(
+              `${text} of ${cluster}`,
+              IconStack2,
+              () => void navigate(paths.kind(cluster, plural)),
+            ),
+          ),
+          to(`All kinds of ${cluster}`, IconLayoutGrid, () => void navigate(paths.kinds(cluster))),
           to(
             `Audit log of ${cluster}`,
             IconHistory,

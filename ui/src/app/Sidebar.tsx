@@ -3,17 +3,27 @@
 import {
   type Icon,
   IconActivityHeartbeat,
+  IconAffiliate,
+  IconDatabase,
+  IconFileText,
+  IconFolder,
   IconHexagons,
   IconHistory,
   IconHome,
   IconKey,
+  IconLayoutGrid,
   IconServer,
+  IconStack2,
 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Link, type LinkProps } from "@tanstack/react-router";
+import { Fragment } from "react";
+import { countsQuery } from "../api/kinds.ts";
 import { clustersQuery } from "../api/queries.ts";
+import type { Cluster } from "../api/types.ts";
 import { byRef, problems, stateWord, toneOf } from "../features/clusters/model.ts";
 import { usePins } from "../features/clusters/pins.ts";
+import { USUAL_KINDS, type UsualKind } from "../features/explorer/model.ts";
 import { monogram } from "../lib/names.ts";
 import { count } from "../lib/quantity.ts";
 import { paths } from "../paths.ts";
@@ -60,8 +70,57 @@ function ClusterSide({ reference }: { reference: string }) {
       />
       <Entry icon={IconKey} text="Access" to={paths.access(reference)} />
       <Entry icon={IconHistory} text="Audit log" to={paths.clusterAudit(reference)} />
+      {cluster && <Kinds cluster={cluster} />}
       <Pinned />
     </nav>
+  );
+}
+
+const GROUPS = [...new Set(USUAL_KINDS.map(({ group }) => group))];
+const GROUP_ICONS: Record<UsualKind["group"], Icon> = {
+  "": IconFolder,
+  Workloads: IconStack2,
+  Network: IconAffiliate,
+  Storage: IconDatabase,
+  Config: IconFileText,
+};
+
+/** The usual kinds of objects with their numbers; those that the user may not list are left out. */
+function Kinds({ cluster }: { cluster: Cluster }) {
+  // One that does not respond has nothing to count.
+  const enabled = cluster.state === "active";
+  const { data: counts } = useQuery({ ...countsQuery(cluster.id), enabled });
+  const shown = USUAL_KINDS.filter(({ id }) => !counts || counts.has(id));
+  return (
+    <>
+      <div className={styles.kinds}>
+        {GROUPS.map((group) => {
+          const members = shown.filter((kind) => kind.group === group);
+          if (members.length === 0) return null;
+          return (
+            <Fragment key={group}>
+              {group && <h2 className={styles.title}>{group}</h2>}
+              {members.map(({ plural, id, text }) => (
+                <Entry
+                  key={id}
+                  icon={GROUP_ICONS[group]}
+                  text={text}
+                  number={counts?.get(id)}
+                  to={paths.kind(cluster.name, plural)}
+                />
+              ))}
+            </Fragment>
+          );
+        })}
+      </div>
+      <h2 className={styles.title}>More</h2>
+      <Entry
+        icon={IconLayoutGrid}
+        text="All kinds"
+        number={counts?.size}
+        to={paths.kinds(cluster.name)}
+      />
+    </>
   );
 }
 

@@ -1,0 +1,163 @@
+/** The objects of a cluster: any kind, filtered, sorted and in pages, live; one object; its end. */
+
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { type Visitor, World } from "./world.ts";
+
+const world = new World(["--clusters", "1", "--nodes", "2", "--pods", "30"]);
+const MAPS = 120;
+const VIEWER_PASSWORD = "password-of-vera";
+
+/** Names from `map-000` on. */
+function configMaps() {
+  const one = (_: unknown, number: number) => ({
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { namespace: "default", name: `map-${String(number).padStart(3, "0")}` },
+    data: { number: String(number), text: "<img src=x onerror=alert(1)>" },
+  });
+  return Array.from({ length: MAPS }, one);
+}
+
+beforeAll(async () => {
+  await world.start();
+  const secret = {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { namespace: "default", name: "login" },
+    stringData: { password: "a-value-to-hide" },
+  };
+  const file = join(world.folder, "objects.json");
+  const list = { apiVersion: "v1", kind: "List", items: [...configMaps(), secret] };
+  writeFileSync(file, JSON.stringify(list));
+  await world.run(`kubectl create -f ${file}`);
+  const visitor = await world.visitor();
+  await visitor.signIn();
+  await world.run(await visitor.importCommand("orchard"));
+  await visitor.row("orchard").getByText("Active").waitFor();
+  await visitor.makeUser(
+    { username: "vera", password: VIEWER_PASSWORD },
+    { cluster: "orchard", role: "nodes-view" },
+  );
+  await visitor.leave();
+});
+afterAll(() => world.end());
+
+async function opened(path: string): Promise<Visitor> {
+  const visitor = await world.visitor();
+  await visitor.signIn();
+  await visitor.page.goto(path);
+  return visitor;
+}
+
+test("a list is filtered, sorted and paged, and follows the cluster", async () => {
+  const visitor = await opened("/c/orchard");
+  const { page } = visitor;
+  const side = page.getByRole("navigation", { name: "Cluster orchard" });
+  await side.getByRole("link", { name: "ConfigMaps" }).click();
+  await page.getByRole("heading", { name: "ConfigMaps", level: 1 }).waitFor();
+  const row = (name: string) => page.getByRole("row").filter({ hasText: name });
+  await row("map-000").waitFor();
+
+  const pages = page.getByRole("navigation", { name: "Pages" });
+  await pages.getByText(/^1–100 of 1\d\d$/).waitFor();
+  await pages.getByRole("button", { name: "Next" }).click();
+  await row("map-119").waitFor();
+  expect(new URL(page.url()).search).toBe("?page=2");
+
+  const filter = page.getByLabel("Filter by name");
+  await filter.fill("map-11");
+  await filter.press("Enter");
+  await page.getByText("10 match").waitFor();
+  await page.getByRole("button", { name: "Name", exact: true }).click();
+  await page.getByRole("button", { name: "Name", exact: true }).click();
+  await expect.poll(() => page.getByRole("row").nth(1).innerText()).toContain("map-119");
+  expect(new URL(page.url()).search).toBe("?q=map-11&sort=metadata.name&descending=true");
+
+  // What others change shows by itself.
+  await visitor.freshness("Live");
+  await world.run("kubectl create configmap map-115-new");
+  await row("map-115-new").waitFor();
+  await world.run("kubectl delete configmap map-115-new");
+  await row("map-115-new").waitFor({ state: "detached" });
+
+  await filter.fill("nothing-like-this");
+  await filter.press("Enter");
+  await page.getByText("Nothing matches").waitFor();
+  await page.getByRole("button", { name: "Show all" }).click();
+  await row("map-119").waitFor();
+  await page.getByLabel("Namespace", { exact: true }).selectOption("kube-system");
+  await row("map-119").waitFor({ state: "detached" });
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
+test("an object shows as text, whatever is in it, and can be deleted", async () => {
+  const visitor = await opened("/c/orchard/kinds/configmaps?q=map-007");
+  const { page } = visitor;
+  await page.getByRole("link", { name: "map-007" }).click();
+  await page.getByRole("heading", { name: "map-007", level: 1 }).waitFor();
+  const yaml = page.getByRole("region", { name: "YAML" });
+  await yaml.getByText("onerror=alert(1)").waitFor();
+  await page.getByRole("button", { name: "Delete…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+  await page.getByText("Deleting default/map-007").waitFor();
+  await page.getByRole("heading", { name: "ConfigMaps", level: 1 }).waitFor();
+  visitor.expectQuiet();
+  await page.goto("/c/orchard/objects/configmaps/default/map-007");
+  await page.getByText("There is no default/map-007 here").waitFor();
+  await visitor.leave();
+});
+
+test("values of a Secret show on demand only", async () => {
+  const responses: string[] = [];
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  page.on("response", (response) => {
+    void response.text().then(
+      (text) => responses.push(text),
+      () => undefined,
+    );
+  });
+  await visitor.signIn();
+  await page.goto("/c/orchard/objects/secrets/default/login");
+  const yaml = page.getByRole("region", { name: "YAML" });
+  await yaml.getByText("password:").waitFor();
+  const encoded = Buffer.from("a-value-to-hide").toString("base64");
+  expect(responses.join("\n")).not.toContain(encoded);
+  await page.getByRole("button", { name: "Show values" }).click();
+  await yaml.getByText(encoded).waitFor();
+  await page.getByRole("button", { name: "Hide values" }).click();
+  await yaml.getByText(encoded).waitFor({ state: "detached" });
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
+test("every kind has a list, and users see those that they may list", async () => {
+  const visitor = await opened("/c/orchard");
+  const { page } = visitor;
+  await page.getByRole("link", { name: "All kinds" }).click();
+  await page.getByLabel("Filter by name or group").fill("rbac role");
+  await page.getByRole("link", { name: "ClusterRole", exact: true }).click();
+  await page.getByRole("heading", { name: "ClusterRole", level: 1 }).waitFor();
+  await page.getByRole("link", { name: "cluster-admin" }).waitFor();
+  await page.keyboard.press("Control+k");
+  await page.getByPlaceholder("Cluster, page or action").fill("pods of orchard");
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "Pods", level: 1 }).waitFor();
+  await page.getByRole("cell", { name: "Running" }).first().waitFor();
+  visitor.expectQuiet();
+  await visitor.leave();
+
+  const viewer = await world.visitor();
+  await viewer.signIn("", "vera", VIEWER_PASSWORD);
+  const side = viewer.page.getByRole("navigation", { name: "Cluster orchard" });
+  await viewer.page.goto("/c/orchard");
+  await side.getByRole("link", { name: "All kinds" }).waitFor();
+  await side.getByRole("link", { name: "Secrets" }).waitFor({ state: "detached" });
+  await viewer.page.goto("/c/orchard/kinds/secrets");
+  await viewer.page.getByText(/There are no Secrets here|You may not list Secrets here/).waitFor();
+  await viewer.leave();
+});

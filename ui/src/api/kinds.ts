@@ -1,0 +1,160 @@
+/** Any kind of a cluster, and its objects: `/v1`. */
+
+import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { request, requestText } from "./client.ts";
+import { ApiError } from "./errors.ts";
+
+/** A kind that a cluster serves, with what the user may do with it somewhere. */
+export interface KindSchema {
+  /** Such as `pod` or `apps.deployment`. */
+  id: string;
+  /** Such as `pods` or `apps.deployments`. */
+  pluralName: string;
+  collectionMethods?: string[];
+  attributes: { group: string; version: string; kind: string; namespaced: boolean };
+}
+
+/** A column that the cluster prints; `field`: where its value is in an object. */
+export interface KindColumn {
+  name: string;
+  field: string;
+  type?: string;
+  /** Above 0 only where there is much room. */
+  priority?: number;
+}
+
+export interface KindObject {
+  /** `namespace/name`, or `name`. */
+  id: string;
+  type: string;
+  /** `update` and `remove` only if the user may do that. */
+  links: Record<string, string>;
+  metadata: {
+    name: string;
+    namespace?: string;
+    creationTimestamp?: string;
+    deletionTimestamp?: string;
+    /** Values of the columns, in order. */
+    fields?: unknown[];
+    state?: { name: string; error: boolean; transitioning: boolean; message: string };
+  };
+}
+
+export interface KindList {
+  data: KindObject[];
+  columns: KindColumn[];
+  /** How many fulfil the filters. */
+  count: number;
+  pages?: number;
+  revision: string;
+}
+
+interface Counts {
+  data: { counts: Record<string, { summary: { count: number } }> }[];
+}
+
+/** Objects of a page. */
+export const PAGE_SIZE = 100;
+/** The sidebar's numbers are at most this old. */
+const COUNTS_AGE_MAX_MS = 60_000;
+/** Namespaces that a filter offers. */
+const NAMESPACES_MAX = 500;
+
+/** The path of the view of a cluster. */
+export function kindsPath(clusterId: string): string {
+  return `/k8s/clusters/${encodeURIComponent(clusterId)}/v1`;
+}
+
+/** The kinds that the user may list, by name. */
+export function kindsQuery(clusterId: string) {
+  return queryOptions({
+    queryKey: ["kinds", clusterId],
+    queryFn: async (): Promise<KindSchema[]> => {
+      const path = `${kindsPath(clusterId)}/schemas`;
+      const all = await request<{ data: KindSchema[] }>("GET", path);
+      const listed = all.data.filter(({ collectionMethods }) => collectionMethods?.includes("GET"));
+      return listed.sort((a, b) => a.attributes.kind.localeCompare(b.attributes.kind));
+    },
+    staleTime: 60_000,
+  });
+}
+
+/** How many objects of each kind the user may list, by id of the kind. */
+export function countsQuery(clusterId: string) {
+  return queryOptions({
+    queryKey: ["kind-counts", clusterId],
+    queryFn: async (): Promise<Map<string, number>> => {
+      const { data } = await request<Counts>("GET", `${kindsPath(clusterId)}/counts`);
+      const counts = Object.entries(data[0]?.counts ?? {});
+      return new Map(counts.map(([id, { summary }]) => [id, summary.count]));
+    },
+    staleTime: COUNTS_AGE_MAX_MS,
+    refetchInterval: COUNTS_AGE_MAX_MS,
+    retry: false,
+  });
+}
+
+/** The names of the namespaces that the user may see. */
+export function namespacesQuery(clusterId: string) {
+  return queryOptions({
+    queryKey: ["kind-namespaces", clusterId],
+    queryFn: async (): Promise<string[]> => {
+      const path = `${kindsPath(clusterId)}/namespaces?limit=${NAMESPACES_MAX}&include=metadata.name`;
+      const list = await request<KindList>("GET", path);
+      return list.data.map(({ metadata }) => metadata.name);
+    },
+    staleTime: COUNTS_AGE_MAX_MS,
+  });
+}
+
+/** One page. `below`: namespace and query of the list, such as `/web?page=2`. */
+export function kindListQuery(clusterId: string, type: string, below: string) {
+  return queryOptions({
+    queryKey: ["kind-list", clusterId, type, below],
+    queryFn: () =>
+      request<KindList>("GET", `${kindsPath(clusterId)}/${encodeURIComponent(type)}${below}`),
+    placeholderData: keepPreviousData,
+    retry: (failures, error) => failures < 2 && error instanceof ApiError && error.status === 503,
+  });
+}
+
+function objectPath(clusterId: string, type: string, id: string): string {
+  const segments = [type, ...id.split("/")].map(encodeURIComponent);
+  return `${kindsPath(clusterId)}/${segments.join("/")}`;
+}
+
+/** One object. */
+export function kindObjectQuery(clusterId: string, type: string, id: string) {
+  return queryOptions({
+    queryKey: ["kind-object", clusterId, type, id],
+    queryFn: () => {
+      const without = "exclude=spec&exclude=status&excludeValues=data";
+      return request<KindObject>("GET", `${objectPath(clusterId, type, id)}?${without}`);
+    },
+    retry: false,
+  });
+}
+
+/** An object as Kubernetes has it, in YAML. `hidden`: without the values of its data. */
+export function kindYamlQuery(clusterId: string, type: string, id: string, hidden: boolean) {
+  const fields = ["id", "type", "links", "actions"].map((name) => `exclude=${name}`);
+  const added = ["fields", "state", "relationships", "managedFields"];
+  fields.push(...added.map((name) => `exclude=metadata.${name}`));
+  if (hidden) fields.push("excludeValues=data", "excludeValues=stringData");
+  return queryOptions({
+    queryKey: ["kind-yaml", clusterId, type, id, hidden],
+    queryFn: async () => {
+      const path = `${objectPath(clusterId, type, id)}?${fields.join("&")}`;
+      // The view has a type of its own, which displaces that of a Secret.
+      return (await requestText(path, "application/yaml")).replace(/^_type:/m, "type:");
+    },
+    retry: false,
+    // Values of Secrets stay no longer than they are shown.
+    gcTime: 0,
+  });
+}
+
+/** Deletes an object. */
+export function deleteKindObject(clusterId: string, type: string, id: string): Promise<unknown> {
+  return request("DELETE", objectPath(clusterId, type, id));
+}

@@ -1,0 +1,153 @@
+/** A page of objects as rows: state, name, what the cluster prints of them, age. */
+
+import { IconArrowDown, IconArrowUp } from "@tabler/icons-react";
+import { Link } from "@tanstack/react-router";
+import type { KindList, KindObject } from "../../api/kinds.ts";
+import { point } from "../../lib/time.ts";
+import { paths } from "../../paths.ts";
+import { useNarrow } from "../../ui/media.ts";
+import { State } from "../../ui/StateMark.tsx";
+import table from "../../ui/Table.module.css";
+import { Ago, useNow } from "../../ui/Time.tsx";
+import styles from "./Explorer.module.css";
+import { cellText, objectTone, objectWord, type ShownColumn, shownColumns } from "./model.ts";
+import type { KindSearch } from "./search.ts";
+
+/** Interval of updates of relative times. */
+const TICK_MS = 10_000;
+const CREATED = "metadata.creationTimestamp";
+
+type Sort = (field: string, descending: boolean) => void;
+
+interface KindTableProps {
+  cluster: string;
+  type: string;
+  text: string;
+  list: KindList;
+  /** Whether there is a column of namespaces. */
+  isNamespaced: boolean;
+  search: KindSearch;
+  onSort: Sort;
+}
+
+export function KindTable(props: KindTableProps) {
+  const { cluster, type, text, list, isNamespaced, search, onSort } = props;
+  const now = useNow(TICK_MS);
+  const narrow = useNarrow();
+  const columns = narrow ? [] : shownColumns(type, list.columns);
+  const head = { search, onSort };
+  return (
+    <div className={table.frame}>
+      <table className={`${table.table} ${styles.table}`} data-narrow={narrow || undefined}>
+        <caption className="hidden">{text}</caption>
+        <thead>
+          <tr>
+            <th scope="col" className={styles.state}>
+              State
+            </th>
+            <SortHead {...head} field="metadata.name" text="Name" className={styles.wide} />
+            {isNamespaced && !narrow && (
+              <SortHead {...head} field="metadata.namespace" text="Namespace" />
+            )}
+            {columns.map(({ name, index, isNumber }) => (
+              <SortHead
+                key={index}
+                {...head}
+                field={`metadata.fields[${index}]`}
+                text={name}
+                right={isNumber}
+              />
+            ))}
+            <SortHead {...head} field={CREATED} text="Age" className={styles.age} right newFirst />
+          </tr>
+        </thead>
+        <tbody>
+          {list.data.map((object) => (
+            <tr key={object.id}>
+              <Cells
+                object={object}
+                cluster={cluster}
+                type={type}
+                columns={columns}
+                namespace={isNamespaced ? (narrow ? "below" : "column") : "none"}
+                now={now}
+              />
+            </tr>
+          ))}
+        </tbody>
+      </table>
+    </div>
+  );
+}
+
+interface CellsProps {
+  object: KindObject;
+  cluster: string;
+  type: string;
+  columns: readonly ShownColumn[];
+  /** Where the namespace is shown. */
+  namespace: "column" | "below" | "none";
+  now: Date;
+}
+
+function Cells({ object, cluster, type, columns, namespace, now }: CellsProps) {
+  const { metadata } = object;
+  const created = point(metadata.creationTimestamp);
+  return (
+    <>
+      <td title={metadata.state?.message || undefined}>
+        <State tone={objectTone(object)}>{objectWord(object)}</State>
+      </td>
+      <td className="strong" title={metadata.name}>
+        <Link className={styles.name} {...paths.kindObject(cluster, type, object.id)}>
+          {metadata.name}
+        </Link>
+        {namespace === "below" && <div className={styles.below}>{metadata.namespace}</div>}
+      </td>
+      {namespace === "column" && <td className={table.quiet}>{metadata.namespace}</td>}
+      {columns.map(({ index, isNumber }) => {
+        const text = cellText(object, index);
+        return (
+          <td key={index} className={isNumber ? table.right : table.quiet} title={text}>
+            {text}
+          </td>
+        );
+      })}
+      <td className={table.right}>{created ? <Ago at={created} now={now} /> : "—"}</td>
+    </>
+  );
+}
+
+interface SortHeadProps {
+  search: KindSearch;
+  onSort: Sort;
+  field: string;
+  text: string;
+  right?: boolean;
+  className?: string | undefined;
+  /** What is high is shown first: the newest, the most. */
+  newFirst?: boolean;
+}
+
+function SortHead({ search, onSort, field, text, right, className, newFirst }: SortHeadProps) {
+  const sorted = search.sort === field;
+  const descending = search.descending ?? false;
+  const Arrow = descending ? IconArrowDown : IconArrowUp;
+  const order = sorted ? ({ "aria-sort": descending ? "descending" : "ascending" } as const) : {};
+  return (
+    <th
+      scope="col"
+      className={[className, right && table.right].filter(Boolean).join(" ")}
+      {...order}
+    >
+      <button
+        type="button"
+        className={table.sort}
+        onClick={() => onSort(field, sorted ? !descending : (newFirst ?? false))}
+      >
+        {text}
+        {sorted && <Arrow size={14} stroke={1.5} aria-hidden="true" />}
+      </button>
+    </th>
+  );
+}
