@@ -111,6 +111,51 @@ test("an object shows as text, whatever is in it, and can be deleted", async () 
   await visitor.leave();
 });
 
+test("an object is changed as YAML: checked, compared and saved", async () => {
+  const visitor = await opened("/c/orchard/objects/configmaps/default/map-010");
+  const { page } = visitor;
+  await page.getByRole("button", { name: "Edit" }).click();
+  const editor = page.getByRole("textbox", { name: "YAML of default/map-010" });
+  const before = await editor.inputValue();
+  expect(before).toContain('number: "10"');
+  const review = page.getByRole("button", { name: "Review changes" });
+  expect(await review.getAttribute("aria-disabled")).toBe("true");
+
+  // What cannot be is refused, and nothing that was typed is lost.
+  const broken = `${before}\nnot: [yaml`;
+  await editor.fill(broken);
+  await review.click();
+  await page.getByText("Nothing was saved.").waitFor();
+  expect(await editor.inputValue()).toBe(broken);
+  await editor.fill(before.replace("map-010", "another-name"));
+  await review.click();
+  await page.getByText(/is "another-name" in the body/).waitFor();
+  visitor.complaints.length = 0;
+
+  await editor.fill(before.replace('number: "10"', 'number: "eleven"'));
+  await review.click();
+  const diff = page.getByRole("region", { name: "What would change" });
+  await diff.getByText('number: "10"').waitFor();
+  await diff.getByText("number: eleven").waitFor();
+  const stored = () => world.run("kubectl get configmap map-010 -o jsonpath={.data.number}");
+  expect(await stored()).toBe("10");
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Saved default/map-010").waitFor();
+  await page.getByRole("region", { name: "YAML" }).getByText("number: eleven").waitFor();
+  expect(await stored()).toBe("eleven");
+
+  // Somebody else was faster.
+  await page.getByRole("button", { name: "Edit" }).click();
+  await world.run("kubectl label configmap map-010 by=another");
+  await editor.fill((await editor.inputValue()).replace("eleven", "twelve"));
+  await review.click();
+  await page.getByText("Somebody has changed it since you read it.").waitFor();
+  visitor.complaints.length = 0;
+  await page.getByRole("button", { name: "Cancel" }).click();
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
 test("values of a Secret show on demand only", async () => {
   const responses: string[] = [];
   const visitor = await world.visitor();

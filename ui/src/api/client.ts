@@ -32,13 +32,16 @@ export async function request<T>(method: string, path: string, body?: unknown): 
 }
 
 /**
- * Reads a text in another format.
+ * Reads a text in the format `type`; with `body`, replaces what is there.
  *
  * Throws {@link ApiError} as {@link request} does.
  */
-export async function requestText(path: string, accept: string): Promise<string> {
+export async function requestText(path: string, type: string, body?: string): Promise<string> {
+  const written = { "content-type": type, "x-api-csrf": crossSiteToken() };
   const response = await send(path, {
-    headers: { accept },
+    method: body === undefined ? "GET" : "PUT",
+    headers: { accept: type, ...(body === undefined ? {} : written) },
+    body: body ?? null,
     credentials: "same-origin",
     cache: "no-store",
     signal: AbortSignal.timeout(ANSWER_TIME_MAX_MS),

@@ -135,23 +135,48 @@ export function kindObjectQuery(clusterId: string, type: string, id: string) {
   });
 }
 
+const YAML = "application/yaml";
+/** Leaves out what the view adds to an object. */
+const AS_STORED = [
+  ...["id", "type", "links", "actions"],
+  ...["fields", "state", "relationships", "managedFields"].map((name) => `metadata.${name}`),
+]
+  .map((field) => `exclude=${field}`)
+  .join("&");
+
+/** The view has a type of its own, which displaces that of a Secret. */
+function withOwnType(yaml: string): string {
+  return yaml.replace(/^_type:/m, "type:");
+}
+
 /** An object as Kubernetes has it, in YAML. `hidden`: without the values of its data. */
 export function kindYamlQuery(clusterId: string, type: string, id: string, hidden: boolean) {
-  const fields = ["id", "type", "links", "actions"].map((name) => `exclude=${name}`);
-  const added = ["fields", "state", "relationships", "managedFields"];
-  fields.push(...added.map((name) => `exclude=metadata.${name}`));
-  if (hidden) fields.push("excludeValues=data", "excludeValues=stringData");
+  const without = hidden ? "&excludeValues=data&excludeValues=stringData" : "";
   return queryOptions({
     queryKey: ["kind-yaml", clusterId, type, id, hidden],
     queryFn: async () => {
-      const path = `${objectPath(clusterId, type, id)}?${fields.join("&")}`;
-      // The view has a type of its own, which displaces that of a Secret.
-      return (await requestText(path, "application/yaml")).replace(/^_type:/m, "type:");
+      const path = `${objectPath(clusterId, type, id)}?${AS_STORED}${without}`;
+      return withOwnType(await requestText(path, YAML));
     },
     retry: false,
     // Values of Secrets stay no longer than they are shown.
     gcTime: 0,
   });
+}
+
+/**
+ * Replaces an object. `isTrial`: nothing is stored. Returns the object as it is then, in YAML.
+ */
+export async function saveKindYaml(
+  clusterId: string,
+  type: string,
+  id: string,
+  yaml: string,
+  isTrial: boolean,
+): Promise<string> {
+  const trial = isTrial ? "&dryRun=All" : "";
+  const path = `${objectPath(clusterId, type, id)}?${AS_STORED}${trial}`;
+  return withOwnType(await requestText(path, YAML, yaml));
 }
 
 /** Deletes an object. */

@@ -1,6 +1,6 @@
 /** One object: its state, and all of it as YAML. */
 
-import { IconDownload, IconEye, IconEyeOff, IconTrash } from "@tabler/icons-react";
+import { IconDownload, IconEye, IconEyeOff, IconPencil, IconTrash } from "@tabler/icons-react";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
@@ -24,6 +24,7 @@ import { notify } from "../../ui/Toasts.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
 import styles from "./Explorer.module.css";
 import { kindText, objectTone, objectWord, schemaOf } from "./model.ts";
+import { YamlEditor } from "./YamlEditor.tsx";
 
 interface ObjectPageProps {
   /** Its plural or id, from the address. */
@@ -80,15 +81,26 @@ export function ObjectPage({ type, id }: ObjectPageProps) {
           {object.data.metadata.state.message}
         </Notice>
       )}
-      <Yaml type={type} id={id} />
+      <Yaml type={type} id={id} object={object.data} />
     </Page>
   );
 }
 
-function Yaml({ type, id }: ObjectPageProps) {
+interface YamlProps extends ObjectPageProps {
+  /** Once it has been read. */
+  object: KindObject | undefined;
+}
+
+function Yaml({ type, id, object }: YamlProps) {
   const cluster = useCluster();
   const isSecret = type === "secrets" || type === "secret";
   const [shown, setShown] = useState(false);
+  const [editing, setEditing] = useState(false);
+  const denial =
+    object && !object.links.update
+      ? `Your roles in ${cluster.name} do not let you change this.`
+      : undefined;
+  const unread = isSecret && !shown ? "Show its values first." : "It has not been read.";
   const yaml = useQuery(kindYamlQuery(cluster.id, type, id, isSecret && !shown));
   return (
     <section className={styles.yaml} aria-label="YAML">
@@ -98,6 +110,17 @@ function Yaml({ type, id }: ObjectPageProps) {
           <Button small aria-pressed={shown} onClick={() => setShown(!shown)}>
             {shown ? <IconEyeOff size={16} stroke={1.5} /> : <IconEye size={16} stroke={1.5} />}
             {shown ? "Hide values" : "Show values"}
+          </Button>
+        )}
+        {!editing && (
+          <Button
+            small
+            deniedBecause={denial}
+            disabledBecause={yaml.data && !(isSecret && !shown) ? undefined : unread}
+            onClick={() => setEditing(true)}
+          >
+            {!denial && <IconPencil size={16} stroke={1.5} />}
+            Edit
           </Button>
         )}
         <Button
@@ -117,7 +140,10 @@ function Yaml({ type, id }: ObjectPageProps) {
           {sentence(yaml.error)}
         </Notice>
       )}
-      {yaml.data && <Code text={yaml.data} what="the YAML" />}
+      {yaml.data && editing && (
+        <YamlEditor type={type} id={id} before={yaml.data} onDone={() => setEditing(false)} />
+      )}
+      {yaml.data && !editing && <Code text={yaml.data} what="the YAML" />}
     </section>
   );
 }

@@ -1,0 +1,106 @@
+/**
+ * Changes an object as YAML: the cluster checks the text before anything is saved, and shows what
+ * it would change.
+ */
+
+import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { ApiError, sentence } from "../../api/errors.ts";
+import { saveKindYaml } from "../../api/kinds.ts";
+import { Button } from "../../ui/Button.tsx";
+import { Notice } from "../../ui/Notice.tsx";
+import { notify } from "../../ui/Toasts.tsx";
+import { useCluster } from "../clusters/ClusterPage.tsx";
+import { changedLines, type DiffLine } from "./diff.ts";
+import styles from "./Explorer.module.css";
+
+interface YamlEditorProps {
+  type: string;
+  id: string;
+  /** The object as it was read. */
+  before: string;
+  onDone(): void;
+}
+
+export function YamlEditor({ type, id, before, onDone }: YamlEditorProps) {
+  const cluster = useCluster();
+  const client = useQueryClient();
+  const [text, setText] = useState(before);
+  const review = useMutation({
+    mutationFn: () => saveKindYaml(cluster.id, type, id, text, true),
+  });
+  const save = useMutation({
+    mutationFn: () => saveKindYaml(cluster.id, type, id, text, false),
+    onSuccess: () => {
+      notify("ok", `Saved ${id}`);
+      void client.invalidateQueries({ queryKey: ["kind-object", cluster.id, type, id] });
+      void client.invalidateQueries({ queryKey: ["kind-yaml", cluster.id, type, id] });
+      onDone();
+    },
+  });
+  const error = save.error ?? review.error;
+  const unchanged = text === before ? "Nothing has been changed." : undefined;
+  return (
+    <>
+      <textarea
+        className={styles.editor}
+        aria-label={`YAML of ${id}`}
+        value={text}
+        rows={Math.min(Math.max(text.split("\n").length + 1, 12), 40)}
+        spellCheck={false}
+        autoCapitalize="off"
+        onChange={(event) => {
+          setText(event.target.value);
+          // What was reviewed is another text.
+          review.reset();
+          save.reset();
+        }}
+      />
+      {error && (
+        <Notice tone="err" title="Nothing was saved.">
+          {error instanceof ApiError && error.status === 409
+            ? "Somebody has changed it since you read it. Copy your text, cancel, and edit it again."
+            : sentence(error)}
+        </Notice>
+      )}
+      {review.data !== undefined && <Diff lines={changedLines(before, review.data)} />}
+      <div className={styles.bar}>
+        {review.data === undefined ? (
+          <Button kind="primary" disabledBecause={unchanged} onClick={() => review.mutate()}>
+            {review.isPending ? "Checking…" : "Review changes"}
+          </Button>
+        ) : (
+          <Button kind="primary" onClick={() => save.mutate()}>
+            {save.isPending ? "Saving…" : "Save"}
+          </Button>
+        )}
+        <Button onClick={onDone}>Cancel</Button>
+      </div>
+    </>
+  );
+}
+
+const MARKS = { added: "+", removed: "−", same: " ", left: "…" } as const;
+const WORDS = { added: "added: ", removed: "removed: ", same: "", left: "unchanged" } as const;
+
+function Diff({ lines }: { lines: readonly DiffLine[] }) {
+  if (lines.length === 0) {
+    return (
+      <Notice title="The cluster would change nothing.">
+        It has these values already, or sets them itself.
+      </Notice>
+    );
+  }
+  return (
+    <section className={styles.diff} aria-label="What would change">
+      {lines.map(({ change, text }, index) => (
+        // biome-ignore lint/suspicious/noArrayIndexKey: lines of one text, in order.
+        <div key={index} data-change={change}>
+          <span aria-hidden="true">{MARKS[change]} </span>
+          <span className="hidden">{WORDS[change]}</span>
+          {text}
+        </div>
+      ))}
+    </section>
+  );
+}
