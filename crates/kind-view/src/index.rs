@@ -86,8 +86,6 @@ pub struct KindIndexes(Arc<Shared>);
 
 struct Shared {
     reader: Box<dyn ClusterReader>,
-    from: usize,
-    bytes_max: usize,
     bytes: AtomicUsize,
     entries: Mutex<HashMap<IndexKey, IndexEntry>>,
 }
@@ -153,28 +151,11 @@ pub struct IndexHead {
 impl KindIndexes {
     /// No indexes yet; `reader` reads for them.
     pub fn new(reader: impl ClusterReader) -> Self {
-        Self::with_limits(reader, INDEXED_FROM, INDEX_BYTES_MAX)
-    }
-
-    /// Like [`Self::new`], for kinds of at least `from` objects, with `bytes_max` of memory.
-    pub fn with_limits(reader: impl ClusterReader, from: usize, bytes_max: usize) -> Self {
         Self(Arc::new(Shared {
             reader: Box::new(reader),
-            from,
-            bytes_max,
             bytes: AtomicUsize::new(0),
             entries: Mutex::default(),
         }))
-    }
-
-    /// Memory of all indexes, in bytes, about.
-    pub fn bytes(&self) -> usize {
-        self.0.bytes.load(Ordering::Relaxed)
-    }
-
-    /// Whether a list that has read so many objects calls for an index.
-    pub fn is_worth(&self, objects: usize) -> bool {
-        objects >= self.0.from
     }
 
     /// What the list needs, of the objects that the caller may see. `None`: read the cluster.
@@ -314,7 +295,7 @@ impl KindIndexes {
     }
 
     fn has_room_for(&self, more: usize) -> bool {
-        self.bytes() + more <= self.0.bytes_max
+        self.0.bytes.load(Ordering::Relaxed) + more <= INDEX_BYTES_MAX
     }
 
     /// Replaces the objects of an index.
@@ -356,7 +337,7 @@ impl KindIndexes {
             Refused::Full => tracing::warn!(
                 cluster,
                 kind,
-                limit = self.0.bytes_max,
+                limit = INDEX_BYTES_MAX,
                 "no room to index a kind: its lists read the cluster, and large ones are refused"
             ),
             Refused::PrintsTimes => tracing::debug!(cluster, kind, "not indexed: it prints times"),

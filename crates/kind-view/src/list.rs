@@ -11,7 +11,7 @@ use rest_view::{ApiError, Context, KubeResource, KubeStore, ListScope, Store, Vi
 use serde_json::Value;
 
 use crate::bindings;
-use crate::index::{IndexKey, KindIndexes, PackedRow};
+use crate::index::{INDEXED_FROM, IndexKey, KindIndexes, PackedRow};
 use crate::kinds::ServedKind;
 use crate::path::Place;
 use crate::query::{Beyond, Found, Query};
@@ -146,7 +146,7 @@ impl Listing<'_> {
         match self.read_place().await {
             Ok((listed, objects)) => {
                 let is_of_fleet = !self.cluster.is_null() && objects > 0;
-                if is_of_fleet || indexes.is_worth(objects) {
+                if is_of_fleet || objects >= INDEXED_FROM {
                     indexes.request(&key);
                 }
                 Ok(listed)

@@ -10,25 +10,28 @@ use crate::commands::scope;
 use crate::error::{CliError, Failure};
 use crate::output::{self, TableColumn, age};
 
-const COLUMNS: &[TableColumn] = &[
-    TableColumn { heading: "CLUSTER", cell: |row, _| text(cluster(row), "name").to_owned() },
-    TableColumn {
-        heading: "NAMESPACE",
-        cell: |row, _| text(&row["metadata"], "namespace").to_owned(),
-    },
-    TableColumn { heading: "NAME", cell: |row, _| text(&row["metadata"], "name").to_owned() },
-    TableColumn {
-        heading: "STATE",
-        cell: |row, _| text(&row["metadata"]["state"], "name").to_owned(),
-    },
-    TableColumn {
-        heading: "AGE",
-        cell: |row, now| age(text(&row["metadata"], "creationTimestamp"), now),
-    },
-];
+const COLUMNS: &[TableColumn] = &[CLUSTER, NAMESPACE, NAME, STATE, AGE];
+
+/// Columns of objects of several clusters.
+pub const CLUSTER: TableColumn =
+    TableColumn { heading: "CLUSTER", cell: |row, _| text(cluster(row), "name").to_owned() };
+pub const NAMESPACE: TableColumn = TableColumn {
+    heading: "NAMESPACE",
+    cell: |row, _| text(&row["metadata"], "namespace").to_owned(),
+};
+pub const NAME: TableColumn =
+    TableColumn { heading: "NAME", cell: |row, _| text(&row["metadata"], "name").to_owned() };
+pub const STATE: TableColumn = TableColumn {
+    heading: "STATE",
+    cell: |row, _| text(&row["metadata"]["state"], "name").to_owned(),
+};
+pub const AGE: TableColumn = TableColumn {
+    heading: "AGE",
+    cell: |row, now| age(text(&row["metadata"], "creationTimestamp"), now),
+};
 
 /// The cluster of an object of a list over several.
-pub fn cluster(row: &Value) -> &Value {
+fn cluster(row: &Value) -> &Value {
     &row["metadata"]["cluster"]
 }
 

@@ -8,10 +8,9 @@ use serde_json::Value;
 
 use crate::api::{Api, encode, id, text};
 use crate::args::SearchArgs;
-use crate::commands::get::{self, cluster};
-use crate::commands::scope;
+use crate::commands::{get, scope};
 use crate::error::{CliError, Failure};
-use crate::output::{self, TableColumn, age};
+use crate::output::{self, TableColumn};
 
 /// What people look for by name. Secrets are not among them: their lists have the values.
 const USUAL_TYPES: [&str; 14] = [
@@ -35,23 +34,10 @@ const TYPES_AT_ONCE: usize = 4;
 /// The fields that the table shows.
 const FIELDS: [&str; 5] = ["name", "namespace", "cluster", "state", "creationTimestamp"];
 
-const COLUMNS: &[TableColumn] = &[
-    TableColumn { heading: "CLUSTER", cell: |row, _| text(cluster(row), "name").to_owned() },
-    TableColumn { heading: "TYPE", cell: |row, _| text(row, "type").to_owned() },
-    TableColumn {
-        heading: "NAMESPACE",
-        cell: |row, _| text(&row["metadata"], "namespace").to_owned(),
-    },
-    TableColumn { heading: "NAME", cell: |row, _| text(&row["metadata"], "name").to_owned() },
-    TableColumn {
-        heading: "STATE",
-        cell: |row, _| text(&row["metadata"]["state"], "name").to_owned(),
-    },
-    TableColumn {
-        heading: "AGE",
-        cell: |row, now| age(text(&row["metadata"], "creationTimestamp"), now),
-    },
-];
+const TYPE: TableColumn =
+    TableColumn { heading: "TYPE", cell: |row, _| text(row, "type").to_owned() };
+const COLUMNS: &[TableColumn] =
+    &[get::CLUSTER, TYPE, get::NAMESPACE, get::NAME, get::STATE, get::AGE];
 
 /// Prints what is found.
 ///

@@ -56,26 +56,24 @@ pub async fn follow(
             Ok(version) => version,
             Err(refused) => return refused,
         };
-        let ended = loop {
+        loop {
             match watch(indexes, indexed, &client, resource, &mut version, &mut idle).await {
                 // API servers end every watch after some time.
-                Ok(()) => tokio::time::sleep(RESUME_PAUSE).await,
+                Ok(()) => {}
+                Err(Ended::Missed) => break,
+                Err(Ended::Idle) => return Refused::Idle,
+                Err(Ended::Full) => return Refused::Full,
                 Err(Ended::Broken(error)) => {
                     tracing::debug!(cluster, kind = resource.kind, %error, "index is behind");
                     indexed.set_state(IndexState::Behind);
-                    tokio::time::sleep(RESUME_PAUSE).await;
-                    if !indexes.may_read(cluster, resource) {
-                        return Refused::Away;
-                    }
                 }
-                Err(ended) => break ended,
             }
-        };
-        match ended {
-            Ended::Idle => return Refused::Idle,
-            Ended::Full => return Refused::Full,
-            Ended::Missed | Ended::Broken(_) => indexed.set_state(IndexState::Behind),
+            tokio::time::sleep(RESUME_PAUSE).await;
+            if !indexes.may_read(cluster, resource) {
+                return Refused::Away;
+            }
         }
+        indexed.set_state(IndexState::Behind);
         tokio::time::sleep(RESUME_PAUSE).await;
     }
 }
