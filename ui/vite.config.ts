@@ -89,7 +89,8 @@ export default defineConfig({
     // The page may load nothing but files of its own origin: no data URLs.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    // One file: it is kept for ever, and the second page then costs nothing.
+    // One file for all pages, kept for ever: the second page then costs nothing. Only the terminal
+    // is apart.
     chunkSizeWarningLimit: 700,
   },
   server: {

@@ -45,6 +45,15 @@ beforeAll(async () => {
     if (kubeconfig) await visitor.row(name).getByText("Active").waitFor();
   }
   await world.run("kubectl cordon node-5", "admin.kubeconfig");
+  // A deployment with a history.
+  const deployment = "kubectl create deployment web --image=registry.example/web";
+  await world.run(`${deployment}:1 --port=80 --replicas=3`, "admin.kubeconfig");
+  await world.run("kubectl rollout status deployment/web --timeout=30s", "admin.kubeconfig");
+  await world.run(
+    "kubectl set image deployment/web web=registry.example/web:2",
+    "admin.kubeconfig",
+  );
+  await world.run("kubectl rollout status deployment/web --timeout=30s", "admin.kubeconfig");
   await visitor.leave();
 });
 afterAll(() => world.end());
@@ -183,6 +192,24 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await page.getByText("kind: Namespace").waitFor();
     await picture(visitor, "object", view);
 
+    await page.goto("/c/prod-eu-1/projects");
+    await page.getByRole("link", { name: "Default", exact: true }).waitFor();
+    await picture(visitor, "projects", view);
+    await page.getByRole("link", { name: "Default", exact: true }).click();
+    await page.getByRole("link", { name: "default", exact: true }).waitFor();
+    await picture(visitor, "project", view);
+    await page
+      .getByRole("region", { name: /^Quota/ })
+      .getByRole("button")
+      .click();
+    await page.getByRole("dialog").waitFor();
+    await picture(visitor, "project-quota", view);
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Add member" }).click();
+    await page.getByRole("radio", { name: /^Project Member/ }).waitFor();
+    await picture(visitor, "project-member", view);
+    await page.keyboard.press("Escape");
+
     await page.goto("/c/lab-berlin");
     await page.getByText("nobody has run the import command so far").waitFor();
     await picture(visitor, "cluster-waiting", view);
@@ -197,6 +224,50 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await page.goto("/c/no-such-cluster");
     await page.getByText("There is no cluster no-such-cluster").waitFor();
     await picture(visitor, "no-such-cluster", view);
+    visitor.expectQuiet();
+    await visitor.leave();
+  });
+
+  test("workloads and pods can be used by everybody", async () => {
+    const visitor = await visitorFor(view);
+    const { page } = visitor;
+    await visitor.signIn();
+    await page.goto("/c/prod-eu-1/objects/apps.deployments/default/web");
+    await page.getByRole("table", { name: "Pods" }).getByRole("link").first().waitFor();
+    await picture(visitor, "deployment", view);
+    await page.getByRole("button", { name: "Scale…" }).click();
+    await page.getByRole("dialog").getByLabel("Pods").waitFor();
+    await picture(visitor, "scale", view);
+    await page.keyboard.press("Escape");
+    await page.getByRole("link", { name: "Revisions" }).click();
+    await page.getByRole("row", { name: /Current/ }).waitFor();
+    await picture(visitor, "revisions", view);
+    await page.getByRole("button", { name: /^Roll back to/ }).click();
+    await page.getByRole("region", { name: "What would change" }).waitFor();
+    await picture(visitor, "rollback", view);
+    await page.keyboard.press("Escape");
+
+    await page.getByRole("link", { name: "Pods", exact: true }).last().click();
+    await page.getByRole("table", { name: "Pods" }).getByRole("link").first().click();
+    await page.getByRole("table", { name: "Containers" }).waitFor();
+    await picture(visitor, "pod", view);
+    await page.getByRole("link", { name: "Events", exact: true }).last().click();
+    await page.getByText("No events").waitFor();
+    await picture(visitor, "events", view);
+    await page.getByRole("link", { name: "Logs" }).click();
+    await page
+      .getByRole("log")
+      .getByText(/listening on/)
+      .waitFor();
+    await picture(visitor, "logs", view);
+    await page.getByRole("link", { name: "Shell" }).click();
+    await page.getByText("Connected").waitFor();
+    await page
+      .locator(".xterm-rows")
+      .getByText(/simulated/)
+      .first()
+      .waitFor();
+    await picture(visitor, "shell", view);
     visitor.expectQuiet();
     await visitor.leave();
   });
@@ -231,6 +302,14 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await page.goto("/audit");
     await page.getByRole("cell", { name: "admin", exact: true }).first().waitFor();
     await picture(visitor, "audit", view);
+
+    await page.goto("/users");
+    await page.getByRole("row", { name: /Admin/ }).waitFor();
+    await picture(visitor, "users", view);
+    await page.getByRole("button", { name: "Create user" }).click();
+    await page.getByRole("dialog").getByLabel("User name").waitFor();
+    await picture(visitor, "create-user", view);
+    await page.keyboard.press("Escape");
 
     await page.getByRole("button", { name: /^You: / }).click();
     await page.getByRole("menuitemradio", { name: "Dark" }).waitFor();

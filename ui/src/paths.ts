@@ -5,7 +5,7 @@
 
 import type { AuditSearch } from "./features/audit/search.ts";
 import type { ClusterSearch } from "./features/clusters/search.ts";
-import type { KindSearch } from "./features/explorer/search.ts";
+import type { KindSearch, ObjectSearch } from "./features/explorer/search.ts";
 
 /** The guide, which the server serves as separate pages: a link, not a route. */
 export const GUIDE = "/docs/";
@@ -25,12 +25,17 @@ export const paths = {
   clusterAudit: (cluster: string, search: AuditSearch = {}) =>
     ({ to: "/c/$cluster/audit", params: { cluster }, search }) as const,
   access: (cluster: string) => ({ to: "/c/$cluster/access", params: { cluster } }) as const,
+  projects: (cluster: string) => ({ to: "/c/$cluster/projects", params: { cluster } }) as const,
+  /** `project`: the part of its id after its cluster's. */
+  project: (cluster: string, project: string) =>
+    ({ to: "/c/$cluster/projects/$project", params: { cluster, project } }) as const,
+  users: () => ({ to: "/users" }) as const,
   kinds: (cluster: string) => ({ to: "/c/$cluster/kinds", params: { cluster } }) as const,
   /** `type`: its plural, such as `apps.deployments`. */
   kind: (cluster: string, type: string, search: KindSearch = {}) =>
     ({ to: "/c/$cluster/kinds/$type", params: { cluster, type }, search }) as const,
   /** `id`: `namespace/name`, or `name`. */
-  kindObject: (cluster: string, type: string, id: string) =>
-    ({ to: "/c/$cluster/objects/$type/$", params: { cluster, type, _splat: id } }) as const,
+  kindObject: (cluster: string, type: string, id: string, search: ObjectSearch = {}) =>
+    ({ to: "/c/$cluster/objects/$type/$", params: { cluster, type, _splat: id }, search }) as const,
   conditions: (cluster: string) => ({ to: "/c/$cluster/conditions", params: { cluster } }) as const,
 };

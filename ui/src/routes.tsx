@@ -26,12 +26,15 @@ import { readSearch } from "./features/clusters/search.ts";
 import { KindPage } from "./features/explorer/KindPage.tsx";
 import { KindsPage } from "./features/explorer/KindsPage.tsx";
 import { ObjectPage } from "./features/explorer/ObjectPage.tsx";
-import { readKindSearch } from "./features/explorer/search.ts";
+import { readKindSearch, readObjectSearch } from "./features/explorer/search.ts";
 import { CodePage } from "./features/login/CodePage.tsx";
 import { type LoginFailure, readFailure } from "./features/login/failures.ts";
 import { LoginPage } from "./features/login/LoginPage.tsx";
 import { FirstPasswordPage } from "./features/passwords/FirstPasswordPage.tsx";
 import { PasswordPage } from "./features/passwords/PasswordPage.tsx";
+import { ProjectPage } from "./features/projects/ProjectPage.tsx";
+import { ProjectsPage } from "./features/projects/ProjectsPage.tsx";
+import { UsersPage } from "./features/users/UsersPage.tsx";
 import { paths } from "./paths.ts";
 
 const root = createRootRouteWithContext<{ client: QueryClient }>()({ component: Outlet });
@@ -123,6 +126,12 @@ const audit = createRoute({
   },
 });
 
+const users = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/users",
+  component: UsersPage,
+});
+
 const password = createRoute({
   getParentRoute: () => signedIn,
   path: "/password",
@@ -174,9 +183,25 @@ const kind = createRoute({
 const kindObject = createRoute({
   getParentRoute: () => cluster,
   path: "/objects/$type/$",
+  validateSearch: readObjectSearch,
   component: function KindObject() {
     const { type, _splat: id } = kindObject.useParams();
-    return <ObjectPage key={`${type} ${id}`} type={type} id={id ?? ""} />;
+    const search = kindObject.useSearch();
+    return <ObjectPage key={`${type} ${id}`} type={type} id={id ?? ""} search={search} />;
+  },
+});
+
+const projects = createRoute({
+  getParentRoute: () => cluster,
+  path: "/projects",
+  component: ProjectsPage,
+});
+
+const project = createRoute({
+  getParentRoute: () => cluster,
+  path: "/projects/$project",
+  component: function Project() {
+    return <ProjectPage reference={project.useParams().project} />;
   },
 });
 
@@ -204,6 +229,7 @@ export function makeRouter(client: QueryClient) {
         home,
         clusters,
         audit,
+        users,
         password,
         notFound,
         cluster.addChildren([
@@ -213,6 +239,8 @@ export function makeRouter(client: QueryClient) {
           kinds,
           kind,
           kindObject,
+          projects,
+          project,
           access,
           clusterAudit,
         ]),

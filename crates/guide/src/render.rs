@@ -27,6 +27,7 @@ const SECTIONS: [(&str, &[&str]); 3] = [
             "guide/upgrade.md",
             "guide/backup.md",
             "guide/users-and-roles.md",
+            "guide/workloads.md",
             "guide/quotas.md",
             "guide/isolation.md",
             "guide/pod-security.md",

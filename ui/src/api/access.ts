@@ -5,7 +5,7 @@
  */
 
 import { queryOptions } from "@tanstack/react-query";
-import { request } from "./client.ts";
+import { clusterPath, request } from "./client.ts";
 import { isUnauthenticated } from "./errors.ts";
 import type { Collection, Principal, RoleBinding } from "./types.ts";
 
@@ -19,23 +19,44 @@ interface AccessReview {
   status?: { allowed?: boolean };
 }
 
+/** A request to the Kubernetes API of a cluster, as its authorizer sees it. */
+export interface ClusterRequest {
+  verb: string;
+  group: string;
+  resource: string;
+  subresource?: string;
+  namespace?: string;
+  name?: string;
+}
+
+/** Whether the caller may send a request to a cluster; the cluster itself decides. */
+export function mayInClusterQuery(clusterId: string, resourceAttributes: ClusterRequest) {
+  const path = `${clusterPath(clusterId)}/apis/authorization.k8s.io/v1/selfsubjectaccessreviews`;
+  return queryOptions({
+    queryKey: ["may-in-cluster", clusterId, resourceAttributes] as const,
+    queryFn: () => isAllowed(path, resourceAttributes),
+    staleTime: RIGHT_FRESH_MS,
+  });
+}
+
+async function isAllowed(path: string, resourceAttributes: object): Promise<boolean> {
+  const review = await request<AccessReview>("POST", path, {
+    apiVersion: "authorization.k8s.io/v1",
+    kind: "SelfSubjectAccessReview",
+    spec: { resourceAttributes },
+  });
+  return review.status?.allowed === true;
+}
+
 /** Whether the caller may do `verb` on a kind of the management API, or on one object of it. */
 export function mayQuery(verb: string, resource: string, name?: string) {
   return queryOptions({
     queryKey: ["may", verb, resource, name ?? ""] as const,
-    queryFn: async (): Promise<boolean> => {
-      const resourceAttributes = { group: GROUP, verb, resource, ...(name && { name }) };
-      const review = await request<AccessReview>(
-        "POST",
-        "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews",
-        {
-          apiVersion: "authorization.k8s.io/v1",
-          kind: "SelfSubjectAccessReview",
-          spec: { resourceAttributes },
-        },
-      );
-      return review.status?.allowed === true;
-    },
+    queryFn: () =>
+      isAllowed("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {
+        ...{ group: GROUP, verb, resource },
+        ...(name && { name }),
+      }),
     staleTime: RIGHT_FRESH_MS,
   });
 }

@@ -9,7 +9,8 @@ import { ApiError } from "./errors.ts";
 const ANSWER_TIME_MAX_MS = 20_000;
 
 /**
- * Sends one request and parses the JSON response; an empty response is `undefined`.
+ * Sends one request and parses the JSON response; an empty response is `undefined`. `body` is sent
+ * as JSON.
  *
  * Throws {@link ApiError} for every refusal, and if there is no response in time.
  */
@@ -31,17 +32,35 @@ export async function request<T>(method: string, path: string, body?: unknown): 
   return content as T;
 }
 
+/** Where the Kubernetes API of a cluster begins. */
+export function clusterPath(clusterId: string): string {
+  return `/k8s/clusters/${encodeURIComponent(clusterId)}`;
+}
+
+/** The URL of a WebSocket at a path of the server. */
+export function socketUrl(path: string): string {
+  return new URL(path, location.href.replace(/^http/, "ws")).href;
+}
+
+/** A change of what is at a path. */
+export interface Change {
+  method: "PUT" | "PATCH";
+  /** Media type of the body. */
+  type: string;
+  body: string;
+}
+
 /**
- * Reads a text in the format `type`; with `body`, replaces what is there.
+ * Reads a text in the format `type`; with `change`, after that change.
  *
  * Throws {@link ApiError} as {@link request} does.
  */
-export async function requestText(path: string, type: string, body?: string): Promise<string> {
-  const written = { "content-type": type, "x-api-csrf": crossSiteToken() };
+export async function requestText(path: string, type: string, change?: Change): Promise<string> {
+  const written = change && { "content-type": change.type, "x-api-csrf": crossSiteToken() };
   const response = await send(path, {
-    method: body === undefined ? "GET" : "PUT",
-    headers: { accept: type, ...(body === undefined ? {} : written) },
-    body: body ?? null,
+    method: change?.method ?? "GET",
+    headers: { accept: type, ...written },
+    body: change?.body ?? null,
     credentials: "same-origin",
     cache: "no-store",
     signal: AbortSignal.timeout(ANSWER_TIME_MAX_MS),
@@ -49,6 +68,32 @@ export async function requestText(path: string, type: string, body?: string): Pr
   const text = await response.text();
   if (!response.ok) throw refusal(response.status, parsed(text), text);
   return text;
+}
+
+/**
+ * Reads a text while it is written, in pieces of any size, until it ends or `signal` aborts it.
+ * There is no timeout: a text that is followed may be silent for long.
+ *
+ * Throws {@link ApiError} as {@link request} does, also when the connection breaks.
+ */
+export async function* requestPieces(path: string, signal: AbortSignal): AsyncGenerator<string> {
+  const response = await send(path, { credentials: "same-origin", cache: "no-store", signal });
+  if (!response.ok || !response.body) {
+    const text = await response.text();
+    throw refusal(response.status, parsed(text), text);
+  }
+  const pieces = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  try {
+    for (;;) {
+      const { done, value } = await pieces.read();
+      if (done) return;
+      yield value;
+    }
+  } catch {
+    throw new ApiError(0, "Unreachable", "The connection broke.");
+  } finally {
+    void pieces.cancel().catch(() => undefined);
+  }
 }
 
 async function send(path: string, options: RequestInit): Promise<Response> {

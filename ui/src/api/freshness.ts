@@ -66,11 +66,23 @@ export function useLiveFeed(path: string, resourceTypes: readonly string[]): voi
 /** Lists of kinds are read again at most this often when their objects change. */
 const KIND_LIST_EVERY_MS = 2_000;
 
+/** What of a kind is followed; nothing more: all objects that the user may see. */
+export interface Followed {
+  namespace?: string | undefined;
+  /** `namespace/name`, or `name`. */
+  id?: string | undefined;
+}
+
 /**
- * Reads the lists of a kind again when its objects change, while the component is mounted.
- * `revision`: of the newest list; nothing is followed before there is one.
+ * Reads the lists and objects of a kind again when its objects change, while the component is
+ * mounted. `revision`: of the newest list or object; nothing is followed before there is one.
  */
-export function useKindFeed(clusterId: string, type: string, revision: string | undefined): void {
+export function useKindFeed(
+  clusterId: string,
+  type: string,
+  revision: string | undefined,
+  { namespace, id }: Followed = {},
+): void {
   const client = useQueryClient();
   const newest = useRef(revision);
   newest.current = revision;
@@ -82,11 +94,13 @@ export function useKindFeed(clusterId: string, type: string, revision: string | 
       timer ??= window.setTimeout(() => {
         timer = undefined;
         void client.invalidateQueries({ queryKey: ["kind-list", clusterId, type] });
+        void client.invalidateQueries({ queryKey: ["kind-object", clusterId, type] });
       }, KIND_LIST_EVERY_MS);
     };
     const feed = new LiveFeed({
       url: feedUrl(`${kindsPath(clusterId)}/subscribe`, []),
-      greeting: () => JSON.stringify({ resourceType: type, resourceVersion: newest.current }),
+      greeting: () =>
+        JSON.stringify({ resourceType: type, resourceVersion: newest.current, namespace, id }),
       onEvent: readAnew,
       onOpen: () => undefined,
       onLost: readAnew,
@@ -101,7 +115,7 @@ export function useKindFeed(clusterId: string, type: string, revision: string | 
       open.delete(feed);
       combine();
     };
-  }, [client, clusterId, type, isRead]);
+  }, [client, clusterId, type, isRead, namespace, id]);
 }
 
 function isOf(key: readonly unknown[], types: string): boolean {

@@ -1,7 +1,7 @@
 /** Any kind of a cluster, and its objects: `/v1`. */
 
 import { keepPreviousData, queryOptions } from "@tanstack/react-query";
-import { request, requestText } from "./client.ts";
+import { type Change, clusterPath, request, requestText } from "./client.ts";
 import { ApiError } from "./errors.ts";
 
 /** A kind that a cluster serves, with what the user may do with it somewhere. */
@@ -32,8 +32,11 @@ export interface KindObject {
   metadata: {
     name: string;
     namespace?: string;
+    uid: string;
+    resourceVersion: string;
     creationTimestamp?: string;
     deletionTimestamp?: string;
+    annotations?: Record<string, string>;
     /** Values of the columns, in order. */
     fields?: unknown[];
     state?: { name: string; error: boolean; transitioning: boolean; message: string };
@@ -62,7 +65,7 @@ const NAMESPACES_MAX = 500;
 
 /** The path of the view of a cluster. */
 export function kindsPath(clusterId: string): string {
-  return `/k8s/clusters/${encodeURIComponent(clusterId)}/v1`;
+  return `${clusterPath(clusterId)}/v1`;
 }
 
 /** The kinds that the user may list, by name. */
@@ -123,13 +126,25 @@ function objectPath(clusterId: string, type: string, id: string): string {
   return `${kindsPath(clusterId)}/${segments.join("/")}`;
 }
 
-/** One object. */
+/** One object without its contents. */
 export function kindObjectQuery(clusterId: string, type: string, id: string) {
   return queryOptions({
-    queryKey: ["kind-object", clusterId, type, id],
+    queryKey: ["kind-object", clusterId, type, id, "head"],
     queryFn: () => {
       const without = "exclude=spec&exclude=status&excludeValues=data";
       return request<KindObject>("GET", `${objectPath(clusterId, type, id)}?${without}`);
+    },
+    retry: false,
+  });
+}
+
+/** All of one object. `T`: what its kind has besides. */
+export function wholeObjectQuery<T>(clusterId: string, type: string, id: string) {
+  return queryOptions({
+    queryKey: ["kind-object", clusterId, type, id, "whole"],
+    queryFn: () => {
+      const path = `${objectPath(clusterId, type, id)}?exclude=metadata.managedFields`;
+      return request<KindObject & T>("GET", path);
     },
     retry: false,
   });
@@ -164,19 +179,40 @@ export function kindYamlQuery(clusterId: string, type: string, id: string, hidde
   });
 }
 
-/**
- * Replaces an object. `isTrial`: nothing is stored. Returns the object as it is then, in YAML.
- */
-export async function saveKindYaml(
+/** A change that replaces an object by a text. */
+export function replacement(yaml: string): Change {
+  return { method: "PUT", type: YAML, body: yaml };
+}
+
+/** A change that sets the given fields. */
+export function mergePatch(fields: object): Change {
+  return {
+    method: "PATCH",
+    type: "application/merge-patch+json",
+    body: JSON.stringify(fields),
+  };
+}
+
+/** Operations of RFC 6902, in order. */
+export function jsonPatch(operations: readonly object[]): Change {
+  return {
+    method: "PATCH",
+    type: "application/json-patch+json",
+    body: JSON.stringify(operations),
+  };
+}
+
+/** Changes an object. `isTrial`: nothing is stored. Returns the object as it is then, in YAML. */
+export async function changeKindObject(
   clusterId: string,
   type: string,
   id: string,
-  yaml: string,
-  isTrial: boolean,
+  change: Change,
+  isTrial = false,
 ): Promise<string> {
   const trial = isTrial ? "&dryRun=All" : "";
   const path = `${objectPath(clusterId, type, id)}?${AS_STORED}${trial}`;
-  return withOwnType(await requestText(path, YAML, yaml));
+  return withOwnType(await requestText(path, YAML, change));
 }
 
 /** Deletes an object. */

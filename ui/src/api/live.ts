@@ -5,6 +5,8 @@
  * query cache.
  */
 
+import { socketUrl } from "./client.ts";
+
 /** First delay before reopening; doubles up to {@link RETRY_DELAY_MAX_MS}. */
 const RETRY_DELAY_MIN_MS = 500;
 const RETRY_DELAY_MAX_MS = 15_000;
@@ -169,8 +171,6 @@ function isResource(value: unknown): value is { id: string; type: string } {
 
 /** The feed's URL on the server this page is from. */
 export function feedUrl(path: string, resourceTypes: readonly string[]): string {
-  const url = new URL(path, window.location.href);
-  url.protocol = url.protocol === "http:" ? "ws:" : "wss:";
-  for (const type of resourceTypes) url.searchParams.append("resourceTypes", type);
-  return url.href;
+  const query = new URLSearchParams(resourceTypes.map((type) => ["resourceTypes", type]));
+  return socketUrl(resourceTypes.length > 0 ? `${path}?${query}` : path);
 }

@@ -24,7 +24,7 @@ import type {
 /** Maximum number of pages of a list; a longer list is cut, and the page shows that. */
 const PAGES_MAX = 10;
 /** A whole list, with the events of the change feed during the read. */
-function list<T extends { id: string; type: string }>(
+export function list<T extends { id: string; type: string }>(
   client: QueryClient,
   key: ListKey,
   path: string,
@@ -33,7 +33,7 @@ function list<T extends { id: string; type: string }>(
 }
 
 /** Follows the links from page to page. */
-async function pages<T>(path: string): Promise<T[]> {
+export async function pages<T>(path: string): Promise<T[]> {
   const found: T[] = [];
   let next: string | undefined = path;
   for (let page = 0; next && page < PAGES_MAX; page += 1) {

@@ -6,6 +6,7 @@ import { Combobox, useCombobox } from "@mantine/core";
 import {
   IconActivityHeartbeat,
   IconDeviceDesktop,
+  IconFolders,
   IconHexagons,
   IconHistory,
   IconHome,
@@ -19,6 +20,7 @@ import {
   IconServer,
   IconStack2,
   IconSun,
+  IconUsers,
 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -166,6 +168,7 @@ function useEntries(scope: RouteScope, onHelp: () => void): PaletteEntry[] {
       }),
     ),
     to("All clusters", IconHexagons, () => void navigate(paths.clusters())),
+    to("Users", IconUsers, () => void navigate(paths.users())),
     to("Audit log", IconHistory, () => void navigate(paths.audit())),
     to("Your password", IconKey, () => void navigate(paths.password())),
     ...(cluster
@@ -177,6 +180,7 @@ function useEntries(scope: RouteScope, onHelp: () => void): PaletteEntry[] {
             IconActivityHeartbeat,
             () => void navigate(paths.conditions(cluster)),
           ),
+          to(`Projects of ${cluster}`, IconFolders, () => void navigate(paths.projects(cluster))),
           ...USUAL_KINDS.map(({ plural, text }) =>
             to(
               `${text} of ${cluster}`,

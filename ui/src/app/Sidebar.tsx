@@ -7,6 +7,7 @@ import {
   IconDatabase,
   IconFileText,
   IconFolder,
+  IconFolders,
   IconHexagons,
   IconHistory,
   IconHome,
@@ -14,6 +15,7 @@ import {
   IconLayoutGrid,
   IconServer,
   IconStack2,
+  IconUsers,
 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { Link, type LinkProps } from "@tanstack/react-router";
@@ -42,6 +44,7 @@ export function Sidebar({ scope }: { scope: RouteScope }) {
   ) : (
     <nav className={styles.side} aria-label="Fleet">
       <Entry icon={IconHexagons} text="Clusters" number={clusters.length} to={paths.clusters()} />
+      <Entry icon={IconUsers} text="Users" to={paths.users()} />
       <Entry icon={IconHistory} text="Audit log" to={paths.audit()} />
       <Pinned />
     </nav>
@@ -68,6 +71,7 @@ function ClusterSide({ reference }: { reference: string }) {
         note={open ? "do not hold" : undefined}
         to={paths.conditions(reference)}
       />
+      <Entry icon={IconFolders} text="Projects" to={paths.projects(reference)} />
       <Entry icon={IconKey} text="Access" to={paths.access(reference)} />
       <Entry icon={IconHistory} text="Audit log" to={paths.clusterAudit(reference)} />
       {cluster && <Kinds cluster={cluster} />}

@@ -1,42 +1,52 @@
-/** One object: its state, and all of it as YAML. */
+/** One object: its state, what can be done with it, and the views of its kind. */
 
-import { IconDownload, IconEye, IconEyeOff, IconPencil, IconTrash } from "@tabler/icons-react";
+import { IconTrash } from "@tabler/icons-react";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
 import { ApiError, sentence } from "../../api/errors.ts";
+import { useKindFeed } from "../../api/freshness.ts";
 import {
   deleteKindObject,
   type KindObject,
   kindObjectQuery,
   kindsQuery,
-  kindYamlQuery,
+  wholeObjectQuery,
 } from "../../api/kinds.ts";
+import type { WorkloadContent } from "../../api/workloads.ts";
 import { paths } from "../../paths.ts";
 import { Button, buttonClass } from "../../ui/Button.tsx";
-import { Code } from "../../ui/Code.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
-import { download } from "../../ui/download.ts";
-import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
+import { Blank, Notice } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
 import { StatePill } from "../../ui/StateMark.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
-import styles from "./Explorer.module.css";
+import { readiness, workloadKind } from "../workloads/model.ts";
+import { WorkloadActions } from "../workloads/WorkloadActions.tsx";
 import { kindText, objectTone, objectWord, schemaOf } from "./model.ts";
-import { YamlEditor } from "./YamlEditor.tsx";
+import { ObjectViews } from "./ObjectViews.tsx";
+import type { ObjectSearch } from "./search.ts";
+import { YamlView } from "./YamlView.tsx";
 
 interface ObjectPageProps {
   /** Its plural or id, from the address. */
   type: string;
   /** `namespace/name`, or `name`. */
   id: string;
+  search: ObjectSearch;
 }
 
-export function ObjectPage({ type, id }: ObjectPageProps) {
+export function ObjectPage({ type, id, search }: ObjectPageProps) {
   const cluster = useCluster();
   const { data: kinds = [] } = useQuery(kindsQuery(cluster.id));
   const object = useQuery(kindObjectQuery(cluster.id, type, id));
+  const workload = workloadKind(type);
+  const { data: whole } = useQuery({
+    ...wholeObjectQuery<WorkloadContent>(cluster.id, workload?.plural ?? type, id),
+    enabled: workload !== undefined,
+  });
+  useKindFeed(cluster.id, type, object.data?.metadata.resourceVersion, { id });
   const schema = schemaOf(kinds, type);
   const text = kindText(type, schema);
   const name = id.split("/").at(-1) ?? id;
@@ -73,78 +83,32 @@ export function ObjectPage({ type, id }: ObjectPageProps) {
             <StatePill tone={objectTone(object.data)}>{objectWord(object.data)}</StatePill>
           )
         }
-        facts={[kind, object.data?.metadata.namespace].filter(Boolean).join(" in ")}
-        actions={object.data && <Delete type={type} kind={kind} object={object.data} />}
+        facts={[
+          [kind, object.data?.metadata.namespace].filter(Boolean).join(" in "),
+          whole && readiness(whole),
+        ]
+          .filter(Boolean)
+          .join(" · ")}
+        actions={
+          object.data && (
+            <>
+              {workload && whole && <WorkloadActions kind={workload} workload={whole} />}
+              <Delete type={type} kind={kind} object={object.data} />
+            </>
+          )
+        }
       />
       {object.data?.metadata.state?.message && (
         <Notice tone={objectTone(object.data)} title={objectWord(object.data)}>
           {object.data.metadata.state.message}
         </Notice>
       )}
-      <Yaml type={type} id={id} object={object.data} />
+      {object.data ? (
+        <ObjectViews type={type} object={object.data} search={search} />
+      ) : (
+        <YamlView type={type} id={id} object={undefined} />
+      )}
     </Page>
-  );
-}
-
-interface YamlProps extends ObjectPageProps {
-  /** Once it has been read. */
-  object: KindObject | undefined;
-}
-
-function Yaml({ type, id, object }: YamlProps) {
-  const cluster = useCluster();
-  const isSecret = type === "secrets" || type === "secret";
-  const [shown, setShown] = useState(false);
-  const [editing, setEditing] = useState(false);
-  const denial =
-    object && !object.links.update
-      ? `Your roles in ${cluster.name} do not let you change this.`
-      : undefined;
-  const unread = isSecret && !shown ? "Show its values first." : "It has not been read.";
-  const yaml = useQuery(kindYamlQuery(cluster.id, type, id, isSecret && !shown));
-  return (
-    <section className={styles.yaml} aria-label="YAML">
-      <div className={styles.bar}>
-        <h2 className="grow strong">YAML</h2>
-        {isSecret && (
-          <Button small aria-pressed={shown} onClick={() => setShown(!shown)}>
-            {shown ? <IconEyeOff size={16} stroke={1.5} /> : <IconEye size={16} stroke={1.5} />}
-            {shown ? "Hide values" : "Show values"}
-          </Button>
-        )}
-        {!editing && (
-          <Button
-            small
-            deniedBecause={denial}
-            disabledBecause={yaml.data && !(isSecret && !shown) ? undefined : unread}
-            onClick={() => setEditing(true)}
-          >
-            {!denial && <IconPencil size={16} stroke={1.5} />}
-            Edit
-          </Button>
-        )}
-        <Button
-          small
-          disabledBecause={yaml.data ? undefined : "It has not been read."}
-          onClick={() =>
-            download(`${id.replaceAll("/", "-")}.yaml`, yaml.data ?? "", "application/yaml")
-          }
-        >
-          <IconDownload size={16} stroke={1.5} />
-          Download
-        </Button>
-      </div>
-      {yaml.isPending && <Skeleton rows={10} what={id} />}
-      {yaml.isError && (
-        <Notice tone="err" title="It could not be read as YAML.">
-          {sentence(yaml.error)}
-        </Notice>
-      )}
-      {yaml.data && editing && (
-        <YamlEditor type={type} id={id} before={yaml.data} onDone={() => setEditing(false)} />
-      )}
-      {yaml.data && !editing && <Code text={yaml.data} what="the YAML" />}
-    </section>
   );
 }
 

@@ -6,12 +6,13 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError, sentence } from "../../api/errors.ts";
-import { saveKindYaml } from "../../api/kinds.ts";
+import { changeKindObject, replacement } from "../../api/kinds.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Notice } from "../../ui/Notice.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
-import { changedLines, type DiffLine } from "./diff.ts";
+import { DiffView } from "./DiffView.tsx";
+import { changedLines } from "./diff.ts";
 import styles from "./Explorer.module.css";
 
 interface YamlEditorProps {
@@ -27,10 +28,10 @@ export function YamlEditor({ type, id, before, onDone }: YamlEditorProps) {
   const client = useQueryClient();
   const [text, setText] = useState(before);
   const review = useMutation({
-    mutationFn: () => saveKindYaml(cluster.id, type, id, text, true),
+    mutationFn: () => changeKindObject(cluster.id, type, id, replacement(text), true),
   });
   const save = useMutation({
-    mutationFn: () => saveKindYaml(cluster.id, type, id, text, false),
+    mutationFn: () => changeKindObject(cluster.id, type, id, replacement(text)),
     onSuccess: () => {
       notify("ok", `Saved ${id}`);
       void client.invalidateQueries({ queryKey: ["kind-object", cluster.id, type, id] });
@@ -63,7 +64,7 @@ export function YamlEditor({ type, id, before, onDone }: YamlEditorProps) {
             : sentence(error)}
         </Notice>
       )}
-      {review.data !== undefined && <Diff lines={changedLines(before, review.data)} />}
+      {review.data !== undefined && <DiffView lines={changedLines(before, review.data)} />}
       <div className={styles.bar}>
         {review.data === undefined ? (
           <Button kind="primary" disabledBecause={unchanged} onClick={() => review.mutate()}>
@@ -77,30 +78,5 @@ export function YamlEditor({ type, id, before, onDone }: YamlEditorProps) {
         <Button onClick={onDone}>Cancel</Button>
       </div>
     </>
-  );
-}
-
-const MARKS = { added: "+", removed: "−", same: " ", left: "…" } as const;
-const WORDS = { added: "added: ", removed: "removed: ", same: "", left: "unchanged" } as const;
-
-function Diff({ lines }: { lines: readonly DiffLine[] }) {
-  if (lines.length === 0) {
-    return (
-      <Notice title="The cluster would change nothing.">
-        It has these values already, or sets them itself.
-      </Notice>
-    );
-  }
-  return (
-    <section className={styles.diff} aria-label="What would change">
-      {lines.map(({ change, text }, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: lines of one text, in order.
-        <div key={index} data-change={change}>
-          <span aria-hidden="true">{MARKS[change]} </span>
-          <span className="hidden">{WORDS[change]}</span>
-          {text}
-        </div>
-      ))}
-    </section>
   );
 }

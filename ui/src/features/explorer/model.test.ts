@@ -8,6 +8,8 @@ const object = (type: string, state: string, more: Partial<KindObject["metadata"
   links: {},
   metadata: {
     name: "a",
+    uid: "1",
+    resourceVersion: "1",
     state: { name: state, error: false, transitioning: false, message: "" },
     ...more,
   },

@@ -1,4 +1,4 @@
-/** The filters, order and page of a list of objects, in its address. */
+/** The filters, order and page of a list, and the view of an object, in their addresses. */
 
 import { PAGE_SIZE } from "../../api/kinds.ts";
 
@@ -46,4 +46,30 @@ export function belowKind(search: KindSearch): string {
   if (search.sort) query.set("sort", `${search.descending ? "-" : ""}${search.sort}`);
   const namespace = search.namespace ? `/${encodeURIComponent(search.namespace)}` : "";
   return `${namespace}?${query}`;
+}
+
+/** Parts of the page of an object. */
+export const VIEWS = [
+  "containers",
+  "logs",
+  "shell",
+  "owned",
+  "revisions",
+  "events",
+  "yaml",
+] as const;
+export type ViewName = (typeof VIEWS)[number];
+
+export interface ObjectSearch {
+  /** Nothing: the first of the object's kind. */
+  view?: ViewName;
+  /** Of a pod, for logs and shells. */
+  container?: string;
+}
+
+/** Reads the known parts of an address, and ignores the rest. */
+export function readObjectSearch(raw: Record<string, unknown>): ObjectSearch {
+  const view = VIEWS.find((name) => name === raw.view);
+  const container = raw.container === undefined ? undefined : String(raw.container);
+  return { ...(view && { view }), ...(container && { container }) };
 }

@@ -1,0 +1,87 @@
+/** Users of the server, as their administrators see them. */
+
+import { queryOptions } from "@tanstack/react-query";
+import { request } from "./client.ts";
+import { list, pages } from "./queries.ts";
+import type { Resource, User } from "./types.ts";
+
+/** A user as administrators see them. */
+export interface KnownUser extends User {
+  enabled?: boolean | null;
+  description?: string | null;
+  principalIds?: string[] | null;
+}
+
+export interface GlobalRole extends Resource {
+  name: string;
+  description?: string | null;
+  builtin?: boolean;
+}
+
+export interface GlobalRoleBinding extends Resource {
+  globalRoleId: string;
+  userId?: string | null;
+  groupPrincipalId?: string | null;
+}
+
+export const usersQuery = queryOptions({
+  queryKey: ["list", "user"] as const,
+  queryFn: ({ client, queryKey }) => list<KnownUser>(client, queryKey, "/v3/users"),
+});
+
+export const globalRolesQuery = queryOptions({
+  queryKey: ["global-roles"],
+  queryFn: async () => {
+    const roles = await pages<GlobalRole>("/v3/globalroles");
+    return roles.sort((one, other) => one.name.localeCompare(other.name));
+  },
+  staleTime: 60_000,
+});
+
+/** The global roles of all users. */
+export const globalRoleBindingsQuery = queryOptions({
+  queryKey: ["list", "globalRoleBinding"] as const,
+  queryFn: ({ client, queryKey }) =>
+    list<GlobalRoleBinding & Resource>(client, queryKey, "/v3/globalrolebindings"),
+});
+
+export interface NewUser {
+  username: string;
+  name: string;
+  password: string;
+  mustChangePassword: boolean;
+}
+
+/** Creates a user, with a global role if one is given. */
+export async function createUser(user: NewUser, globalRoleId: string): Promise<KnownUser> {
+  const created = await request<KnownUser>("POST", "/v3/users", user);
+  if (globalRoleId) await giveGlobalRole(created.id, globalRoleId);
+  return created;
+}
+
+export function giveGlobalRole(userId: string, globalRoleId: string): Promise<unknown> {
+  return request("POST", "/v3/globalrolebindings", { userId, globalRoleId });
+}
+
+export function takeGlobalRole(bindingId: string): Promise<unknown> {
+  return request("DELETE", `/v3/globalrolebindings/${encodeURIComponent(bindingId)}`);
+}
+
+function userPath(id: string): string {
+  return `/v3/users/${encodeURIComponent(id)}`;
+}
+
+/** A user who is disabled is cut off at once, and may not log in. */
+export function enableUser(id: string, enabled: boolean): Promise<unknown> {
+  return request("PUT", userPath(id), { enabled });
+}
+
+/** Ends the user's logins; with `mustChangePassword` it is theirs only until the next one. */
+export async function setPassword(id: string, newPassword: string): Promise<void> {
+  await request("POST", `${userPath(id)}?action=setpassword`, { newPassword });
+  await request("PUT", userPath(id), { mustChangePassword: true });
+}
+
+export function deleteUser(id: string): Promise<unknown> {
+  return request("DELETE", userPath(id));
+}

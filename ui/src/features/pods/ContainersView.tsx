@@ -1,0 +1,119 @@
+/** The containers of a pod: what each does, and where the pod runs. */
+
+import type { PodContent } from "../../api/pods.ts";
+import { count } from "../../lib/quantity.ts";
+import { point } from "../../lib/time.ts";
+import { useNarrow } from "../../ui/media.ts";
+import { State } from "../../ui/StateMark.tsx";
+import table from "../../ui/Table.module.css";
+import { Ago, useNow } from "../../ui/Time.tsx";
+import type { PodContainer } from "./model.ts";
+import styles from "./Pods.module.css";
+
+const TICK_MS = 10_000;
+const ROLES = { init: "init", main: undefined, ephemeral: "for debugging" } as const;
+
+interface ContainersViewProps {
+  pod: PodContent;
+  containers: readonly PodContainer[];
+}
+
+export function ContainersView({ pod: { spec, status }, containers }: ContainersViewProps) {
+  const now = useNow(TICK_MS);
+  const narrow = useNarrow();
+  const facts: [string, string | undefined][] = [
+    ["Node", spec.nodeName],
+    ["Pod address", status?.podIP],
+    ["Node address", status?.hostIP],
+    ["Service account", spec.serviceAccountName],
+    ["Quality of service", status?.qosClass],
+  ];
+  return (
+    <section className={styles.containers} aria-label="Containers">
+      <dl className={styles.details}>
+        {facts.map(([name, value]) => (
+          <div key={name}>
+            <dt>{name}</dt>
+            <dd>{value || "—"}</dd>
+          </div>
+        ))}
+      </dl>
+      <div className={table.frame}>
+        <table className={`${table.table} ${styles.table}`} data-narrow={narrow || undefined}>
+          <caption className="hidden">Containers</caption>
+          <thead>
+            <tr>
+              <th scope="col" className={styles.state}>
+                State
+              </th>
+              <th scope="col">Name</th>
+              {!narrow && (
+                <>
+                  <th scope="col" className={styles.image}>
+                    Image
+                  </th>
+                  <th scope="col">Ports</th>
+                </>
+              )}
+              <th scope="col" className={`${styles.number} ${table.right}`}>
+                Restarts
+              </th>
+              {!narrow && (
+                <th scope="col" className={`${styles.number} ${table.right}`}>
+                  Since
+                </th>
+              )}
+            </tr>
+          </thead>
+          <tbody>
+            {containers.map((container) => (
+              <Container key={container.name} container={container} narrow={narrow} now={now} />
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </section>
+  );
+}
+
+interface ContainerProps {
+  container: PodContainer;
+  narrow: boolean;
+  now: Date;
+}
+
+function Container({ container, narrow, now }: ContainerProps) {
+  const { name, image, role, tone, word, reason, restarts, ports } = container;
+  const since = point(container.since);
+  return (
+    <>
+      <tr className={reason && table.explained}>
+        <td>
+          <State tone={tone}>{word}</State>
+        </td>
+        <td className="strong" title={name}>
+          {name}
+          {ROLES[role] && <span className="second"> {ROLES[role]}</span>}
+        </td>
+        {!narrow && (
+          <>
+            <td className={table.quiet} title={image}>
+              {image}
+            </td>
+            <td className={table.quiet}>{ports.join(", ") || "—"}</td>
+          </>
+        )}
+        <td className={table.right}>{count(restarts)}</td>
+        {!narrow && <td className={table.right}>{since ? <Ago at={since} now={now} /> : "—"}</td>}
+      </tr>
+      {reason && (
+        <tr className={table.reason}>
+          <td />
+          <td colSpan={narrow ? 2 : 5} className={styles.reason}>
+            {reason}
+          </td>
+        </tr>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,257 @@
+/** Who has a role in a project: given and taken. */
+
+import { IconPlus, IconTrash, IconUser, IconUsersGroup } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useId, useState } from "react";
+import { sentence } from "../../api/errors.ts";
+import {
+  addMember,
+  type FoundPrincipal,
+  type Member,
+  membersQuery,
+  type Project,
+  principalQuery,
+  principalsQuery,
+  projectRolesQuery,
+  removeMember,
+} from "../../api/projects.ts";
+import { count } from "../../lib/quantity.ts";
+import { Button } from "../../ui/Button.tsx";
+import { Card } from "../../ui/Card.tsx";
+import { Dialog } from "../../ui/Dialog.tsx";
+import { Field } from "../../ui/Field.tsx";
+import { Notice, Skeleton } from "../../ui/Notice.tsx";
+import { notify } from "../../ui/Toasts.tsx";
+import { principalOf } from "./model.ts";
+import styles from "./Projects.module.css";
+
+/** More are found by typing more letters. */
+const FOUND_SHOWN = 8;
+/** The role that most people get. */
+const USUAL_ROLE = "project-member";
+
+export function Members({ project }: { project: Project }) {
+  const members = useQuery(membersQuery(project.id));
+  const [adding, setAdding] = useState(false);
+  return (
+    <Card
+      title="Members"
+      note={members.data && count(members.data.length)}
+      aside={
+        <Button small onClick={() => setAdding(true)}>
+          <IconPlus size={16} stroke={1.5} />
+          Add member
+        </Button>
+      }
+      flush
+    >
+      {members.isPending && <Skeleton rows={2} what="members" />}
+      {members.isError && (
+        <Notice tone="off" title="You may not see who is in this project.">
+          {sentence(members.error)}
+        </Notice>
+      )}
+      <ul className={styles.lines}>
+        {members.data?.map((member) => (
+          <MemberLine key={member.id} project={project} member={member} />
+        ))}
+        {members.data?.length === 0 && (
+          <li className={`${styles.line} second`}>
+            Nobody has a role in it. Owners of the cluster may use it all the same.
+          </li>
+        )}
+      </ul>
+      {adding && <AddDialog project={project} onClose={() => setAdding(false)} />}
+    </Card>
+  );
+}
+
+interface MemberLineProps {
+  project: Project;
+  member: Member;
+}
+
+function MemberLine({ project, member }: MemberLineProps) {
+  const client = useQueryClient();
+  const id = principalOf(member);
+  const { data: principal } = useQuery(principalQuery(id));
+  const { data: roles = [] } = useQuery(projectRolesQuery);
+  const [asking, setAsking] = useState(false);
+  const name = principal?.name || principal?.loginName || id;
+  const role = roles.find((one) => one.id === member.roleTemplateId)?.name ?? member.roleTemplateId;
+  const isGroup = !!member.groupPrincipalId || !!member.groupId;
+  const Icon = isGroup ? IconUsersGroup : IconUser;
+  const denial = member.links?.remove
+    ? undefined
+    : "You may not take roles here: that needs the role Project Owner.";
+  const remove = useMutation({
+    mutationFn: () => removeMember(member.id),
+    onSuccess: () => {
+      notify("rem", `${name} has no longer the role ${role}`);
+      void client.invalidateQueries({ queryKey: membersQuery(project.id).queryKey });
+      setAsking(false);
+    },
+  });
+  return (
+    <li className={styles.line}>
+      <Icon size={16} stroke={1.5} aria-hidden="true" />
+      <span className="strong">{name}</span>
+      {principal?.loginName && principal.loginName !== name && (
+        <span className="third">{principal.loginName}</span>
+      )}
+      <span className="second">{role}</span>
+      <span className="grow" />
+      <Button
+        small
+        kind="ghost"
+        deniedBecause={denial}
+        aria-label={`Take the role ${role} from ${name}…`}
+        onClick={() => setAsking(true)}
+      >
+        {!denial && <IconTrash size={16} stroke={1.5} />}
+      </Button>
+      {asking && (
+        <Dialog
+          title={`Take the role ${role} from ${name}?`}
+          subtitle={`In ${project.name}`}
+          onClose={() => setAsking(false)}
+          footer={
+            <>
+              <Button data-autofocus onClick={() => setAsking(false)}>
+                Keep
+              </Button>
+              <Button kind="danger" onClick={() => remove.mutate()}>
+                {remove.isPending ? "Under way…" : "Take it"}
+              </Button>
+            </>
+          }
+        >
+          <p className="second">
+            It holds at once, also for what is open. Other roles that {name} has stay.
+          </p>
+          {remove.isError && (
+            <Notice tone="err" title="Nothing was changed.">
+              {sentence(remove.error)}
+            </Notice>
+          )}
+        </Dialog>
+      )}
+    </li>
+  );
+}
+
+interface AddDialogProps {
+  project: Project;
+  onClose(): void;
+}
+
+function AddDialog({ project, onClose }: AddDialogProps) {
+  const client = useQueryClient();
+  const [chosen, setChosen] = useState<FoundPrincipal>();
+  const [role, setRole] = useState(USUAL_ROLE);
+  const { data: roles = [] } = useQuery(projectRolesQuery);
+  const add = useMutation({
+    mutationFn: (principal: FoundPrincipal) => addMember(project.id, role, principal),
+    onSuccess: () => {
+      notify("ok", `${chosen?.name || chosen?.loginName} is a member of ${project.name}`);
+      void client.invalidateQueries({ queryKey: membersQuery(project.id).queryKey });
+      onClose();
+    },
+  });
+  return (
+    <Dialog
+      title={`Add member to ${project.name}`}
+      onClose={onClose}
+      footer={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button
+            kind="primary"
+            disabledBecause={chosen ? undefined : "Choose a user or a group first."}
+            onClick={() => chosen && add.mutate(chosen)}
+          >
+            {add.isPending ? "Under way…" : "Give role"}
+          </Button>
+        </>
+      }
+    >
+      <div className={styles.form}>
+        <PrincipalSearch chosen={chosen} onChoose={setChosen} />
+        <fieldset className={styles.roles}>
+          <legend className={styles.label}>Role</legend>
+          {roles.map(({ id, name, description }) => (
+            <label key={id} className={styles.role}>
+              <input
+                type="radio"
+                name="role"
+                value={id}
+                checked={role === id}
+                onChange={() => setRole(id)}
+              />
+              <span>
+                {name}
+                {description && <span className={styles.about}>{description}</span>}
+              </span>
+            </label>
+          ))}
+        </fieldset>
+        {add.isError && (
+          <Notice tone="err" title="Nothing was changed.">
+            {sentence(add.error)}
+          </Notice>
+        )}
+      </div>
+    </Dialog>
+  );
+}
+
+interface PrincipalSearchProps {
+  chosen: FoundPrincipal | undefined;
+  onChoose(principal: FoundPrincipal | undefined): void;
+}
+
+/** Finds a user or a group by the first letters of a name. */
+function PrincipalSearch({ chosen, onChoose }: PrincipalSearchProps) {
+  const [text, setText] = useState("");
+  const group = useId();
+  const found = useQuery(principalsQuery(text.trim()));
+  const shown = found.data?.slice(0, FOUND_SHOWN) ?? [];
+  return (
+    <>
+      <Field
+        label="User or group"
+        value={text}
+        placeholder="The first letters of a name"
+        autoComplete="off"
+        spellCheck={false}
+        data-autofocus
+        onChange={(event) => {
+          setText(event.target.value);
+          onChoose(undefined);
+        }}
+      />
+      <div className={styles.found} role="radiogroup" aria-label="Found" aria-live="polite">
+        {shown.map((principal) => (
+          <label key={principal.id} className={styles.role}>
+            <input
+              type="radio"
+              name={group}
+              checked={chosen?.id === principal.id}
+              onChange={() => onChoose(principal)}
+            />
+            <span>
+              {principal.name || principal.loginName}
+              <span className={styles.about}>
+                {[principal.principalType, principal.loginName, principal.provider]
+                  .filter(Boolean)
+                  .join(", ")}
+              </span>
+            </span>
+          </label>
+        ))}
+        {found.data?.length === 0 && <p className="second">Nobody has such a name.</p>}
+        {found.isError && <p className="second">{sentence(found.error)}</p>}
+      </div>
+    </>
+  );
+}

@@ -1,0 +1,283 @@
+/** The namespaces of a project: made in it, moved into it and out of it. */
+
+import { IconArrowRight, IconDots, IconPlus } from "@tabler/icons-react";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
+import { useState } from "react";
+import { sentence } from "../../api/errors.ts";
+import {
+  createNamespace,
+  moveNamespace,
+  type Namespace,
+  type Project,
+  projectNamespacesQuery,
+  projectsQuery,
+  readProjectsAnew,
+} from "../../api/projects.ts";
+import { count } from "../../lib/quantity.ts";
+import { paths } from "../../paths.ts";
+import { Button } from "../../ui/Button.tsx";
+import { Card } from "../../ui/Card.tsx";
+import { Dialog } from "../../ui/Dialog.tsx";
+import { Field } from "../../ui/Field.tsx";
+import { Menu, MenuItem } from "../../ui/Menu.tsx";
+import { Notice, Skeleton } from "../../ui/Notice.tsx";
+import { State } from "../../ui/StateMark.tsx";
+import { notify } from "../../ui/Toasts.tsx";
+import { useCluster } from "../clusters/ClusterPage.tsx";
+import { namespacesOf, resourceTone, resourceWord } from "./model.ts";
+import styles from "./Projects.module.css";
+
+/** As Kubernetes has it: letters, digits and dashes, not at the ends. */
+const NAME = "[a-z0-9]([\\-a-z0-9]*[a-z0-9])?";
+const NAME_LENGTH_MAX = 63;
+/** The choice that moves a namespace out of all projects. */
+const NO_PROJECT = "";
+
+export function Namespaces({ project }: { project: Project }) {
+  const cluster = useCluster();
+  const namespaces = useQuery(projectNamespacesQuery(cluster.id));
+  const [open, setOpen] = useState<"create" | "move-in">();
+  const [moving, setMoving] = useState<Namespace>();
+  const own = namespacesOf(namespaces.data ?? [], project.id);
+  const others = (namespaces.data ?? []).filter(({ projectId }) => projectId !== project.id);
+  return (
+    <Card
+      title="Namespaces"
+      note={namespaces.data && count(own.length)}
+      aside={
+        <span className={styles.buttons}>
+          <Button
+            small
+            disabledBecause={
+              others.length > 0 ? undefined : "There are no others that you may see."
+            }
+            onClick={() => setOpen("move-in")}
+          >
+            Move in…
+          </Button>
+          <Button small onClick={() => setOpen("create")}>
+            <IconPlus size={16} stroke={1.5} />
+            Create namespace
+          </Button>
+        </span>
+      }
+      flush
+    >
+      {namespaces.isPending && <Skeleton rows={2} what="namespaces" />}
+      {namespaces.isError && (
+        <Notice tone="err" title="The namespaces could not be read.">
+          {sentence(namespaces.error)}
+        </Notice>
+      )}
+      <ul className={styles.lines}>
+        {own.map((namespace) => (
+          <li key={namespace.id} className={styles.line}>
+            <Link
+              className="link strong"
+              {...paths.kind(cluster.name, "pods", { namespace: namespace.name })}
+            >
+              {namespace.name}
+            </Link>
+            <State tone={resourceTone(namespace)}>{resourceWord(namespace)}</State>
+            <span className="grow" />
+            <Menu
+              label={`Actions for ${namespace.name}`}
+              trigger={
+                <Button kind="ghost" small aria-label={`Actions for ${namespace.name}`}>
+                  <IconDots size={16} stroke={1.5} />
+                </Button>
+              }
+            >
+              <MenuItem
+                icon={<IconArrowRight size={16} stroke={1.5} />}
+                onSelect={() => setMoving(namespace)}
+              >
+                Move…
+              </MenuItem>
+            </Menu>
+          </li>
+        ))}
+        {namespaces.data && own.length === 0 && (
+          <li className={`${styles.line} second`}>
+            None so far. Create one, or move one into the project.
+          </li>
+        )}
+      </ul>
+      {open === "create" && <CreateDialog project={project} onClose={() => setOpen(undefined)} />}
+      {open === "move-in" && (
+        <MoveInDialog project={project} others={others} onClose={() => setOpen(undefined)} />
+      )}
+      {moving && (
+        <MoveDialog project={project} namespace={moving} onClose={() => setMoving(undefined)} />
+      )}
+    </Card>
+  );
+}
+
+interface ProjectDialogProps {
+  project: Project;
+  onClose(): void;
+}
+
+const FORM = "namespace-of-project";
+
+function CreateDialog({ project, onClose }: ProjectDialogProps) {
+  const create = useNamespaceChange(onClose, (clusterId, data) => {
+    const name = String(data.get("name"));
+    return [createNamespace(clusterId, name, project.id), `Created ${name}`];
+  });
+  return (
+    <Form
+      title={`Create namespace in ${project.name}`}
+      verb="Create"
+      change={create}
+      onClose={onClose}
+    >
+      <Field
+        label="Name"
+        name="name"
+        required
+        pattern={NAME}
+        maxLength={NAME_LENGTH_MAX}
+        help="a–z, 0–9 and “-”, not at the ends."
+        autoComplete="off"
+        spellCheck={false}
+        data-autofocus
+      />
+    </Form>
+  );
+}
+
+interface MoveInDialogProps extends ProjectDialogProps {
+  others: readonly Namespace[];
+}
+
+function MoveInDialog({ project, others, onClose }: MoveInDialogProps) {
+  const move = useNamespaceChange(onClose, (clusterId, data) => {
+    const name = String(data.get("namespace"));
+    return [moveNamespace(clusterId, name, project.id), `Moved ${name} to ${project.name}`];
+  });
+  const names = others.map(({ name }) => name).sort();
+  return (
+    <Form title={`Move a namespace to ${project.name}`} verb="Move" change={move} onClose={onClose}>
+      <Select label="Namespace" name="namespace" options={names.map((name) => [name, name])} />
+      <MoveEffect />
+    </Form>
+  );
+}
+
+interface MoveDialogProps extends ProjectDialogProps {
+  namespace: Namespace;
+}
+
+function MoveDialog({ project, namespace, onClose }: MoveDialogProps) {
+  const cluster = useCluster();
+  const { data: projects = [] } = useQuery(projectsQuery(cluster.id));
+  const options = projects
+    .filter(({ id }) => id !== project.id)
+    .map(({ id, name }) => [id, name] as const)
+    .sort(([, one], [, other]) => one.localeCompare(other));
+  const move = useNamespaceChange(onClose, (clusterId, data) => {
+    const to = String(data.get("project"));
+    return [moveNamespace(clusterId, namespace.name, to || null), `Moved ${namespace.name}`];
+  });
+  return (
+    <Form title={`Move ${namespace.name}`} verb="Move" change={move} onClose={onClose}>
+      <Select label="Project" name="project" options={[...options, [NO_PROJECT, "No project"]]} />
+      <MoveEffect />
+    </Form>
+  );
+}
+
+function MoveEffect() {
+  return (
+    <p className="second">
+      Who has a role in its present project only loses it there, at once; members of the other
+      project gain theirs. What runs in the namespace goes on.
+    </p>
+  );
+}
+
+interface SelectProps {
+  label: string;
+  name: string;
+  options: readonly (readonly [string, string])[];
+}
+
+/** A choice among few, with its label above. */
+export function Select({ label, name, options }: SelectProps) {
+  return (
+    <label className={styles.field}>
+      <span className={styles.label}>{label}</span>
+      <select className={styles.select} name={name}>
+        {options.map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
+  );
+}
+
+/** What to do with the data of a form, and what is said when it is done. */
+type NamespaceChange = (clusterId: string, data: FormData) => [Promise<unknown>, string];
+
+function useNamespaceChange(onDone: () => void, change: NamespaceChange) {
+  const cluster = useCluster();
+  const client = useQueryClient();
+  return useMutation({
+    mutationFn: async (data: FormData) => {
+      const [done, text] = change(cluster.id, data);
+      await done;
+      return text;
+    },
+    onSuccess: (text) => {
+      notify("ok", text);
+      readProjectsAnew(client, cluster.id);
+      onDone();
+    },
+  });
+}
+
+interface FormProps {
+  title: string;
+  verb: string;
+  change: ReturnType<typeof useNamespaceChange>;
+  onClose(): void;
+  children: React.ReactNode;
+}
+
+function Form({ title, verb, change, onClose, children }: FormProps) {
+  return (
+    <Dialog
+      title={title}
+      onClose={onClose}
+      footer={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" form={FORM}>
+            {change.isPending ? "Under way…" : verb}
+          </Button>
+        </>
+      }
+    >
+      <form
+        id={FORM}
+        className={styles.form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!change.isPending) change.mutate(new FormData(event.currentTarget));
+        }}
+      >
+        {children}
+        {change.isError && (
+          <Notice tone="err" title="Nothing was changed.">
+            {sentence(change.error)}
+          </Notice>
+        )}
+      </form>
+    </Dialog>
+  );
+}
