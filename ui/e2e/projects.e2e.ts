@@ -65,14 +65,22 @@ test("a project is handed to a new user, who works in it and nowhere else", asyn
   await ada.page.getByLabel("Current password").fill(password);
   await ada.page.getByLabel("New password").fill(OWN_PASSWORD);
   await ada.page.getByRole("button", { name: "Change password" }).click();
+  await ada.page.getByRole("button", { name: "Go on" }).click();
   await ada.row("orchard").getByText("Active").waitFor();
   await ada.page.goto("/c/orchard/projects");
   await ada.page.getByRole("link", { name: "shop", exact: true }).click();
   await ada.page.getByRole("link", { name: "shop-web" }).waitFor();
   expect(await ada.page.getByRole("link", { name: "Default", exact: true }).count()).toBe(0);
   // A member may not hand the project on, and is told so.
-  await ada.page.getByRole("button", { name: "Delete…" }).focus();
-  await ada.page.getByText(/You may not delete this project/).waitFor();
+  for (const [name, reason] of [
+    ["Delete…", /You may not delete this project/],
+    ["Add member", /You may not give roles here/],
+    ["Edit", /You may not change the quota/],
+  ] as const) {
+    const button = ada.page.getByRole("button", { name, disabled: true });
+    await button.hover();
+    await ada.page.getByText(reason).waitFor();
+  }
   const made = await ada.page.evaluate(async () => {
     const csrf = document.cookie.replace(/.*CSRF=([^;]*).*/, "$1");
     const { data } = await (await fetch("/v3/clusters?name=orchard")).json();

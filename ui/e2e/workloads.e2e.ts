@@ -268,7 +268,7 @@ test("who may only read is told why, and finds no way around", async () => {
   visitor.complaints.length = 0;
   const scale = page.getByRole("button", { name: "Scale…" });
   expect(await scale.getAttribute("aria-disabled")).toBe("true");
-  await scale.focus();
+  await scale.hover();
   await page.getByText("Your roles in orchard do not let you change this.").first().waitFor();
   await podOf(visitor);
   await page.getByRole("link", { name: "Logs" }).click();

@@ -48,14 +48,20 @@ async function isAllowed(path: string, resourceAttributes: object): Promise<bool
   return review.status?.allowed === true;
 }
 
+/** The object of a right in the management API; empty parts: any, or in all namespaces. */
+export interface ManagementPlace {
+  name?: string;
+  namespace?: string;
+}
+
 /** Whether the caller may do `verb` on a kind of the management API, or on one object of it. */
-export function mayQuery(verb: string, resource: string, name?: string) {
+export function mayQuery(verb: string, resource: string, place: ManagementPlace = {}) {
   return queryOptions({
-    queryKey: ["may", verb, resource, name ?? ""] as const,
+    queryKey: ["may", verb, resource, place] as const,
     queryFn: () =>
       isAllowed("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews", {
         ...{ group: GROUP, verb, resource },
-        ...(name && { name }),
+        ...place,
       }),
     staleTime: RIGHT_FRESH_MS,
   });

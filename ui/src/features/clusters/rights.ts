@@ -15,7 +15,7 @@ export function useImportDenial(): string | undefined {
 /** Why the user may not remove a cluster; nothing if they may, or while it is not known. */
 export function useRemovalDenial(cluster: Cluster): string | undefined {
   const may = useQuery({
-    ...mayQuery("delete", "clusters", cluster.id),
+    ...mayQuery("delete", "clusters", { name: cluster.id }),
     enabled: !cluster.internal,
   });
   // The server omits links of forbidden operations.

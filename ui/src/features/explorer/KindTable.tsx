@@ -58,7 +58,16 @@ export function KindTable(props: KindTableProps) {
                 right={isNumber}
               />
             ))}
-            <SortHead {...head} field={CREATED} text="Age" className={styles.age} right newFirst />
+            {!narrow && (
+              <SortHead
+                {...head}
+                field={CREATED}
+                text="Age"
+                className={styles.age}
+                right
+                newFirst
+              />
+            )}
           </tr>
         </thead>
         <tbody>
@@ -69,6 +78,7 @@ export function KindTable(props: KindTableProps) {
                 cluster={cluster}
                 type={type}
                 columns={columns}
+                hasAge={!narrow}
                 namespace={isNamespaced ? (narrow ? "below" : "column") : "none"}
                 now={now}
               />
@@ -85,12 +95,13 @@ interface CellsProps {
   cluster: string;
   type: string;
   columns: readonly ShownColumn[];
+  hasAge: boolean;
   /** Where the namespace is shown. */
   namespace: "column" | "below" | "none";
   now: Date;
 }
 
-function Cells({ object, cluster, type, columns, namespace, now }: CellsProps) {
+function Cells({ object, cluster, type, columns, hasAge, namespace, now }: CellsProps) {
   const { metadata } = object;
   const created = point(metadata.creationTimestamp);
   return (
@@ -113,7 +124,7 @@ function Cells({ object, cluster, type, columns, namespace, now }: CellsProps) {
           </td>
         );
       })}
-      <td className={table.right}>{created ? <Ago at={created} now={now} /> : "—"}</td>
+      {hasAge && <td className={table.right}>{created ? <Ago at={created} now={now} /> : "—"}</td>}
     </>
   );
 }

@@ -3,6 +3,7 @@
 import { IconPlus, IconTrash, IconUser, IconUsersGroup } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useId, useState } from "react";
+import { mayQuery } from "../../api/access.ts";
 import { sentence } from "../../api/errors.ts";
 import {
   addMember,
@@ -22,7 +23,7 @@ import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { notify } from "../../ui/Toasts.tsx";
-import { principalOf } from "./model.ts";
+import { principalOf, shortId } from "./model.ts";
 import styles from "./Projects.module.css";
 
 /** More are found by typing more letters. */
@@ -33,13 +34,19 @@ const USUAL_ROLE = "project-member";
 export function Members({ project }: { project: Project }) {
   const members = useQuery(membersQuery(project.id));
   const [adding, setAdding] = useState(false);
+  const place = { namespace: shortId(project) };
+  const may = useQuery(mayQuery("create", "projectroletemplatebindings", place));
+  const denial =
+    may.data === false
+      ? "You may not give roles here: that needs the role Project Owner."
+      : undefined;
   return (
     <Card
       title="Members"
       note={members.data && count(members.data.length)}
       aside={
-        <Button small onClick={() => setAdding(true)}>
-          <IconPlus size={16} stroke={1.5} />
+        <Button small deniedBecause={denial} onClick={() => setAdding(true)}>
+          {!denial && <IconPlus size={16} stroke={1.5} />}
           Add member
         </Button>
       }
@@ -81,9 +88,12 @@ function MemberLine({ project, member }: MemberLineProps) {
   const role = roles.find((one) => one.id === member.roleTemplateId)?.name ?? member.roleTemplateId;
   const isGroup = !!member.groupPrincipalId || !!member.groupId;
   const Icon = isGroup ? IconUsersGroup : IconUser;
-  const denial = member.links?.remove
-    ? undefined
-    : "You may not take roles here: that needs the role Project Owner.";
+  const place = { namespace: shortId(project) };
+  const may = useQuery(mayQuery("delete", "projectroletemplatebindings", place));
+  const denial =
+    may.data === false
+      ? "You may not take roles here: that needs the role Project Owner."
+      : undefined;
   const remove = useMutation({
     mutationFn: () => removeMember(member.id),
     onSuccess: () => {

@@ -4,6 +4,7 @@ import { IconArrowRight, IconDots, IconPlus } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { useState } from "react";
+import { type ClusterRequest, mayInClusterQuery } from "../../api/access.ts";
 import { sentence } from "../../api/errors.ts";
 import {
   createNamespace,
@@ -34,6 +35,11 @@ const NAME_LENGTH_MAX = 63;
 /** The choice that moves a namespace out of all projects. */
 const NO_PROJECT = "";
 
+const CREATION: ClusterRequest = { verb: "create", group: "", resource: "namespaces" };
+
+const MOVE: ClusterRequest = { verb: "update", group: "", resource: "namespaces" };
+const MOVE_DENIAL = "You may not move it: that needs the right to update namespaces.";
+
 export function Namespaces({ project }: { project: Project }) {
   const cluster = useCluster();
   const namespaces = useQuery(projectNamespacesQuery(cluster.id));
@@ -41,6 +47,13 @@ export function Namespaces({ project }: { project: Project }) {
   const [moving, setMoving] = useState<Namespace>();
   const own = namespacesOf(namespaces.data ?? [], project.id);
   const others = (namespaces.data ?? []).filter(({ projectId }) => projectId !== project.id);
+  const mayMoveAll = useQuery(mayInClusterQuery(cluster.id, MOVE));
+  const moveDenial = mayMoveAll.data === false ? MOVE_DENIAL : undefined;
+  const may = useQuery(mayInClusterQuery(cluster.id, CREATION));
+  const denial =
+    may.data === false
+      ? "You may not create namespaces: that needs the role Project Member or Create Namespaces."
+      : undefined;
   return (
     <Card
       title="Namespaces"
@@ -50,14 +63,14 @@ export function Namespaces({ project }: { project: Project }) {
           <Button
             small
             disabledBecause={
-              others.length > 0 ? undefined : "There are no others that you may see."
+              others.length > 0 ? undefined : "There are no others that you may move."
             }
             onClick={() => setOpen("move-in")}
           >
             Move in…
           </Button>
-          <Button small onClick={() => setOpen("create")}>
-            <IconPlus size={16} stroke={1.5} />
+          <Button small deniedBecause={denial} onClick={() => setOpen("create")}>
+            {!denial && <IconPlus size={16} stroke={1.5} />}
             Create namespace
           </Button>
         </span>
@@ -72,31 +85,12 @@ export function Namespaces({ project }: { project: Project }) {
       )}
       <ul className={styles.lines}>
         {own.map((namespace) => (
-          <li key={namespace.id} className={styles.line}>
-            <Link
-              className="link strong"
-              {...paths.kind(cluster.name, "pods", { namespace: namespace.name })}
-            >
-              {namespace.name}
-            </Link>
-            <State tone={resourceTone(namespace)}>{resourceWord(namespace)}</State>
-            <span className="grow" />
-            <Menu
-              label={`Actions for ${namespace.name}`}
-              trigger={
-                <Button kind="ghost" small aria-label={`Actions for ${namespace.name}`}>
-                  <IconDots size={16} stroke={1.5} />
-                </Button>
-              }
-            >
-              <MenuItem
-                icon={<IconArrowRight size={16} stroke={1.5} />}
-                onSelect={() => setMoving(namespace)}
-              >
-                Move…
-              </MenuItem>
-            </Menu>
-          </li>
+          <NamespaceLine
+            key={namespace.id}
+            namespace={namespace}
+            mayMoveAll={mayMoveAll.data}
+            onMove={() => setMoving(namespace)}
+          />
         ))}
         {namespaces.data && own.length === 0 && (
           <li className={`${styles.line} second`}>
@@ -112,6 +106,47 @@ export function Namespaces({ project }: { project: Project }) {
         <MoveDialog project={project} namespace={moving} onClose={() => setMoving(undefined)} />
       )}
     </Card>
+  );
+}
+
+interface NamespaceLineProps {
+  namespace: Namespace;
+  /** Whether the user may move every namespace of the cluster; nothing while it is not known. */
+  mayMoveAll: boolean | undefined;
+  onMove(): void;
+}
+
+function NamespaceLine({ namespace, mayMoveAll, onMove }: NamespaceLineProps) {
+  const cluster = useCluster();
+  const { name } = namespace;
+  const mayMove = useQuery({
+    ...mayInClusterQuery(cluster.id, { ...MOVE, name }),
+    enabled: mayMoveAll === false,
+  });
+  return (
+    <li className={styles.line}>
+      <Link className="link strong" {...paths.kind(cluster.name, "pods", { namespace: name })}>
+        {name}
+      </Link>
+      <State tone={resourceTone(namespace)}>{resourceWord(namespace)}</State>
+      <span className="grow" />
+      <Menu
+        label={`Actions for ${name}`}
+        trigger={
+          <Button kind="ghost" small aria-label={`Actions for ${name}`}>
+            <IconDots size={16} stroke={1.5} />
+          </Button>
+        }
+      >
+        <MenuItem
+          icon={<IconArrowRight size={16} stroke={1.5} />}
+          deniedBecause={mayMove.data === false ? MOVE_DENIAL : undefined}
+          onSelect={onMove}
+        >
+          Move…
+        </MenuItem>
+      </Menu>
+    </li>
   );
 }
 

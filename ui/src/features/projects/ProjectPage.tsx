@@ -4,6 +4,7 @@ import { IconTrash } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
+import { mayQuery } from "../../api/access.ts";
 import { sentence } from "../../api/errors.ts";
 import { useLiveFeed } from "../../api/freshness.ts";
 import {
@@ -23,7 +24,7 @@ import { notify } from "../../ui/Toasts.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
 import { UnavailableNotice } from "../clusters/UnavailableNotice.tsx";
 import { Members } from "./Members.tsx";
-import { isBuiltIn, namespacesOf, resourceTone, resourceWord } from "./model.ts";
+import { isBuiltIn, namespacesOf, resourceTone, resourceWord, shortId } from "./model.ts";
 import { Namespaces } from "./Namespaces.tsx";
 import { Quota } from "./Quota.tsx";
 
@@ -101,9 +102,12 @@ function Delete({ project }: { project: Project }) {
       void navigate(paths.projects(cluster.name));
     },
   });
-  const denial = project.links?.remove
-    ? undefined
-    : "You may not delete this project: that needs the role Project Owner.";
+  const place = { namespace: cluster.id, name: shortId(project) };
+  const may = useQuery(mayQuery("delete", "projects", place));
+  const denial =
+    may.data === false
+      ? "You may not delete this project: that needs the role Project Owner."
+      : undefined;
   const builtIn = isBuiltIn(project)
     ? "Drover made this project with the cluster; it stays."
     : undefined;

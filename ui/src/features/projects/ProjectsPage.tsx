@@ -4,6 +4,7 @@ import { IconPlus } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
+import { mayQuery } from "../../api/access.ts";
 import { sentence } from "../../api/errors.ts";
 import { useLiveFeed } from "../../api/freshness.ts";
 import {
@@ -38,6 +39,11 @@ export function ProjectsPage() {
   const [creating, setCreating] = useState(false);
   const projects = useQuery(projectsQuery(cluster.id));
   const namespaces = useQuery(projectNamespacesQuery(cluster.id));
+  const may = useQuery(mayQuery("create", "projects", { namespace: cluster.id }));
+  const denial =
+    may.data === false
+      ? "You may not create projects: that needs the role Cluster Member or Create Projects."
+      : undefined;
   useLiveFeed("/v3/subscribe", TYPES);
   const all = [...(projects.data ?? [])].sort((a, b) => a.name.localeCompare(b.name));
   const outside = namespacesOf(namespaces.data ?? [], undefined);
@@ -47,8 +53,12 @@ export function ProjectsPage() {
         title="Projects"
         facts={projects.data && count(all.length)}
         actions={
-          <Button kind="primary" onClick={() => setCreating(true)}>
-            <IconPlus size={16} stroke={1.5} />
+          <Button
+            kind={denial ? "plain" : "primary"}
+            deniedBecause={denial}
+            onClick={() => setCreating(true)}
+          >
+            {!denial && <IconPlus size={16} stroke={1.5} />}
             Create project
           </Button>
         }

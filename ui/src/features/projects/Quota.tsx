@@ -1,8 +1,9 @@
 /** What a project may use: its limits, what its namespaces have of them, and their change. */
 
 import { IconPencil } from "@tabler/icons-react";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
+import { mayQuery } from "../../api/access.ts";
 import { sentence } from "../../api/errors.ts";
 import { changeProject, type Project, readProjectsAnew } from "../../api/projects.ts";
 import { Button } from "../../ui/Button.tsx";
@@ -12,15 +13,19 @@ import { WideMeter } from "../../ui/Meter.tsx";
 import { Notice } from "../../ui/Notice.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
-import { QUOTA_FIELDS, quotaOf, quotaUses } from "./model.ts";
+import { QUOTA_FIELDS, quotaOf, quotaUses, shortId } from "./model.ts";
 import styles from "./Projects.module.css";
 
 export function Quota({ project }: { project: Project }) {
   const [editing, setEditing] = useState(false);
   const uses = quotaUses(project);
-  const denial = project.links?.update
-    ? undefined
-    : "You may not change the quota: that needs the role Cluster Owner.";
+  const cluster = useCluster();
+  const place = { namespace: cluster.id, name: shortId(project) };
+  const may = useQuery(mayQuery("update", "projects", place));
+  const denial =
+    may.data === false
+      ? "You may not change the quota: that needs the role Project Owner or Cluster Owner."
+      : undefined;
   return (
     <Card
       title="Quota"

@@ -176,9 +176,14 @@ interface UserMenuProps {
 function UserMenu({ user, onOpen }: UserMenuProps) {
   const client = useQueryClient();
   const label = `Actions for ${nameOf(user)}`;
-  const denial = user.links?.update
-    ? undefined
-    : "You may not change this user: that needs the global role Manage Users.";
+  const mayUpdate = useQuery(mayQuery("update", "users"));
+  const mayDelete = useQuery(mayQuery("delete", "users"));
+  const mayGive = useQuery(mayQuery("create", "globalrolebindings"));
+  const denied = (may: boolean | undefined) =>
+    may === false
+      ? "You may not change this user: that needs the global role Manage Users."
+      : undefined;
+  const denial = denied(mayUpdate.data);
   const self = user.me ? "Nobody can do this to themselves." : undefined;
   const enabled = isEnabled(user);
   const switchOver = useMutation({
@@ -200,7 +205,7 @@ function UserMenu({ user, onOpen }: UserMenuProps) {
     >
       <MenuItem
         icon={<IconShield size={16} stroke={1.5} />}
-        deniedBecause={denial}
+        deniedBecause={denied(mayGive.data)}
         onSelect={() => onOpen("roles")}
       >
         Global roles…
@@ -230,7 +235,7 @@ function UserMenu({ user, onOpen }: UserMenuProps) {
       <MenuItem
         icon={<IconTrash size={16} stroke={1.5} />}
         danger
-        deniedBecause={self ?? (user.links?.remove ? undefined : denial)}
+        deniedBecause={self ?? denied(mayDelete.data)}
         onSelect={() => onOpen("remove")}
       >
         Delete…
