@@ -61,7 +61,7 @@ function ownedQuery<T>(clusterId: string, namespace: string, resource: string, s
   const query = new URLSearchParams({ labelSelector: selector });
   const path = `namespaces/${encodeURIComponent(namespace)}/${resource}?${query}`;
   return queryOptions({
-    queryKey: ["owned", clusterId, path],
+    queryKey: ["kind-list", clusterId, `apps.${resource}`, path],
     queryFn: async (): Promise<T[]> => {
       const list = await request<{ items: T[] }>(
         "GET",

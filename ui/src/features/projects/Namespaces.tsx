@@ -62,6 +62,7 @@ export function Namespaces({ project }: { project: Project }) {
         <span className={styles.buttons}>
           <Button
             small
+            deniedBecause={moveDenial}
             disabledBecause={
               others.length > 0 ? undefined : "There are no others that you may move."
             }

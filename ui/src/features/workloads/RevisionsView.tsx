@@ -4,6 +4,7 @@ import { IconArrowBackUp } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { sentence } from "../../api/errors.ts";
+import { useKindFeed } from "../../api/freshness.ts";
 import { controllerRevisionsQuery, replicaSetsQuery } from "../../api/workloads.ts";
 import { point } from "../../lib/time.ts";
 import { Button } from "../../ui/Button.tsx";
@@ -118,6 +119,7 @@ function useRevisions({ kind, workload }: WorkloadProps): {
   const { uid, namespace = "" } = workload.metadata;
   const selector = selectorText(workload.spec.selector ?? {});
   const ofDeployment = kind.history === "replicasets";
+  useKindFeed(cluster.id, `apps.${kind.history}`, workload.metadata.resourceVersion, { namespace });
   const sets = useQuery({
     ...replicaSetsQuery(cluster.id, namespace, selector),
     enabled: ofDeployment,

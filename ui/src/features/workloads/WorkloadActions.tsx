@@ -152,7 +152,6 @@ export function useWorkloadChange(kind: WorkloadKind, { id }: Workload, onDone?:
       notify("ok", done);
       void client.invalidateQueries({ queryKey: ["kind-object", cluster.id] });
       void client.invalidateQueries({ queryKey: ["kind-yaml", cluster.id] });
-      void client.invalidateQueries({ queryKey: ["owned", cluster.id] });
       onDone?.();
     },
     onError: (error) => {
