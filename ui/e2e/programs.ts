@@ -23,6 +23,9 @@ function program(path: string, bring: string): string {
 
 export const drover = () =>
   program(process.env.DROVER_BIN ?? join(TARGET, "debug/drover"), "cargo build --bin drover");
+export const agent = () =>
+  program(join(TARGET, "debug/drover-agent"), "cargo build --bin drover-agent");
+export const xtask = () => program(join(TARGET, "debug/xtask"), "cargo build --bin xtask");
 export const kubectl = () => program(join(TARGET, "deps/bin/kubectl"), "cargo xtask deps");
 export const chromium = () => program(join(TARGET, "deps/bin/chromium"), "cargo xtask deps");
 

@@ -59,6 +59,8 @@ export class ExecSocket {
 
   #take(frame: Uint8Array): void {
     const content = frame.subarray(1);
+    // Each stream begins with a frame without content.
+    if (content.length === 0) return;
     if (frame[0] === STDOUT || frame[0] === STDERR) this.#events.onOutput(content);
     if (frame[0] === STATUS) this.#end(failureOf(new TextDecoder().decode(content)));
   }

@@ -17,8 +17,9 @@ export interface FittedTerminal {
 /** Opens a terminal that fills `place`. */
 export function openTerminal(place: HTMLElement): FittedTerminal {
   const styles = new Set<CSSStyleSheet>();
+  const page = withoutInlineStyles(place.ownerDocument, styles);
   const terminal = new Terminal({
-    documentOverride: withoutInlineStyles(place.ownerDocument, styles),
+    documentOverride: page,
     fontFamily: getComputedStyle(place).fontFamily,
     fontSize: 13,
     scrollback: SCROLLBACK,
@@ -33,6 +34,7 @@ export function openTerminal(place: HTMLElement): FittedTerminal {
   const fitting = new FitAddon();
   terminal.loadAddon(fitting);
   terminal.open(place);
+  makeRowsBy(page, terminal);
   fitting.fit();
   const watch = new ResizeObserver(() => fitting.fit());
   watch.observe(place);
@@ -57,6 +59,22 @@ function coloursOf(place: HTMLElement) {
     cursor: color,
     cursorAccent: backgroundColor,
   };
+}
+
+interface Internals {
+  _core?: {
+    _renderService?: { _renderer?: { value?: { _rowFactory?: { _document?: Document } } } };
+  };
+}
+
+/**
+ * The parts of a line that have colours of their own are made by the window's document, whatever
+ * the option says (xterm.js 5.5): without this, true colours would be missing.
+ */
+function makeRowsBy(page: Document, terminal: Terminal): void {
+  const { _core } = terminal as Terminal & Internals;
+  const rows = _core?._renderService?._renderer?.value?._rowFactory;
+  if (rows) rows._document = page;
 }
 
 /**

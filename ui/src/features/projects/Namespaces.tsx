@@ -64,7 +64,7 @@ export function Namespaces({ project }: { project: Project }) {
             small
             deniedBecause={moveDenial}
             disabledBecause={
-              others.length > 0 ? undefined : "There are no others that you may move."
+              others.length > 0 ? undefined : "There are no others that you may see."
             }
             onClick={() => setOpen("move-in")}
           >
