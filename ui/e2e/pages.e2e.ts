@@ -311,6 +311,14 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await picture(visitor, "create-user", view);
     await page.keyboard.press("Escape");
 
+    await page.goto("/tokens");
+    await page.getByRole("row", { name: /This browser/ }).waitFor();
+    await picture(visitor, "tokens", view);
+    await page.getByRole("button", { name: "Create token" }).click();
+    await page.getByRole("dialog").getByLabel("Description").waitFor();
+    await picture(visitor, "create-token", view);
+    await page.keyboard.press("Escape");
+
     await page.getByRole("button", { name: /^You: / }).click();
     await page.getByRole("menuitemradio", { name: "Dark" }).waitFor();
     await page.getByRole("menuitem", { name: "Guide" }).waitFor();

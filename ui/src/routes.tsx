@@ -34,6 +34,7 @@ import { FirstPasswordPage } from "./features/passwords/FirstPasswordPage.tsx";
 import { PasswordPage } from "./features/passwords/PasswordPage.tsx";
 import { ProjectPage } from "./features/projects/ProjectPage.tsx";
 import { ProjectsPage } from "./features/projects/ProjectsPage.tsx";
+import { TokensPage } from "./features/tokens/TokensPage.tsx";
 import { UsersPage } from "./features/users/UsersPage.tsx";
 import { paths } from "./paths.ts";
 
@@ -124,6 +125,12 @@ const audit = createRoute({
   component: function Audit() {
     return <AuditPage search={audit.useSearch()} />;
   },
+});
+
+const tokens = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/tokens",
+  component: TokensPage,
 });
 
 const users = createRoute({
@@ -230,6 +237,7 @@ export function makeRouter(client: QueryClient) {
         clusters,
         audit,
         users,
+        tokens,
         password,
         notFound,
         cluster.addChildren([

@@ -20,6 +20,7 @@ import {
   IconServer,
   IconStack2,
   IconSun,
+  IconTicket,
   IconUsers,
 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
@@ -170,6 +171,7 @@ function useEntries(scope: RouteScope, onHelp: () => void): PaletteEntry[] {
     to("All clusters", IconHexagons, () => void navigate(paths.clusters())),
     to("Users", IconUsers, () => void navigate(paths.users())),
     to("Audit log", IconHistory, () => void navigate(paths.audit())),
+    to("Your tokens", IconTicket, () => void navigate(paths.tokens())),
     to("Your password", IconKey, () => void navigate(paths.password())),
     ...(cluster
       ? [

@@ -7,6 +7,7 @@ import {
   IconLogout,
   IconMoon,
   IconSun,
+  IconTicket,
 } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -66,6 +67,12 @@ export function UserMenu() {
         <MenuLink icon={<IconBook size={16} stroke={1.5} />} href={GUIDE}>
           Guide
         </MenuLink>
+        <MenuItem
+          icon={<IconTicket size={16} stroke={1.5} />}
+          onSelect={() => void navigate(paths.tokens())}
+        >
+          Your tokens
+        </MenuItem>
         <MenuItem
           icon={<IconKey size={16} stroke={1.5} />}
           onSelect={() => void navigate(paths.password())}

@@ -1,0 +1,134 @@
+/** A new token of the signed-in user, shown once. */
+
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useState } from "react";
+import { sentence } from "../../api/errors.ts";
+import { projectsQuery } from "../../api/projects.ts";
+import { clustersQuery } from "../../api/queries.ts";
+import { createToken, type NewToken, tokensQuery } from "../../api/tokens.ts";
+import { Button } from "../../ui/Button.tsx";
+import { Code } from "../../ui/Code.tsx";
+import { Dialog } from "../../ui/Dialog.tsx";
+import { Field } from "../../ui/Field.tsx";
+import { Notice } from "../../ui/Notice.tsx";
+import { LIFETIMES } from "./model.ts";
+import styles from "./Tokens.module.css";
+
+const FORM = "create-token";
+/** Of the lifetimes. */
+const USUAL_LIFETIME = 2;
+
+export function CreateTokenDialog({ onClose }: { onClose(): void }) {
+  const client = useQueryClient();
+  const { data: clusters = [] } = useQuery(clustersQuery);
+  const [clusterId, setClusterId] = useState("");
+  const projects = useQuery({ ...projectsQuery(clusterId), enabled: clusterId !== "" });
+  const create = useMutation({
+    mutationFn: (data: FormData) => createToken(tokenOf(data)),
+    onSuccess: () => client.invalidateQueries({ queryKey: tokensQuery.queryKey }),
+  });
+  if (create.data) {
+    return (
+      <Dialog
+        title="Your new token"
+        subtitle={create.data.description}
+        onClose={onClose}
+        footer={<Button onClick={onClose}>Done</Button>}
+      >
+        <p>Keep it where passwords are: it is shown only now.</p>
+        <Code text={create.data.token ?? ""} what="the token" focused />
+      </Dialog>
+    );
+  }
+  return (
+    <Dialog
+      title="Create token"
+      subtitle="For a program that acts as you."
+      onClose={onClose}
+      footer={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" form={FORM}>
+            {create.isPending ? "Under way…" : "Create"}
+          </Button>
+        </>
+      }
+    >
+      <form
+        id={FORM}
+        className={styles.form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!create.isPending) create.mutate(new FormData(event.currentTarget));
+        }}
+      >
+        <Field label="Description" name="description" required autoComplete="off" data-autofocus />
+        <Select label="Lifetime" name="lifetime" value={String(USUAL_LIFETIME)}>
+          {LIFETIMES.map(({ text }, index) => (
+            <option key={text} value={index}>
+              {text}
+            </option>
+          ))}
+        </Select>
+        <Select label="Cluster" name="cluster" onChange={setClusterId}>
+          <option value="">All, and the server itself</option>
+          {clusters.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+        </Select>
+        {clusterId && (
+          <Select label="Project" name="project">
+            <option value="">All of the cluster</option>
+            {(projects.data ?? []).map(({ id, name }) => (
+              <option key={id} value={id}>
+                {name}
+              </option>
+            ))}
+          </Select>
+        )}
+        {create.isError && (
+          <Notice tone="err" title="It was not created.">
+            {sentence(create.error)}
+          </Notice>
+        )}
+      </form>
+    </Dialog>
+  );
+}
+
+function tokenOf(data: FormData): NewToken {
+  const text = (field: string) => String(data.get(field) ?? "").trim();
+  return {
+    description: text("description"),
+    ttl: LIFETIMES[Number(text("lifetime"))]?.milliseconds ?? 0,
+    ...(text("cluster") && { clusterId: text("cluster") }),
+    ...(text("project") && { projectId: text("project") }),
+  };
+}
+
+interface SelectProps {
+  label: string;
+  name: string;
+  /** The first choice. */
+  value?: string;
+  onChange?(value: string): void;
+  children: React.ReactNode;
+}
+
+function Select({ label, name, value, onChange, children }: SelectProps) {
+  return (
+    <label>
+      <span className={styles.label}>{label}</span>
+      <select
+        className={styles.select}
+        name={name}
+        defaultValue={value}
+        onChange={(event) => onChange?.(event.target.value)}
+      >
+        {children}
+      </select>
+    </label>
+  );
+}
