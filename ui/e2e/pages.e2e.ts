@@ -311,6 +311,14 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await picture(visitor, "create-user", view);
     await page.keyboard.press("Escape");
 
+    await page.goto("/providers");
+    await page.getByRole("button", { name: "Set up OpenLDAP…" }).waitFor();
+    await picture(visitor, "providers", view);
+    await page.getByRole("button", { name: "Set up Active Directory…" }).click();
+    await page.getByRole("dialog").getByLabel("User search base").waitFor();
+    await picture(visitor, "provider", view);
+    await page.keyboard.press("Escape");
+
     await page.goto("/tokens");
     await page.getByRole("row", { name: /This browser/ }).waitFor();
     await picture(visitor, "tokens", view);

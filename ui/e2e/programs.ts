@@ -25,6 +25,8 @@ export const drover = () =>
   program(process.env.DROVER_BIN ?? join(TARGET, "debug/drover"), "cargo build --bin drover");
 export const agent = () =>
   program(join(TARGET, "debug/drover-agent"), "cargo build --bin drover-agent");
+/** The folder with unpacked packages of Debian. */
+export const packages = () => program(join(TARGET, "deps/packages"), "cargo xtask deps");
 export const xtask = () => program(join(TARGET, "debug/xtask"), "cargo build --bin xtask");
 export const kubectl = () => program(join(TARGET, "deps/bin/kubectl"), "cargo xtask deps");
 export const chromium = () => program(join(TARGET, "deps/bin/chromium"), "cargo xtask deps");
@@ -151,7 +153,7 @@ const PORTS = { first: 20_000, count: 10_000 };
 const PORT_ATTEMPTS_MAX = 100;
 
 /** A free port that nobody else gets while a program that listens on it is started again. */
-async function restartablePort(): Promise<number> {
+export async function restartablePort(): Promise<number> {
   for (let attempt = 0; attempt < PORT_ATTEMPTS_MAX; attempt += 1) {
     const port = PORTS.first + Math.floor(Math.random() * PORTS.count);
     if (await isFree(port)) return port;

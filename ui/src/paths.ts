@@ -29,6 +29,7 @@ export const paths = {
   /** `project`: the part of its id after its cluster's. */
   project: (cluster: string, project: string) =>
     ({ to: "/c/$cluster/projects/$project", params: { cluster, project } }) as const,
+  providers: () => ({ to: "/providers" }) as const,
   tokens: () => ({ to: "/tokens" }) as const,
   users: () => ({ to: "/users" }) as const,
   kinds: (cluster: string) => ({ to: "/c/$cluster/kinds", params: { cluster } }) as const,

@@ -34,6 +34,7 @@ import { FirstPasswordPage } from "./features/passwords/FirstPasswordPage.tsx";
 import { PasswordPage } from "./features/passwords/PasswordPage.tsx";
 import { ProjectPage } from "./features/projects/ProjectPage.tsx";
 import { ProjectsPage } from "./features/projects/ProjectsPage.tsx";
+import { ProvidersPage } from "./features/providers/ProvidersPage.tsx";
 import { TokensPage } from "./features/tokens/TokensPage.tsx";
 import { UsersPage } from "./features/users/UsersPage.tsx";
 import { paths } from "./paths.ts";
@@ -125,6 +126,12 @@ const audit = createRoute({
   component: function Audit() {
     return <AuditPage search={audit.useSearch()} />;
   },
+});
+
+const providers = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/providers",
+  component: ProvidersPage,
 });
 
 const tokens = createRoute({
@@ -237,6 +244,7 @@ export function makeRouter(client: QueryClient) {
         clusters,
         audit,
         users,
+        providers,
         tokens,
         password,
         notFound,

@@ -14,6 +14,7 @@ import {
   IconKeyboard,
   IconLayoutGrid,
   IconLock,
+  IconLogin2,
   IconMoon,
   IconPlus,
   IconSearch,
@@ -171,6 +172,7 @@ function useEntries(scope: RouteScope, onHelp: () => void): PaletteEntry[] {
     to("All clusters", IconHexagons, () => void navigate(paths.clusters())),
     to("Users", IconUsers, () => void navigate(paths.users())),
     to("Audit log", IconHistory, () => void navigate(paths.audit())),
+    to("Identity providers", IconLogin2, () => void navigate(paths.providers())),
     to("Your tokens", IconTicket, () => void navigate(paths.tokens())),
     to("Your password", IconKey, () => void navigate(paths.password())),
     ...(cluster

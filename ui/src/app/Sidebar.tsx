@@ -13,6 +13,7 @@ import {
   IconHome,
   IconKey,
   IconLayoutGrid,
+  IconLogin2,
   IconServer,
   IconStack2,
   IconUsers,
@@ -45,6 +46,7 @@ export function Sidebar({ scope }: { scope: RouteScope }) {
     <nav className={styles.side} aria-label="Fleet">
       <Entry icon={IconHexagons} text="Clusters" number={clusters.length} to={paths.clusters()} />
       <Entry icon={IconUsers} text="Users" to={paths.users()} />
+      <Entry icon={IconLogin2} text="Identity providers" to={paths.providers()} />
       <Entry icon={IconHistory} text="Audit log" to={paths.audit()} />
       <Pinned />
     </nav>

@@ -1,0 +1,29 @@
+/** What the server says of a type of `/v3`: its fields, from which forms are made. */
+
+import { queryOptions } from "@tanstack/react-query";
+import { request } from "./client.ts";
+
+export interface SchemaField {
+  /** Such as `string`, `password`, `int`, `boolean`, `enum`, `array[string]`. */
+  type: string;
+  default?: unknown;
+  options?: string[] | null;
+  required?: boolean;
+  create?: boolean;
+  update?: boolean;
+  min?: number | null;
+  max?: number | null;
+}
+
+export interface TypeSchema {
+  id: string;
+  resourceFields: Record<string, SchemaField>;
+}
+
+export function schemaQuery(type: string) {
+  return queryOptions({
+    queryKey: ["schema", type],
+    queryFn: () => request<TypeSchema>("GET", `/v3/schemas/${encodeURIComponent(type)}`),
+    staleTime: 300_000,
+  });
+}

@@ -1,0 +1,104 @@
+/**
+ * The fields of a form that a schema describes: those that most people set, then needed ones; the
+ * others behind a summary.
+ */
+
+import { useId } from "react";
+import { Check } from "../../ui/Check.tsx";
+import { Field } from "../../ui/Field.tsx";
+import styles from "./Forms.module.css";
+import { type FormField, isNeeded, valueText } from "./fields.ts";
+
+interface SchemaFieldsProps {
+  fields: readonly FormField[];
+  /** What is stored, if something is. */
+  stored?: Record<string, unknown>;
+  /** Fields with several lines. */
+  long?: readonly string[];
+  /** Fields that most people set, in order. */
+  first?: readonly string[];
+}
+
+export function SchemaFields({ fields, stored = {}, long = [], first = [] }: SchemaFieldsProps) {
+  const place = ({ name }: FormField) =>
+    first.includes(name) ? first.indexOf(name) : first.length;
+  const isFirst = (field: FormField) => isNeeded(field) || first.includes(field.name);
+  const before = fields.filter(isFirst).sort((one, other) => place(one) - place(other));
+  const shown = (field: FormField) => (
+    <OneField
+      key={field.name}
+      field={field}
+      stored={stored[field.name]}
+      isLong={long.includes(field.name)}
+    />
+  );
+  const others = fields.filter((field) => !isFirst(field));
+  return (
+    <>
+      {before.map(shown)}
+      {others.length > 0 && (
+        <details className={styles.more}>
+          <summary>More settings, which have defaults</summary>
+          <div className={styles.fields}>{others.map(shown)}</div>
+        </details>
+      )}
+    </>
+  );
+}
+
+interface OneFieldProps {
+  field: FormField;
+  stored: unknown;
+  isLong: boolean;
+}
+
+function OneField({ field, stored, isLong }: OneFieldProps) {
+  const id = useId();
+  const { name, label, type, options, min, max } = field;
+  const text = valueText(field, stored);
+  if (type === "boolean") {
+    return (
+      <Check name={name} defaultChecked={text === "true"}>
+        {label}
+      </Check>
+    );
+  }
+  if (type === "enum" || isLong) {
+    return (
+      <div>
+        <label className={styles.label} htmlFor={id}>
+          {label}
+        </label>
+        {isLong ? (
+          <textarea
+            id={id}
+            className={styles.long}
+            name={name}
+            defaultValue={text}
+            rows={4}
+            spellCheck={false}
+          />
+        ) : (
+          <select id={id} className={styles.select} name={name} defaultValue={text}>
+            {(options ?? []).map((option) => (
+              <option key={option}>{option}</option>
+            ))}
+          </select>
+        )}
+      </div>
+    );
+  }
+  return (
+    <Field
+      label={label}
+      name={name}
+      type={type === "password" ? "password" : type === "int" ? "number" : "text"}
+      defaultValue={text}
+      required={isNeeded(field)}
+      autoComplete={type === "password" ? "new-password" : "off"}
+      spellCheck={false}
+      {...(type === "array[string]" && { help: "Several with commas." })}
+      {...(type === "int" && { min: min ?? undefined, max: max ?? undefined })}
+    />
+  );
+}
