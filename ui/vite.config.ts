@@ -89,8 +89,7 @@ export default defineConfig({
     // The page may load nothing but files of its own origin: no data URLs.
     assetsInlineLimit: 0,
     modulePreload: { polyfill: false },
-    // One file for all pages, kept for ever: the second page then costs nothing. Only the terminal
-    // is apart.
+    // What every page needs, not compressed.
     chunkSizeWarningLimit: 700,
   },
   server: {

@@ -15,6 +15,15 @@ test("every address of the interface is one of its routes", () => {
     password: paths.password(),
     audit: paths.audit({ kind: "refused", user: "ann" }),
     clusterAudit: paths.clusterAudit("north", { from: "203.0.113.9" }),
+    kinds: paths.kinds("north"),
+    kind: paths.kind("north", "apps.deployments", { q: "web", page: 2 }),
+    object: paths.kindObject("north", "pods", "web/a", { view: "logs", container: "main" }),
+    projects: paths.projects("north"),
+    project: paths.project("north", "p-1"),
+    access: paths.access("north"),
+    users: paths.users(),
+    providers: paths.providers(),
+    tokens: paths.tokens(),
   }).map(([name, link]) => {
     const { href, pathname } = router.buildLocation(
       link as Parameters<typeof router.buildLocation>[0],
@@ -32,6 +41,15 @@ test("every address of the interface is one of its routes", () => {
       "password: /password -> /password",
       "audit: /audit?kind=refused&user=ann -> /audit",
       "clusterAudit: /c/north/audit?from=203.0.113.9 -> /c/$cluster/audit",
+      "kinds: /c/north/kinds -> /c/$cluster/kinds",
+      "kind: /c/north/kinds/apps.deployments?q=web&page=2 -> /c/$cluster/kinds/$type",
+      "object: /c/north/objects/pods/web/a?view=logs&container=main -> /c/$cluster/objects/$type/$",
+      "projects: /c/north/projects -> /c/$cluster/projects",
+      "project: /c/north/projects/p-1 -> /c/$cluster/projects/$project",
+      "access: /c/north/access -> /c/$cluster/access",
+      "users: /users -> /users",
+      "providers: /providers -> /providers",
+      "tokens: /tokens -> /tokens",
     ]
   `);
 });

@@ -10,12 +10,11 @@ import {
   useLocation,
   useRouter,
 } from "@tanstack/react-router";
+import { lazy, Suspense } from "react";
 import { isUnauthenticated, loginEnd } from "./api/errors.ts";
 import { clustersQuery, mayBeSignedIn, sessionQuery } from "./api/queries.ts";
 import { ErrorPage, NotFoundPage } from "./app/ErrorPage.tsx";
 import { Shell } from "./app/Shell.tsx";
-import { AccessPage } from "./features/access/AccessPage.tsx";
-import { AuditPage, ClusterAuditPage } from "./features/audit/AuditPage.tsx";
 import { readAuditSearch } from "./features/audit/search.ts";
 import { ClusterPage } from "./features/clusters/ClusterPage.tsx";
 import { ConditionsPage } from "./features/clusters/ConditionsPage.tsx";
@@ -23,21 +22,53 @@ import { ListPage } from "./features/clusters/ListPage.tsx";
 import { NodesPage } from "./features/clusters/NodesPage.tsx";
 import { OverviewPage } from "./features/clusters/OverviewPage.tsx";
 import { readSearch } from "./features/clusters/search.ts";
-import { KindPage } from "./features/explorer/KindPage.tsx";
-import { KindsPage } from "./features/explorer/KindsPage.tsx";
-import { ObjectPage } from "./features/explorer/ObjectPage.tsx";
 import { readKindSearch, readObjectSearch } from "./features/explorer/search.ts";
 import { CodePage } from "./features/login/CodePage.tsx";
 import { type LoginFailure, readFailure } from "./features/login/failures.ts";
 import { LoginPage } from "./features/login/LoginPage.tsx";
 import { FirstPasswordPage } from "./features/passwords/FirstPasswordPage.tsx";
 import { PasswordPage } from "./features/passwords/PasswordPage.tsx";
-import { ProjectPage } from "./features/projects/ProjectPage.tsx";
-import { ProjectsPage } from "./features/projects/ProjectsPage.tsx";
-import { ProvidersPage } from "./features/providers/ProvidersPage.tsx";
-import { TokensPage } from "./features/tokens/TokensPage.tsx";
-import { UsersPage } from "./features/users/UsersPage.tsx";
 import { paths } from "./paths.ts";
+
+/** Pages that few people open first: each has its code in a file of its own. */
+const AccessPage = lazy(() =>
+  import("./features/access/AccessPage.tsx").then(({ AccessPage: page }) => ({ default: page })),
+);
+const KindPage = lazy(() =>
+  import("./features/explorer/KindPage.tsx").then(({ KindPage: page }) => ({ default: page })),
+);
+const KindsPage = lazy(() =>
+  import("./features/explorer/KindsPage.tsx").then(({ KindsPage: page }) => ({ default: page })),
+);
+const ObjectPage = lazy(() =>
+  import("./features/explorer/ObjectPage.tsx").then(({ ObjectPage: page }) => ({ default: page })),
+);
+const ProjectPage = lazy(() =>
+  import("./features/projects/ProjectPage.tsx").then(({ ProjectPage: page }) => ({
+    default: page,
+  })),
+);
+const ProjectsPage = lazy(() =>
+  import("./features/projects/ProjectsPage.tsx").then(({ ProjectsPage: page }) => ({
+    default: page,
+  })),
+);
+const ProvidersPage = lazy(() =>
+  import("./features/providers/ProvidersPage.tsx").then(({ ProvidersPage: page }) => ({
+    default: page,
+  })),
+);
+const TokensPage = lazy(() =>
+  import("./features/tokens/TokensPage.tsx").then(({ TokensPage: page }) => ({ default: page })),
+);
+const UsersPage = lazy(() =>
+  import("./features/users/UsersPage.tsx").then(({ UsersPage: page }) => ({ default: page })),
+);
+const auditPages = () => import("./features/audit/AuditPage.tsx");
+const AuditPage = lazy(() => auditPages().then(({ AuditPage: page }) => ({ default: page })));
+const ClusterAuditPage = lazy(() =>
+  auditPages().then(({ ClusterAuditPage: page }) => ({ default: page })),
+);
 
 const root = createRootRouteWithContext<{ client: QueryClient }>()({ component: Outlet });
 
@@ -96,7 +127,9 @@ const signedIn = createRoute({
     if (user?.mustChangePassword) return <FirstPasswordPage user={user} />;
     return (
       <Shell>
-        <Outlet />
+        <Suspense>
+          <Outlet />
+        </Suspense>
       </Shell>
     );
   },
@@ -165,7 +198,9 @@ const cluster = createRoute({
   component: function Cluster() {
     return (
       <ClusterPage reference={cluster.useParams().cluster}>
-        <Outlet />
+        <Suspense>
+          <Outlet />
+        </Suspense>
       </ClusterPage>
     );
   },
