@@ -156,6 +156,39 @@ test("an object is changed as YAML: checked, compared and saved", async () => {
   await visitor.leave();
 });
 
+test("an object is created from YAML, after the cluster has checked it", async () => {
+  const visitor = await opened("/c/orchard/kinds/secrets?namespace=default");
+  const { page } = visitor;
+  await page.getByRole("button", { name: "Create" }).click();
+  const dialog = page.getByRole("dialog");
+  const editor = dialog.getByRole("textbox", { name: "YAML of the new Secret" });
+  await dialog.getByRole("button", { name: "Check" }).click();
+  await dialog.getByText("Nothing was created.").waitFor();
+  visitor.complaints.length = 0;
+  const begun = await editor.inputValue();
+  const yaml = `${begun.replace("name: ", "name: typed")}type: example.io/own\nstringData: {a: b}\n`;
+  await editor.fill(yaml);
+  await dialog.getByRole("button", { name: "Check" }).click();
+  await dialog.getByText("The cluster would take it.").waitFor();
+  await expect(world.run("kubectl get secret typed")).rejects.toThrow(/not found/);
+  await dialog.getByRole("button", { name: "Create" }).click();
+  await page.getByRole("heading", { name: "typed", level: 1 }).waitFor();
+  const kept = () => world.run("kubectl get secret typed -o jsonpath={.type}");
+  expect(await kept()).toBe("example.io/own");
+
+  // A change keeps the type, which Kubernetes lets nobody change.
+  await page.getByRole("button", { name: "Show values" }).click();
+  await page.getByRole("button", { name: "Edit" }).click();
+  const change = page.getByRole("textbox", { name: "YAML of default/typed" });
+  await change.fill((await change.inputValue()).replace("a: Yg==", "a: Yw=="));
+  await page.getByRole("button", { name: "Review changes" }).click();
+  await page.getByRole("button", { name: "Save" }).click();
+  await page.getByText("Saved default/typed").waitFor();
+  expect(await kept()).toBe("example.io/own");
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
 test("values of a Secret show on demand only", async () => {
   const responses: string[] = [];
   const visitor = await world.visitor();

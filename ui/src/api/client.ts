@@ -44,7 +44,7 @@ export function socketUrl(path: string): string {
 
 /** A change of what is at a path. */
 export interface Change {
-  method: "PUT" | "PATCH";
+  method: "POST" | "PUT" | "PATCH";
   /** Media type of the body. */
   type: string;
   body: string;

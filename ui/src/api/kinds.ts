@@ -179,9 +179,27 @@ export function kindYamlQuery(clusterId: string, type: string, id: string, hidde
   });
 }
 
+/** An object in YAML as the view takes it; the opposite of {@link withOwnType}. */
+function withDisplacedType(yaml: string): string {
+  return yaml.replace(/^type:/m, "_type:");
+}
+
 /** A change that replaces an object by a text. */
 export function replacement(yaml: string): Change {
-  return { method: "PUT", type: YAML, body: yaml };
+  return { method: "PUT", type: YAML, body: withDisplacedType(yaml) };
+}
+
+/** Creates an object from YAML. `isTrial`: nothing is stored. Returns its id. */
+export async function createKindObject(
+  clusterId: string,
+  type: string,
+  yaml: string,
+  isTrial: boolean,
+): Promise<string> {
+  const path = `${kindsPath(clusterId)}/${encodeURIComponent(type)}${isTrial ? "?dryRun=All" : ""}`;
+  const change = { method: "POST", type: YAML, body: withDisplacedType(yaml) } as const;
+  const made = await requestText(path, "application/json", change);
+  return (JSON.parse(made) as KindObject).id;
 }
 
 /** A change that sets the given fields. */

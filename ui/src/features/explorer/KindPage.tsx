@@ -1,8 +1,9 @@
 /** The objects of one kind in a cluster: filtered, sorted and cut into pages by the server. */
 
-import { IconChevronLeft, IconChevronRight } from "@tabler/icons-react";
+import { IconChevronLeft, IconChevronRight, IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
 import { ApiError, sentence } from "../../api/errors.ts";
 import { useKindFeed } from "../../api/freshness.ts";
 import {
@@ -21,6 +22,7 @@ import { Past, usePast } from "../../ui/Past.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
 import { isPast } from "../clusters/model.ts";
 import { UnavailableNotice } from "../clusters/UnavailableNotice.tsx";
+import { CreateDialog } from "./CreateDialog.tsx";
 import styles from "./Explorer.module.css";
 import { KindTable } from "./KindTable.tsx";
 import { kindText, schemaOf } from "./model.ts";
@@ -41,6 +43,10 @@ export function KindPage({ type, search }: KindPageProps) {
   const list = useQuery(kindListQuery(cluster.id, type, belowKind(search)));
   useKindFeed(cluster.id, type, list.data?.revision);
   const text = kindText(type, schema);
+  const [creating, setCreating] = useState(false);
+  const denial = schema?.collectionMethods?.includes("POST")
+    ? undefined
+    : `Your roles in ${cluster.name} do not let you create ${text}.`;
   const change = (next: KindSearchChange) => {
     // Another list begins at its first page.
     const merged = { ...search, page: undefined, ...next };
@@ -49,7 +55,18 @@ export function KindPage({ type, search }: KindPageProps) {
   };
   return (
     <Page title={`${text} of ${cluster.name}`}>
-      <PageHead title={text} facts={list.data && facts(list.data, search)} />
+      <PageHead
+        title={text}
+        facts={list.data && facts(list.data, search)}
+        actions={
+          schema && (
+            <Button deniedBecause={denial} onClick={() => setCreating(true)}>
+              {!denial && <IconPlus size={16} stroke={1.5} />}
+              Create
+            </Button>
+          )
+        }
+      />
       <UnavailableNotice cluster={cluster} />
       <Filters search={search} isNamespaced={isNamespaced} onChange={change} />
       {list.isPending && <Skeleton rows={10} what={text} />}
@@ -83,6 +100,13 @@ export function KindPage({ type, search }: KindPageProps) {
             ? "Try fewer letters, or all namespaces."
             : "They show as soon as somebody creates one that you may see."}
         </Blank>
+      )}
+      {creating && schema && (
+        <CreateDialog
+          schema={schema}
+          namespace={search.namespace}
+          onClose={() => setCreating(false)}
+        />
       )}
     </Page>
   );

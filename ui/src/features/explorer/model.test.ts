@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { KindObject } from "../../api/kinds.ts";
-import { cellText, kindText, objectTone, objectWord, shownColumns } from "./model.ts";
+import { cellText, firstYaml, kindText, objectTone, objectWord, shownColumns } from "./model.ts";
 
 const object = (type: string, state: string, more: Partial<KindObject["metadata"]> = {}) => ({
   id: "web/a",
@@ -64,4 +64,12 @@ test("a kind has the words of the sidebar, else its own name", () => {
   const attributes = { group: "example.io", version: "v1", kind: "Widget", namespaced: true };
   const schema = { id: "example.io.widget", pluralName: "example.io.widgets", attributes };
   expect(kindText("example.io.widgets", schema)).toBe("Widget");
+});
+
+test("a new object begins with what every object has", () => {
+  const attributes = { group: "apps", version: "v1", kind: "Deployment", namespaced: true };
+  const schema = { id: "apps.deployment", pluralName: "apps.deployments", attributes };
+  expect(firstYaml(schema, "web")).toBe(
+    "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: \n  namespace: web\n",
+  );
 });

@@ -50,6 +50,21 @@ export function schemaOf(kinds: readonly KindSchema[], type: string): KindSchema
   return kinds.find(({ id, pluralName }) => id === type || pluralName === type);
 }
 
+/** What a new object begins with. */
+export function firstYaml(
+  { attributes: { group, version, kind, namespaced } }: KindSchema,
+  namespace = "default",
+): string {
+  return [
+    `apiVersion: ${group ? `${group}/` : ""}${version}`,
+    `kind: ${kind}`,
+    "metadata:",
+    "  name: ",
+    ...(namespaced ? [`  namespace: ${namespace}`] : []),
+    "",
+  ].join("\n");
+}
+
 /** A column of the table, besides state, name, namespace and age. */
 export interface ShownColumn {
   name: string;
