@@ -319,6 +319,14 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await picture(visitor, "provider", view);
     await page.keyboard.press("Escape");
 
+    await page.goto("/settings");
+    await page.getByRole("row", { name: /^server-url/ }).waitFor();
+    await picture(visitor, "settings", view);
+    await page.getByRole("button", { name: "Change password-min-length…" }).click();
+    await page.getByRole("dialog").getByLabel("Value").waitFor();
+    await picture(visitor, "setting", view);
+    await page.keyboard.press("Escape");
+
     await page.goto("/tokens");
     await page.getByRole("row", { name: /This browser/ }).waitFor();
     await picture(visitor, "tokens", view);

@@ -23,6 +23,7 @@ test("every address of the interface is one of its routes", () => {
     access: paths.access("north"),
     users: paths.users(),
     providers: paths.providers(),
+    settings: paths.settings(),
     tokens: paths.tokens(),
   }).map(([name, link]) => {
     const { href, pathname } = router.buildLocation(
@@ -49,6 +50,7 @@ test("every address of the interface is one of its routes", () => {
       "access: /c/north/access -> /c/$cluster/access",
       "users: /users -> /users",
       "providers: /providers -> /providers",
+      "settings: /settings -> /settings",
       "tokens: /tokens -> /tokens",
     ]
   `);

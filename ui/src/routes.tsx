@@ -58,6 +58,11 @@ const ProvidersPage = lazy(() =>
     default: page,
   })),
 );
+const SettingsPage = lazy(() =>
+  import("./features/settings/SettingsPage.tsx").then(({ SettingsPage: page }) => ({
+    default: page,
+  })),
+);
 const TokensPage = lazy(() =>
   import("./features/tokens/TokensPage.tsx").then(({ TokensPage: page }) => ({ default: page })),
 );
@@ -165,6 +170,12 @@ const providers = createRoute({
   getParentRoute: () => signedIn,
   path: "/providers",
   component: ProvidersPage,
+});
+
+const settings = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/settings",
+  component: SettingsPage,
 });
 
 const tokens = createRoute({
@@ -280,6 +291,7 @@ export function makeRouter(client: QueryClient) {
         audit,
         users,
         providers,
+        settings,
         tokens,
         password,
         notFound,

@@ -19,6 +19,7 @@ import {
   IconPlus,
   IconSearch,
   IconServer,
+  IconSettings,
   IconStack2,
   IconSun,
   IconTicket,
@@ -173,6 +174,7 @@ function useEntries(scope: RouteScope, onHelp: () => void): PaletteEntry[] {
     to("Users", IconUsers, () => void navigate(paths.users())),
     to("Audit log", IconHistory, () => void navigate(paths.audit())),
     to("Identity providers", IconLogin2, () => void navigate(paths.providers())),
+    to("Settings", IconSettings, () => void navigate(paths.settings())),
     to("Your tokens", IconTicket, () => void navigate(paths.tokens())),
     to("Your password", IconKey, () => void navigate(paths.password())),
     ...(cluster

@@ -15,6 +15,7 @@ import {
   IconLayoutGrid,
   IconLogin2,
   IconServer,
+  IconSettings,
   IconStack2,
   IconUsers,
 } from "@tabler/icons-react";
@@ -47,6 +48,7 @@ export function Sidebar({ scope }: { scope: RouteScope }) {
       <Entry icon={IconHexagons} text="Clusters" number={clusters.length} to={paths.clusters()} />
       <Entry icon={IconUsers} text="Users" to={paths.users()} />
       <Entry icon={IconLogin2} text="Identity providers" to={paths.providers()} />
+      <Entry icon={IconSettings} text="Settings" to={paths.settings()} />
       <Entry icon={IconHistory} text="Audit log" to={paths.audit()} />
       <Pinned />
     </nav>
