@@ -156,6 +156,37 @@ test("an object is changed as YAML: checked, compared and saved", async () => {
   await visitor.leave();
 });
 
+test("several objects are selected and deleted, and a mistake deletes nothing", async () => {
+  const visitor = await opened("/c/orchard/kinds/configmaps?q=map-10");
+  const { page } = visitor;
+  await page.getByText("10 match").waitFor();
+  await page.getByRole("checkbox", { name: "Select default/map-103" }).check();
+  await page.getByRole("checkbox", { name: "Select default/map-104" }).check();
+  const bar = page.getByRole("region", { name: "Selection" });
+  await bar.getByText("2 selected").waitFor();
+  await bar.getByRole("button", { name: "Delete…" }).click();
+  const dialog = page.getByRole("dialog");
+  await dialog.getByText("default/map-104").waitFor();
+  await visitor.expectAccessible("deleting several objects");
+  await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+  await page.getByText("8 match").waitFor();
+  await bar.waitFor({ state: "detached" });
+
+  // Of many, the cluster has to be named.
+  await page.goto("/c/orchard/kinds/configmaps?q=map-0");
+  await page.getByRole("checkbox", { name: "Select all of this page" }).check();
+  await bar.getByRole("button", { name: "Delete…" }).click();
+  const sure = dialog.getByRole("button", { name: "Delete", exact: true });
+  expect(await sure.getAttribute("aria-disabled")).toBe("true");
+  await dialog.getByLabel("Type orchard").fill("orchard");
+  expect(await sure.getAttribute("aria-disabled")).toBeNull();
+  await dialog.getByRole("button", { name: "Keep" }).click();
+  await bar.getByRole("button", { name: "Clear" }).click();
+  await bar.waitFor({ state: "detached" });
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
 test("an object is created from YAML, after the cluster has checked it", async () => {
   const visitor = await opened("/c/orchard/kinds/secrets?namespace=default");
   const { page } = visitor;

@@ -160,6 +160,12 @@ test("a deployment whose new image cannot be pulled says why, and is rolled back
     .getByRole("row", { name: /ErrImageNeverPull|Failed/ })
     .first()
     .waitFor();
+  await page.goto("/c/browser");
+  const warnings = page.getByRole("region", { name: "Warnings" });
+  await warnings
+    .getByText(/^Pod clock-/)
+    .first()
+    .waitFor();
   await page.goto("/c/browser/objects/apps.deployments/default/clock?view=revisions");
   await page.getByRole("button", { name: "Roll back to 1…" }).click();
   const dialog = page.getByRole("dialog");

@@ -13,6 +13,7 @@ import { Page } from "../../ui/Page.tsx";
 import { Past, usePast, was } from "../../ui/Past.tsx";
 import { Shape, State } from "../../ui/StateMark.tsx";
 import { Ago, useNow } from "../../ui/Time.tsx";
+import { WarningsCard } from "../explorer/WarningsCard.tsx";
 import { ClusterHead, useCluster } from "./ClusterPage.tsx";
 import { explainAll, isTrue } from "./conditions.ts";
 import { isAlreadyManaged } from "./managed.ts";
@@ -54,6 +55,7 @@ export function OverviewPage() {
         <Health cluster={cluster} now={now} />
         <Facts cluster={cluster} now={now} />
       </div>
+      <WarningsCard cluster={cluster} />
     </Page>
   );
 }

@@ -18,11 +18,12 @@ const EVENTS_MAX = 200;
 /** Where events of objects without a namespace are. */
 const CLUSTER_EVENTS = "default";
 
-type KubeEvent = KindObject & {
+export type KubeEvent = KindObject & {
   /** Displaced by the type of the view. */
   _type?: string;
   reason?: string;
   message?: string;
+  involvedObject?: { kind?: string; name?: string; namespace?: string };
   count?: number;
   series?: { count?: number; lastObservedTime?: string };
   lastTimestamp?: string | null;
@@ -99,6 +100,12 @@ export function EventsView({ object }: { object: KindObject }) {
   );
 }
 
-function lastSeen({ series, lastTimestamp, eventTime, metadata }: KubeEvent): string | undefined {
+/** When an event was last reported. */
+export function lastSeen({
+  series,
+  lastTimestamp,
+  eventTime,
+  metadata,
+}: KubeEvent): string | undefined {
   return series?.lastObservedTime || lastTimestamp || eventTime || metadata.creationTimestamp;
 }

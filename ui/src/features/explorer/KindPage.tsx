@@ -26,6 +26,7 @@ import { CreateDialog } from "./CreateDialog.tsx";
 import styles from "./Explorer.module.css";
 import { KindTable } from "./KindTable.tsx";
 import { kindText, schemaOf } from "./model.ts";
+import { SelectionBar } from "./SelectionBar.tsx";
 import { belowKind, isFiltered, type KindSearch, type KindSearchChange } from "./search.ts";
 
 interface KindPageProps {
@@ -44,6 +45,9 @@ export function KindPage({ type, search }: KindPageProps) {
   useKindFeed(cluster.id, type, list.data?.revision);
   const text = kindText(type, schema);
   const [creating, setCreating] = useState(false);
+  const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
+  // What is no longer on the page is no longer selected.
+  const selected = (list.data?.data ?? []).filter(({ id }) => ids.has(id));
   const denial = schema?.collectionMethods?.includes("POST")
     ? undefined
     : `Your roles in ${cluster.name} do not let you create ${text}.`;
@@ -81,6 +85,7 @@ export function KindPage({ type, search }: KindPageProps) {
             isNamespaced={isNamespaced && !search.namespace}
             search={search}
             onSort={(sort, descending) => change({ sort, descending })}
+            selection={{ ids, onChange: setIds }}
           />
         </Past>
       )}
@@ -100,6 +105,15 @@ export function KindPage({ type, search }: KindPageProps) {
             ? "Try fewer letters, or all namespaces."
             : "They show as soon as somebody creates one that you may see."}
         </Blank>
+      )}
+      {selected.length > 0 && (
+        <SelectionBar
+          cluster={cluster}
+          type={type}
+          text={text}
+          selected={selected}
+          onClear={() => setIds(new Set())}
+        />
       )}
       {creating && schema && (
         <CreateDialog

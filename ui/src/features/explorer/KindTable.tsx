@@ -28,10 +28,17 @@ interface KindTableProps {
   isNamespaced: boolean;
   search: KindSearch;
   onSort: Sort;
+  /** Which rows are selected; nothing: none can be. */
+  selection?: RowSelection;
+}
+
+export interface RowSelection {
+  ids: ReadonlySet<string>;
+  onChange(ids: ReadonlySet<string>): void;
 }
 
 export function KindTable(props: KindTableProps) {
-  const { cluster, type, text, list, isNamespaced, search, onSort } = props;
+  const { cluster, type, text, list, isNamespaced, search, onSort, selection } = props;
   const now = useNow(TICK_MS);
   const narrow = useNarrow();
   const columns = narrow ? [] : shownColumns(type, list.columns);
@@ -42,6 +49,11 @@ export function KindTable(props: KindTableProps) {
         <caption className="hidden">{text}</caption>
         <thead>
           <tr>
+            {selection && (
+              <th scope="col" className={styles.check}>
+                <SelectAll selection={selection} ids={list.data.map(({ id }) => id)} />
+              </th>
+            )}
             <th scope="col" className={styles.state}>
               State
             </th>
@@ -73,6 +85,16 @@ export function KindTable(props: KindTableProps) {
         <tbody>
           {list.data.map((object) => (
             <tr key={object.id}>
+              {selection && (
+                <td>
+                  <input
+                    type="checkbox"
+                    aria-label={`Select ${object.id}`}
+                    checked={selection.ids.has(object.id)}
+                    onChange={() => selection.onChange(toggled(selection.ids, object.id))}
+                  />
+                </td>
+              )}
               <Cells
                 object={object}
                 cluster={cluster}
@@ -88,6 +110,30 @@ export function KindTable(props: KindTableProps) {
       </table>
     </div>
   );
+}
+
+interface SelectAllProps {
+  selection: RowSelection;
+  /** Of the page. */
+  ids: readonly string[];
+}
+
+function SelectAll({ selection: { ids: selected, onChange }, ids }: SelectAllProps) {
+  const all = ids.length > 0 && ids.every((id) => selected.has(id));
+  return (
+    <input
+      type="checkbox"
+      aria-label="Select all of this page"
+      checked={all}
+      onChange={() => onChange(all ? new Set() : new Set(ids))}
+    />
+  );
+}
+
+function toggled(ids: ReadonlySet<string>, id: string): ReadonlySet<string> {
+  const changed = new Set(ids);
+  if (!changed.delete(id)) changed.add(id);
+  return changed;
 }
 
 interface CellsProps {

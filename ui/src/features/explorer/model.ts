@@ -89,6 +89,11 @@ export function shownColumns(type: string, columns: readonly KindColumn[]): Show
   return shown.slice(0, COLUMNS_MAX);
 }
 
+/** Those that the user may delete. */
+export function deletable(objects: readonly KindObject[]): KindObject[] {
+  return objects.filter(({ links }) => links.remove);
+}
+
 /** The value of a column as text. */
 export function cellText(object: KindObject, index: number): string {
   const value = object.metadata.fields?.[index];
