@@ -19,7 +19,7 @@ use serde_json::Value;
 use server::admission::FeatureRules;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tunnel::hello::RegistrationToken;
-use tunnel::{AgentKey, ApiCredential, Hello, Refusal, Registrar, SessionInfo};
+use tunnel::{AgentKey, ApiCredential, Hello, Refusal, RefusalReason, Registrar, SessionInfo};
 
 use crate::kube_api::{KubeApi, Profile};
 use crate::{PATIENCE, eventually};
@@ -217,7 +217,15 @@ impl World {
         let token = self.token(name).await;
         let key = AgentKey::generate().unwrap();
         apply_agent_namespace(downstream).await;
-        let connected = self.connect(&key, Some(&token.status.token), downstream.admin()).await;
+        // The registrar knows a new token from its watch, a moment after the API shows it.
+        let connected = eventually("the agent is admitted", async || {
+            let token = Some(token.status.token.as_str());
+            match self.connect(&key, token, downstream.admin()).await {
+                Err(refusal) if refusal.reason == RefusalReason::TokenUnknown => Err(refusal),
+                other => Ok(other),
+            }
+        })
+        .await;
         assert_eq!(connected.unwrap(), name);
         self.active(name).await;
         key
