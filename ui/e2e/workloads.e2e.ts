@@ -181,6 +181,21 @@ test("a cron job is suspended and resumed", async () => {
   await visitor.leave();
 });
 
+test("the palette finds objects of the cluster by a part of their names", async () => {
+  const visitor = await opened("/c/orchard");
+  const { page } = visitor;
+  await page.keyboard.press("Control+k");
+  await page.getByPlaceholder("Cluster, page or action").fill("nightl");
+  // Only usual kinds are looked through.
+  await page.getByText("Nothing matches all of these words.").waitFor();
+  await page.getByPlaceholder("Cluster, page or action").fill("web deploy");
+  await page.getByRole("option", { name: /default\/web Deployments/ }).waitFor();
+  await page.keyboard.press("Enter");
+  await page.getByRole("heading", { name: "web", level: 1 }).waitFor();
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
 /** Opens a pod of the deployment from its list; returns the pod's name. */
 async function podOf(visitor: Visitor): Promise<string> {
   const { page } = visitor;

@@ -237,3 +237,37 @@ export async function changeKindObject(
 export function deleteKindObject(clusterId: string, type: string, id: string): Promise<unknown> {
   return request("DELETE", objectPath(clusterId, type, id));
 }
+
+/** Objects of some kinds whose names have a text; kinds that cannot be listed have none. */
+export function objectSearchQuery(clusterId: string, types: readonly string[], text: string) {
+  // Quotes and commas separate filters; no name has them.
+  const part = text.replace(/[',]/g, "");
+  const query = new URLSearchParams({
+    filter: `metadata.name=${part}`,
+    pagesize: String(FOUND_PER_KIND),
+    include: "metadata",
+    exclude: "metadata.managedFields",
+  });
+  const read = async (type: string): Promise<FoundObject[]> => {
+    const path = `${kindsPath(clusterId)}/${encodeURIComponent(type)}?${query}`;
+    const list = await request<KindList>("GET", path).catch(() => undefined);
+    return (list?.data ?? []).map(({ id }) => ({ type, id }));
+  };
+  return queryOptions({
+    queryKey: ["object-search", clusterId, types, part],
+    queryFn: async () => (await Promise.all(types.map(read))).flat(),
+    enabled: part.length >= FOUND_TEXT_MIN,
+    staleTime: 10_000,
+    retry: false,
+  });
+}
+
+export interface FoundObject {
+  /** The plural of its kind. */
+  type: string;
+  id: string;
+}
+
+const FOUND_PER_KIND = 4;
+/** Shorter texts match too much. */
+const FOUND_TEXT_MIN = 3;

@@ -3,8 +3,10 @@
  */
 
 import { Combobox, useCombobox } from "@mantine/core";
+import { useDebouncedValue } from "@mantine/hooks";
 import {
   IconActivityHeartbeat,
+  IconCube,
   IconDeviceDesktop,
   IconFolders,
   IconHexagons,
@@ -28,10 +30,11 @@ import {
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useEffect, useState } from "react";
+import { objectSearchQuery } from "../api/kinds.ts";
 import { clustersQuery } from "../api/queries.ts";
-import { providerWord, sorted, stateWord, toneOf } from "../features/clusters/model.ts";
+import { byRef, providerWord, sorted, stateWord, toneOf } from "../features/clusters/model.ts";
 import { useImportDenial } from "../features/clusters/rights.ts";
-import { USUAL_KINDS } from "../features/explorer/model.ts";
+import { kindText, USUAL_KINDS } from "../features/explorer/model.ts";
 import { monogram } from "../lib/names.ts";
 import { paths } from "../paths.ts";
 import { useModal } from "../ui/Dialog.tsx";
@@ -46,7 +49,7 @@ const SHOWN_MAX = 8;
 
 interface PaletteEntry {
   key: string;
-  group: "Clusters" | "Pages" | "Do";
+  group: "Clusters" | "Pages" | "Objects" | "Do";
   mark: React.ReactNode;
   text: string;
   /** Further search words. */
@@ -65,7 +68,8 @@ export function Palette({ scope, onHelp, onClose }: PaletteProps) {
   const dialog = useModal();
   const [text, setText] = useState("");
   const combobox = useCombobox({ opened: true });
-  const entries = useEntries(scope, onHelp);
+  const objects = useObjects(scope, text);
+  const entries = [...useEntries(scope, onHelp), ...objects];
   const found = search(entries, text);
   // biome-ignore lint/correctness/useExhaustiveDependencies: each new text starts at the top again.
   useEffect(() => {
@@ -134,6 +138,39 @@ export function Palette({ scope, onHelp, onClose }: PaletteProps) {
       </Combobox>
     </dialog>
   );
+}
+
+/** Kinds whose objects are looked for. */
+const SEARCHED = [
+  ...["pods", "apps.deployments", "apps.statefulsets", "apps.daemonsets", "services"],
+  ...["configmaps", "secrets", "namespaces"],
+];
+/** Pause in typing after which objects are looked for. */
+const TYPING_PAUSE_MS = 250;
+
+/** Objects of the cluster whose names have the first word of the text. */
+function useObjects({ cluster: reference }: RouteScope, text: string): PaletteEntry[] {
+  const navigate = useNavigate();
+  const { data: clusters = [] } = useQuery(clustersQuery);
+  const cluster = reference ? byRef(clusters, reference) : undefined;
+  const [word] = useDebouncedValue(text.trim().split(/\s+/)[0] ?? "", TYPING_PAUSE_MS);
+  const isSearched = cluster?.state === "active" && !/^[>/]/.test(word);
+  const { data: objects = [] } = useQuery(
+    objectSearchQuery(cluster?.id ?? "", SEARCHED, isSearched ? word.toLowerCase() : ""),
+  );
+  if (!cluster) return [];
+  return objects.map(({ type, id }) => {
+    const kind = kindText(type, undefined);
+    return {
+      key: `object ${type} ${id}`,
+      group: "Objects",
+      mark: <IconCube size={16} stroke={1.5} aria-hidden="true" />,
+      text: id,
+      hint: kind,
+      aside: kind,
+      run: () => void navigate(paths.kindObject(cluster.name, type, id)),
+    };
+  });
 }
 
 function useEntries(scope: RouteScope, onHelp: () => void): PaletteEntry[] {

@@ -15,9 +15,8 @@ export const LIFETIMES: readonly { text: string; milliseconds: number }[] = [
   { text: "Never expires", milliseconds: 0 },
 ];
 
-export function tokenTone({ expired, current }: ApiToken): Tone {
-  if (expired) return "done";
-  return current ? "run" : "ok";
+export function tokenTone({ expired }: ApiToken): Tone {
+  return expired ? "done" : "ok";
 }
 
 export function tokenWord({ expired, current }: ApiToken): string {
