@@ -210,6 +210,13 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await picture(visitor, "project-member", view);
     await page.keyboard.press("Escape");
 
+    await page.goto("/c/prod-eu-1/members");
+    await page
+      .getByRole("region", { name: /^Members/ })
+      .getByText("Cluster Owner")
+      .waitFor();
+    await picture(visitor, "members", view);
+
     await page.goto("/c/lab-berlin");
     await page.getByText("nobody has run the import command so far").waitFor();
     await picture(visitor, "cluster-waiting", view);

@@ -102,6 +102,35 @@ test("a project is handed to a new user, who works in it and nowhere else", asyn
   await visitor.leave();
 });
 
+test("a role in a cluster is given to a user, and taken again", async () => {
+  const visitor = await opened("/c/orchard/members");
+  const { page } = visitor;
+  const password = "a password of Cleo";
+  await visitor.makeUser({ username: "cleo", password, name: "Cleo" });
+  const dialog = page.getByRole("dialog");
+  await page.getByRole("button", { name: "Add member" }).click();
+  await dialog.getByLabel("User or group").fill("cleo");
+  await dialog.getByRole("radiogroup", { name: "Found" }).getByRole("radio").check();
+  await dialog.getByRole("radio", { name: /^Cluster Owner/ }).check();
+  await dialog.getByRole("button", { name: "Give role" }).click();
+  const members = page.getByRole("region", { name: /^Members/ });
+  const line = members.getByRole("listitem").filter({ hasText: "Cleo" });
+  await line.getByText("Cluster Owner", { exact: true }).waitFor();
+
+  const cleo = await world.visitor();
+  await cleo.signIn("", "cleo", password);
+  await cleo.row("orchard").getByText("Active").waitFor();
+  await line.getByRole("button", { name: /^Take the role Cluster Owner from Cleo/ }).click();
+  await dialog.getByRole("button", { name: "Take it" }).click();
+  await line.waitFor({ state: "detached" });
+  await cleo.page.reload();
+  await cleo.page.getByRole("heading", { name: "Clusters", level: 1 }).waitFor();
+  await cleo.row("orchard").waitFor({ state: "detached" });
+  visitor.expectQuiet();
+  await cleo.leave();
+  await visitor.leave();
+});
+
 test("a project has a quota, and namespaces move in and out", async () => {
   await world.run("kubectl create namespace stray");
   const visitor = await opened("/c/orchard/projects");

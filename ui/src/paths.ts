@@ -26,6 +26,7 @@ export const paths = {
     ({ to: "/c/$cluster/audit", params: { cluster }, search }) as const,
   access: (cluster: string) => ({ to: "/c/$cluster/access", params: { cluster } }) as const,
   projects: (cluster: string) => ({ to: "/c/$cluster/projects", params: { cluster } }) as const,
+  members: (cluster: string) => ({ to: "/c/$cluster/members", params: { cluster } }) as const,
   /** `project`: the part of its id after its cluster's. */
   project: (cluster: string, project: string) =>
     ({ to: "/c/$cluster/projects/$project", params: { cluster, project } }) as const,

@@ -40,6 +40,11 @@ const KindPage = lazy(() =>
 const KindsPage = lazy(() =>
   import("./features/explorer/KindsPage.tsx").then(({ KindsPage: page }) => ({ default: page })),
 );
+const MembersPage = lazy(() =>
+  import("./features/members/MembersPage.tsx").then(({ MembersPage: page }) => ({
+    default: page,
+  })),
+);
 const ObjectPage = lazy(() =>
   import("./features/explorer/ObjectPage.tsx").then(({ ObjectPage: page }) => ({ default: page })),
 );
@@ -257,6 +262,12 @@ const projects = createRoute({
   component: ProjectsPage,
 });
 
+const members = createRoute({
+  getParentRoute: () => cluster,
+  path: "/members",
+  component: MembersPage,
+});
+
 const project = createRoute({
   getParentRoute: () => cluster,
   path: "/projects/$project",
@@ -304,6 +315,7 @@ export function makeRouter(client: QueryClient) {
           kindObject,
           projects,
           project,
+          members,
           access,
           clusterAudit,
         ]),

@@ -76,6 +76,7 @@ function ClusterSide({ reference }: { reference: string }) {
         to={paths.conditions(reference)}
       />
       <Entry icon={IconFolders} text="Projects" to={paths.projects(reference)} />
+      <Entry icon={IconUsers} text="Members" to={paths.members(reference)} />
       <Entry icon={IconKey} text="Access" to={paths.access(reference)} />
       <Entry icon={IconHistory} text="Audit log" to={paths.clusterAudit(reference)} />
       {cluster && <Kinds cluster={cluster} />}

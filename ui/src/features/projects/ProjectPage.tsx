@@ -23,7 +23,7 @@ import { StatePill } from "../../ui/StateMark.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
 import { UnavailableNotice } from "../clusters/UnavailableNotice.tsx";
-import { Members } from "./Members.tsx";
+import { Members } from "../members/Members.tsx";
 import { isBuiltIn, namespacesOf, resourceTone, resourceWord, shortId } from "./model.ts";
 import { Namespaces } from "./Namespaces.tsx";
 import { Quota } from "./Quota.tsx";
@@ -81,7 +81,7 @@ function KnownProject({ project }: { project: Project }) {
         </Notice>
       )}
       <Namespaces project={project} />
-      <Members project={project} />
+      <Members scope={{ level: "project", id: project.id, name: project.name }} />
       <Quota project={project} />
     </Page>
   );

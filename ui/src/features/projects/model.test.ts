@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { Project } from "../../api/projects.ts";
-import { namespacesOf, principalOf, quotaOf, quotaUses, shortId } from "./model.ts";
+import { namespacesOf, quotaOf, quotaUses, shortId } from "./model.ts";
 
 const project: Project = {
   id: "c-1:p-1",
@@ -46,9 +46,6 @@ test("namespaces are those of a project, or those of none", () => {
   expect(namespacesOf(all, undefined).map(({ name }) => name)).toEqual(["c", "d"]);
 });
 
-test("a member is a principal, whichever field names it", () => {
-  const member = { id: "c-1:m", type: "projectRoleTemplateBinding", roleTemplateId: "read-only" };
-  expect(principalOf({ ...member, userId: "u-1" })).toBe("local://u-1");
-  expect(principalOf({ ...member, groupPrincipalId: "okta_group://x" })).toBe("okta_group://x");
+test("addresses have the part of the id after the cluster's", () => {
   expect(shortId(project)).toBe("p-1");
 });

@@ -1,6 +1,6 @@
 /** What the pages of projects show. Pure. */
 
-import type { Member, Namespace, Project } from "../../api/projects.ts";
+import type { Namespace, Project } from "../../api/projects.ts";
 import type { Quantities, Resource } from "../../api/types.ts";
 import { bytes, cores, count, parse } from "../../lib/quantity.ts";
 import type { Tone } from "../../ui/StateMark.tsx";
@@ -81,12 +81,6 @@ export function namespacesOf(
   return namespaces
     .filter((namespace) => (namespace.projectId || undefined) === projectId)
     .sort((one, other) => one.name.localeCompare(other.name));
-}
-
-/** The principal that a role is given to. */
-export function principalOf(member: Member): string {
-  const { userPrincipalId, groupPrincipalId, userId, groupId } = member;
-  return userPrincipalId || groupPrincipalId || (userId ? `local://${userId}` : groupId) || "";
 }
 
 /** The part of a project's id after its cluster's, for addresses. */

@@ -1,4 +1,4 @@
-/** Who has a role in a project: given and taken. */
+/** Who has a role in a cluster or a project: given and taken. */
 
 import { IconPlus, IconTrash, IconUser, IconUsersGroup } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
@@ -7,15 +7,16 @@ import { mayQuery } from "../../api/access.ts";
 import { sentence } from "../../api/errors.ts";
 import {
   addMember,
+  bindingPlace,
   type FoundPrincipal,
   type Member,
+  type MemberScope,
   membersQuery,
-  type Project,
   principalQuery,
   principalsQuery,
-  projectRolesQuery,
   removeMember,
-} from "../../api/projects.ts";
+  rolesQuery,
+} from "../../api/members.ts";
 import { count } from "../../lib/quantity.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Card } from "../../ui/Card.tsx";
@@ -23,23 +24,24 @@ import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { notify } from "../../ui/Toasts.tsx";
-import { principalOf, shortId } from "./model.ts";
-import styles from "./Projects.module.css";
+import styles from "./Members.module.css";
+import { principalOf } from "./model.ts";
 
 /** More are found by typing more letters. */
 const FOUND_SHOWN = 8;
-/** The role that most people get. */
-const USUAL_ROLE = "project-member";
+const LEVELS = {
+  cluster: { owner: "Cluster Owner", usual: "cluster-member", others: "Administrators" },
+  project: { owner: "Project Owner", usual: "project-member", others: "Owners of the cluster" },
+} as const;
 
-export function Members({ project }: { project: Project }) {
-  const members = useQuery(membersQuery(project.id));
+export function Members({ scope }: { scope: MemberScope }) {
+  const members = useQuery(membersQuery(scope));
+  const { owner, others } = LEVELS[scope.level];
   const [adding, setAdding] = useState(false);
-  const place = { namespace: shortId(project) };
-  const may = useQuery(mayQuery("create", "projectroletemplatebindings", place));
+  const { resource, namespace } = bindingPlace(scope);
+  const may = useQuery(mayQuery("create", resource, { namespace }));
   const denial =
-    may.data === false
-      ? "You may not give roles here: that needs the role Project Owner."
-      : undefined;
+    may.data === false ? `You may not give roles here: that needs the role ${owner}.` : undefined;
   return (
     <Card
       title="Members"
@@ -54,51 +56,51 @@ export function Members({ project }: { project: Project }) {
     >
       {members.isPending && <Skeleton rows={2} what="members" />}
       {members.isError && (
-        <Notice tone="off" title="You may not see who is in this project.">
+        <Notice tone="off" title="You may not see who has roles here.">
           {sentence(members.error)}
         </Notice>
       )}
       <ul className={styles.lines}>
         {members.data?.map((member) => (
-          <MemberLine key={member.id} project={project} member={member} />
+          <MemberLine key={member.id} scope={scope} member={member} />
         ))}
         {members.data?.length === 0 && (
           <li className={`${styles.line} second`}>
-            Nobody has a role in it. Owners of the cluster may use it all the same.
+            Nobody has a role in it. {others} may use it all the same.
           </li>
         )}
       </ul>
-      {adding && <AddDialog project={project} onClose={() => setAdding(false)} />}
+      {adding && <AddDialog scope={scope} onClose={() => setAdding(false)} />}
     </Card>
   );
 }
 
 interface MemberLineProps {
-  project: Project;
+  scope: MemberScope;
   member: Member;
 }
 
-function MemberLine({ project, member }: MemberLineProps) {
+function MemberLine({ scope, member }: MemberLineProps) {
   const client = useQueryClient();
   const id = principalOf(member);
   const { data: principal } = useQuery(principalQuery(id));
-  const { data: roles = [] } = useQuery(projectRolesQuery);
+  const { data: roles = [] } = useQuery(rolesQuery(scope.level));
   const [asking, setAsking] = useState(false);
   const name = principal?.name || principal?.loginName || id;
   const role = roles.find((one) => one.id === member.roleTemplateId)?.name ?? member.roleTemplateId;
   const isGroup = !!member.groupPrincipalId || !!member.groupId;
   const Icon = isGroup ? IconUsersGroup : IconUser;
-  const place = { namespace: shortId(project) };
-  const may = useQuery(mayQuery("delete", "projectroletemplatebindings", place));
+  const { resource, namespace } = bindingPlace(scope);
+  const may = useQuery(mayQuery("delete", resource, { namespace }));
   const denial =
     may.data === false
-      ? "You may not take roles here: that needs the role Project Owner."
+      ? `You may not take roles here: that needs the role ${LEVELS[scope.level].owner}.`
       : undefined;
   const remove = useMutation({
-    mutationFn: () => removeMember(member.id),
+    mutationFn: () => removeMember(scope, member.id),
     onSuccess: () => {
       notify("rem", `${name} has no longer the role ${role}`);
-      void client.invalidateQueries({ queryKey: membersQuery(project.id).queryKey });
+      void client.invalidateQueries({ queryKey: membersQuery(scope).queryKey });
       setAsking(false);
     },
   });
@@ -123,7 +125,7 @@ function MemberLine({ project, member }: MemberLineProps) {
       {asking && (
         <Dialog
           title={`Take the role ${role} from ${name}?`}
-          subtitle={`In ${project.name}`}
+          subtitle={`In ${scope.name}`}
           onClose={() => setAsking(false)}
           footer={
             <>
@@ -151,26 +153,26 @@ function MemberLine({ project, member }: MemberLineProps) {
 }
 
 interface AddDialogProps {
-  project: Project;
+  scope: MemberScope;
   onClose(): void;
 }
 
-function AddDialog({ project, onClose }: AddDialogProps) {
+function AddDialog({ scope, onClose }: AddDialogProps) {
   const client = useQueryClient();
   const [chosen, setChosen] = useState<FoundPrincipal>();
-  const [role, setRole] = useState(USUAL_ROLE);
-  const { data: roles = [] } = useQuery(projectRolesQuery);
+  const [role, setRole] = useState<string>(LEVELS[scope.level].usual);
+  const { data: roles = [] } = useQuery(rolesQuery(scope.level));
   const add = useMutation({
-    mutationFn: (principal: FoundPrincipal) => addMember(project.id, role, principal),
+    mutationFn: (principal: FoundPrincipal) => addMember(scope, role, principal),
     onSuccess: () => {
-      notify("ok", `${chosen?.name || chosen?.loginName} is a member of ${project.name}`);
-      void client.invalidateQueries({ queryKey: membersQuery(project.id).queryKey });
+      notify("ok", `${chosen?.name || chosen?.loginName} is a member of ${scope.name}`);
+      void client.invalidateQueries({ queryKey: membersQuery(scope).queryKey });
       onClose();
     },
   });
   return (
     <Dialog
-      title={`Add member to ${project.name}`}
+      title={`Add member to ${scope.name}`}
       onClose={onClose}
       footer={
         <>
