@@ -318,6 +318,13 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await picture(visitor, "create-user", view);
     await page.keyboard.press("Escape");
 
+    await page.getByRole("link", { name: "Roles" }).click();
+    await page.getByText("Manage Users", { exact: true }).click();
+    await page
+      .getByText(/on users/)
+      .first()
+      .waitFor();
+    await picture(visitor, "roles", view);
     await page.goto("/providers");
     await page.getByRole("button", { name: "Set up OpenLDAP…" }).waitFor();
     await picture(visitor, "providers", view);

@@ -34,6 +34,7 @@ export const paths = {
   settings: () => ({ to: "/settings" }) as const,
   tokens: () => ({ to: "/tokens" }) as const,
   users: () => ({ to: "/users" }) as const,
+  roles: () => ({ to: "/users/roles" }) as const,
   kinds: (cluster: string) => ({ to: "/c/$cluster/kinds", params: { cluster } }) as const,
   /** `type`: its plural, such as `apps.deployments`. */
   kind: (cluster: string, type: string, search: KindSearch = {}) =>

@@ -68,6 +68,9 @@ const SettingsPage = lazy(() =>
     default: page,
   })),
 );
+const RolesPage = lazy(() =>
+  import("./features/users/RolesPage.tsx").then(({ RolesPage: page }) => ({ default: page })),
+);
 const TokensPage = lazy(() =>
   import("./features/tokens/TokensPage.tsx").then(({ TokensPage: page }) => ({ default: page })),
 );
@@ -169,6 +172,12 @@ const audit = createRoute({
   component: function Audit() {
     return <AuditPage search={audit.useSearch()} />;
   },
+});
+
+const roles = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/users/roles",
+  component: RolesPage,
 });
 
 const providers = createRoute({
@@ -301,6 +310,7 @@ export function makeRouter(client: QueryClient) {
         clusters,
         audit,
         users,
+        roles,
         providers,
         settings,
         tokens,

@@ -3,7 +3,7 @@
 import { queryOptions } from "@tanstack/react-query";
 import { request } from "./client.ts";
 import { list, pages } from "./queries.ts";
-import type { Resource, User } from "./types.ts";
+import type { RbacRule, Resource, User } from "./types.ts";
 
 /** A user as administrators see them. */
 export interface KnownUser extends User {
@@ -84,4 +84,29 @@ export async function setPassword(id: string, newPassword: string): Promise<void
 
 export function deleteUser(id: string): Promise<unknown> {
   return request("DELETE", userPath(id));
+}
+
+/** A global role or a role template, with its rules. */
+export interface KnownRole extends Resource {
+  name: string;
+  description?: string | null;
+  builtin?: boolean;
+  /** It can no longer be given. */
+  locked?: boolean;
+  rules?: RbacRule[] | null;
+  /** Roles whose rules it has as well. */
+  roleTemplateIds?: string[] | null;
+}
+
+/** The roles that are given on the server itself, in clusters, or in projects. */
+export function rolesOfQuery(kind: "global" | "cluster" | "project") {
+  const path = kind === "global" ? "/v3/globalroles" : `/v3/roletemplates?context=${kind}`;
+  return queryOptions({
+    queryKey: ["roles-of", kind],
+    queryFn: async () => {
+      const roles = await pages<KnownRole>(path);
+      return roles.sort((one, other) => one.name.localeCompare(other.name));
+    },
+    staleTime: 60_000,
+  });
 }

@@ -10,6 +10,7 @@ import {
   IconTrash,
 } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { useMemo, useState } from "react";
 import { mayQuery } from "../../api/access.ts";
 import { ApiError, sentence } from "../../api/errors.ts";
@@ -22,7 +23,8 @@ import {
   usersQuery,
 } from "../../api/users.ts";
 import { count } from "../../lib/quantity.ts";
-import { Button } from "../../ui/Button.tsx";
+import { paths } from "../../paths.ts";
+import { Button, buttonClass } from "../../ui/Button.tsx";
 import { Menu, MenuItem } from "../../ui/Menu.tsx";
 import { useNarrow } from "../../ui/media.ts";
 import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
@@ -59,14 +61,19 @@ export function UsersPage() {
         title="Users"
         facts={users.data && count(users.data.length)}
         actions={
-          <Button
-            kind={denial ? "plain" : "primary"}
-            deniedBecause={denial}
-            onClick={() => setCreating(true)}
-          >
-            {!denial && <IconPlus size={16} stroke={1.5} />}
-            Create user
-          </Button>
+          <>
+            <Link className={buttonClass()} {...paths.roles()}>
+              Roles
+            </Link>
+            <Button
+              kind={denial ? "plain" : "primary"}
+              deniedBecause={denial}
+              onClick={() => setCreating(true)}
+            >
+              {!denial && <IconPlus size={16} stroke={1.5} />}
+              Create user
+            </Button>
+          </>
         }
       />
       <search>

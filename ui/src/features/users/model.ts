@@ -76,3 +76,12 @@ export function randomPassword(): string {
   }
   return password.slice(0, PASSWORD_LENGTH);
 }
+
+/** Where roles are given. */
+export type RoleKind = "global" | "cluster" | "project";
+
+export const ROLE_KINDS: readonly { name: RoleKind; text: string }[] = [
+  { name: "global", text: "On the server" },
+  { name: "cluster", text: "In clusters" },
+  { name: "project", text: "In projects" },
+];
