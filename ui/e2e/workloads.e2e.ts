@@ -261,6 +261,15 @@ test("a shell in a container", async () => {
   ]);
   expect(line?.height).toBeGreaterThan(10);
   expect(screenSize?.height).toBeGreaterThan(200);
+  // It follows the theme of the page.
+  const colour = () =>
+    shell.locator(".xterm-rows").evaluate((rows) => getComputedStyle(rows).color);
+  const light = await colour();
+  await page.emulateMedia({ colorScheme: "dark" });
+  await expect.poll(colour, PATIENCE).not.toBe(light);
+  await page.emulateMedia({ colorScheme: "light" });
+  await expect.poll(colour, PATIENCE).toBe(light);
+  await shell.locator("textarea").focus();
   await page.keyboard.type("exit 3\n");
   await shell.getByText("Ended").waitFor();
   await shell.getByRole("button", { name: "Open again" }).click();

@@ -38,15 +38,31 @@ export function openTerminal(place: HTMLElement): FittedTerminal {
   fitting.fit();
   const watch = new ResizeObserver(() => fitting.fit());
   watch.observe(place);
+  const forgetTheme = onTheme(() => {
+    terminal.options.theme = coloursOf(place);
+  });
   return {
     terminal,
     fit: () => fitting.fit(),
     dispose: () => {
       watch.disconnect();
+      forgetTheme();
       terminal.dispose();
       const kept = document.adoptedStyleSheets.filter((sheet) => !styles.has(sheet));
       document.adoptedStyleSheets = kept;
     },
+  };
+}
+
+/** Calls `change` whenever the page gets another theme; returns what ends that. */
+function onTheme(change: () => void): () => void {
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const chosen = new MutationObserver(change);
+  system.addEventListener("change", change);
+  chosen.observe(document.documentElement, { attributes: true, attributeFilter: ["data-theme"] });
+  return () => {
+    system.removeEventListener("change", change);
+    chosen.disconnect();
   };
 }
 
