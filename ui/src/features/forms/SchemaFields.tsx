@@ -3,11 +3,15 @@
  * others behind a summary.
  */
 
-import { useId } from "react";
 import { Check } from "../../ui/Check.tsx";
 import { Field } from "../../ui/Field.tsx";
+import { Select } from "../../ui/Select.tsx";
+import { TextArea } from "../../ui/TextArea.tsx";
 import styles from "./Forms.module.css";
 import { type FormField, isNeeded, valueText } from "./fields.ts";
+
+/** Of fields with several lines. */
+const LINES = 4;
 
 interface SchemaFieldsProps {
   fields: readonly FormField[];
@@ -53,7 +57,6 @@ interface OneFieldProps {
 }
 
 function OneField({ field, stored, isLong }: OneFieldProps) {
-  const id = useId();
   const { name, label, type, options, min, max } = field;
   const text = valueText(field, stored);
   if (type === "boolean") {
@@ -63,29 +66,14 @@ function OneField({ field, stored, isLong }: OneFieldProps) {
       </Check>
     );
   }
-  if (type === "enum" || isLong) {
+  if (isLong) return <TextArea label={label} name={name} defaultValue={text} rows={LINES} />;
+  if (type === "enum") {
     return (
-      <div>
-        <label className={styles.label} htmlFor={id}>
-          {label}
-        </label>
-        {isLong ? (
-          <textarea
-            id={id}
-            className={styles.long}
-            name={name}
-            defaultValue={text}
-            rows={4}
-            spellCheck={false}
-          />
-        ) : (
-          <select id={id} className={styles.select} name={name} defaultValue={text}>
-            {(options ?? []).map((option) => (
-              <option key={option}>{option}</option>
-            ))}
-          </select>
-        )}
-      </div>
+      <Select label={label} name={name} defaultValue={text}>
+        {(options ?? []).map((option) => (
+          <option key={option}>{option}</option>
+        ))}
+      </Select>
     );
   }
   return (

@@ -23,6 +23,7 @@ import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Menu, MenuItem } from "../../ui/Menu.tsx";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
+import { Select } from "../../ui/Select.tsx";
 import { State } from "../../ui/StateMark.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
@@ -197,7 +198,11 @@ function MoveInDialog({ project, others, onClose }: MoveInDialogProps) {
   const names = others.map(({ name }) => name).sort();
   return (
     <Form title={`Move a namespace to ${project.name}`} verb="Move" change={move} onClose={onClose}>
-      <Select label="Namespace" name="namespace" options={names.map((name) => [name, name])} />
+      <Select label="Namespace" name="namespace">
+        {names.map((name) => (
+          <option key={name}>{name}</option>
+        ))}
+      </Select>
       <MoveEffect />
     </Form>
   );
@@ -212,15 +217,21 @@ function MoveDialog({ project, namespace, onClose }: MoveDialogProps) {
   const { data: projects = [] } = useQuery(projectsQuery(cluster.id));
   const options = projects
     .filter(({ id }) => id !== project.id)
-    .map(({ id, name }) => [id, name] as const)
-    .sort(([, one], [, other]) => one.localeCompare(other));
+    .sort((one, other) => one.name.localeCompare(other.name));
   const move = useNamespaceChange(onClose, (clusterId, data) => {
     const to = String(data.get("project"));
     return [moveNamespace(clusterId, namespace.name, to || null), `Moved ${namespace.name}`];
   });
   return (
     <Form title={`Move ${namespace.name}`} verb="Move" change={move} onClose={onClose}>
-      <Select label="Project" name="project" options={[...options, [NO_PROJECT, "No project"]]} />
+      <Select label="Project" name="project">
+        {options.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+        <option value={NO_PROJECT}>No project</option>
+      </Select>
       <MoveEffect />
     </Form>
   );
@@ -232,28 +243,6 @@ function MoveEffect() {
       Who has a role in its present project only loses it there, at once; members of the other
       project gain theirs. What runs in the namespace goes on.
     </p>
-  );
-}
-
-interface SelectProps {
-  label: string;
-  name: string;
-  options: readonly (readonly [string, string])[];
-}
-
-/** A choice among few, with its label above. */
-export function Select({ label, name, options }: SelectProps) {
-  return (
-    <label className={styles.field}>
-      <span className={styles.label}>{label}</span>
-      <select className={styles.select} name={name}>
-        {options.map(([value, text]) => (
-          <option key={value} value={value}>
-            {text}
-          </option>
-        ))}
-      </select>
-    </label>
   );
 }
 

@@ -13,6 +13,7 @@ import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
 import table from "../../ui/Table.module.css";
 import { Tag } from "../../ui/Tags.tsx";
+import { TextArea } from "../../ui/TextArea.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { about, currentValue, fixedBecause } from "./model.ts";
 import styles from "./Settings.module.css";
@@ -135,17 +136,13 @@ function ChangeDialog({ setting, onClose }: ChangeDialogProps) {
           if (!change.isPending) change.mutate(value.trim());
         }}
       >
-        <label>
-          <span className={styles.label}>Value</span>
-          <textarea
-            className={styles.value}
-            name="value"
-            rows={LINES}
-            defaultValue={currentValue(setting)}
-            spellCheck={false}
-            data-autofocus
-          />
-        </label>
+        <TextArea
+          label="Value"
+          name="value"
+          rows={LINES}
+          defaultValue={currentValue(setting)}
+          data-autofocus
+        />
         <p className="second">The default: {setting.default || "empty"}</p>
         {change.isError && (
           <Notice tone="err" title="Nothing was changed.">

@@ -11,6 +11,7 @@ import { Code } from "../../ui/Code.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Notice } from "../../ui/Notice.tsx";
+import { Select } from "../../ui/Select.tsx";
 import { LIFETIMES } from "./model.ts";
 import styles from "./Tokens.module.css";
 
@@ -63,7 +64,7 @@ export function CreateTokenDialog({ onClose }: { onClose(): void }) {
         }}
       >
         <Field label="Description" name="description" required autoComplete="off" data-autofocus />
-        <Select label="Lifetime" name="lifetime" value={String(USUAL_LIFETIME)}>
+        <Select label="Lifetime" name="lifetime" defaultValue={USUAL_LIFETIME}>
           {LIFETIMES.map(({ text }, index) => (
             <option key={text} value={index}>
               {text}
@@ -106,29 +107,4 @@ function tokenOf(data: FormData): NewToken {
     ...(text("cluster") && { clusterId: text("cluster") }),
     ...(text("project") && { projectId: text("project") }),
   };
-}
-
-interface SelectProps {
-  label: string;
-  name: string;
-  /** The first choice. */
-  value?: string;
-  onChange?(value: string): void;
-  children: React.ReactNode;
-}
-
-function Select({ label, name, value, onChange, children }: SelectProps) {
-  return (
-    <label>
-      <span className={styles.label}>{label}</span>
-      <select
-        className={styles.select}
-        name={name}
-        defaultValue={value}
-        onChange={(event) => onChange?.(event.target.value)}
-      >
-        {children}
-      </select>
-    </label>
-  );
 }

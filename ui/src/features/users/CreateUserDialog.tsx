@@ -14,6 +14,7 @@ import { Code } from "../../ui/Code.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Notice } from "../../ui/Notice.tsx";
+import { Select } from "../../ui/Select.tsx";
 import { nameOf, randomPassword } from "./model.ts";
 import styles from "./Users.module.css";
 
@@ -84,17 +85,14 @@ export function CreateUserDialog({ onClose }: { onClose(): void }) {
           data-autofocus
         />
         <Field label="Name" name="name" autoComplete="off" help="As others see it." />
-        <label>
-          <span className={styles.label}>Further global role</span>
-          <select className={styles.select} name="role" defaultValue="">
-            <option value="">None besides those of all new users</option>
-            {roles.map(({ id, name }) => (
-              <option key={id} value={id}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Select label="Further global role" name="role">
+          <option value="">None besides those of all new users</option>
+          {roles.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+        </Select>
         {create.isError && (
           <Notice tone="err" title="It did not work.">
             {sentence(create.error)}

@@ -14,6 +14,7 @@ import {
 import { Button, IconButton } from "../../ui/Button.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
 import { Notice } from "../../ui/Notice.tsx";
+import { Select } from "../../ui/Select.tsx";
 import { nameOf, rolesOf } from "./model.ts";
 import styles from "./Users.module.css";
 
@@ -61,21 +62,14 @@ export function RolesDialog({ user, onClose }: RolesDialogProps) {
           ))}
           {held.length === 0 && <li className="second">None.</li>}
         </ul>
-        <label>
-          <span className={styles.label}>Another role</span>
-          <select
-            className={styles.select}
-            value={chosen}
-            onChange={(event) => setChosen(event.target.value)}
-          >
-            <option value="">Choose</option>
-            {others.map(({ id, name }) => (
-              <option key={id} value={id}>
-                {name}
-              </option>
-            ))}
-          </select>
-        </label>
+        <Select label="Another role" value={chosen} onChange={setChosen}>
+          <option value="">Choose</option>
+          {others.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+        </Select>
         {about && <p className="second">{about}</p>}
         <div>
           <Button
