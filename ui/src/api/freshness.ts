@@ -3,6 +3,7 @@
 import { useQueryClient } from "@tanstack/react-query";
 import { useEffect, useRef, useSyncExternalStore } from "react";
 import { feedOf } from "./feed.ts";
+import { KindFeed } from "./kindFeed.ts";
 import { kindsPath } from "./kinds.ts";
 import { type Freshness, feedUrl, LiveFeed } from "./live.ts";
 
@@ -63,9 +64,6 @@ export function useLiveFeed(path: string, resourceTypes: readonly string[]): voi
   }, [client, path, types]);
 }
 
-/** Lists of kinds are read again at most this often when their objects change. */
-const KIND_LIST_EVERY_MS = 2_000;
-
 /** What of a kind is followed; nothing more: all objects that the user may see. */
 export interface Followed {
   namespace?: string | undefined;
@@ -74,8 +72,7 @@ export interface Followed {
 }
 
 /**
- * Reads the lists and objects of a kind again when its objects change, while the component is
- * mounted. `revision`: of the newest list or object; nothing is followed before there is one.
+ * Keeps the lists and objects of a kind current while the component is mounted. `revision`: of the newest list or object; nothing is followed before there is one.
  */
 export function useKindFeed(
   clusterId: string,
@@ -89,27 +86,20 @@ export function useKindFeed(
   const isRead = revision !== undefined;
   useEffect(() => {
     if (!isRead) return;
-    let timer: number | undefined;
-    const readAnew = () => {
-      timer ??= window.setTimeout(() => {
-        timer = undefined;
-        void client.invalidateQueries({ queryKey: ["kind-list", clusterId, type] });
-        void client.invalidateQueries({ queryKey: ["kind-object", clusterId, type] });
-      }, KIND_LIST_EVERY_MS);
-    };
+    const changes = new KindFeed(client, clusterId, type);
     const feed = new LiveFeed({
       url: feedUrl(`${kindsPath(clusterId)}/subscribe`, []),
       greeting: () =>
         JSON.stringify({ resourceType: type, resourceVersion: newest.current, namespace, id }),
-      onEvent: readAnew,
+      onEvent: (event) => changes.take(event),
       onOpen: () => undefined,
-      onLost: readAnew,
+      onLost: () => changes.readAgain(),
     });
     const forget = feed.subscribe(combine);
     open.add(feed);
     feed.start();
     return () => {
-      window.clearTimeout(timer);
+      changes.stop();
       feed.stop();
       forget();
       open.delete(feed);
