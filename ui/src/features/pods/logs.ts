@@ -55,7 +55,7 @@ export class PodLogs {
   readonly #pod: PodKey;
   readonly #choice: LogChoice;
   readonly #listeners = new Set<() => void>();
-  readonly #stop = new AbortController();
+  #stop = new AbortController();
   #view: LogView = NOTHING;
   #fresh: LogLine[] = [];
   #states = new Map<string, LogState>();
@@ -75,7 +75,9 @@ export class PodLogs {
     return () => this.#listeners.delete(listener);
   };
 
+  /** Begins, or begins again after {@link PodLogs.stop}. */
   start(): void {
+    this.#stop = new AbortController();
     for (const container of this.#choice.containers) void this.#follow(container);
   }
 
