@@ -5,11 +5,13 @@
 
 import { IconServer2 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
+import { Link } from "@tanstack/react-router";
 import { Fragment, memo, useMemo, useState } from "react";
 import { sentence } from "../../api/errors.ts";
 import { nodesQuery } from "../../api/queries.ts";
 import type { Cluster, Node } from "../../api/types.ts";
 import { count } from "../../lib/quantity.ts";
+import { paths } from "../../paths.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Gap } from "../../ui/Gap.tsx";
 import { Meter } from "../../ui/Meter.tsx";
@@ -143,6 +145,7 @@ function NodeTable({ cluster, nodes }: { cluster: Cluster; nodes: Node[] }) {
                   </>
                 ) : (
                   <NodeCells
+                    cluster={cluster.name}
                     node={row.node}
                     width={width}
                     denial={denial}
@@ -204,6 +207,8 @@ function Head({ width }: { width: Width }) {
 }
 
 interface NodeCellsProps {
+  /** The cluster's name. */
+  cluster: string;
   node: Node;
   width: Width;
   denial: string | undefined;
@@ -213,6 +218,7 @@ interface NodeCellsProps {
 
 /** Most events change one node of many: the other rows are not rendered again. */
 const NodeCells = memo(function NodeCells({
+  cluster,
   node,
   width,
   denial,
@@ -228,7 +234,12 @@ const NodeCells = memo(function NodeCells({
         <State tone={nodeTone(node)}>{nodeWord(node)}</State>
       </td>
       <td className="strong" title={node.name}>
-        {node.name}
+        <Link
+          className={styles.link}
+          {...paths.kindObject(cluster, "nodes", node.nodeName || node.name)}
+        >
+          {node.name}
+        </Link>
       </td>
       {width !== "narrow" && (
         <>
