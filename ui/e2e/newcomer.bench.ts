@@ -69,7 +69,10 @@ test("from the first login to a deployment of a second user", async () => {
   const password = (await dialog.locator("code").innerText()).trim();
   await dialog.getByRole("button", { name: "Done" }).click();
 
-  await page.getByRole("link", { name: "Clusters" }).click();
+  await page
+    .getByRole("navigation", { name: "Fleet" })
+    .getByRole("link", { name: /^Clusters/ })
+    .click();
   await page.getByRole("link", { name: "orchard" }).first().click();
   await page.getByRole("link", { name: "Projects" }).click();
   await page.getByRole("button", { name: "Create project" }).click();

@@ -184,6 +184,7 @@ test("a cron job is suspended and resumed", async () => {
 test("the palette finds objects of the cluster by a part of their names", async () => {
   const visitor = await opened("/c/orchard");
   const { page } = visitor;
+  await page.getByRole("heading", { name: "orchard", level: 1 }).waitFor();
   await page.keyboard.press("Control+k");
   await page.getByPlaceholder("Cluster, page or action").fill("nightl");
   // Only usual kinds are looked through.
