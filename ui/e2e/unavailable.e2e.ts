@@ -44,6 +44,8 @@ test("a cluster whose agent is silent is past on each of its pages, and the noti
   await page.getByText("Agent connected for").waitFor();
   await page.getByText("node-1", { exact: true }).waitFor();
   expect(await greenMarks(page)).toBeGreaterThan(3);
+  // A request that is under way would fail, and the browser would report that.
+  await page.waitForLoadState("networkidle");
   await world.sim.kill();
 
   await page.getByText(/^Agent silent for \d+ s$/).waitFor();
