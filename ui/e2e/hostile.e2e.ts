@@ -1,6 +1,6 @@
 /**
- * Texts that would be code in a careless page, in every field that users and programs fill: no page
- * runs them, asks another host, or breaks.
+ * Texts that would be code in a careless page, in fields that users and programs fill: no page runs
+ * them, asks another host, or breaks.
  */
 
 import { writeFileSync } from "node:fs";

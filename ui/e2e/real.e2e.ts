@@ -87,7 +87,7 @@ test("a line of a log is on the screen within half a second, and stays a line", 
       const lines = document.querySelectorAll("[role=log] > div");
       const newest = /now ([\d.]+)/.exec(lines[lines.length - 1]?.textContent ?? "");
       if (newest) seen.push(Date.now() - boot - 1000 * Number(newest[1]));
-      await new Promise((next) => setTimeout(next, 20));
+      await new Promise((next) => requestAnimationFrame(next));
     }
     return seen.sort((one, other) => one - other);
   }, boot);

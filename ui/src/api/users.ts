@@ -12,12 +12,6 @@ export interface KnownUser extends User {
   principalIds?: string[] | null;
 }
 
-export interface GlobalRole extends Resource {
-  name: string;
-  description?: string | null;
-  builtin?: boolean;
-}
-
 export interface GlobalRoleBinding extends Resource {
   globalRoleId: string;
   userId?: string | null;
@@ -27,15 +21,6 @@ export interface GlobalRoleBinding extends Resource {
 export const usersQuery = queryOptions({
   queryKey: ["list", "user"] as const,
   queryFn: ({ client, queryKey }) => list<KnownUser>(client, queryKey, "/v3/users"),
-});
-
-export const globalRolesQuery = queryOptions({
-  queryKey: ["global-roles"],
-  queryFn: async () => {
-    const roles = await pages<GlobalRole>("/v3/globalroles");
-    return roles.sort((one, other) => one.name.localeCompare(other.name));
-  },
-  staleTime: 60_000,
 });
 
 /** The global roles of all users. */

@@ -14,7 +14,7 @@ export interface WorkloadContent {
     selector?: LabelSelector;
     template?: PodTemplate;
   };
-  status?: { replicas?: number; readyReplicas?: number; updatedReplicas?: number };
+  status?: { readyReplicas?: number };
 }
 
 export interface PodTemplate {

@@ -7,12 +7,12 @@ import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError, sentence } from "../../api/errors.ts";
 import { changeKindObject, replacement } from "../../api/kinds.ts";
+import { changedLines } from "../../lib/diff.ts";
 import { Button } from "../../ui/Button.tsx";
+import { DiffView } from "../../ui/DiffView.tsx";
 import { Notice } from "../../ui/Notice.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
-import { DiffView } from "./DiffView.tsx";
-import { changedLines } from "./diff.ts";
 import styles from "./Explorer.module.css";
 
 interface YamlEditorProps {

@@ -9,8 +9,6 @@ const SCROLLBACK = 5_000;
 
 export interface FittedTerminal {
   terminal: Terminal;
-  /** Adapts columns and rows to the size of the place. */
-  fit(): void;
   dispose(): void;
 }
 
@@ -26,8 +24,6 @@ export function openTerminal(place: HTMLElement): FittedTerminal {
     screenReaderMode: true,
     cursorBlink: !matchMedia("(prefers-reduced-motion: reduce)").matches,
     theme: coloursOf(place),
-    // A program may neither read the clipboard nor move the window.
-    windowOptions: {},
     // Escape sequences give no links: their text need not be where they lead.
     linkHandler: { activate: () => undefined },
   });
@@ -43,7 +39,6 @@ export function openTerminal(place: HTMLElement): FittedTerminal {
   });
   return {
     terminal,
-    fit: () => fitting.fit(),
     dispose: () => {
       watch.disconnect();
       forgetTheme();

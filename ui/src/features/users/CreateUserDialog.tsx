@@ -3,12 +3,7 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { sentence } from "../../api/errors.ts";
-import {
-  createUser,
-  globalRoleBindingsQuery,
-  globalRolesQuery,
-  usersQuery,
-} from "../../api/users.ts";
+import { createUser, globalRoleBindingsQuery, rolesOfQuery, usersQuery } from "../../api/users.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Code } from "../../ui/Code.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
@@ -23,7 +18,7 @@ const FORM = "create-user";
 export function CreateUserDialog({ onClose }: { onClose(): void }) {
   const client = useQueryClient();
   const [password] = useState(randomPassword);
-  const { data: roles = [] } = useQuery(globalRolesQuery);
+  const { data: roles = [] } = useQuery(rolesOfQuery("global"));
   const create = useMutation({
     mutationFn: (data: FormData) => {
       const text = (field: string) => String(data.get(field)).trim();

@@ -7,8 +7,8 @@ import { sentence } from "../../api/errors.ts";
 import {
   giveGlobalRole,
   globalRoleBindingsQuery,
-  globalRolesQuery,
   type KnownUser,
+  rolesOfQuery,
   takeGlobalRole,
 } from "../../api/users.ts";
 import { Button, IconButton } from "../../ui/Button.tsx";
@@ -25,7 +25,7 @@ interface RolesDialogProps {
 
 export function RolesDialog({ user, onClose }: RolesDialogProps) {
   const client = useQueryClient();
-  const { data: roles = [] } = useQuery(globalRolesQuery);
+  const { data: roles = [] } = useQuery(rolesOfQuery("global"));
   const { data: bindings = [] } = useQuery(globalRoleBindingsQuery);
   const [chosen, setChosen] = useState("");
   const held = rolesOf(user, bindings, roles);

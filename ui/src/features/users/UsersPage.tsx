@@ -18,8 +18,8 @@ import { useLiveFeed } from "../../api/freshness.ts";
 import {
   enableUser,
   globalRoleBindingsQuery,
-  globalRolesQuery,
   type KnownUser,
+  rolesOfQuery,
   usersQuery,
 } from "../../api/users.ts";
 import { count } from "../../lib/quantity.ts";
@@ -117,7 +117,7 @@ type Open = "roles" | "password" | "remove";
 function UserTable({ users }: { users: readonly KnownUser[] }) {
   const narrow = useNarrow();
   const { data: bindings = [] } = useQuery(globalRoleBindingsQuery);
-  const { data: roles = [] } = useQuery(globalRolesQuery);
+  const { data: roles = [] } = useQuery(rolesOfQuery("global"));
   const [open, setOpen] = useState<{ dialog: Open; userId: string }>();
   const user = users.find(({ id }) => id === open?.userId);
   const close = () => setOpen(undefined);

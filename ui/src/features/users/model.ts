@@ -1,6 +1,6 @@
 /** What the page of users shows. Pure. */
 
-import type { GlobalRole, GlobalRoleBinding, KnownUser } from "../../api/users.ts";
+import type { GlobalRoleBinding, KnownRole, KnownUser } from "../../api/users.ts";
 import type { Tone } from "../../ui/StateMark.tsx";
 
 /** The name that is shown of a user. */
@@ -39,7 +39,7 @@ export interface HeldRole {
 export function rolesOf(
   { id }: KnownUser,
   bindings: readonly GlobalRoleBinding[],
-  roles: readonly GlobalRole[],
+  roles: readonly KnownRole[],
 ): HeldRole[] {
   const names = new Map(roles.map((role) => [role.id, role.name]));
   return bindings

@@ -4,12 +4,12 @@ import { useQuery } from "@tanstack/react-query";
 import type { Change } from "../../api/client.ts";
 import { sentence } from "../../api/errors.ts";
 import { changeKindObject, kindYamlQuery } from "../../api/kinds.ts";
+import { changedLines } from "../../lib/diff.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
+import { DiffView } from "../../ui/DiffView.tsx";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
-import { DiffView } from "../explorer/DiffView.tsx";
-import { changedLines } from "../explorer/diff.ts";
 import { useWorkloadChange, type WorkloadProps } from "./WorkloadActions.tsx";
 
 interface ChangeDialogProps extends WorkloadProps {

@@ -1,8 +1,8 @@
 /** What a change of an object would do to its lines. */
 
-import { Notice } from "../../ui/Notice.tsx";
-import type { DiffLine } from "./diff.ts";
-import styles from "./Explorer.module.css";
+import type { DiffLine } from "../lib/diff.ts";
+import styles from "./DiffView.module.css";
+import { Notice } from "./Notice.tsx";
 
 const MARKS = { added: "+", removed: "−", same: " ", left: "…" } as const;
 const WORDS = { added: "added: ", removed: "removed: ", same: "", left: "unchanged" } as const;
