@@ -173,6 +173,10 @@ fn add_served_links(
     for link in links.filter(|link| link.is_available(stored, context.caller)) {
         resource.links.insert(link.name.clone(), format!("{own}/{}", link.segment()));
     }
+    let sockets = descriptor.sockets.iter();
+    for socket in sockets.filter(|socket| socket.is_available(stored, context.caller)) {
+        resource.links.insert(socket.name.clone(), context.urls.socket(&own, &socket.name));
+    }
 }
 
 /// Adds the actions that a type has for the object: what a formatter does that shows an object as

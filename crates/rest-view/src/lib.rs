@@ -32,6 +32,7 @@ pub mod mapping;
 mod openapi;
 mod operations;
 mod references;
+mod resource_socket;
 pub mod response;
 pub mod route;
 mod schema;
@@ -44,7 +45,7 @@ pub mod view;
 mod tests;
 
 pub use collection::{add_actions, listing, query};
-pub use types::{action, context, descriptor, field, link, registry, store, urls};
+pub use types::{action, context, descriptor, field, link, registry, socket, store, urls};
 
 pub use action::{Action, ActionHandler, ActionRequest, ActionResponse};
 pub use audit::AuditNotes;
@@ -59,6 +60,7 @@ pub use journal::{Follow, Journal};
 pub use link::Link;
 pub use listing::{ListRequest, Lists, Page, Scan};
 pub use registry::{ApiVersion, Registry};
+pub use socket::{ResourceSocket, SocketHandler, SocketRequest, SocketSession};
 pub use sockets::Sockets;
 pub use store::{
     ChangeEffect, Key, KubeResource, KubeStore, ListScope, Store, Visible, WatchDetail,

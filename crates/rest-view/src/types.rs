@@ -13,5 +13,6 @@ pub mod field;
 pub mod link;
 pub mod registry;
 pub(crate) mod rights;
+pub mod socket;
 pub mod store;
 pub mod urls;

@@ -15,10 +15,11 @@ use crate::error::ApiError;
 use crate::feed::{self, Feed, Subscriber};
 use crate::openapi;
 use crate::operations::{self, Narrowed};
+use crate::resource_socket;
 use crate::response::{ResponseFormat, ViewResponse, body_of, format_of};
 use crate::route::{DocumentFormat, Route, RouteTarget, route};
 use crate::schema;
-use crate::sockets::Sockets;
+use crate::sockets::{self, Sockets};
 use crate::types::context::{Caller, Context, Presentation};
 use crate::types::descriptor::Descriptor;
 use crate::types::field::StructType;
@@ -124,6 +125,34 @@ impl RestView {
     pub async fn subscribe(&self, request: Request<()>, subscriber: Subscriber) -> Response<Bytes> {
         let outcome = match &self.feed {
             Some(feed) => feed::open(feed, &self.registry, request, subscriber).await,
+            None => Err(ApiError::no_feed()),
+        };
+        outcome.unwrap_or_else(|error| {
+            ViewResponse::from(error).finish(ResponseFormat::Json, None, Vec::new())
+        })
+    }
+
+    /// Whether the request is for a WebSocket of a resource, see [`RestView::open_socket`].
+    pub fn is_resource_socket<B>(&self, request: &Request<B>) -> bool {
+        sockets::is_upgrade(request)
+            && resource_socket::find(&self.registry(), request.uri()).is_some()
+    }
+
+    /// Handles one request for a WebSocket of a resource. Returns 101 and serves the socket in its
+    /// own task, or returns an error. `client` acts as the caller.
+    ///
+    /// `request` must come from an HTTP server of hyper, which carries the upgrade in the
+    /// extensions of the request.
+    pub async fn open_socket(
+        &self,
+        request: Request<()>,
+        caller: &Caller,
+        client: &kube::Client,
+    ) -> Response<Bytes> {
+        let outcome = match self.sockets() {
+            Some(sockets) => {
+                resource_socket::open(&self.registry(), sockets, request, caller, client).await
+            }
             None => Err(ApiError::no_feed()),
         };
         outcome.unwrap_or_else(|error| {

@@ -207,9 +207,9 @@ impl Router {
             return self.feature(route, request, identity.as_ref(), record).await;
         }
         if let Some(identity) = &identity
-            && self.0.view.is_feed(path)
+            && (self.0.view.is_feed(path) || self.0.view.is_resource_socket(&request))
         {
-            return self.feed(request, identity).await;
+            return self.socket(request, identity, record).await;
         }
         if is_view(path) {
             return self.view(request, identity.as_ref(), record).await;
@@ -371,10 +371,28 @@ impl Router {
         }
     }
 
-    /// The change feed of the view: lives longer than the request, and so does what it rests on.
-    async fn feed(&self, request: Request<Incoming>, identity: &Authenticated) -> Response<Body> {
+    /// A WebSocket of the view, its change feed or one of an object: lives longer than the request,
+    /// and so does what it rests on.
+    async fn socket(
+        &self,
+        request: Request<Incoming>,
+        identity: &Authenticated,
+        record: &DoorRecord,
+    ) -> Response<Body> {
         let request = request.map(|_| ());
-        self.0.view.subscribe(request, self.subscriber(identity)).await.map(respond::full)
+        if self.0.view.is_feed(request.uri().path()) {
+            return self
+                .0
+                .view
+                .subscribe(request, self.subscriber(identity))
+                .await
+                .map(respond::full);
+        }
+        let client = self.client_of(identity.clone(), record.origin());
+        let caller = self.viewer(identity);
+        let response = self.0.view.open_socket(request, &caller, &client).await;
+        record.note(caller.audit.snapshot());
+        response.map(respond::full)
     }
 
     fn subscriber(&self, identity: &Authenticated) -> Subscriber {

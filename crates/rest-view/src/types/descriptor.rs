@@ -10,6 +10,7 @@ use crate::types::action::Action;
 use crate::types::context::Presentation;
 use crate::types::field::{Field, FieldLocation, FieldType, StructType};
 use crate::types::link::Link;
+use crate::types::socket::ResourceSocket;
 use crate::types::store::{Key, KubeResource, KubeStore, Store};
 
 /// The annotation with the user id of the creator; shown as `creatorId`.
@@ -184,6 +185,8 @@ pub struct Descriptor {
     pub collection_actions: Vec<Action>,
     /// Links that the type serves itself, see [`Link`].
     pub served_links: Vec<Link>,
+    /// WebSockets of each resource, see [`ResourceSocket`].
+    pub sockets: Vec<ResourceSocket>,
     /// Ids that can be read without a login.
     pub public_ids: Vec<String>,
     /// Prefix of generated names, with the dash.
@@ -261,6 +264,7 @@ impl Descriptor {
             actions: Vec::new(),
             collection_actions: Vec::new(),
             served_links: Vec::new(),
+            sockets: Vec::new(),
             public_ids: Vec::new(),
             name_prefix: name_prefix(id),
             formatter: None,
@@ -376,6 +380,11 @@ impl Descriptor {
     /// Adds a link that the type serves itself.
     pub fn link(mut self, link: Link) -> Self {
         self.served_links.push(link);
+        self
+    }
+    /// Adds a WebSocket to each resource.
+    pub fn socket(mut self, socket: ResourceSocket) -> Self {
+        self.sockets.push(socket);
         self
     }
     /// Opens these ids to reads without a login.

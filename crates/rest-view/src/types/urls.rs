@@ -83,6 +83,11 @@ impl Urls {
     pub fn action(&self, target: &str, action: &str) -> String {
         format!("{target}?action={}", encode(action))
     }
+    /// The URL of the WebSocket `name` of `target`, the URL of a resource.
+    pub fn socket(&self, target: &str, name: &str) -> String {
+        // `https` becomes `wss`, `http` becomes `ws`.
+        format!("ws{}?{}=true", target.trim_start_matches("http"), encode(name))
+    }
 }
 
 fn is_host(text: &str) -> bool {
