@@ -32,14 +32,19 @@ export class RealCluster {
     mkdirSync(this.#folder, { recursive: true });
   }
 
-  async start(): Promise<void> {
-    const printed = await shell(`${xtask()} testbed up ${this.#name} --node`, {});
+  /** `images`: archives that the node gets. Returns the address of this machine for its pods. */
+  async start(images: string[] = []): Promise<string> {
+    const flags = images.map((image) => `--image ${image}`).join(" ");
+    const printed = await shell(`${xtask()} testbed up ${this.#name} --node ${flags}`, {});
     const path = printed.split("\n").find((line) => line.endsWith(".kubeconfig"));
     if (!path) throw new Error(`no kubeconfig: ${printed}`);
     this.#kubeconfig = path;
     await eventually("the node is ready", () =>
       this.run("kubectl wait node --all --for=condition=Ready --timeout=30s"),
     );
+    const address = /this machine is ([\d.]+) for pods/.exec(printed)?.[1];
+    if (!address) throw new Error(`no address: ${printed}`);
+    return address;
   }
 
   /** Runs a line as the cluster's administrator. */

@@ -1,15 +1,17 @@
-//! `cargo xtask image`: builds the agent image as a file, without a registry or a daemon. `cargo
-//! xtask dist` builds the server's image in the same way.
+//! `cargo xtask image`: builds the agent image as a file, without a registry or a daemon; with
+//! `--shell` that of kubectl shells ([`shell`]). `cargo xtask dist` builds the server's image in
+//! the same way.
 //!
-//! An image contains one static binary and the public certificate authorities: no shell, no users,
-//! no libraries. Builds are reproducible: the same sources give the same bytes on any machine at
-//! any time; `--reproduce` checks that. [`binary`] builds the program and checks that it is static,
-//! [`layer`] creates the file system, [`archive`] the image.
+//! The image of a program contains one static binary and the public certificate authorities: no
+//! shell, no users, no libraries. Builds are reproducible: the same sources give the same bytes on
+//! any machine at any time; `--reproduce` checks that. [`binary`] builds the program and checks
+//! that it is static, [`layer`] creates the file system, [`archive`] the image.
 
 mod archive;
 pub(crate) mod binary;
 mod layer;
 mod program;
+mod shell;
 #[cfg(test)]
 mod tests;
 mod timeless;
@@ -24,25 +26,30 @@ use api_meta::image::ImageReference;
 use clap::Args;
 use jiff::Timestamp;
 
-use crate::{process, workspace};
+use crate::{deps, process, workspace};
 use archive::{Archive, Description};
 pub(crate) use program::{AGENT, ImageProgram, SERVER};
 
-/// The file that the system tests read, below the root.
+/// The files that the system tests read, below the root.
 const OUTPUT: &str = "target/image/drover-agent.tar";
+const SHELL_OUTPUT: &str = "target/image/drover-shell.tar";
 /// Seconds since 1970 for every time in the image, the convention of reproducible builds.
 const TIME_ENV: &str = "SOURCE_DATE_EPOCH";
 
 /// What to build.
 #[derive(Args, Default)]
 pub struct Arguments {
-    /// Name of the image [default: drover-agent:VERSION, as the server names it by default]
+    /// Build the image of kubectl shells instead, from what `cargo xtask deps` builds
+    #[arg(long, conflicts_with_all = ["target", "reproduce"])]
+    shell: bool,
+    /// Name of the image [default: drover-agent:VERSION or drover-shell:VERSION, as the server
+    /// names it by default]
     #[arg(long, value_name = "REF")]
     name: Option<String>,
     /// Platform of the nodes, as rustc names it [default: this machine's]
     #[arg(long, value_name = "TRIPLE")]
     target: Option<String>,
-    /// File to write [default: target/image/drover-agent.tar]
+    /// File to write [default: target/image/drover-agent.tar or drover-shell.tar]
     #[arg(long, value_name = "FILE")]
     output: Option<PathBuf>,
     /// Build once more from nothing, in another folder, and fail unless the image is the same
@@ -51,6 +58,28 @@ pub struct Arguments {
 }
 
 pub fn run(arguments: &Arguments) -> Result<()> {
+    match arguments.shell {
+        true => run_shell(arguments),
+        false => run_agent(arguments),
+    }
+}
+
+fn run_shell(arguments: &Arguments) -> Result<()> {
+    let start = Instant::now();
+    deps::run()?;
+    let description = Description {
+        name: name(&shell::SHELL, arguments.name.as_deref())?,
+        architecture: binary::architecture(&binary::host_target()?)?,
+        time: time(std::env::var(TIME_ENV).ok().as_deref())?,
+        revision: revision(),
+    };
+    let layer = shell::layer(description.time)?;
+    let archive = archive::archive(&shell::SHELL, &description, &layer)?;
+    let output = arguments.output.clone().unwrap_or_else(|| workspace::root().join(SHELL_OUTPUT));
+    report(&description, &archive, &output, start)
+}
+
+fn run_agent(arguments: &Arguments) -> Result<()> {
     let start = Instant::now();
     let target = match &arguments.target {
         Some(target) => target.clone(),
@@ -76,7 +105,16 @@ pub fn run(arguments: &Arguments) -> Result<()> {
         );
     }
     let output = arguments.output.clone().unwrap_or_else(|| workspace::root().join(OUTPUT));
-    write(&output, &archive.bytes)?;
+    report(&description, &archive, &output, start)
+}
+
+fn report(
+    description: &Description,
+    archive: &Archive,
+    output: &Path,
+    start: Instant,
+) -> Result<()> {
+    write(output, &archive.bytes)?;
     println!(
         "{} {}\n{}: {:.1} MB, in {}",
         description.name,

@@ -25,6 +25,9 @@ pub enum TestbedCommand {
         /// With a node, on which pods run; needs root.
         #[arg(long)]
         node: bool,
+        /// Image that the node gets, an OCI or Docker archive; may be repeated
+        #[arg(long, value_name = "FILE", requires = "node")]
+        image: Vec<PathBuf>,
     },
     /// Stop all of a cluster and remove its folder.
     Down {
@@ -35,9 +38,9 @@ pub enum TestbedCommand {
 
 pub fn run(command: &TestbedCommand) -> Result<()> {
     match command {
-        TestbedCommand::Up { name, durable, node } => {
+        TestbedCommand::Up { name, durable, node, image } => {
             deps::run()?;
-            up(&folder(name)?, *durable, *node)
+            up(&folder(name)?, *durable, node.then_some(image))
         }
         TestbedCommand::Down { name } => down(&folder(name)?),
     }
@@ -52,7 +55,8 @@ fn folder(name: &str) -> Result<PathBuf> {
     Ok(workspace::root().join("target/testbed").join(name))
 }
 
-fn up(folder: &Path, durable: bool, with_node: bool) -> Result<()> {
+/// `images`: those of a node; `None`: without a node.
+fn up(folder: &Path, durable: bool, images: Option<&Vec<PathBuf>>) -> Result<()> {
     if recorded_processes(folder)?.iter().any(RecordedProcess::is_running) {
         bail!("'{}' is up; `cargo xtask testbed down` ends it", folder.display());
     }
@@ -62,8 +66,11 @@ fn up(folder: &Path, durable: bool, with_node: bool) -> Result<()> {
     let start = Instant::now();
     let options =
         Options { folder: Some(folder.to_owned()), detached: true, durable, ..Options::default() };
-    if with_node {
+    if let Some(images) = images {
         let node = RealNode::start_with(&options)?;
+        for image in images {
+            node.import(image)?;
+        }
         eprintln!("this machine is {} for pods", node.host_address());
         return ready(node.cluster(), start);
     }

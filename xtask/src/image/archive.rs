@@ -145,7 +145,7 @@ fn labels(program: &ImageProgram, description: &Description) -> Value {
         "org.opencontainers.image.title": program.binary,
         "org.opencontainers.image.description": program.description,
         "org.opencontainers.image.version": env!("CARGO_PKG_VERSION"),
-        "org.opencontainers.image.licenses": "Apache-2.0",
+        "org.opencontainers.image.licenses": program.licenses,
         "org.opencontainers.image.created": description.time.to_string(),
     });
     if let Some(revision) = &description.revision {

@@ -39,6 +39,11 @@ pub fn layer(program: &ImageProgram, binary: &[u8], time: Timestamp) -> Result<L
         }
         tar.private_folder(&format!("{data}/"), USER_ID)?;
     }
+    finish(tar)
+}
+
+/// Adds what every image has, and compresses the layer.
+pub(super) fn finish(mut tar: TimelessTar) -> Result<Layer> {
     for folder in FOLDERS {
         tar.folder(folder)?;
     }

@@ -7,6 +7,8 @@ pub struct ImageProgram {
     /// Its binary, and the file in the image.
     pub binary: &'static str,
     pub description: &'static str,
+    /// Of all that is in the image, as an SPDX expression.
+    pub licenses: &'static str,
     /// Arguments of the entry point, unless others are given.
     pub arguments: &'static [&'static str],
     /// The port that it listens on.
@@ -27,6 +29,7 @@ pub const AGENT: ImageProgram = ImageProgram {
     package: "agent",
     binary: "drover-agent",
     description: "Connects a Kubernetes cluster to a Drover server.",
+    licenses: "Apache-2.0",
     arguments: &[],
     port: None,
     data: None,
@@ -36,6 +39,7 @@ pub const SERVER: ImageProgram = ImageProgram {
     package: "drover",
     binary: "drover",
     description: "Manages Kubernetes clusters.",
+    licenses: "Apache-2.0",
     arguments: &["server"],
     port: Some(8443),
     data: Some("var/lib/drover"),

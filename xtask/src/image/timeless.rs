@@ -28,6 +28,24 @@ impl TimelessTar {
         self.add(path, EntryType::Regular, mode, 0, bytes)
     }
 
+    /// Adds a symbolic link.
+    pub fn link(&mut self, path: &str, target: &str) -> Result<()> {
+        let mut header = self.header(EntryType::Symlink, 0o777, 0);
+        let added = self.builder.append_link(&mut header, path, target);
+        added.with_context(|| format!("cannot add '{path}'"))
+    }
+
+    fn header(&self, kind: EntryType, mode: u32, owner: u64) -> Header {
+        let mut header = Header::new_ustar();
+        header.set_entry_type(kind);
+        header.set_mode(mode);
+        header.set_uid(owner);
+        header.set_gid(owner);
+        header.set_size(0);
+        header.set_mtime(u64::try_from(self.time.as_second()).unwrap_or_default());
+        header
+    }
+
     fn add(
         &mut self,
         path: &str,
@@ -36,13 +54,8 @@ impl TimelessTar {
         owner: u64,
         bytes: &[u8],
     ) -> Result<()> {
-        let mut header = Header::new_ustar();
-        header.set_entry_type(kind);
-        header.set_mode(mode);
-        header.set_uid(owner);
-        header.set_gid(owner);
+        let mut header = self.header(kind, mode, owner);
         header.set_size(bytes.len().try_into()?);
-        header.set_mtime(self.time.as_second().try_into()?);
         let added = self.builder.append_data(&mut header, path, bytes);
         added.with_context(|| format!("cannot add '{path}'"))
     }

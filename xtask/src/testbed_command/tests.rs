@@ -8,11 +8,11 @@ use super::*;
 fn a_cluster_stays_after_up_and_is_removed_by_down() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("it");
-    up(&folder, false, false).unwrap();
+    up(&folder, false, None).unwrap();
     let records = recorded_processes(&folder).unwrap();
     assert_eq!(records.len(), 4);
     assert!(records.iter().all(RecordedProcess::is_running), "{records:?}");
-    let second = up(&folder, false, false).unwrap_err().to_string();
+    let second = up(&folder, false, None).unwrap_err().to_string();
     assert!(second.contains("is up"), "{second}");
 
     down(&folder).unwrap();
@@ -25,7 +25,7 @@ fn a_cluster_stays_after_up_and_is_removed_by_down() {
 fn a_node_stays_after_up_and_is_removed_by_down() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("it");
-    up(&folder, false, true).unwrap();
+    up(&folder, false, Some(&Vec::new())).unwrap();
     let mut kubectl = Command::new(testbed::Binaries::locate().path(Program::Kubectl).unwrap());
     kubectl.args(["get", "nodes", "--no-headers", "--kubeconfig"]);
     let output = kubectl.arg(folder.join("admin.kubeconfig")).output().unwrap();
