@@ -60,6 +60,8 @@ pub const DETACH: &str = "drover.io/detach";
 pub const IMPORT_AS_NEW: &str = "drover.io/import-as-new";
 /// Label on all objects that Drover creates downstream; the value is the purpose.
 pub const DOWNSTREAM_OWNED: &str = "drover.io/owned";
+/// [`DOWNSTREAM_OWNED`] of what a kubectl shell makes.
+pub const OWNED_KUBECTL_SHELL: &str = "kubectl-shell";
 /// Annotation of the key registration secret and the removal report: id of the cluster.
 pub const CLUSTER_ID: &str = "drover.io/cluster-id";
 /// Annotation of the namespace with the objects of a project: `<cluster>:<project>`.

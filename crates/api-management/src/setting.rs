@@ -19,6 +19,10 @@ pub const SERVER_VERSION: &str = "server-version";
 pub const CACERTS: &str = "cacerts";
 /// Image of the agent.
 pub const AGENT_IMAGE: &str = "agent-image";
+/// Image of kubectl shells.
+pub const SHELL_IMAGE: &str = "shell-image";
+/// Whether people can open shells in clusters.
+pub const KUBECTL_SHELL: &str = "kubectl-shell";
 /// Random id of this installation.
 pub const INSTALL_UUID: &str = "install-uuid";
 /// Whether no user has logged in yet.

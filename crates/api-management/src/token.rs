@@ -18,6 +18,8 @@ use crate::{keys, schema};
 pub const KIND_SESSION: &str = "session";
 /// [`keys::TOKEN_KIND`] of a token inside a kubeconfig.
 pub const KIND_KUBECONFIG: &str = "kubeconfig";
+/// [`keys::TOKEN_KIND`] of the token of a shell in a cluster, which ends with the shell.
+pub const KIND_KUBECTL_SHELL: &str = "kubectl-shell";
 /// [`keys::TOKEN_KIND`] of a token that a user created for a program.
 pub const KIND_API: &str = "api";
 

@@ -51,6 +51,8 @@ pub enum AuditEvent {
     AgentRefused,
     /// Forwarded to a downstream cluster.
     Proxied,
+    /// A user opened a kubectl shell in a cluster.
+    ShellOpened,
     /// A user read the audit log.
     AuditRead,
     /// Any other request that this server handled itself.
@@ -61,7 +63,7 @@ pub enum AuditEvent {
 
 impl AuditEvent {
     /// Every kind, in the order of the variants.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Login,
         Self::LoginRefused,
         Self::LoginSlowed,
@@ -76,6 +78,7 @@ impl AuditEvent {
         Self::AgentConnected,
         Self::AgentRefused,
         Self::Proxied,
+        Self::ShellOpened,
         Self::AuditRead,
         Self::Request,
         Self::Suppressed,
@@ -98,6 +101,7 @@ impl AuditEvent {
             Self::AgentConnected => "agent-connected",
             Self::AgentRefused => "agent-refused",
             Self::Proxied => "proxied",
+            Self::ShellOpened => "shell-opened",
             Self::AuditRead => "audit-read",
             Self::Request => "request",
             Self::Suppressed => "suppressed",

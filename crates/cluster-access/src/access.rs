@@ -5,6 +5,8 @@ use std::sync::Arc;
 
 use http::{Request, Response};
 use hyper::body::Incoming;
+use hyper::upgrade::Upgraded;
+use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio_util::sync::CancellationToken;
@@ -173,7 +175,7 @@ impl ClusterAccess {
     }
 
     /// Sends an upgrade request, with `Connection` and `Upgrade` set by the caller, on a connection
-    /// of its own. If the response is 101, get the byte stream from `hyper::upgrade::on`.
+    /// of its own. If the response is 101, get the byte stream by [`UpgradeResponse::into_stream`].
     ///
     /// Hold [`UpgradeResponse::held`] until the stream ends, and end the stream when
     /// [`UpgradeResponse::cut`] fires.
@@ -209,6 +211,26 @@ impl ClusterAccess {
     /// The number of open connections to a cluster that requests can use.
     pub fn connection_count(&self, cluster: &str) -> usize {
         self.pool(cluster).map(|pool| pool.connection_count()).unwrap_or_default()
+    }
+}
+
+/// The connection of an upgraded request.
+pub type UpgradedIo = TokioIo<Upgraded>;
+
+/// A byte stream to a cluster, after an upgrade.
+pub struct UpgradedStream {
+    pub io: UpgradedIo,
+    /// As in [`UpgradeResponse`].
+    pub held: OwnedSemaphorePermit,
+    /// As in [`UpgradeResponse`].
+    pub cut: CancellationToken,
+}
+
+impl UpgradeResponse {
+    /// The byte stream after a 101; `None` when the connection broke in between.
+    pub async fn into_stream(mut self) -> Option<UpgradedStream> {
+        let upgraded = hyper::upgrade::on(&mut self.response).await.ok()?;
+        Some(UpgradedStream { io: TokioIo::new(upgraded), held: self.held, cut: self.cut })
     }
 }
 

@@ -4,8 +4,11 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use api_management::ids;
-use cluster_access::{Address, BearerToken, ClusterAccess, Route};
+use cluster_access::access::UpgradeResponse;
+use cluster_access::{AccessError, Address, BearerToken, Body, ClusterAccess, Route};
 use feature_kit::{ClusterConnections, ClusterEvent};
+use futures::future::BoxFuture;
+use http::Request;
 use kube::Client;
 use parking_lot::Mutex;
 use tokio::sync::broadcast;
@@ -22,7 +25,16 @@ pub trait DownstreamClients: Send + Sync + 'static {
     fn client(&self, cluster: &str) -> Option<Client>;
     /// Ends all connections of a cluster and forgets its credentials.
     fn forget(&self, cluster: &str);
+    /// Sends an upgrade request with the rights of the agent, see [`ClusterAccess::upgrade`]. By
+    /// default no cluster is known.
+    fn upgrade<'a>(&'a self, cluster: &'a str, request: Request<Body>) -> UpgradeFuture<'a> {
+        drop(request);
+        Box::pin(async move { Err(AccessError::Unknown { cluster: cluster.to_owned() }) })
+    }
 }
+
+/// The outcome of [`DownstreamClients::upgrade`].
+pub type UpgradeFuture<'a> = BoxFuture<'a, Result<UpgradeResponse, AccessError>>;
 
 /// Where a cluster's agent says the API is. No secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -105,6 +117,18 @@ impl Connections {
         self.announce(cluster);
     }
 
+    /// Sends an upgrade request to a cluster with the rights of its agent, such as `exec`.
+    ///
+    /// # Errors
+    /// The cluster cannot be reached. A refusal of its API server is no error.
+    pub async fn upgrade(
+        &self,
+        cluster: &str,
+        request: Request<Body>,
+    ) -> Result<UpgradeResponse, AccessError> {
+        self.downstream.upgrade(cluster, request).await
+    }
+
     /// Why the cluster cannot be reached, if somebody said so.
     pub fn obstacle(&self, cluster: &str) -> Option<Obstacle> {
         self.obstacles.lock().get(cluster).cloned()
@@ -181,5 +205,8 @@ impl DownstreamClients for TunnelClients {
         self.made.lock().remove(cluster);
         self.access.forget(cluster);
         self.sessions.cut(cluster);
+    }
+    fn upgrade<'a>(&'a self, cluster: &'a str, request: Request<Body>) -> UpgradeFuture<'a> {
+        Box::pin(self.access.upgrade(cluster, request))
     }
 }

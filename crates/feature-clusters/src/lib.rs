@@ -7,6 +7,7 @@
 //! | [`node`] | downstream nodes as objects of the management cluster, capacity and requests |
 //! | [`registrar`] | which agents the tunnel lets in |
 //! | [`connections`] | which clusters can be reached now |
+//! | [`shell`] | a terminal with kubectl in a pod of the cluster |
 //! | [`index_reader`] | what the indexes of `/v1` may read in clusters |
 //!
 //! A cluster's way: somebody creates it ([`cluster::lifecycle`] makes its namespace and a token) →
@@ -16,8 +17,10 @@ pub mod cluster;
 pub mod cluster_registration_token;
 pub mod connections;
 pub mod index_reader;
+mod kubeconfig;
 pub mod node;
 pub mod registrar;
+pub mod shell;
 
 use std::sync::Arc;
 
@@ -41,6 +44,9 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
         .finalizers(&[keys::CLUSTER_FINALIZER])
         .admit_with(Arc::new(cluster::admission::ClusterRules::new(context)));
     let health = connections.clone();
+    let shells = Arc::<shell::Shells>::default();
+    let (open, left, left_tokens) = (shells.clone(), shells.clone(), shells);
+    let tunnels = connections.clone();
     let drains = Arc::<node::drain::Drains>::default();
     let recovered = drains.clone();
     Feature::new("clusters")
@@ -48,6 +54,7 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
         .kind::<ClusterRegistrationToken>()
         .kind::<Node>()
         .identity(registrar::identity())
+        .identity(shell::identity())
         // Removal reports are stored in it.
         .seed([Seed::system_namespace(keys::SYSTEM_NS), unique::seed(), local_cluster()])
         .management(unique::controller::spec(cluster::admission::DISPLAY_NAME))
@@ -65,6 +72,12 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
         }))
         .downstream(DownstreamSpec::new(node::sync::identity(), node::sync::build))
         .downstream(DownstreamSpec::new(cluster::ownership::identity(), cluster::ownership::build))
+        .management(ManagementSpec::new(shell::leftovers::identity(), move |context, client| {
+            shell::leftovers::run(context, client, left_tokens.clone())
+        }))
+        .downstream(DownstreamSpec::new(shell::leftovers::downstream_identity(), move |_, _| {
+            shell::leftovers::build(left.clone())
+        }))
         .route(Route::public("/v3/import/", Arc::new(import)))
         .route(Route::authenticated(cluster::import_check::PATH, Arc::new(check)))
         .view(ViewSpec::new(|_| vec![cluster_registration_token::view::view()]))
@@ -74,9 +87,11 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
             let actions = node::actions::actions(&store, &drainer);
             vec![node::view::view(store, actions)]
         }))
-        .view(ViewSpec::acting_as(cluster::actions::identity(), |context, client| {
+        .view(ViewSpec::acting_as(cluster::actions::identity(), move |context, client| {
             let kubeconfig = cluster::actions::GenerateKubeconfig::new(context, client);
-            let view = cluster::view::view(kubeconfig);
+            let acting = context.clients.controller(&shell::identity());
+            let shell = shell::socket(context, acting, tunnels.clone(), open.clone());
+            let view = cluster::view::view(kubeconfig).socket(shell);
             vec![with_namespace::<Whole<Cluster>>(view, context, |it| &it.status.conditions)]
         }))
 }

@@ -26,7 +26,9 @@ pub fn defaults(config: &SettingsConfig) -> BTreeMap<&'static str, String> {
         (names::KUBECONFIG_GENERATE_TOKEN, "true"),
         (names::KUBECONFIG_DEFAULT_TOKEN_TTL_MINUTES, "0"),
         (names::KUBECONFIG_TOKEN_TTL_MINUTES, "960"),
+        (names::KUBECTL_SHELL, "true"),
         (names::PASSWORD_MIN_LENGTH, "12"),
+        (names::SHELL_IMAGE, concat!("drover-shell:", env!("CARGO_PKG_VERSION"))),
         (
             names::SYSTEM_NAMESPACES,
             "kube-system,kube-public,kube-node-lease,cattle-system,cattle-global-data,\

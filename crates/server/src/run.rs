@@ -403,6 +403,11 @@ fn show_traffic() {
             read: tunnel::traffic::stalls,
         },
         ExternalCounter {
+            name: "drover_kubectl_shells_total",
+            help: "Kubectl shells that users opened in clusters.",
+            read: feature_clusters::shell::opened,
+        },
+        ExternalCounter {
             name: "drover_kind_index_pages_total",
             help: "Lists of kinds of clusters that an index served.",
             read: kind_view::index::pages,

@@ -6,8 +6,8 @@ use api_meta::{duration, names};
 use super::{
     AGENT_IMAGE, AUTH_TOKEN_MAX_TTL_MINUTES, AUTH_USER_INFO_MAX_AGE_SECONDS,
     AUTH_USER_SESSION_TTL_MINUTES, FIRST_LOGIN, KUBECONFIG_DEFAULT_TOKEN_TTL_MINUTES,
-    KUBECONFIG_GENERATE_TOKEN, KUBECONFIG_TOKEN_TTL_MINUTES, PASSWORD_MIN_LENGTH, SERVER_URL,
-    SYSTEM_DEFAULT_REGISTRY, SYSTEM_NAMESPACES,
+    KUBECONFIG_GENERATE_TOKEN, KUBECONFIG_TOKEN_TTL_MINUTES, KUBECTL_SHELL, PASSWORD_MIN_LENGTH,
+    SERVER_URL, SHELL_IMAGE, SYSTEM_DEFAULT_REGISTRY, SYSTEM_NAMESPACES,
 };
 
 /// Longest time of a setting, in minutes; the limit of Rancher's integers.
@@ -40,9 +40,11 @@ pub enum ValueType {
 }
 
 /// The settings that are not any text, by name.
-const TYPES: [(&str, ValueType); 17] = [
+const TYPES: [(&str, ValueType); 19] = [
     (SERVER_URL, ValueType::HttpsUrl),
     (AGENT_IMAGE, ValueType::Image),
+    (SHELL_IMAGE, ValueType::Image),
+    (KUBECTL_SHELL, ValueType::Boolean),
     (SYSTEM_DEFAULT_REGISTRY, ValueType::Registry),
     (FIRST_LOGIN, ValueType::Boolean),
     (AUTH_TOKEN_MAX_TTL_MINUTES, ValueType::Minutes),

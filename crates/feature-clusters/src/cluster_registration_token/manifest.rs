@@ -119,6 +119,9 @@ pub fn documents(import: &Import<'_>) -> Vec<Value> {
                     "resourceNames": [SERVICE_ACCOUNT], "verbs": ["create"]},
                 {"apiGroups": [""], "resources": ["serviceaccounts"],
                     "resourceNames": [DEFAULT_ACCOUNT], "verbs": ["patch"]},
+                // Shells of people. A WebSocket to exec is a get, and since 1.35 also a create.
+                {"apiGroups": [""], "resources": ["pods"], "verbs": ["create", "delete"]},
+                {"apiGroups": [""], "resources": ["pods/exec"], "verbs": ["get", "create"]},
             ],
         }),
         json!({
@@ -320,7 +323,8 @@ fn affinity() -> Value {
     }})
 }
 
-fn tolerations() -> Vec<Value> {
+/// Of pods that may run on nodes of the control plane: a cluster may have no others.
+pub(crate) fn tolerations() -> Vec<Value> {
     let tolerate = |key: &&str| json!({"key": key, "operator": "Exists", "effect": "NoSchedule"});
     CONTROL_PLANE_ROLES.iter().map(tolerate).collect()
 }
