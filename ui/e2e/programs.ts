@@ -57,6 +57,8 @@ export class Drover {
   readonly #arguments: string[];
   #process: ChildProcess | undefined;
   #starts = 0;
+  /** Where it listens and is reached; set before the first start. */
+  host = "127.0.0.1";
   #port: number | undefined;
 
   /**
@@ -80,7 +82,9 @@ export class Drover {
     this.#port ??= await restartablePort();
     const log = join(this.#folder, `${this.#name}-${this.#starts}.log`);
     const output = openSync(log, "w");
-    const listen = ["--listen", `127.0.0.1:${this.#port}`, "--data-dir", this.data];
+    const address = `${this.host}:${this.#port}`;
+    const listen = ["--listen", address, "--data-dir", this.data];
+    if (this.host !== "127.0.0.1") listen.push("--server-url", `https://${address}`);
     const child = spawn(drover(), [this.#name, ...listen, ...this.#arguments], {
       stdio: ["ignore", output, output],
       env: { ...process.env, HOME: this.#folder, DROVER_DIE_WITH_PARENT: "1", ...environment },

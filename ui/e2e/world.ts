@@ -134,7 +134,7 @@ export class Visitor {
         });
         const text = await response.text();
         if (!response.ok) throw new Error(`${method} ${path}: ${response.status} ${text}`);
-        return JSON.parse(text) as T;
+        return (text ? JSON.parse(text) : undefined) as T;
       },
       [method, path, body] as const,
     );

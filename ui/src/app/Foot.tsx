@@ -1,14 +1,17 @@
 /** The footer: freshness of the displayed data, and the running versions. */
 
+import { IconTerminal2 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useFreshness } from "../api/freshness.ts";
 import type { Freshness } from "../api/live.ts";
 import { clustersQuery } from "../api/queries.ts";
 import { conditionOf } from "../features/clusters/conditions.ts";
 import { byRef, lastHeard } from "../features/clusters/model.ts";
+import { shellObstacle, showShell } from "../features/shells/shells.ts";
 import { count } from "../lib/quantity.ts";
 import { clock, exact, length, moment, point } from "../lib/time.ts";
 import { Shape, State } from "../ui/StateMark.tsx";
+import { Key } from "../ui/Tags.tsx";
 import { useNow } from "../ui/Time.tsx";
 import styles from "./Foot.module.css";
 import type { RouteScope } from "./routeScope.ts";
@@ -27,6 +30,7 @@ export function Foot({ scope }: { scope: RouteScope }) {
       {/* Without the server, the state of agents is unknown. */}
       {freshness.state !== "lost" && <Agents scope={scope} now={now} />}
       <span className="grow" />
+      <ShellEntry scope={scope} />
       <span className={styles.version}>Drover {__VERSION__}</span>
     </footer>
   );
@@ -69,6 +73,19 @@ function FreshnessWord({ freshness: { state, heardAt }, readAt, now }: Freshness
         <State tone="run">Connecting</State>
       </span>
     </span>
+  );
+}
+
+/** Shows the shell of the cluster. */
+function ShellEntry({ scope }: { scope: RouteScope }) {
+  const { data: clusters = [] } = useQuery(clustersQuery);
+  const cluster = scope.cluster ? byRef(clusters, scope.cluster) : undefined;
+  if (!cluster || shellObstacle(cluster)) return null;
+  return (
+    <button type="button" className={styles.shell} onClick={() => showShell(cluster)}>
+      <IconTerminal2 size={14} stroke={1.5} aria-hidden="true" />
+      kubectl shell on {cluster.name} <Key>Ctrl `</Key>
+    </button>
   );
 }
 

@@ -10,6 +10,7 @@ const KEYS: [string[], string][] = [
   [["g", "c"], "Go to all clusters"],
   [["g", "o"], "Go to this cluster's overview"],
   [["g", "n"], "Go to this cluster's nodes"],
+  [["Ctrl", "`"], "Show or hide the kubectl shells"],
   [["l"], "Logs of this pod"],
   [["s"], "Shell in this pod"],
   [["e"], "Events of this object"],

@@ -24,6 +24,7 @@ import {
   IconSettings,
   IconStack2,
   IconSun,
+  IconTerminal2,
   IconTicket,
   IconUsers,
 } from "@tabler/icons-react";
@@ -35,6 +36,7 @@ import { clustersQuery } from "../api/queries.ts";
 import { byRef, providerWord, sorted, stateWord, toneOf } from "../features/clusters/model.ts";
 import { useImportDenial } from "../features/clusters/rights.ts";
 import { kindText, USUAL_KINDS } from "../features/explorer/model.ts";
+import { shellObstacle, showShell } from "../features/shells/shells.ts";
 import { monogram } from "../lib/names.ts";
 import { paths } from "../paths.ts";
 import { useModal } from "../ui/Dialog.tsx";
@@ -239,6 +241,11 @@ function useEntries(scope: RouteScope, onHelp: () => void): PaletteEntry[] {
           ),
         ]
       : []),
+    ...clusters
+      .filter((one) => !shellObstacle(one))
+      .map((one) =>
+        act(`Shell in ${one.name}`, IconTerminal2, "kubectl terminal", () => showShell(one)),
+      ),
     {
       // There a user without the right finds out who can grant it.
       ...act(

@@ -1,8 +1,20 @@
 /** The frame of every page: top bar, sidebar, foot. Holds the change feed of the fleet open. */
 
+import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useEffect, useEffectEvent, useRef, useState } from "react";
+import { lazy, Suspense, useEffect, useEffectEvent, useRef, useState } from "react";
 import { useFreshness, useLiveFeed } from "../api/freshness.ts";
+import { clustersQuery } from "../api/queries.ts";
+import { byRef } from "../features/clusters/model.ts";
+import {
+  closeShells,
+  currentShells,
+  hideShells,
+  selectShell,
+  shellObstacle,
+  showShell,
+  useShells,
+} from "../features/shells/shells.ts";
 import { paths } from "../paths.ts";
 import { useShortcut } from "../ui/keyboard.ts";
 import { Past } from "../ui/Past.tsx";
@@ -16,6 +28,9 @@ import styles from "./Shell.module.css";
 import { Sidebar } from "./Sidebar.tsx";
 import { TopBar } from "./TopBar.tsx";
 
+/** With the code of terminals. */
+const ShellDrawer = lazy(() => import("../features/shells/ShellDrawer.tsx"));
+
 const FLEET_TYPES = ["cluster", "clusterRegistrationToken"];
 
 export function Shell({ children }: { children: React.ReactNode }) {
@@ -27,6 +42,7 @@ export function Shell({ children }: { children: React.ReactNode }) {
   useLiveFeed("/v3/subscribe", FLEET_TYPES);
   useGoKeys(scope, () => setOpen("map"));
   usePaletteKey(() => setOpen("palette"));
+  useShellKey(scope);
   useFocusAfterMove(scope, main);
   return (
     <div className={styles.app}>
@@ -45,6 +61,7 @@ export function Shell({ children }: { children: React.ReactNode }) {
           {children}
         </main>
       </Past>
+      <ShellDrawerWhenUsed />
       <Foot scope={scope} />
       <Toasts />
       {open === "map" && <KeyboardMap onClose={() => setOpen(undefined)} />}
@@ -63,6 +80,41 @@ function useGoKeys({ cluster }: RouteScope, onHelp: () => void): void {
   useShortcut("g c", () => void navigate(paths.clusters()));
   useShortcut("g o", () => cluster && void navigate(paths.cluster(cluster)));
   useShortcut("g n", () => cluster && void navigate(paths.nodes(cluster)));
+}
+
+/** Loaded with the first shell. They end with the login, which ends this frame. */
+function ShellDrawerWhenUsed() {
+  const { all } = useShells();
+  useEffect(() => closeShells, []);
+  if (all.length === 0) return null;
+  return (
+    <Suspense fallback={null}>
+      <ShellDrawer />
+    </Suspense>
+  );
+}
+
+/** Control and backquote show or hide the shells, also while typing in one. */
+function useShellKey({ cluster: reference }: RouteScope): void {
+  const { data: clusters = [] } = useQuery(clustersQuery);
+  const cluster = reference ? byRef(clusters, reference) : undefined;
+  const toggle = useEffectEvent(() => {
+    const { isOpen, shown } = currentShells();
+    if (isOpen) {
+      hideShells();
+      document.getElementById("main")?.focus();
+    } else if (shown !== undefined) selectShell(shown);
+    else if (cluster && !shellObstacle(cluster)) showShell(cluster);
+  });
+  useEffect(() => {
+    const listener = (event: KeyboardEvent) => {
+      if (event.code !== "Backquote" || !event.ctrlKey) return;
+      event.preventDefault();
+      if (!document.querySelector("dialog[open]")) toggle();
+    };
+    document.addEventListener("keydown", listener);
+    return () => document.removeEventListener("keydown", listener);
+  }, []);
 }
 
 /** Also works while typing, like in other applications; not on top of a dialog. */

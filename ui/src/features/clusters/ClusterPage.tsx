@@ -20,6 +20,7 @@ import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
 import { StatePill } from "../../ui/StateMark.tsx";
 import { notify } from "../../ui/Toasts.tsx";
+import { ShellButton } from "../shells/ShellButton.tsx";
 import { ManagedNotice } from "./ManagedNotice.tsx";
 import { byRef, providerWord, stateWord, toneOf } from "./model.ts";
 import { togglePin, usePins } from "./pins.ts";
@@ -113,6 +114,7 @@ export function ClusterHead({ page, saysWhatHelps = false }: ClusterHeadProps) {
         actions={
           <>
             <KubeconfigButton cluster={cluster} />
+            <ShellButton cluster={cluster} />
             <Menu
               label={`More actions for ${cluster.name}`}
               trigger={

@@ -1,13 +1,13 @@
 /** A shell in a container of a pod. Loaded when it is used. */
 
 import { useEffect, useRef, useState } from "react";
+import { ExecSocket } from "../../api/exec.ts";
 import { execUrl, type PodKey } from "../../api/pods.ts";
 import { Button } from "../../ui/Button.tsx";
 import { State } from "../../ui/StateMark.tsx";
-import { ExecSocket } from "./exec.ts";
+import { openTerminal } from "../../ui/terminal.ts";
 import type { PodContainer } from "./model.ts";
 import styles from "./Pods.module.css";
-import { openTerminal } from "./terminal.ts";
 
 /** Tried in order: the first that the container has. */
 const SHELLS = ["bash", "sh"] as const;

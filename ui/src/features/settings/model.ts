@@ -14,9 +14,11 @@ const ABOUT: Record<string, string> = {
   "kubeconfig-default-token-ttl-minutes": "Life of tokens in kubeconfigs, in minutes; 0 is no end.",
   "kubeconfig-generate-token": "Whether a kubeconfig has a token, or logs in when it is used.",
   "kubeconfig-token-ttl-minutes": "Life of the tokens that kubeconfigs log in for, in minutes.",
+  "kubectl-shell": "Whether people can open shells with kubectl in clusters.",
   "password-min-length": "Least characters of a password.",
   "server-url": "The address by which agents and browsers reach this server.",
   "server-version": "The running version.",
+  "shell-image": "The image of kubectl shells.",
   "system-default-registry": "Registry that the agents' images come from.",
   "system-namespaces": "Namespaces that belong to the project System.",
 };
