@@ -21,6 +21,46 @@ const CORPUS = [
 ];
 const ALL = CORPUS.join(" ");
 
+/** Its columns are named and filled by whoever made it. */
+const definition = {
+  apiVersion: "apiextensions.k8s.io/v1",
+  kind: "CustomResourceDefinition",
+  metadata: { name: "notes.hostile.example" },
+  spec: {
+    group: "hostile.example",
+    scope: "Namespaced",
+    names: { plural: "notes", singular: "note", kind: "Note" },
+    versions: [
+      {
+        name: "v1",
+        served: true,
+        storage: true,
+        additionalPrinterColumns: [
+          { name: CORPUS[0], type: "string", jsonPath: ".spec.text", description: ALL },
+        ],
+        schema: {
+          openAPIV3Schema: {
+            type: "object",
+            description: ALL,
+            properties: {
+              spec: {
+                type: "object",
+                properties: { text: { type: "string", description: ALL } },
+              },
+            },
+          },
+        },
+      },
+    ],
+  },
+};
+const note = {
+  apiVersion: "hostile.example/v1",
+  kind: "Note",
+  metadata: { namespace: "default", name: "hostile" },
+  spec: { text: ALL },
+};
+
 const objects = {
   apiVersion: "v1",
   kind: "List",
@@ -64,6 +104,12 @@ beforeAll(async () => {
   const file = join(world.folder, "hostile.json");
   writeFileSync(file, JSON.stringify(objects));
   await world.run(`kubectl create -f ${file}`);
+  const custom = join(world.folder, "custom.json");
+  writeFileSync(custom, JSON.stringify(definition));
+  await world.run(`kubectl create -f ${custom}`);
+  await world.run("kubectl wait crd notes.hostile.example --for=condition=Established");
+  writeFileSync(custom, JSON.stringify(note));
+  await world.run(`kubectl create -f ${custom}`);
   const visitor = await world.visitor();
   await visitor.signIn();
   await world.run(await visitor.importCommand("orchard"));
@@ -141,6 +187,8 @@ test("no page runs what is in a field", { meta: { guarantee: "secrecy" } }, asyn
     ["/c/orchard", "<b>Reason"],
     ["/c/orchard/kinds/events", "<b>Reason"],
     ["/c/orchard/objects/configmaps/default/hostile", CORPUS[2]],
+    ["/c/orchard/kinds/hostile.example.notes", CORPUS[2]],
+    ["/c/orchard/objects/hostile.example.notes/default/hostile", CORPUS[2]],
     [`${deployment}?view=revisions`, CORPUS[2]],
     [`${deployment}?view=events`, CORPUS[2]],
     [`${deployment}?view=yaml`, CORPUS[2]],

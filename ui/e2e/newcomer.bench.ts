@@ -6,7 +6,8 @@
 
 import { appendFileSync } from "node:fs";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { type Visitor, World } from "./world.ts";
+import { countClicks } from "./clicks.ts";
+import { World } from "./world.ts";
 
 const world = new World(["--clusters", "1", "--nodes", "2"]);
 const OWN_PASSWORD = "a password of Ada's own";
@@ -29,24 +30,10 @@ spec:
 beforeAll(() => world.start());
 afterAll(() => world.end());
 
-/** Counts the clicks in a browser, over all pages. */
-async function counting(visitor: Visitor): Promise<() => number> {
-  let clicks = 0;
-  await visitor.context.exposeBinding("countClick", () => {
-    clicks += 1;
-  });
-  await visitor.context.addInitScript(() => {
-    const { countClick } = window as unknown as { countClick(): void };
-    // A label's click has a second one, of its field, which nobody made.
-    addEventListener("click", (event) => event.detail > 0 && countClick(), { capture: true });
-  });
-  return () => clicks;
-}
-
 test("from the first login to a deployment of a second user", async () => {
   const start = performance.now();
   const owner = await world.visitor();
-  const owned = await counting(owner);
+  const owned = await countClicks(owner);
   const { page } = owner;
   const dialog = page.getByRole("dialog");
   await owner.signIn();
@@ -90,7 +77,7 @@ test("from the first login to a deployment of a second user", async () => {
   const handed = performance.now();
 
   const ada = await world.visitor();
-  const adas = await counting(ada);
+  const adas = await countClicks(ada);
   await ada.signIn("", "ada", password);
   await ada.page.getByLabel("Current password").fill(password);
   await ada.page.getByLabel("New password").fill(OWN_PASSWORD);

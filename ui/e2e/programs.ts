@@ -103,6 +103,16 @@ export class Drover {
     return JSON.parse(readFileSync(join(this.data, "server.json"), "utf8")).url;
   }
 
+  /** Stops it without an end, like a machine that hangs: connections stay, nothing answers. */
+  pause(): void {
+    this.#process?.kill("SIGSTOP");
+  }
+
+  /** Lets it go on after {@link pause}. */
+  resume(): void {
+    this.#process?.kill("SIGCONT");
+  }
+
   /** Kills it like a crash. */
   async kill(): Promise<void> {
     const child = this.#process;

@@ -54,7 +54,14 @@ export class RealCluster {
 
   /** Imports it under its name, with an agent as a process beside it. */
   async import(visitor: Visitor): Promise<void> {
-    await this.run(await visitor.importCommand(this.#name));
+    await this.apply(await visitor.importCommand(this.#name));
+    await visitor.page.goto("/clusters");
+    await visitor.row(this.#name).getByText("Active").waitFor();
+  }
+
+  /** Runs an import command, and the agent as a process beside the cluster. */
+  async apply(command: string): Promise<void> {
+    await this.run(command);
     const found = await this.run(
       `kubectl get deployment cattle-cluster-agent -n ${AGENT_NAMESPACE} -o jsonpath={.spec.template.spec}`,
     );
@@ -77,8 +84,6 @@ export class RealCluster {
         DROVER_CREDENTIALS_DIR: await this.#credentials(pod),
       },
     });
-    await visitor.page.goto("/clusters");
-    await visitor.row(this.#name).getByText("Active").waitFor();
   }
 
   async end(): Promise<void> {

@@ -9,6 +9,9 @@ import { World } from "./world.ts";
 
 const world = new World(["--clusters", "1", "--nodes", "3", "--pods", "12"]);
 
+/** How long the server hangs. */
+const HANG_MS = 60_000;
+
 beforeAll(async () => {
   await world.start();
   const visitor = await world.visitor();
@@ -110,3 +113,34 @@ test("while the server does not respond every page shows it, and nothing on it l
   expect(await greenMarks(page)).toBeGreaterThan(0);
   await visitor.leave();
 });
+
+test("a server that hangs for a minute is reported, and nothing that was typed is lost", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn();
+  await page.goto("/c/north/kinds/configmaps");
+  await visitor.freshness("Live");
+  await page.getByRole("button", { name: "Create" }).click();
+  const editor = page.getByRole("textbox", { name: /^YAML/ });
+  const typed = `${(await editor.inputValue()).replace("name: ", "name: typed")}data: {a: b}\n`;
+  await editor.fill(typed);
+  await page.waitForLoadState("networkidle");
+  world.server.pause();
+  const paused = performance.now();
+  await visitor.freshness(/^Offline/);
+  await page.getByText("The server does not respond.").waitFor();
+  // What others do meanwhile.
+  await world.run("kubectl create configmap made-meanwhile");
+  const rest = HANG_MS - (performance.now() - paused);
+  await new Promise((next) => setTimeout(next, rest));
+  expect(await editor.inputValue()).toBe(typed);
+  world.server.resume();
+  await visitor.freshness("Live");
+  await page.getByText("The server does not respond.").waitFor({ state: "detached" });
+  expect(await editor.inputValue()).toBe(typed);
+  await page.getByRole("dialog").getByRole("button", { name: "Create" }).click();
+  await page.getByRole("heading", { name: "typed", level: 1 }).waitFor();
+  await page.goBack();
+  await page.getByRole("link", { name: "made-meanwhile" }).waitFor();
+  await visitor.leave();
+}, 150_000);

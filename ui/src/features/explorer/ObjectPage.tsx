@@ -58,6 +58,7 @@ export function ObjectPage({ type, id, search }: ObjectPageProps) {
   if (object.isError) {
     const { error } = object;
     const isGone = error instanceof ApiError && error.isNotFound;
+    const isDenied = error instanceof ApiError && error.isForbidden;
     return (
       <Page title={name}>
         <PageHead title={name} />
@@ -65,6 +66,11 @@ export function ObjectPage({ type, id, search }: ObjectPageProps) {
           <Blank title={`There is no ${id} here`} actions={list}>
             It was deleted, or has another name.
           </Blank>
+        ) : isDenied ? (
+          <Notice tone="off" title={`You may not see ${id}.`} actions={list}>
+            Your roles in {cluster.name} do not let you read this {schema?.attributes.kind ?? text}.
+            Owners of the cluster give roles.
+          </Notice>
         ) : (
           <Notice tone="err" title={`${id} could not be read.`} actions={list}>
             {sentence(error)}
