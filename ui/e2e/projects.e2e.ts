@@ -55,6 +55,8 @@ test("a project is handed to a new user, who works in it and nowhere else", asyn
   await dialog.getByLabel("User or group").fill("ada");
   await dialog.getByRole("radiogroup", { name: "Found" }).getByRole("radio").check();
   await dialog.getByRole("radio", { name: /^Project Member/ }).check();
+  const effect = dialog.getByRole("region", { name: "What this does" });
+  await effect.getByText(/^Ada gains Project Member.* in shop, at once/).waitFor();
   await dialog.getByRole("button", { name: "Give role" }).click();
   const members = page.getByRole("region", { name: /^Members/ });
   await members.getByText("Project Member", { exact: true }).waitFor();

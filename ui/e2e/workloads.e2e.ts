@@ -306,3 +306,23 @@ test("who may only read is told why, and finds no way around", async () => {
   visitor.expectQuiet();
   await visitor.leave();
 });
+
+test("a map shows what belongs together, from the ingress to the pods", async () => {
+  await world.run("kubectl create service clusterip web --tcp=80");
+  await world.run("kubectl create ingress front --rule=web.example/=web:80");
+  const visitor = await world.visitor();
+  await visitor.signIn();
+  const { page } = visitor;
+  await page.goto(`${DEPLOYMENT}?view=map`);
+  const map = page.getByRole("region", { name: "Map" });
+  await map.getByRole("list", { name: "Ingresses" }).getByRole("link", { name: /front/ }).waitFor();
+  await map.getByRole("list", { name: "Services" }).getByRole("link", { name: /web/ }).waitFor();
+  const pods = map.getByRole("list", { name: "Pods" }).getByRole("link");
+  await expect.poll(() => pods.count(), PATIENCE).toBeGreaterThan(0);
+  await visitor.expectAccessible("a map");
+  await map.getByRole("link", { name: /front/ }).click();
+  await page.getByRole("heading", { name: "front", level: 1 }).waitFor();
+  await map.getByRole("list", { name: "Workloads" }).getByRole("link", { name: /web/ }).waitFor();
+  visitor.expectQuiet();
+  await visitor.leave();
+});

@@ -63,8 +63,9 @@ pub const OBJECT_BYTES_MAX: usize = 8 * 1024 * 1024;
 pub const PAGE_BYTES_MAX: usize = 8 * 1024 * 1024;
 /// A list that is read for a user, without pages.
 pub const LIST_BYTES_FOR_USER_MAX: usize = 32 * 1024 * 1024;
-/// All pages of a list together: 5,000 nodes of 50 KiB.
-pub const LIST_BYTES_MAX: u64 = 256 * 1024 * 1024;
+/// All pages of a list together: 150,000 pods of 10 KiB, or the same list read twice at once. Of
+/// each page only what is needed stays in memory.
+pub const LIST_BYTES_MAX: u64 = 2 * 1024 * 1024 * 1024;
 /// Lists of one cluster whose pages are counted at the same time.
 pub const LISTS_MAX: usize = 64;
 /// One line of a watch: the largest object and the event around it.
@@ -82,8 +83,9 @@ pub const BUFFERED_FOR_USERS_MAX: usize = 64 * 1024 * 1024;
 /// Bytes of responses that are buffered in all.
 pub const BUFFERED_MAX: usize = 256 * 1024 * 1024;
 /// Bytes that a cluster may send in a burst, in responses that the server reads itself. A cluster
-/// of 5,000 nodes sends 300 MiB when it connects.
-pub const VOLUME_AT_ONCE: u64 = 512 * 1024 * 1024;
+/// of 5,000 nodes and 150,000 pods sends 300 MiB and 1 GiB when it connects, the pods again when
+/// they are indexed.
+pub const VOLUME_AT_ONCE: u64 = 4 * 1024 * 1024 * 1024;
 /// Bytes that a cluster may send per second after the burst. A cluster of 5,000 nodes sends 1 MiB
 /// per second.
 pub const VOLUME_PER_SECOND: u64 = 8 * 1024 * 1024;

@@ -9,8 +9,9 @@
 //! | [`removal`] | Removed | a deleted cluster goes, here and downstream, within a deadline |
 //!
 //! [`uid`] says which cluster an entry is for; an import checks by [`import_check`]. How clusters
-//! look in the REST view is in [`view`]; [`actions`] makes kubeconfigs. `DefaultProjectCreated` and
-//! `SystemProjectCreated` belong to the projects feature.
+//! look in the REST view is in [`view`]; [`actions`] makes kubeconfigs; [`usage_history`] has the
+//! last hour for charts. `DefaultProjectCreated` and `SystemProjectCreated` belong to the projects
+//! feature.
 
 pub mod actions;
 pub mod admission;
@@ -20,4 +21,5 @@ pub mod lifecycle;
 pub mod ownership;
 pub mod removal;
 pub mod uid;
+pub mod usage_history;
 pub mod view;

@@ -28,8 +28,8 @@ use api_management::{Cluster, ClusterRegistrationToken, Node, ids, keys};
 use controller::Whole;
 use feature_kit::view::with_namespace;
 use feature_kit::{
-    DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec, Route, Seed, SeedMode,
-    ViewSpec, unique,
+    ControllerIdentity, DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec,
+    Route, Seed, SeedMode, ViewSpec, unique,
 };
 
 pub use connections::{Connections, DownstreamClients, TunnelClients};
@@ -46,6 +46,8 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
     let health = connections.clone();
     let shells = Arc::<shell::Shells>::default();
     let (open, left, left_tokens) = (shells.clone(), shells.clone(), shells);
+    let history = Arc::<cluster::usage_history::UsageHistory>::default();
+    let (sampled, noted) = (history.clone(), history.clone());
     let tunnels = connections.clone();
     let drains = Arc::<node::drain::Drains>::default();
     let recovered = drains.clone();
@@ -70,7 +72,13 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
         .management(ManagementSpec::new(node::drain::identity(), move |context, client| {
             node::drain::recover(context, client, recovered.clone())
         }))
-        .downstream(DownstreamSpec::new(node::sync::identity(), node::sync::build))
+        .management(ManagementSpec::new(
+            ControllerIdentity::new("usage-history", Vec::new()),
+            move |context, _| cluster::usage_history::run(context, sampled.clone()),
+        ))
+        .downstream(DownstreamSpec::new(node::sync::identity(), move |context, client| {
+            node::sync::build(context, client, noted.clone())
+        }))
         .downstream(DownstreamSpec::new(cluster::ownership::identity(), cluster::ownership::build))
         .management(ManagementSpec::new(shell::leftovers::identity(), move |context, client| {
             shell::leftovers::run(context, client, left_tokens.clone())
@@ -91,7 +99,10 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
             let kubeconfig = cluster::actions::GenerateKubeconfig::new(context, client);
             let acting = context.clients.controller(&shell::identity());
             let shell = shell::socket(context, acting, tunnels.clone(), open.clone());
-            let view = cluster::view::view(kubeconfig).socket(shell);
+            let view = cluster::view::view(kubeconfig)
+                .socket(shell)
+                .types([cluster::usage_history::usage_type()])
+                .link(cluster::usage_history::link(history.clone()));
             vec![with_namespace::<Whole<Cluster>>(view, context, |it| &it.status.conditions)]
         }))
 }

@@ -19,7 +19,7 @@ mod table;
 
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use futures::future::BoxFuture;
@@ -110,6 +110,8 @@ struct Indexed {
     used_at: Mutex<Instant>,
     /// What it counts for in [`Shared::bytes`].
     counted: AtomicUsize,
+    /// The kind is too large to be read for one list.
+    is_needed: AtomicBool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -240,6 +242,18 @@ impl KindIndexes {
         timeout(time, ready).await.is_ok_and(|changed| changed.is_ok())
     }
 
+    /// Notes that the kind is too large to be read for one list.
+    pub fn set_needed(&self, key: &IndexKey) {
+        if let Some(indexed) = self.followed(key) {
+            indexed.is_needed.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// Whether the kind was too large to be read for one list, and its index is there or is built.
+    pub fn is_needed(&self, key: &IndexKey) -> bool {
+        self.followed(key).is_some_and(|indexed| indexed.is_needed.load(Ordering::Relaxed))
+    }
+
     /// The next list contains the object as it was stored.
     pub fn expect_stored(&self, key: &IndexKey, object: &Value) {
         let version = object["metadata"]["resourceVersion"].as_str();
@@ -368,6 +382,7 @@ impl Indexed {
             awaited: Mutex::default(),
             used_at: Mutex::new(Instant::now()),
             counted: AtomicUsize::new(0),
+            is_needed: AtomicBool::new(false),
         }
     }
 

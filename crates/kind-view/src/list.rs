@@ -24,7 +24,7 @@ const PARTS_AT_ONCE: usize = 8;
 /// What one list may read, in bytes of JSON.
 pub const LIST_BYTES_MAX: usize = 64 * 1024 * 1024;
 /// The longest wait for the index of a kind that is too large to be read for one list.
-const INDEX_WAIT_MAX: Duration = Duration::from_secs(20);
+const INDEX_WAIT_MAX: Duration = Duration::from_secs(10);
 
 /// What the lists of one request have read.
 #[derive(Debug, Default)]
@@ -140,8 +140,16 @@ impl Listing<'_> {
         let (Some(indexes), Some(key)) = (self.indexes, index_key(self.place, self.kind)) else {
             return self.read_place().await.map(|(listed, _)| listed);
         };
+        let is_needed = indexes.is_needed(&key);
+        if is_needed {
+            indexes.wait_for(&key, INDEX_WAIT_MAX).await;
+        }
         if let Some(listed) = self.read_index(indexes, &key).await? {
             return Ok(listed);
+        }
+        // Reading the cluster would end at the limit again, and slow what builds the index.
+        if is_needed && indexes.request(&key) {
+            return Err(not_ready());
         }
         match self.read_place().await {
             Ok((listed, objects)) => {
@@ -152,6 +160,7 @@ impl Listing<'_> {
                 Ok(listed)
             }
             Err(too_large) if too_large.status == 413 && indexes.request(&key) => {
+                indexes.set_needed(&key);
                 indexes.wait_for(&key, INDEX_WAIT_MAX).await;
                 match self.read_index(indexes, &key).await? {
                     Some(listed) => Ok(listed),

@@ -178,6 +178,45 @@ async fn a_change_is_compared_before_it_is_made() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_owner_compares_new_members_of_their_own_cluster_and_nothing_else() {
+    let world = World::start().await;
+    let downstream = KubeApi::start(Profile::Cluster).await;
+    world.import(CLUSTER, &downstream).await;
+    for user in ["u-owner", "u-new"] {
+        create_user(&world, user).await;
+    }
+    bind(&world, "o", "cluster-owner", "u-owner").await;
+    let group = "openldap_group://cn=team";
+    let in_cluster = |cluster: &str| {
+        json!({"type": "clusterRoleTemplateBinding", "clusterId": cluster,
+            "roleTemplateId": "cluster-member", "groupPrincipalId": group})
+    };
+    let compare = async |changes: Value| explained(&world, "diff", "u-owner", &[], &changes).await;
+    let found = eventually("the owner's rights", async || {
+        let (status, found) = compare(json!({"apply": [in_cluster(CLUSTER)]})).await;
+        if status == StatusCode::OK { Ok(found) } else { Err(found) }
+    })
+    .await;
+    assert_eq!(found["gains"][0]["name"], group, "{found}");
+    assert_eq!(found["groups"], json!([{"group": group, "users": 0}]), "{found}");
+    // Another cluster, and everything that reaches further than new members.
+    let own = format!("{CLUSTER}:o");
+    for further in [
+        json!({"apply": [in_cluster("c-other")]}),
+        json!({"apply": [in_cluster(CLUSTER), in_cluster("c-other")]}),
+        json!({"delete": [{"type": "clusterRoleTemplateBinding", "id": own}]}),
+        json!({"apply": [{"type": "globalRoleBinding", "globalRoleId": "admin", "userId": "u-new"}]}),
+        json!({"apply": [{"type": "roleTemplate", "name": "x", "context": "cluster"}]}),
+        json!({"apply": []}),
+    ] {
+        let (status, found) = compare(further.clone()).await;
+        let is_empty = further == json!({"apply": []});
+        let expected = if is_empty { StatusCode::OK } else { StatusCode::FORBIDDEN };
+        assert_eq!(status, expected, "{further}: {found}");
+    }
+}
+
 const RULES: [(&str, &str); 5] =
     [("get", "pods"), ("*", "secrets"), ("list", "*"), ("create", "pods/exec"), ("get", "nodes")];
 const QUESTIONS: [(&str, &str, &str); 7] = [

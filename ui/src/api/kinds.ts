@@ -110,6 +110,15 @@ export function namespacesQuery(clusterId: string) {
   });
 }
 
+/** A large list is read for the first time; the server asks for patience. */
+export function isBeingRead(error: unknown): boolean {
+  return error instanceof ApiError && error.code === "ListNotReady";
+}
+
+/** How long a large list is waited for: each attempt waits at the server, too. */
+const FIRST_READ_ATTEMPTS_MAX = 20;
+const FIRST_READ_PAUSE_MS = 1_000;
+
 /** One page. `below`: namespace and query of the list, such as `/web?page=2`. */
 export function kindListQuery(clusterId: string, type: string, below: string) {
   return queryOptions({
@@ -117,7 +126,12 @@ export function kindListQuery(clusterId: string, type: string, below: string) {
     queryFn: () =>
       request<KindList>("GET", `${kindsPath(clusterId)}/${encodeURIComponent(type)}${below}`),
     placeholderData: keepPreviousData,
-    retry: (failures, error) => failures < 2 && error instanceof ApiError && error.status === 503,
+    retry: (failures, error) =>
+      error instanceof ApiError &&
+      (isBeingRead(error)
+        ? failures < FIRST_READ_ATTEMPTS_MAX
+        : error.status === 503 && failures < 2),
+    retryDelay: FIRST_READ_PAUSE_MS,
   });
 }
 

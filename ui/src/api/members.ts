@@ -35,6 +35,8 @@ export interface FoundPrincipal extends Principal {
 }
 
 interface Level {
+  /** The type of its bindings. */
+  type: string;
   /** The resource of its bindings. */
   resource: string;
   /** The field of a binding that says where it is. */
@@ -45,11 +47,13 @@ interface Level {
 
 const LEVELS: Record<MemberScope["level"], Level> = {
   cluster: {
+    type: "clusterRoleTemplateBinding",
     resource: "clusterroletemplatebindings",
     field: "clusterId",
     usual: ["cluster-owner", "cluster-member"],
   },
   project: {
+    type: "projectRoleTemplateBinding",
     resource: "projectroletemplatebindings",
     field: "projectId",
     usual: ["project-owner", "project-member", "read-only"],
@@ -121,10 +125,56 @@ export function addMember(
   roleTemplateId: string,
   principal: FoundPrincipal,
 ): Promise<Member> {
-  const { resource, field } = LEVELS[level];
+  return request(
+    "POST",
+    `/v3/${LEVELS[level].resource}`,
+    binding({ level, id }, roleTemplateId, principal),
+  );
+}
+
+/** The binding that gives a role. */
+function binding(
+  { level, id }: Pick<MemberScope, "level" | "id">,
+  roleTemplateId: string,
+  principal: FoundPrincipal,
+): Record<string, string> {
   const subject = principal.principalType === "group" ? "groupPrincipalId" : "userPrincipalId";
-  const body = { [field]: id, roleTemplateId, [subject]: principal.id };
-  return request("POST", `/v3/${resource}`, body);
+  return { [LEVELS[level].field]: id, roleTemplateId, [subject]: principal.id };
+}
+
+/** A role that somebody would have or lose. */
+export interface Holding {
+  role: string;
+  kind: "User" | "Group";
+  name: string;
+  cluster?: string;
+  project?: string;
+}
+
+/** What a change of roles would do. */
+export interface Effect {
+  gains: Holding[];
+  /** How many users of each group have logged in. */
+  groups: { group: string; users: number }[];
+}
+
+/** What giving a role would do, computed by the server, which changes nothing. */
+export function effectQuery(
+  scope: MemberScope,
+  roleTemplateId: string,
+  principal: FoundPrincipal | undefined,
+) {
+  return queryOptions({
+    queryKey: ["effect", scope.level, scope.id, roleTemplateId, principal?.id],
+    queryFn: (): Promise<Effect> => {
+      if (!principal) throw new Error("there is nobody to give the role to");
+      const { type } = LEVELS[scope.level];
+      const apply = [{ type, ...binding(scope, roleTemplateId, principal) }];
+      return request("POST", "/drover.io/v1/access/diff", { apply, delete: [] });
+    },
+    enabled: principal !== undefined && roleTemplateId !== "",
+    retry: false,
+  });
 }
 
 export function removeMember({ level }: MemberScope, bindingId: string): Promise<unknown> {

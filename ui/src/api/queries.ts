@@ -312,3 +312,31 @@ export function explainAccess(question: AccessQuestion): Promise<AccessExplanati
 export function listAllowed(question: AccessQuestion): Promise<Allowed> {
   return request("POST", "/drover.io/v1/access/who", question);
 }
+
+/** What pods requested and nodes had at a time. */
+export interface UsageSample {
+  /** Unix seconds. */
+  at: number;
+  cpu: UsageShare;
+  memory: UsageShare;
+  pods: UsageShare;
+}
+export interface UsageShare {
+  requested: number;
+  allocatable: number;
+}
+
+/** The last hour of a cluster, from its link; the server has it in memory. */
+export function usageQuery(clusterId: string, link: string | undefined) {
+  return queryOptions({
+    queryKey: ["usage", clusterId],
+    queryFn: () =>
+      request<{ intervalSeconds: number; samples: UsageSample[] }>(
+        "GET",
+        `/v3/clusters/${encodeURIComponent(clusterId)}/usage`,
+      ),
+    enabled: link !== undefined,
+    refetchInterval: 30_000,
+    retry: false,
+  });
+}

@@ -36,8 +36,19 @@ pub struct Differences {
     pub loses: Vec<Holding>,
     /// Roles whose rules would change, with all that have them.
     pub rules: Vec<RuleChange>,
+    /// The groups among those that gain and lose.
+    pub groups: Vec<GroupPeople>,
     /// Number of gains and losses that the lists leave out.
     pub left_out: usize,
+}
+
+/// How many users a group has, as far as this server knows: those who logged in with it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub struct GroupPeople {
+    /// As an identity provider knows it.
+    pub group: String,
+    pub users: usize,
 }
 
 /// A role whose own rules would change.
@@ -68,6 +79,7 @@ pub fn differences(
     before: &BTreeSet<Holding>,
     after: &BTreeSet<Holding>,
     rules: impl IntoIterator<Item = ChangedRules>,
+    users_of: impl Fn(&str) -> usize,
 ) -> Differences {
     let mut gains: Vec<Holding> = after.difference(before).cloned().collect();
     let mut loses: Vec<Holding> = before.difference(after).cloned().collect();
@@ -89,7 +101,11 @@ pub fn differences(
         Some(RuleChange { role, added, removed, holders: holders.len(), clusters: clusters.len() })
     });
     let rules = changed.collect();
-    Differences { gains, loses, rules, left_out }
+    let groups = gains.iter().chain(&loses).filter(|holding| holding.kind == "Group");
+    let groups: BTreeSet<&str> = groups.map(|holding| holding.name.as_str()).collect();
+    let count = |group: &str| GroupPeople { group: group.to_owned(), users: users_of(group) };
+    let groups = groups.into_iter().map(count).collect();
+    Differences { gains, loses, rules, groups, left_out }
 }
 
 /// The proposal of one object.

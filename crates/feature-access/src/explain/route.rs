@@ -2,14 +2,16 @@
 //! `…/diff`: [`Changes`] as JSON, the differences as JSON.
 //!
 //! About oneself everybody may know. About others, and who owns a cluster, may know who may list
-//! the bindings of the cluster; what changes would do, may know who may list all bindings. The
-//! route checks that by doing so as the caller.
+//! the bindings of the cluster; what changes would do, may know who may list all bindings, and of
+//! bindings in clusters and projects, who may list those there. The route checks that by doing so
+//! as the caller.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use api_management::role_template::CLUSTER_OWNER;
 use api_management::{
-    ClusterRoleTemplateBinding, GlobalRoleBinding, ProjectRoleTemplateBinding, User, ids,
+    ClusterRoleTemplateBinding, GlobalRoleBinding, ProjectRoleTemplateBinding, Token, User, ids,
 };
 use api_meta::status::Status;
 use controller::error::is_code;
@@ -35,7 +37,7 @@ use super::diff::{self, Changes, Differences, Proposal};
 use super::policy::{Policy, Requester};
 use super::who::{self, Candidate};
 use super::why;
-use crate::graph::RoleGraph;
+use crate::graph::{ProposedChange, RoleGraph};
 
 /// Begins the paths of the route.
 pub const PREFIX: &str = "/drover.io/v1/access/";
@@ -66,6 +68,7 @@ pub fn handler(
         context: context.clone(),
         graph: graph.clone(),
         users: reflectors.get(),
+        tokens: reflectors.get(),
         own: context.clients.controller(&identity()),
     })
 }
@@ -74,6 +77,7 @@ struct AccessRoute {
     context: ManagementContext,
     graph: Arc<RoleGraph>,
     users: Arc<Reflector<Whole<User>>>,
+    tokens: Arc<Reflector<Whole<Token>>>,
     /// Acts as [`identity()`].
     own: Client,
     /// Of the types that grant rights.
@@ -102,21 +106,40 @@ impl AccessRoute {
 
     async fn diff(&self, caller: &Caller, changes: Changes) -> Result<Differences, Status> {
         let client = self.context.clients.client_as(&caller.user_id, &caller.groups);
-        require_all_bindings(&client).await?;
         if changes.apply.len() + changes.delete.len() > diff::OBJECTS_MAX {
             let text = format!("at most {} objects in one request", diff::OBJECTS_MAX);
             return Err(Status::bad_request(text));
         }
         let applied = changes.apply.iter().map(|input| (input, false));
         let deleted = changes.delete.iter().map(|input| (input, true));
+        if changes.apply.iter().chain(&changes.delete).any(|input| input.contains_key("id")) {
+            // What is stored is read as the caller, and its place may differ from the new one.
+            require_all_bindings(&client).await?;
+        }
         let (mut proposed, mut rules) = (Vec::new(), Vec::new());
         for (place, (input, deletes)) in applied.chain(deleted).enumerate() {
             let proposal = self.proposal(&client, input, deletes, place).await?;
             proposed.extend(proposal.change);
             rules.extend(proposal.rules);
         }
+        match places(&proposed).filter(|_| rules.is_empty()) {
+            Some(places) => {
+                for place in places {
+                    require_bindings_of(&client, &place).await?;
+                }
+            }
+            None => require_all_bindings(&client).await?,
+        }
         let (before, after) = self.graph.compare(&proposed);
-        Ok(diff::differences(&before, &after, rules))
+        Ok(diff::differences(&before, &after, rules, |group| self.users_of(group)))
+    }
+
+    /// How many users have logged in with the group and still have a token of that login.
+    fn users_of(&self, group: &str) -> usize {
+        let tokens = self.tokens.all().into_iter().map(|(_, token)| token);
+        let of_group =
+            tokens.filter(|token| token.group_principals.iter().any(|known| known == group));
+        of_group.map(|token| token.user_id.clone()).collect::<BTreeSet<_>>().len()
     }
 
     async fn proposal(
@@ -282,6 +305,54 @@ fn question(body: &[u8]) -> Result<Question, Status> {
         Some(problem) => Err(Status::bad_request(problem)),
         None => Ok(question),
     }
+}
+
+/// Where a change of bindings has its effect.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum BindingPlace {
+    /// Id of the cluster.
+    Cluster(String),
+    /// The namespace of the project's bindings.
+    Project(String),
+}
+
+/// The clusters and projects that new bindings are for; `None` when a change reaches further, or
+/// claims to be for another place than the one that it is in.
+fn places(proposed: &[ProposedChange]) -> Option<BTreeSet<BindingPlace>> {
+    let of = |change: &ProposedChange| match change {
+        ProposedChange::Cluster(key, Some(binding)) => (binding.cluster_name == key.namespace)
+            .then(|| BindingPlace::Cluster(key.namespace.clone())),
+        ProposedChange::Project(key, Some(binding)) => {
+            let (_, project) = binding.project_name.split_once(':')?;
+            (project == key.namespace).then(|| BindingPlace::Project(key.namespace.clone()))
+        }
+        _ => None,
+    };
+    proposed.iter().map(of).collect()
+}
+
+/// Checks that the client may list the bindings of one place.
+async fn require_bindings_of(client: &Client, place: &BindingPlace) -> Result<(), Status> {
+    let one = ListParams::default().limit(1);
+    let (plural, name, listed) = match place {
+        BindingPlace::Cluster(namespace) => {
+            let api: Api<ClusterRoleTemplateBinding> = Api::namespaced(client.clone(), namespace);
+            let listed = api.list_metadata(&one).await.map(drop);
+            ("clusterroletemplatebindings", namespace, listed)
+        }
+        BindingPlace::Project(namespace) => {
+            let api: Api<ProjectRoleTemplateBinding> = Api::namespaced(client.clone(), namespace);
+            let listed = api.list_metadata(&one).await.map(drop);
+            ("projectroletemplatebindings", namespace, listed)
+        }
+    };
+    listed.map_err(|error| match is_code(&error, 403) {
+        true => {
+            let text = "what a change would do is shown to those who may list the members there";
+            Status::forbidden(api_management::GROUP, plural, name, text)
+        }
+        false => Status::internal(&error),
+    })
 }
 
 /// Checks that the client may list the bindings of all levels.

@@ -158,7 +158,7 @@ fn a_difference_names_roles_and_rules_but_no_rule_that_stays() {
         ("viewer".to_owned(), vec![rule(&["get", "list"])], vec![rule(&["get", "watch"])]),
         ("other".to_owned(), vec![rule(&["get"])], vec![rule(&["get"])]),
     ];
-    let found = diff::differences(&before, &after, rules);
+    let found = diff::differences(&before, &after, rules, |_| 12);
     assert_eq!(found.gains, [holding("u-1", "editor", "c-1")]);
     assert_eq!(found.loses, [holding("u-2", "viewer", "c-2")]);
     assert_eq!(found.rules.len(), 1);

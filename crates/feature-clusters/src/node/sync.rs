@@ -30,6 +30,7 @@ use tokio::time::Instant;
 
 use super::desired::{self, ObservedNode};
 use super::usage::{Amounts, PodUse, Taken, add, texts};
+use crate::cluster::usage_history::{UsageHistory, UsageNow};
 
 const CONTROLLER: &str = "node-sync";
 const NODES_SYNCED: OwnedCondition = OwnedCondition::of("Cluster", "NodesSynced");
@@ -57,12 +58,17 @@ pub fn identity() -> ControllerIdentity {
 
 /// The controller, which runs once per connected cluster. `client` acts as [`identity()`] in the
 /// management API.
-pub fn build(context: &ManagementContext, client: Client) -> Arc<dyn DownstreamController> {
-    Arc::new(NodeSync { client, clusters: context.scope.reflectors.get() })
+pub fn build(
+    context: &ManagementContext,
+    client: Client,
+    history: Arc<UsageHistory>,
+) -> Arc<dyn DownstreamController> {
+    Arc::new(NodeSync { client, clusters: context.scope.reflectors.get(), history })
 }
 
 struct NodeSync {
     client: Client,
+    history: Arc<UsageHistory>,
     clusters: Arc<Reflector<Whole<Cluster>>>,
 }
 
@@ -72,8 +78,9 @@ impl DownstreamController for NodeSync {
     }
     fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()> {
         let (client, clusters) = (self.client.clone(), self.clusters.clone());
+        let history = self.history.clone();
         Box::pin(async move {
-            let nodes = ClusterNodes::new(client.clone(), clusters, &scope);
+            let nodes = ClusterNodes::new(client.clone(), clusters, history.clone(), &scope);
             let (watched_nodes, watched_pods) = (nodes.nodes.clone(), nodes.pods.clone());
             let dirty = nodes.dirty.clone();
             let limits = Limits { run_time_max: RUN_TIME_MAX, ..Limits::default() };
@@ -105,6 +112,7 @@ impl DownstreamController for NodeSync {
             });
             runner.queue().add(key);
             runner.run(&scope.cluster, &scope.controllers, scope.stop.clone()).await;
+            history.pause(&scope.cluster);
         })
     }
 }
@@ -135,6 +143,7 @@ struct ClusterNodes {
     nodes: Arc<Reflector<ObservedNode>>,
     pods: Arc<Reflector<PodUse>>,
     dirty: Arc<Dirty>,
+    history: Arc<UsageHistory>,
     /// Held for a whole run; there is one at a time.
     written: tokio::sync::Mutex<Written>,
 }
@@ -153,6 +162,7 @@ impl ClusterNodes {
     fn new(
         client: Client,
         clusters: Arc<Reflector<Whole<Cluster>>>,
+        history: Arc<UsageHistory>,
         scope: &DownstreamScope,
     ) -> Self {
         Self {
@@ -163,6 +173,7 @@ impl ClusterNodes {
             nodes: scope.reflectors.get(),
             pods: scope.reflectors.get(),
             dirty: Arc::default(),
+            history,
             written: tokio::sync::Mutex::default(),
         }
     }
@@ -308,6 +319,14 @@ impl ClusterNodes {
             }
             count += 1;
         }
+        self.history.set(
+            &self.cluster,
+            UsageNow {
+                requested: all.requests.clone(),
+                pods: all.pods,
+                allocatable: allocatable.clone(),
+            },
+        );
         let fields = [
             ("capacity", json!(texts(&capacity))),
             ("allocatable", json!(texts(&allocatable))),

@@ -2,12 +2,13 @@
 
 import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
-import { nodesQuery } from "../../api/queries.ts";
+import { nodesQuery, usageQuery } from "../../api/queries.ts";
 import type { Cluster, Node } from "../../api/types.ts";
 import { bytes, cores, count, percentText } from "../../lib/quantity.ts";
 import { point } from "../../lib/time.ts";
 import { paths } from "../../paths.ts";
 import { Card } from "../../ui/Card.tsx";
+import { Chart, type ChartPoint } from "../../ui/Chart.tsx";
 import { WideMeter } from "../../ui/Meter.tsx";
 import { Page } from "../../ui/Page.tsx";
 import { Past, usePast, was } from "../../ui/Past.tsx";
@@ -33,6 +34,8 @@ import { inOrder, nodeProblems, nodeTone, nodeWord } from "./nodes.ts";
 import styles from "./OverviewPage.module.css";
 
 const TICK_MS = 5_000;
+/** So many missing samples are a gap. */
+const GAP_INTERVALS = 2.5;
 /** Lines under “Needs attention”; the rest is on the page of conditions. */
 const LOOKS_SHOWN = 5;
 /** Up to here nodes are lines with names; beyond, tiles of a map. */
@@ -62,11 +65,20 @@ export function OverviewPage() {
 
 function Rooms({ cluster }: { cluster: Cluster }) {
   const past = usePast();
+  const { data: hour } = useQuery(usageQuery(cluster.id, cluster.links?.usage));
+  const of = (name: "cpu" | "memory" | "pods"): History => ({
+    gapMs: (hour?.intervalSeconds ?? 0) * GAP_INTERVALS * 1000,
+    points: (hour?.samples ?? []).map(({ at, [name]: { requested, allocatable } }) => ({
+      at: at * 1000,
+      value: requested,
+      whole: allocatable,
+    })),
+  });
   return (
     <div className={styles.cards} data-past={past || undefined}>
-      <Room title="CPU" usage={usage(cluster, "cpu")} figure={cores} />
-      <Room title="Memory" usage={usage(cluster, "memory")} figure={bytes} />
-      <Room title="Pods" usage={usage(cluster, "pods")} figure={count} pods />
+      <Room title="CPU" usage={usage(cluster, "cpu")} figure={cores} history={of("cpu")} />
+      <Room title="Memory" usage={usage(cluster, "memory")} figure={bytes} history={of("memory")} />
+      <Room title="Pods" usage={usage(cluster, "pods")} figure={count} history={of("pods")} pods />
     </div>
   );
 }
@@ -118,15 +130,22 @@ function Since({ text, now }: { text: string | undefined; now: Date }) {
   ) : null;
 }
 
+/** The last hour. */
+interface History {
+  points: ChartPoint[];
+  gapMs: number;
+}
+
 interface RoomProps {
   title: string;
+  history: History;
   usage: Usage;
   figure(number: number): string;
   pods?: boolean;
 }
 
 /** The requested share of the capacity of nodes. */
-function Room({ title, usage: { taken, whole, percent }, figure, pods }: RoomProps) {
+function Room({ title, usage: { taken, whole, percent }, figure, history, pods }: RoomProps) {
   const past = usePast();
   const known = taken !== undefined && whole !== undefined;
   const verb = pods ? "running or placed" : "reserved";
@@ -157,6 +176,7 @@ function Room({ title, usage: { taken, whole, percent }, figure, pods }: RoomPro
         label={known ? `${title}: ${words} of ${figure(whole)}` : `${title}: not known yet`}
       />
       <p className={styles.left}>{left}</p>
+      <Chart {...history} label={`${title} in the last hour`} />
     </Card>
   );
 }

@@ -7,6 +7,7 @@ import { useState } from "react";
 import { ApiError, sentence } from "../../api/errors.ts";
 import { useKindFeed } from "../../api/freshness.ts";
 import {
+  isBeingRead,
   type KindList,
   kindListQuery,
   kindsQuery,
@@ -73,6 +74,11 @@ export function KindPage({ type, search }: KindPageProps) {
       />
       <UnavailableNotice cluster={cluster} />
       <Filters search={search} isNamespaced={isNamespaced} onChange={change} />
+      {list.isPending && isBeingRead(list.failureReason) && (
+        <Notice tone="run" title={`${text} are read for the first time.`}>
+          There are many: this takes a while, once. They show as soon as they are here.
+        </Notice>
+      )}
       {list.isPending && <Skeleton rows={10} what={text} />}
       <ReadFailure error={list.error} text={text} onRetry={() => void list.refetch()} />
       {list.data && list.data.data.length > 0 && (

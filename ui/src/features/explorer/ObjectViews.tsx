@@ -11,6 +11,7 @@ import { paths } from "../../paths.ts";
 import { useShortcut } from "../../ui/keyboard.ts";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
+import { MapView } from "../map/MapView.tsx";
 import { ContainersView } from "../pods/ContainersView.tsx";
 import { LogsView } from "../pods/LogsView.tsx";
 import { containersOf } from "../pods/model.ts";
@@ -34,10 +35,14 @@ const COMMON: readonly View[] = [
   { name: "events", text: "Events" },
   { name: "yaml", text: "YAML" },
 ];
+const MAP: View = { name: "map", text: "Map" };
+/** Kinds on a map that are no workloads. */
+const MAPPED = /^(services?|networking\.k8s\.io\.ingress(es)?)$/;
 const OF_PODS: readonly View[] = [
   { name: "containers", text: "Containers" },
   { name: "logs", text: "Logs" },
   { name: "shell", text: "Shell" },
+  MAP,
   ...COMMON,
 ];
 
@@ -45,10 +50,14 @@ const OF_PODS: readonly View[] = [
 function viewsOf(type: string): readonly View[] {
   if (isPod(type)) return OF_PODS;
   const workload = workloadKind(type);
-  if (!workload) return [...COMMON].reverse();
+  if (!workload) {
+    const own = [...COMMON].reverse();
+    return MAPPED.test(type) ? [MAP, ...own] : own;
+  }
   const owned: View = { name: "owned", text: workload.canSuspend ? "Jobs" : "Pods" };
   const revisions: View[] = workload.history ? [{ name: "revisions", text: "Revisions" }] : [];
-  return [owned, ...revisions, ...COMMON];
+  const map = workload.canRestart ? [MAP] : [];
+  return [owned, ...map, ...revisions, ...COMMON];
 }
 
 function isPod(type: string): boolean {
@@ -83,6 +92,7 @@ export function ObjectViews({ type, object, search }: ObjectViewsProps) {
           </Link>
         ))}
       </nav>
+      {current?.name === "map" && <MapView object={object} />}
       {current?.name === "events" && <EventsView object={object} />}
       {current?.name === "yaml" && <YamlView type={type} id={object.id} object={object} />}
       {isPod(type) && <PodView object={object} view={current?.name} search={search} type={type} />}

@@ -55,6 +55,7 @@ export const VIEWS = [
   "shell",
   "owned",
   "revisions",
+  "map",
   "events",
   "yaml",
 ] as const;

@@ -24,6 +24,7 @@ import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { notify } from "../../ui/Toasts.tsx";
+import { EffectPreview } from "./EffectPreview.tsx";
 import styles from "./Members.module.css";
 import { principalOf } from "./model.ts";
 
@@ -189,6 +190,7 @@ function AddDialog({ scope, onClose }: AddDialogProps) {
     >
       <div className={styles.form}>
         <PrincipalSearch chosen={chosen} onChoose={setChosen} />
+        <EffectPreview scope={scope} role={role} roles={roles} principal={chosen} />
         <fieldset className={styles.roles}>
           <legend className={styles.label}>Role</legend>
           {roles.map(({ id, name, description }) => (
