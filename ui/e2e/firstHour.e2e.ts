@@ -153,13 +153,13 @@ test("the first hour", async () => {
     await dialog.getByRole("button", { name: "Give role" }).click();
     await page.getByText("ada is a member of shop").waitFor();
   });
-  await picture(visitor);
   await step("kubectl in the browser", async () => {
     await page.keyboard.press("Control+`");
     const rows = page.locator("[data-shown=true] .xterm-rows");
     await rows.getByText("kubectl (k) and helm act as you").waitFor(PATIENCE);
     await page.keyboard.type("k get ns shop-web -o name\n");
     await rows.getByText("namespace/shop-web", { exact: true }).waitFor(PATIENCE);
+    await picture(visitor);
     await page.keyboard.press("Control+`");
   });
   await step("Find anything by the palette", async () => {
