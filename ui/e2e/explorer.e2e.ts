@@ -93,6 +93,29 @@ test("a list is filtered, sorted and paged, and follows the cluster", async () =
   await visitor.leave();
 });
 
+test("columns are chosen, and stay chosen", async () => {
+  const visitor = await opened("/c/orchard/kinds/nodes");
+  const { page } = visitor;
+  const head = (name: string) => page.getByRole("columnheader", { name });
+  await head("Version").waitFor();
+  expect(await head("Kernel-Version").count()).toBe(0);
+  await page.getByText("Columns", { exact: true }).first().click();
+  const choices = page.getByRole("group", { name: "Columns" });
+  await choices.getByLabel("Kernel-Version").check();
+  await choices.getByLabel("Version", { exact: true }).uncheck();
+  await head("Kernel-Version").waitFor();
+  await visitor.expectAccessible("a choice of columns");
+  await page.keyboard.press("Escape");
+  await page.reload();
+  await head("Kernel-Version").waitFor();
+  expect(await head("Version").count()).toBe(1);
+  await page.getByText("Columns", { exact: true }).first().click();
+  await choices.getByRole("button", { name: "As usual" }).click();
+  await head("Kernel-Version").waitFor({ state: "detached" });
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
 test("an object shows as text, whatever is in it, and can be deleted", async () => {
   const visitor = await opened("/c/orchard/kinds/configmaps?q=map-007");
   const { page } = visitor;

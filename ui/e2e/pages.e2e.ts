@@ -119,7 +119,7 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await page.keyboard.press("Control+k");
     const palette = page.getByPlaceholder("Cluster, page or action");
     await palette.fill("prod");
-    await page.getByRole("option", { name: /prod-us-1/ }).waitFor();
+    await page.getByRole("option", { name: /^prod-us-1/ }).waitFor();
     await picture(visitor, "palette", view);
     await palette.fill("nothing like this");
     await page.getByText("Nothing matches all of these words.").waitFor();
@@ -129,6 +129,12 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await page.keyboard.press("?");
     await page.getByRole("dialog", { name: "Keyboard map" }).waitFor();
     await picture(visitor, "keys", view);
+    await page.keyboard.press("Escape");
+
+    await page.getByRole("button", { name: /^You: / }).click();
+    await page.getByRole("menuitem", { name: "About Drover" }).click();
+    await page.getByText(/^Kubernetes v1\./).waitFor();
+    await picture(visitor, "about", view);
     await page.keyboard.press("Escape");
 
     await page.getByRole("button", { name: /^Waiting/ }).click();
@@ -246,6 +252,13 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await page.getByRole("dialog").getByLabel("Pods").waitFor();
     await picture(visitor, "scale", view);
     await page.keyboard.press("Escape");
+    await page.getByRole("link", { name: "Map" }).click();
+    await page.getByRole("region", { name: "Map" }).getByRole("link").first().waitFor();
+    await picture(visitor, "map", view);
+    await page.keyboard.press("Control+`");
+    await page.locator("[data-shown=true] .xterm-rows").getByText("is simulated").waitFor();
+    await picture(visitor, "kubectl-shell", view);
+    await page.getByRole("button", { name: "End the shell in prod-eu-1" }).click();
     await page.getByRole("link", { name: "Revisions" }).click();
     await page.getByRole("row", { name: /Current/ }).waitFor();
     await picture(visitor, "revisions", view);

@@ -145,6 +145,30 @@ test("a shell runs what is typed, in colours that the page's policy allows", asy
   await visitor.leave();
 });
 
+test("a file is copied to a container and back, byte by byte", async () => {
+  const visitor = await pod();
+  const { page } = visitor;
+  const dialog = page.getByRole("dialog");
+  await page.getByRole("button", { name: "Copy files…" }).click();
+  await dialog.getByLabel("Path in the container").fill("/tmp/-odd name");
+  const content = Buffer.from(Array.from({ length: 300_000 }, (_, at) => (at * 7919) % 256));
+  await dialog
+    .getByLabel("File to upload")
+    .setInputFiles({ name: "any", mimeType: "application/octet-stream", buffer: content });
+  await page.getByText(/^Wrote .* to \/tmp\/-odd name$/).waitFor();
+  const downloading = page.waitForEvent("download");
+  await dialog.getByRole("button", { name: "Download" }).click();
+  const download = await downloading;
+  expect(download.suggestedFilename()).toBe("-odd name");
+  expect(readFileSync(await download.path()).equals(content)).toBe(true);
+  await dialog.getByLabel("Path in the container").fill("/no/such/file");
+  await dialog.getByRole("button", { name: "Download" }).click();
+  await dialog.getByText(/No such file/).waitFor();
+  await visitor.expectAccessible("copying files");
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
 test("a deployment whose new image cannot be pulled says why, and is rolled back", async () => {
   await cluster.run("kubectl set image deployment/clock main=drover.test/nosuch:1");
   const visitor = await world.visitor();

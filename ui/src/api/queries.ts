@@ -340,3 +340,11 @@ export function usageQuery(clusterId: string, link: string | undefined) {
     retry: false,
   });
 }
+
+/** The version of the management API. */
+export const apiVersionQuery = queryOptions({
+  queryKey: ["api-version"],
+  queryFn: async () => (await request<{ gitVersion: string }>("GET", "/version")).gitVersion,
+  staleTime: Number.POSITIVE_INFINITY,
+  retry: false,
+});

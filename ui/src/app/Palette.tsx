@@ -12,6 +12,7 @@ import {
   IconHexagons,
   IconHistory,
   IconHome,
+  IconInfoCircle,
   IconKey,
   IconKeyboard,
   IconLayoutGrid,
@@ -63,15 +64,16 @@ interface PaletteEntry {
 interface PaletteProps {
   scope: RouteScope;
   onHelp(): void;
+  onAbout(): void;
   onClose(): void;
 }
 
-export function Palette({ scope, onHelp, onClose }: PaletteProps) {
+export function Palette({ scope, onHelp, onAbout, onClose }: PaletteProps) {
   const dialog = useModal();
   const [text, setText] = useState("");
   const combobox = useCombobox({ opened: true });
   const objects = useObjects(scope, text);
-  const entries = [...useEntries(scope, onHelp), ...objects];
+  const entries = [...useEntries(scope, onHelp, onAbout), ...objects];
   const found = search(entries, text);
   // biome-ignore lint/correctness/useExhaustiveDependencies: each new text starts at the top again.
   useEffect(() => {
@@ -175,7 +177,7 @@ function useObjects({ cluster: reference }: RouteScope, text: string): PaletteEn
   });
 }
 
-function useEntries(scope: RouteScope, onHelp: () => void): PaletteEntry[] {
+function useEntries(scope: RouteScope, onHelp: () => void, onAbout: () => void): PaletteEntry[] {
   const navigate = useNavigate();
   const { data: clusters = [] } = useQuery(clustersQuery);
   const importDenial = useImportDenial();
@@ -259,6 +261,7 @@ function useEntries(scope: RouteScope, onHelp: () => void): PaletteEntry[] {
     act("Light theme", IconSun, "colour bright", () => chooseTheme("light")),
     act("Dark theme", IconMoon, "colour night", () => chooseTheme("dark")),
     act("Theme as the system", IconDeviceDesktop, "colour automatic", () => chooseTheme("system")),
+    act("About Drover", IconInfoCircle, "version licences", onAbout),
     act("Keyboard map", IconKeyboard, "help shortcuts keys", onHelp),
   ];
 }

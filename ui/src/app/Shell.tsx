@@ -19,6 +19,7 @@ import { paths } from "../paths.ts";
 import { useShortcut } from "../ui/keyboard.ts";
 import { Past } from "../ui/Past.tsx";
 import { Toasts } from "../ui/Toasts.tsx";
+import { AboutDialog } from "./AboutDialog.tsx";
 import { Foot } from "./Foot.tsx";
 import { KeyboardMap } from "./KeyboardMap.tsx";
 import { OfflineNotice } from "./OfflineNotice.tsx";
@@ -36,7 +37,7 @@ const FLEET_TYPES = ["cluster", "clusterRegistrationToken"];
 export function Shell({ children }: { children: React.ReactNode }) {
   const scope = useRouteScope();
   const main = useRef<HTMLElement>(null);
-  const [open, setOpen] = useState<"palette" | "map">();
+  const [open, setOpen] = useState<"palette" | "map" | "about">();
   const freshness = useFreshness();
   const offline = freshness.state === "lost";
   useLiveFeed("/v3/subscribe", FLEET_TYPES);
@@ -50,7 +51,12 @@ export function Shell({ children }: { children: React.ReactNode }) {
         Skip to the page
       </a>
       <Past when={offline}>
-        <TopBar scope={scope} onSearch={() => setOpen("palette")} onHelp={() => setOpen("map")} />
+        <TopBar
+          scope={scope}
+          onSearch={() => setOpen("palette")}
+          onHelp={() => setOpen("map")}
+          onAbout={() => setOpen("about")}
+        />
         <Sidebar scope={scope} />
       </Past>
       <section className={styles.note} aria-label="Connection" role="status">
@@ -65,9 +71,15 @@ export function Shell({ children }: { children: React.ReactNode }) {
       <Foot scope={scope} />
       <Toasts />
       {open === "map" && <KeyboardMap onClose={() => setOpen(undefined)} />}
+      {open === "about" && <AboutDialog onClose={() => setOpen(undefined)} />}
       {open === "palette" && (
         <Past when={offline}>
-          <Palette scope={scope} onHelp={() => setOpen("map")} onClose={() => setOpen(undefined)} />
+          <Palette
+            scope={scope}
+            onHelp={() => setOpen("map")}
+            onAbout={() => setOpen("about")}
+            onClose={() => setOpen(undefined)}
+          />
         </Past>
       )}
     </div>

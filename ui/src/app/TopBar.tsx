@@ -15,9 +15,10 @@ interface TopBarProps {
   scope: RouteScope;
   onSearch(): void;
   onHelp(): void;
+  onAbout(): void;
 }
 
-export function TopBar({ scope, onSearch, onHelp }: TopBarProps) {
+export function TopBar({ scope, onSearch, onHelp, onAbout }: TopBarProps) {
   return (
     <header className={styles.top}>
       <Link className={styles.logo} aria-label="Drover, all clusters" {...paths.clusters()}>
@@ -34,7 +35,7 @@ export function TopBar({ scope, onSearch, onHelp }: TopBarProps) {
       <IconButton label="Keyboard map" onClick={onHelp}>
         <IconHelp size={16} stroke={1.5} />
       </IconButton>
-      <UserMenu />
+      <UserMenu onAbout={onAbout} />
     </header>
   );
 }

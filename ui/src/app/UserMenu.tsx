@@ -3,6 +3,7 @@
 import {
   IconBook,
   IconDeviceDesktop,
+  IconInfoCircle,
   IconKey,
   IconLogout,
   IconMoon,
@@ -26,7 +27,7 @@ const THEMES: [Theme, string, typeof IconSun][] = [
   ["dark", "Dark", IconMoon],
 ];
 
-export function UserMenu() {
+export function UserMenu({ onAbout }: { onAbout(): void }) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const theme = useTheme();
@@ -67,6 +68,9 @@ export function UserMenu() {
         <MenuLink icon={<IconBook size={16} stroke={1.5} />} href={GUIDE}>
           Guide
         </MenuLink>
+        <MenuItem icon={<IconInfoCircle size={16} stroke={1.5} />} onSelect={onAbout}>
+          About Drover
+        </MenuItem>
         <MenuItem
           icon={<IconTicket size={16} stroke={1.5} />}
           onSelect={() => void navigate(paths.tokens())}

@@ -1,7 +1,12 @@
 /** Downloads a text as a file. */
 
 export function download(name: string, text: string, mediaType: string): void {
-  const url = URL.createObjectURL(new Blob([text], { type: mediaType }));
+  saveFile(name, new Blob([text], { type: mediaType }));
+}
+
+/** Downloads bytes as a file. */
+export function saveFile(name: string, content: Blob): void {
+  const url = URL.createObjectURL(content);
   const link = document.createElement("a");
   link.href = url;
   link.download = name;

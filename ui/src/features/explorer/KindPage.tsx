@@ -17,12 +17,14 @@ import {
 import { count } from "../../lib/quantity.ts";
 import { paths } from "../../paths.ts";
 import { Button } from "../../ui/Button.tsx";
+import { useNarrow } from "../../ui/media.ts";
 import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
 import { Past, usePast } from "../../ui/Past.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
 import { isPast } from "../clusters/model.ts";
 import { UnavailableNotice } from "../clusters/UnavailableNotice.tsx";
+import { ColumnsMenu } from "./ColumnsMenu.tsx";
 import { CreateDialog } from "./CreateDialog.tsx";
 import styles from "./Explorer.module.css";
 import { KindTable } from "./KindTable.tsx";
@@ -38,6 +40,7 @@ interface KindPageProps {
 
 export function KindPage({ type, search }: KindPageProps) {
   const cluster = useCluster();
+  const narrow = useNarrow();
   const navigate = useNavigate();
   const kinds = useQuery(kindsQuery(cluster.id));
   const schema = schemaOf(kinds.data ?? [], type);
@@ -73,7 +76,9 @@ export function KindPage({ type, search }: KindPageProps) {
         }
       />
       <UnavailableNotice cluster={cluster} />
-      <Filters search={search} isNamespaced={isNamespaced} onChange={change} />
+      <Filters search={search} isNamespaced={isNamespaced} onChange={change}>
+        {list.data && !narrow && <ColumnsMenu type={type} columns={list.data.columns} />}
+      </Filters>
       {list.isPending && isBeingRead(list.failureReason) && (
         <Notice tone="run" title={`${text} are read for the first time.`}>
           There are many: this takes a while, once. They show as soon as they are here.
@@ -171,9 +176,10 @@ interface FiltersProps {
   search: KindSearch;
   isNamespaced: boolean;
   onChange(change: KindSearchChange): void;
+  children: React.ReactNode;
 }
 
-function Filters({ search, isNamespaced, onChange }: FiltersProps) {
+function Filters({ search, isNamespaced, onChange, children }: FiltersProps) {
   const cluster = useCluster();
   const { data: namespaces = [] } = useQuery({
     ...namespacesQuery(cluster.id),
@@ -213,6 +219,8 @@ function Filters({ search, isNamespaced, onChange }: FiltersProps) {
           ))}
         </select>
       )}
+      <span className="grow" />
+      {children}
     </search>
   );
 }

@@ -9,6 +9,7 @@ import { useNarrow } from "../../ui/media.ts";
 import { State } from "../../ui/StateMark.tsx";
 import table from "../../ui/Table.module.css";
 import { Ago, useNow } from "../../ui/Time.tsx";
+import { useChosenColumns } from "./columns.ts";
 import styles from "./Explorer.module.css";
 import { cellText, objectTone, objectWord, type ShownColumn, shownColumns } from "./model.ts";
 import type { KindSearch } from "./search.ts";
@@ -41,7 +42,8 @@ export function KindTable(props: KindTableProps) {
   const { cluster, type, text, list, isNamespaced, search, onSort, selection } = props;
   const now = useNow(TICK_MS);
   const narrow = useNarrow();
-  const columns = narrow ? [] : shownColumns(type, list.columns);
+  const chosen = useChosenColumns(type);
+  const columns = narrow ? [] : shownColumns(type, list.columns, chosen);
   const head = { search, onSort };
   return (
     <div className={table.frame}>

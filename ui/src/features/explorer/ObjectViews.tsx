@@ -146,7 +146,8 @@ function PodView({ type, object, view, search }: PodViewProps) {
     onChoose: (container: string) =>
       void navigate(paths.kindObject(cluster.name, type, object.id, { view, container })),
   };
-  if (view === "containers") return <ContainersView pod={pod} containers={containers} />;
+  if (view === "containers")
+    return <ContainersView place={place.pod} pod={pod} containers={containers} />;
   if (view === "logs") return <LogsView {...place} />;
   if (!containers.some(({ isRunning }) => isRunning)) {
     return (

@@ -73,3 +73,17 @@ test("a new object begins with what every object has", () => {
     "apiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: \n  namespace: web\n",
   );
 });
+
+test("chosen columns are shown in the order of the cluster, also those that few need", () => {
+  const columns = ["Name", "Node", "IP", "Age"].map((name) => ({
+    name,
+    field: "",
+    type: "string",
+    priority: name === "IP" ? 1 : 0,
+  }));
+  const names = (chosen?: string[]) =>
+    shownColumns("pods", columns, chosen).map(({ name }) => name);
+  expect(names()).toEqual(["Node"]);
+  expect(names(["IP", "Node", "gone"])).toEqual(["Node", "IP"]);
+  expect(names([])).toEqual([]);
+});

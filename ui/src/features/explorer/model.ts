@@ -77,16 +77,26 @@ export interface ShownColumn {
 const COLUMNS_MAX = 6;
 const OWN_COLUMNS = ["name", "namespace", "age", "status"];
 
-/** The columns that the cluster prints for everybody, without those that each list has. */
-export function shownColumns(type: string, columns: readonly KindColumn[]): ShownColumn[] {
-  const shown = columns.flatMap(({ name, type: of, priority }, index): ShownColumn[] => {
+/** All columns of the cluster, without those that each list has. */
+export function offeredColumns(type: string, columns: readonly KindColumn[]): ShownColumn[] {
+  return columns.flatMap(({ name, type: of }, index): ShownColumn[] => {
     const word = name.toLowerCase();
     // What a pod has there is its state.
     const isOwn = word === "status" ? type.startsWith("pod") : OWN_COLUMNS.includes(word);
-    if (isOwn || (priority ?? 0) > 0) return [];
-    return [{ name, index, isNumber: of === "integer" || of === "number" }];
+    return isOwn ? [] : [{ name, index, isNumber: of === "integer" || of === "number" }];
   });
-  return shown.slice(0, COLUMNS_MAX);
+}
+
+/** The chosen columns; without a choice those that the cluster prints for everybody. */
+export function shownColumns(
+  type: string,
+  columns: readonly KindColumn[],
+  chosen?: readonly string[],
+): ShownColumn[] {
+  const offered = offeredColumns(type, columns);
+  if (chosen) return offered.filter(({ name }) => chosen.includes(name));
+  const usual = offered.filter(({ index }) => (columns[index]?.priority ?? 0) <= 0);
+  return usual.slice(0, COLUMNS_MAX);
 }
 
 /** Those that the user may delete. */

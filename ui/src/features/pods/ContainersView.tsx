@@ -1,12 +1,17 @@
 /** The containers of a pod: what each does, and where the pod runs. */
 
-import type { PodContent } from "../../api/pods.ts";
+import { useQuery } from "@tanstack/react-query";
+import { useState } from "react";
+import { mayInClusterQuery } from "../../api/access.ts";
+import type { PodContent, PodKey } from "../../api/pods.ts";
 import { count } from "../../lib/quantity.ts";
 import { point } from "../../lib/time.ts";
+import { Button } from "../../ui/Button.tsx";
 import { useNarrow } from "../../ui/media.ts";
 import { State } from "../../ui/StateMark.tsx";
 import table from "../../ui/Table.module.css";
 import { Ago, useNow } from "../../ui/Time.tsx";
+import { FilesDialog } from "./FilesDialog.tsx";
 import type { PodContainer } from "./model.ts";
 import styles from "./Pods.module.css";
 
@@ -14,11 +19,12 @@ const TICK_MS = 10_000;
 const ROLES = { init: "init", main: undefined, ephemeral: "for debugging" } as const;
 
 interface ContainersViewProps {
+  place: PodKey;
   pod: PodContent;
   containers: readonly PodContainer[];
 }
 
-export function ContainersView({ pod: { spec, status }, containers }: ContainersViewProps) {
+export function ContainersView({ place, pod: { spec, status }, containers }: ContainersViewProps) {
   const now = useNow(TICK_MS);
   const narrow = useNarrow();
   const facts: [string, string | undefined][] = [
@@ -38,6 +44,7 @@ export function ContainersView({ pod: { spec, status }, containers }: Containers
           </div>
         ))}
       </dl>
+      <FilesButton place={place} containers={containers} />
       <div className={table.frame}>
         <table className={`${table.table} ${styles.table}`} data-narrow={narrow || undefined}>
           <caption className="hidden">Containers</caption>
@@ -73,6 +80,37 @@ export function ContainersView({ pod: { spec, status }, containers }: Containers
         </table>
       </div>
     </section>
+  );
+}
+
+interface FilesButtonProps {
+  place: PodKey;
+  containers: readonly PodContainer[];
+}
+
+function FilesButton({ place, containers }: FilesButtonProps) {
+  const [open, setOpen] = useState(false);
+  const { clusterId, namespace, name } = place;
+  const { data: may } = useQuery(
+    mayInClusterQuery(clusterId, {
+      ...{ verb: "create", group: "", resource: "pods", subresource: "exec" },
+      ...{ namespace, name },
+    }),
+  );
+  const denial =
+    may === false
+      ? "You may not copy files here: that needs the right to create pods/exec."
+      : undefined;
+  const idle = containers.some(({ isRunning }) => isRunning)
+    ? undefined
+    : "None of its containers is running.";
+  return (
+    <div className={styles.bar}>
+      <Button small deniedBecause={denial} disabledBecause={idle} onClick={() => setOpen(true)}>
+        Copy files…
+      </Button>
+      {open && <FilesDialog pod={place} containers={containers} onClose={() => setOpen(false)} />}
+    </div>
   );
 }
 
