@@ -252,7 +252,7 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await page.getByRole("dialog").getByLabel("Pods").waitFor();
     await picture(visitor, "scale", view);
     await page.keyboard.press("Escape");
-    await page.getByRole("link", { name: "Map" }).click();
+    await page.getByRole("link", { name: "Map", exact: true }).click();
     await page.getByRole("region", { name: "Map" }).getByRole("link").first().waitFor();
     await picture(visitor, "map", view);
     await page.keyboard.press("Control+`");

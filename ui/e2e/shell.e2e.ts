@@ -141,6 +141,13 @@ test("a simulated cluster says that it is simulated, and the management API has 
   await page.goto("/c/simulated");
   await page.getByRole("button", { name: "Shell", exact: true }).click();
   await screen(visitor).getByText("This container is simulated").waitFor(PATIENCE);
+  // It stays.
+  const ending = `kubectl wait pod ${OURS} --for=jsonpath='{.status.phase}'=Succeeded --timeout=4s`;
+  await expect(world.run(ending)).rejects.toThrow("timed out");
+  await run(visitor, "whoami");
+  await screen(visitor)
+    .getByText(/^root$|^shell$|65532/)
+    .waitFor();
   await page.goto("/c/local");
   const button = page.getByRole("button", { name: "Shell", exact: true });
   await button.hover();

@@ -85,7 +85,7 @@ export function execUrl(pod: PodKey, container: string, command: readonly string
 
 /** The URL of a socket to a program in a container, without a terminal. */
 export function programUrl(pod: PodKey, container: string, command: readonly string[]): string {
-  const streams = { stdin: "true", stdout: "true", stderr: "true" };
+  const streams = { stdout: "true", stderr: "true" };
   const query = new URLSearchParams({ container, ...streams });
   for (const word of command) query.append("command", word);
   return socketUrl(`${podPath(pod)}/exec?${query}`);

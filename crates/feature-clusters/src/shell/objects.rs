@@ -39,7 +39,8 @@ impl ShellPod<'_> {
             "kind": "Pod",
             "metadata": {"name": self.name, "namespace": keys::SYSTEM_NS, "labels": labels()},
             "spec": {
-                "restartPolicy": "Never",
+                // As for a program that serves: one that runs once may be over any time.
+                "restartPolicy": "Always",
                 "activeDeadlineSeconds": SESSION_TIME_MAX.as_secs(),
                 "terminationGracePeriodSeconds": 1,
                 "automountServiceAccountToken": false,

@@ -99,7 +99,7 @@ function FilesButton({ place, containers }: FilesButtonProps) {
   );
   const denial =
     may === false
-      ? "You may not copy files here: that needs the right to create pods/exec."
+      ? "You may not download files here: that needs the right to create pods/exec."
       : undefined;
   const idle = containers.some(({ isRunning }) => isRunning)
     ? undefined
@@ -107,7 +107,7 @@ function FilesButton({ place, containers }: FilesButtonProps) {
   return (
     <div className={styles.bar}>
       <Button small deniedBecause={denial} disabledBecause={idle} onClick={() => setOpen(true)}>
-        Copy files…
+        Download a file…
       </Button>
       {open && <FilesDialog pod={place} containers={containers} onClose={() => setOpen(false)} />}
     </div>

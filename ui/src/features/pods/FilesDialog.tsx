@@ -1,9 +1,9 @@
-/** Copies one file from a container to this computer, or the other way. */
+/** Copies one file from a container to this computer. */
 
 import { useMutation } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { sentence } from "../../api/errors.ts";
-import { readContainerFile, writeContainerFile } from "../../api/files.ts";
+import { readContainerFile } from "../../api/files.ts";
 import type { PodKey } from "../../api/pods.ts";
 import { bytes } from "../../lib/quantity.ts";
 import { Button } from "../../ui/Button.tsx";
@@ -26,7 +26,6 @@ export function FilesDialog({ pod, containers, onClose }: FilesDialogProps) {
   const [container, setContainer] = useState(running[0] ?? "");
   const [path, setPath] = useState("");
   const [done, setDone] = useState(0);
-  const chooser = useRef<HTMLInputElement>(null);
   const abort = useRef<AbortController>(undefined);
   const place = { pod, container, path: path.trim() };
   const transfer = () => {
@@ -41,12 +40,8 @@ export function FilesDialog({ pod, containers, onClose }: FilesDialogProps) {
       notify("ok", `Downloaded ${place.path}, ${bytes(file.size)}`);
     },
   });
-  const put = useMutation({
-    mutationFn: (file: File) => writeContainerFile(place, file, transfer()),
-    onSuccess: (_, file) => notify("ok", `Wrote ${bytes(file.size)} to ${place.path}`),
-  });
-  const isBusy = get.isPending || put.isPending;
-  const failure = get.error ?? put.error;
+  const isBusy = get.isPending;
+  const failure = get.error;
   const noPath = place.path ? undefined : "Type the path of the file first.";
   const busy = isBusy ? "One file at a time." : noPath;
   const close = () => {
@@ -60,9 +55,6 @@ export function FilesDialog({ pod, containers, onClose }: FilesDialogProps) {
       footer={
         <>
           <Button onClick={close}>{isBusy ? "Cancel" : "Close"}</Button>
-          <Button disabledBecause={busy} onClick={() => chooser.current?.click()}>
-            Upload…
-          </Button>
           <Button kind="primary" disabledBecause={busy} onClick={() => get.mutate()}>
             Download
           </Button>
@@ -87,19 +79,8 @@ export function FilesDialog({ pod, containers, onClose }: FilesDialogProps) {
           value={path}
           spellCheck={false}
           data-autofocus
-          help="Of one file, at most 100 MiB. The container needs cat to download, sh and head to upload."
+          help="Of one file, at most 100 MiB. The container needs the program cat."
           onChange={(event) => setPath(event.target.value)}
-        />
-        <input
-          ref={chooser}
-          type="file"
-          hidden
-          aria-label="File to upload"
-          onChange={(event) => {
-            const [file] = event.target.files ?? [];
-            event.target.value = "";
-            if (file) put.mutate(file);
-          }}
         />
         {isBusy && (
           <p role="status" className="second">
