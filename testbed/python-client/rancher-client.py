@@ -121,8 +121,8 @@ class Walk:
         return seen
 
     def follow(self, kind):
-        """The complaint of the first link that leads neither to a collection nor to a thing of a known type. What is
-        being removed may go meanwhile."""
+        """The complaint of the first link that leads neither to a collection nor to a cluster's last hour. What is being
+        removed may go meanwhile."""
         stays = lambda found: getattr(found, "state", None) != "removing"
         first = next(filter(stays, self.client.list(kind).data), None)
         links = plain(first.links) if first is not None else {}
@@ -136,7 +136,7 @@ class Walk:
                 if plain(refusal.error)["code"] == "ClusterUnavailable":
                     continue
                 return f"{link}: {plain(refusal.error)}"
-            expect(answer.type == "collection" or answer.type in self.types, f"{link} is {answer}")
+            expect(answer.type in ("collection", "clusterUsage"), f"{link} is {answer}")
         return None
 
     # Resources are made of what their schemas ask for.
