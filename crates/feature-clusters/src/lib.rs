@@ -83,9 +83,12 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
         .management(ManagementSpec::new(shell::leftovers::identity(), move |context, client| {
             shell::leftovers::run(context, client, left_tokens.clone())
         }))
-        .downstream(DownstreamSpec::new(shell::leftovers::downstream_identity(), move |_, _| {
-            shell::leftovers::build(left.clone())
-        }))
+        .downstream(
+            DownstreamSpec::new(shell::leftovers::downstream_identity(), move |_, _| {
+                shell::leftovers::build(left.clone())
+            })
+            .except_local(),
+        )
         .route(Route::public("/v3/import/", Arc::new(import)))
         .route(Route::authenticated(cluster::import_check::PATH, Arc::new(check)))
         .view(ViewSpec::new(|_| vec![cluster_registration_token::view::view()]))
@@ -101,7 +104,6 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
             let shell = shell::socket(context, acting, tunnels.clone(), open.clone());
             let view = cluster::view::view(kubeconfig)
                 .socket(shell)
-                .types([cluster::usage_history::usage_type()])
                 .link(cluster::usage_history::link(history.clone()));
             vec![with_namespace::<Whole<Cluster>>(view, context, |it| &it.status.conditions)]
         }))

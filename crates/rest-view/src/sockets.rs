@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{Method, Request, Response, header};
+use http::{Method, Request, Response};
 use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
@@ -86,13 +86,8 @@ fn agree(request: &Request<()>) -> Result<Response<Bytes>, ApiError> {
     })
 }
 
-/// Whether the request is for a WebSocket, over HTTP/1.1 or HTTP/2.
-pub fn is_upgrade<B>(request: &Request<B>) -> bool {
-    request.headers().contains_key(header::UPGRADE) || is_extended_connect(request)
-}
-
 /// Whether a browser requests a WebSocket on its existing HTTP/2 connection (RFC 8441).
-pub fn is_extended_connect<B>(request: &Request<B>) -> bool {
+pub fn is_extended_connect(request: &Request<()>) -> bool {
     let protocol = request.extensions().get::<hyper::ext::Protocol>();
     *request.method() == Method::CONNECT && protocol.is_some_and(|p| p.as_str() == "websocket")
 }

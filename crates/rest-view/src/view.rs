@@ -5,6 +5,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use http::{HeaderMap, Method, Request, Response, StatusCode};
+use identity::cross_site::RequestKind;
 use jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -19,7 +20,7 @@ use crate::resource_socket;
 use crate::response::{ResponseFormat, ViewResponse, body_of, format_of};
 use crate::route::{DocumentFormat, Route, RouteTarget, route};
 use crate::schema;
-use crate::sockets::{self, Sockets};
+use crate::sockets::Sockets;
 use crate::types::context::{Caller, Context, Presentation};
 use crate::types::descriptor::Descriptor;
 use crate::types::field::StructType;
@@ -134,7 +135,7 @@ impl RestView {
 
     /// Whether the request is for a WebSocket of a resource, see [`RestView::open_socket`].
     pub fn is_resource_socket<B>(&self, request: &Request<B>) -> bool {
-        sockets::is_upgrade(request)
+        RequestKind::of(request) == RequestKind::Upgrade
             && resource_socket::find(&self.registry(), request.uri()).is_some()
     }
 

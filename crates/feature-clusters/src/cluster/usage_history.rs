@@ -12,9 +12,7 @@ use feature_kit::ManagementContext;
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
-use rest_view::{
-    ActionHandler, ActionRequest, ActionResponse, ApiError, Field, FieldType, Link, StructType,
-};
+use rest_view::{ActionHandler, ActionRequest, ActionResponse, ApiError, Link};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tokio::time::{MissedTickBehavior, interval};
@@ -127,12 +125,6 @@ pub async fn run(context: ManagementContext, history: Arc<UsageHistory>) {
         history.take(Timestamp::now().as_second());
         history.retain(|name| clusters.named(name).is_some());
     }
-}
-
-/// The type of what [`link`] returns.
-pub fn usage_type() -> StructType {
-    let samples = Field::array("samples", FieldType::Json);
-    StructType::new(TYPE, vec![Field::int("intervalSeconds"), samples])
 }
 
 /// The link `usage` of clusters.

@@ -57,6 +57,11 @@ pub(crate) fn image_of(spec: &ClusterSpec, setting: &str, registry: &str) -> Str
     let named = [&spec.agent_image_override, &spec.desired_agent_image];
     let image = named.into_iter().find(|image| !image.is_empty());
     let image = image.map_or(setting, |image| image);
+    from_registry(image, registry)
+}
+
+/// The image from `registry`, if there is one and the image names none itself.
+pub(crate) fn from_registry(image: &str, registry: &str) -> String {
     match image.parse::<ImageReference>() {
         Ok(reference) if !registry.is_empty() => reference.in_registry(registry).to_string(),
         _ => image.to_owned(),

@@ -4,21 +4,20 @@
 //! Looked for when a cluster connects, and again and again after that. Nothing needs to be stored:
 //! what belongs to no open shell of this server is left over.
 
-use std::fmt::Debug;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api_management::token::KIND_KUBECTL_SHELL;
-use api_management::{Token, ids, keys};
-use controller::{Attempt, DownstreamController, DownstreamScope, ReconcileError};
+use api_management::{Token, keys};
+use controller::{Attempt, DownstreamController, DownstreamScope, ReconcileError, ensure};
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, ManagementContext};
 use futures::future::BoxFuture;
 use k8s_openapi::api::core::v1::Pod;
-use kube::api::{DeleteParams, ListParams};
-use kube::{Api, Client, Resource, ResourceExt};
-use serde::de::DeserializeOwned;
+use kube::api::ListParams;
+use kube::{Api, Client, ResourceExt};
 use tokio::time::{MissedTickBehavior, interval};
+use tokio_util::sync::CancellationToken;
 
 use super::Shells;
 
@@ -60,9 +59,6 @@ impl DownstreamController for ClusterLeftovers {
     fn run(&self, scope: DownstreamScope) -> BoxFuture<'static, ()> {
         let shells = self.shells.clone();
         Box::pin(async move {
-            if scope.cluster == ids::LOCAL_CLUSTER {
-                return;
-            }
             let pods: Api<Pod> = Api::namespaced(scope.client.clone(), keys::SYSTEM_NS);
             let selector = format!("{}={}", keys::DOWNSTREAM_OWNED, keys::OWNED_KUBECTL_SHELL);
             let look = || remove(&pods, &selector, |name| !shells.has_pod(name));
@@ -71,7 +67,7 @@ impl DownstreamController for ClusterLeftovers {
     }
 }
 
-async fn repeat<F>(look: impl Fn() -> F, place: &str, stop: &tokio_util::sync::CancellationToken)
+async fn repeat<F>(look: impl Fn() -> F, place: &str, stop: &CancellationToken)
 where
     F: Future<Output = Result<(), ReconcileError>>,
 {
@@ -88,24 +84,15 @@ where
     }
 }
 
-async fn remove<K>(
+async fn remove<K: ensure::Object>(
     objects: &Api<K>,
     selector: &str,
     is_left_over: impl Fn(&str) -> bool,
-) -> Result<(), ReconcileError>
-where
-    K: Resource + Clone + DeserializeOwned + Debug,
-{
+) -> Result<(), ReconcileError> {
     let listed = objects.list_metadata(&ListParams::default().labels(selector)).await;
     let listed = listed.attempt(|| "list what kubectl shells made".to_owned())?;
     for object in listed.items.iter().filter(|object| is_left_over(&object.name_any())) {
-        let name = object.name_any();
-        match objects.delete(&name, &DeleteParams::default()).await {
-            Err(error) if !controller::error::is_code(&error, 404) => {
-                return Err(error).attempt(|| format!("remove \"{name}\""));
-            }
-            _ => {}
-        }
+        ensure::absent(objects, &object.name_any()).await?;
     }
     Ok(())
 }

@@ -5,13 +5,12 @@ use std::time::Duration;
 
 use api_management::setting::{CACERTS, SHELL_IMAGE, SYSTEM_DEFAULT_REGISTRY};
 use api_management::{Token, keys};
-use api_meta::image::ImageReference;
-use controller::error::is_code;
+use controller::ensure;
 use feature_kit::{ClusterConnections, Settings};
 use futures::StreamExt;
 use identity::random_text;
 use k8s_openapi::api::core::v1::{Pod, Secret};
-use kube::api::{DeleteParams, PostParams};
+use kube::api::PostParams;
 use kube::runtime::watcher::{self, watch_object};
 use kube::{Api, Client};
 use rest_view::sockets::SocketIo;
@@ -24,6 +23,7 @@ use super::objects::{ShellPod, secret};
 use super::startup::{PodStartup, progress};
 use super::terminal::{self, Ending, Keyboard, Screen, TerminalFrame};
 use super::{IDLE_TIME_MAX, OLD_RIGHTS, OpenShell, SESSION_TIME_MAX, Shells, console};
+use crate::cluster_registration_token::manifest::from_registry;
 use crate::connections::Connections;
 use crate::kubeconfig::{Credential, Kubeconfig, TokenPurpose, make_token};
 
@@ -98,7 +98,8 @@ impl ShellSession {
         let deadline = Instant::now() + SESSION_TIME_MAX;
         let ran = async {
             screen.say(&format!("Starting a pod for your shell in {}…", self.cluster.name)).await?;
-            let image = self.image();
+            let registry = self.settings.get(SYSTEM_DEFAULT_REGISTRY);
+            let image = from_registry(&self.settings.get(SHELL_IMAGE), &registry);
             self.create(&mut made, &image).await?;
             let size = self.wait(&made, &image, keyboard, screen).await?;
             let (mut input, output) =
@@ -110,16 +111,6 @@ impl ShellSession {
         };
         let ran: Result<(), Ending> = ran.await;
         ran.err().unwrap_or(Ending::Finished)
-    }
-
-    /// The image of the settings, from the registry of the settings.
-    fn image(&self) -> String {
-        let (image, registry) =
-            (self.settings.get(SHELL_IMAGE), self.settings.get(SYSTEM_DEFAULT_REGISTRY));
-        match image.parse::<ImageReference>() {
-            Ok(reference) if !registry.is_empty() => reference.in_registry(&registry).to_string(),
-            _ => image,
-        }
     }
 
     async fn create(&self, made: &mut Made, image: &str) -> Result<(), Ending> {
@@ -271,16 +262,11 @@ impl Drop for Made {
     }
 }
 
-/// Deletes an object that may be gone already.
-async fn remove<K>(objects: &Api<K>, name: &str)
-where
-    K: Clone + serde::de::DeserializeOwned + std::fmt::Debug,
-{
+/// Deletes an object that may not exist any more.
+async fn remove<K: ensure::Object>(objects: &Api<K>, name: &str) {
     for attempt in 1..=REMOVAL_ATTEMPTS {
-        let deleted = objects.delete(name, &DeleteParams::default()).await;
-        match deleted {
+        match ensure::absent(objects, name).await {
             Ok(_) => return,
-            Err(error) if is_code(&error, 404) => return,
             Err(error) => tracing::debug!(name, attempt, %error, "cannot remove it yet"),
         }
         sleep(REMOVAL_PAUSE * attempt).await;
