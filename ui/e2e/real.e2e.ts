@@ -146,14 +146,14 @@ test("a shell runs what is typed, in colours that the page's policy allows", asy
   await visitor.leave();
 });
 
-test("a file of a container is downloaded, byte by byte", async () => {
+test("a file is copied from a container and to it, byte by byte", async () => {
   const visitor = await pod();
   const { page } = visitor;
   const name = await page.getByRole("heading", { level: 1 }).innerText();
   const make = `head -c 3000000 /dev/urandom > "/tmp/-odd name"; sha256sum < "/tmp/-odd name"`;
   const sum = await cluster.run(`kubectl exec ${name} -- sh -c '${make}'`);
   const dialog = page.getByRole("dialog");
-  await page.getByRole("button", { name: "Download a file…" }).click();
+  await page.getByRole("button", { name: "Copy files…" }).click();
   await dialog.getByLabel("Path in the container").fill("/tmp/-odd name");
   const downloading = page.waitForEvent("download");
   await dialog.getByRole("button", { name: "Download" }).click();
@@ -165,6 +165,23 @@ test("a file of a container is downloaded, byte by byte", async () => {
   await dialog.getByLabel("Path in the container").fill("/no/such/file");
   await dialog.getByRole("button", { name: "Download" }).click();
   await dialog.getByText(/No such file/).waitFor();
+
+  await dialog.getByLabel("Path in the container").fill("/tmp/");
+  const choosing = page.waitForEvent("filechooser");
+  await dialog.getByRole("button", { name: "Upload…" }).click();
+  const chooser = await choosing;
+  await chooser.setFiles({ name: "-odd again", mimeType: "text/plain", buffer: copied });
+  await page.getByText(/^Uploaded -odd again/).waitFor(PATIENCE);
+  const written = await cluster.run(
+    `kubectl exec ${name} -- sh -c 'sha256sum < "/tmp/-odd again"; ls /tmp'`,
+  );
+  expect(written).toContain(sum.trim().split(" ")[0]);
+  expect(written).not.toContain(".part");
+  await dialog.getByLabel("Path in the container").fill("/proc/nothing/here");
+  const second = page.waitForEvent("filechooser");
+  await dialog.getByRole("button", { name: "Upload…" }).click();
+  await (await second).setFiles({ name: "x", mimeType: "text/plain", buffer: Buffer.from("x") });
+  await dialog.getByText(/nonexistent directory|No such file/).waitFor();
   await visitor.expectAccessible("copying files");
   visitor.expectQuiet();
   await visitor.leave();

@@ -84,8 +84,13 @@ export function execUrl(pod: PodKey, container: string, command: readonly string
 }
 
 /** The URL of a socket to a program in a container, without a terminal. */
-export function programUrl(pod: PodKey, container: string, command: readonly string[]): string {
-  const streams = { stdout: "true", stderr: "true" };
+export function programUrl(
+  pod: PodKey,
+  container: string,
+  command: readonly string[],
+  hasInput: boolean,
+): string {
+  const streams = { stdin: String(hasInput), stdout: "true", stderr: "true" };
   const query = new URLSearchParams({ container, ...streams });
   for (const word of command) query.append("command", word);
   return socketUrl(`${podPath(pod)}/exec?${query}`);

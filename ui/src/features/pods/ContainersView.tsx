@@ -107,7 +107,7 @@ function FilesButton({ place, containers }: FilesButtonProps) {
   return (
     <div className={styles.bar}>
       <Button small deniedBecause={denial} disabledBecause={idle} onClick={() => setOpen(true)}>
-        Download a file…
+        Copy files…
       </Button>
       {open && <FilesDialog pod={place} containers={containers} onClose={() => setOpen(false)} />}
     </div>

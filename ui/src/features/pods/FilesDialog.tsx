@@ -1,9 +1,9 @@
-/** Copies one file from a container to this computer. */
+/** Copies one file between a container and this computer. */
 
 import { useMutation } from "@tanstack/react-query";
 import { useRef, useState } from "react";
 import { sentence } from "../../api/errors.ts";
-import { readContainerFile } from "../../api/files.ts";
+import { readContainerFile, writeContainerFile } from "../../api/files.ts";
 import type { PodKey } from "../../api/pods.ts";
 import { bytes } from "../../lib/quantity.ts";
 import { Button } from "../../ui/Button.tsx";
@@ -40,10 +40,27 @@ export function FilesDialog({ pod, containers, onClose }: FilesDialogProps) {
       notify("ok", `Downloaded ${place.path}, ${bytes(file.size)}`);
     },
   });
-  const isBusy = get.isPending;
-  const failure = get.error;
+  const put = useMutation({
+    mutationFn: (file: File) => {
+      // A folder gets the file under its own name.
+      const path = place.path.endsWith("/") ? place.path + file.name : place.path;
+      return writeContainerFile({ ...place, path }, file, transfer());
+    },
+    onSuccess: (_, file) => notify("ok", `Uploaded ${file.name}, ${bytes(file.size)}`),
+  });
+  const chooser = useRef<HTMLInputElement>(null);
+  const isBusy = get.isPending || put.isPending;
+  const failure = get.error ?? put.error;
   const noPath = place.path ? undefined : "Type the path of the file first.";
   const busy = isBusy ? "One file at a time." : noPath;
+  const download = () => {
+    put.reset();
+    get.mutate();
+  };
+  const upload = (file: File | undefined) => {
+    get.reset();
+    if (file) put.mutate(file);
+  };
   const close = () => {
     abort.current?.abort();
     onClose();
@@ -55,7 +72,10 @@ export function FilesDialog({ pod, containers, onClose }: FilesDialogProps) {
       footer={
         <>
           <Button onClick={close}>{isBusy ? "Cancel" : "Close"}</Button>
-          <Button kind="primary" disabledBecause={busy} onClick={() => get.mutate()}>
+          <Button disabledBecause={busy} onClick={() => chooser.current?.click()}>
+            Upload…
+          </Button>
+          <Button kind="primary" disabledBecause={busy} onClick={download}>
             Download
           </Button>
         </>
@@ -79,8 +99,19 @@ export function FilesDialog({ pod, containers, onClose }: FilesDialogProps) {
           value={path}
           spellCheck={false}
           data-autofocus
-          help="Of one file, at most 100 MiB. The container needs the program cat."
+          help="Of one file, at most 100 MiB; an upload to a path that ends in / has the file's own name. The container needs cat to read, sh and head to write."
           onChange={(event) => setPath(event.target.value)}
+        />
+        <input
+          ref={chooser}
+          type="file"
+          hidden
+          aria-label="File to upload"
+          onChange={({ currentTarget }) => {
+            upload(currentTarget.files?.[0]);
+            // The same file may be chosen again.
+            currentTarget.value = "";
+          }}
         />
         {isBusy && (
           <p role="status" className="second">
