@@ -186,7 +186,7 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
 
     await page.goto("/c/prod-eu-1/kinds/pods");
     await page.getByRole("cell", { name: "Running" }).first().waitFor();
-    await page.getByRole("navigation", { name: "Pages" }).waitFor();
+    await page.getByText(/^1–100 of \d/).waitFor();
     await picture(visitor, "pods", view);
     await page.goto("/c/prod-eu-1/kinds/pods?q=nothing-like-this");
     await page.getByText("Nothing matches").waitFor();

@@ -1,6 +1,6 @@
 /** Any kind of a cluster, and its objects: `/v1`. */
 
-import { keepPreviousData, queryOptions } from "@tanstack/react-query";
+import { queryOptions } from "@tanstack/react-query";
 import { type Change, clusterPath, request, requestText } from "./client.ts";
 import { ApiError } from "./errors.ts";
 
@@ -125,7 +125,7 @@ export function kindListQuery(clusterId: string, type: string, below: string) {
     queryKey: ["kind-list", clusterId, type, below],
     queryFn: () =>
       request<KindList>("GET", `${kindsPath(clusterId)}/${encodeURIComponent(type)}${below}`),
-    placeholderData: keepPreviousData,
+
     retry: (failures, error) =>
       error instanceof ApiError &&
       (isBeingRead(error)

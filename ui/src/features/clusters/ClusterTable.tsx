@@ -19,6 +19,7 @@ import { State } from "../../ui/StateMark.tsx";
 import table from "../../ui/Table.module.css";
 import { Monogram, Tag } from "../../ui/Tags.tsx";
 import { Ago } from "../../ui/Time.tsx";
+import { useVisibleRows, type VisibleRow } from "../../ui/useVisibleRows.ts";
 import styles from "./ClusterTable.module.css";
 import { COLUMNS, Head, type Sorting, type Width } from "./ClusterTableHead.tsx";
 import {
@@ -34,7 +35,6 @@ import {
 import { NextStepLink } from "./NextStepLink.tsx";
 import { usePins } from "./pins.ts";
 import { type TableRow, tableRows } from "./rows.ts";
-import { useVisibleRows, type VisibleRow } from "./useVisibleRows.ts";
 
 /** More labels are in the tooltip. */
 const LABELS_SHOWN = 2;

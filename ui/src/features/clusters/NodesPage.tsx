@@ -21,6 +21,7 @@ import { Page } from "../../ui/Page.tsx";
 import { Past, usePast } from "../../ui/Past.tsx";
 import { State } from "../../ui/StateMark.tsx";
 import table from "../../ui/Table.module.css";
+import { useVisibleRows } from "../../ui/useVisibleRows.ts";
 import { ClusterHead, useCluster } from "./ClusterPage.tsx";
 import { DrainDialog } from "./DrainDialog.tsx";
 import { isPast, reasonOf, usage } from "./model.ts";
@@ -29,7 +30,6 @@ import { DeleteNodeDialog, NodeMenu } from "./NodeMenu.tsx";
 import styles from "./NodesPage.module.css";
 import { inOrder, nodeReason, nodeTone, nodeWord, roles } from "./nodes.ts";
 import { useNodeDenial } from "./rights.ts";
-import { useVisibleRows } from "./useVisibleRows.ts";
 
 /** Columns of the table: names and pods, those that fit most windows, or all. */
 type Width = "narrow" | "usual" | "wide";

@@ -1,15 +1,15 @@
-/** The objects of one kind in a cluster: filtered, sorted and cut into pages by the server. */
+/** The objects of one kind in a cluster: filtered and sorted by the server, read as they are scrolled. */
 
-import { IconChevronLeft, IconChevronRight, IconPlus } from "@tabler/icons-react";
+import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useState } from "react";
+import { useEffect, useRef, useState } from "react";
 import { ApiError, sentence } from "../../api/errors.ts";
 import { useKindFeed } from "../../api/freshness.ts";
 import {
   isBeingRead,
   type KindList,
-  kindListQuery,
+  type KindObject,
   kindsQuery,
   namespacesQuery,
   PAGE_SIZE,
@@ -30,7 +30,8 @@ import styles from "./Explorer.module.css";
 import { KindTable } from "./KindTable.tsx";
 import { kindText, schemaOf } from "./model.ts";
 import { SelectionBar } from "./SelectionBar.tsx";
-import { belowKind, isFiltered, type KindSearch, type KindSearchChange } from "./search.ts";
+import { isFiltered, type KindSearch, type KindSearchChange } from "./search.ts";
+import { type KindRows, useKindRows } from "./useKindRows.ts";
 
 interface KindPageProps {
   /** Its plural or id, from the address. */
@@ -45,13 +46,11 @@ export function KindPage({ type, search }: KindPageProps) {
   const kinds = useQuery(kindsQuery(cluster.id));
   const schema = schemaOf(kinds.data ?? [], type);
   const isNamespaced = schema?.attributes.namespaced ?? true;
-  const list = useQuery(kindListQuery(cluster.id, type, belowKind(search)));
+  const { head: list, rows, page, onWindow } = useKindRows(cluster.id, type, search);
   useKindFeed(cluster.id, type, list.data?.revision);
   const text = kindText(type, schema);
   const [creating, setCreating] = useState(false);
-  const [ids, setIds] = useState<ReadonlySet<string>>(new Set());
-  // What is no longer on the page is no longer selected.
-  const selected = (list.data?.data ?? []).filter(({ id }) => ids.has(id));
+  const { ids, selected, select } = useSelection(rows);
   const denial = schema?.collectionMethods?.includes("POST")
     ? undefined
     : `Your roles in ${cluster.name} do not let you create ${text}.`;
@@ -61,6 +60,8 @@ export function KindPage({ type, search }: KindPageProps) {
     const present = Object.entries(merged).filter(([, value]) => value);
     void navigate(paths.kind(cluster.name, type, Object.fromEntries(present)));
   };
+  useAddressOf(page, search, (place) => paths.kind(cluster.name, type, place));
+  useTop(type, search);
   return (
     <Page title={`${text} of ${cluster.name}`}>
       <PageHead
@@ -77,6 +78,9 @@ export function KindPage({ type, search }: KindPageProps) {
       />
       <UnavailableNotice cluster={cluster} />
       <Filters search={search} isNamespaced={isNamespaced} onChange={change}>
+        {list.data && list.data.count > PAGE_SIZE && (
+          <span className="second">{place(page, list.data.count)}</span>
+        )}
         {list.data && !narrow && <ColumnsMenu type={type} columns={list.data.columns} />}
       </Filters>
       {list.isPending && isBeingRead(list.failureReason) && (
@@ -86,22 +90,24 @@ export function KindPage({ type, search }: KindPageProps) {
       )}
       {list.isPending && <Skeleton rows={10} what={text} />}
       <ReadFailure error={list.error} text={text} onRetry={() => void list.refetch()} />
-      {list.data && list.data.data.length > 0 && (
+      {list.data && rows.count > 0 && (
         <Past when={isPast(cluster)}>
           <KindTable
             cluster={cluster.name}
             type={type}
             text={text}
-            list={list.data}
+            columns={list.data.columns}
+            rows={rows}
+            start={((search.page ?? 1) - 1) * PAGE_SIZE}
+            onWindow={onWindow}
             isNamespaced={isNamespaced && !search.namespace}
             search={search}
             onSort={(sort, descending) => change({ sort, descending })}
-            selection={{ ids, onChange: setIds }}
+            selection={{ ids, onChange: select }}
           />
         </Past>
       )}
-      {list.data && <Pages list={list.data} search={search} onChange={change} />}
-      {list.data?.data.length === 0 && (
+      {list.data?.count === 0 && (
         <Blank
           title={isFiltered(search) ? "Nothing matches" : `There are no ${text} here`}
           actions={
@@ -123,7 +129,7 @@ export function KindPage({ type, search }: KindPageProps) {
           type={type}
           text={text}
           selected={selected}
-          onClear={() => setIds(new Set())}
+          onClear={() => select(new Set())}
         />
       )}
       {creating && schema && (
@@ -135,6 +141,51 @@ export function KindPage({ type, search }: KindPageProps) {
       )}
     </Page>
   );
+}
+
+/** Which rows are selected; they stay so when they leave the window. */
+function useSelection({ loaded }: KindRows) {
+  const [chosen, setChosen] = useState<ReadonlyMap<string, KindObject>>(new Map());
+  const current = new Map(loaded.map((object) => [object.id, object]));
+  const select = (ids: ReadonlySet<string>) => {
+    const objects = [...ids].flatMap((id) => current.get(id) ?? chosen.get(id) ?? []);
+    setChosen(new Map(objects.map((object) => [object.id, object])));
+  };
+  const selected = [...chosen.values()].map((object) => current.get(object.id) ?? object);
+  return { ids: new Set(chosen.keys()), selected, select };
+}
+
+/** Keeps the page at the top of the window in the address. */
+function useAddressOf(
+  page: number,
+  search: KindSearch,
+  pathOf: (search: KindSearch) => ReturnType<typeof paths.kind>,
+): void {
+  const navigate = useNavigate();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: only when the window moved.
+  useEffect(() => {
+    if (page === (search.page ?? 1)) return;
+    const { page: _, ...content } = search;
+    const place = pathOf(page > 1 ? { ...content, page } : content);
+    void navigate({ ...place, replace: true, resetScroll: false });
+  }, [page]);
+}
+
+/** Another list, or another order of it, is seen from its top. */
+function useTop(type: string, { page: _, ...content }: KindSearch): void {
+  const list = JSON.stringify([type, content]);
+  const before = useRef(list);
+  useEffect(() => {
+    if (before.current === list) return;
+    before.current = list;
+    document.querySelector("main")?.scrollTo({ top: 0 });
+  }, [list]);
+}
+
+/** Where in a long list the window is. */
+function place(page: number, all: number): string {
+  const first = (page - 1) * PAGE_SIZE + 1;
+  return `${count(first)}–${count(Math.min(all, first + PAGE_SIZE - 1))} of ${count(all)}`;
 }
 
 function facts({ count: number }: KindList, search: KindSearch): string {
@@ -222,43 +273,5 @@ function Filters({ search, isNamespaced, onChange, children }: FiltersProps) {
       <span className="grow" />
       {children}
     </search>
-  );
-}
-
-interface PagesProps {
-  list: KindList;
-  search: KindSearch;
-  onChange(change: KindSearchChange): void;
-}
-
-function Pages({ list, search, onChange }: PagesProps) {
-  const page = search.page ?? 1;
-  const pages = list.pages ?? 1;
-  if (pages <= 1 && page === 1) return null;
-  const first = (page - 1) * PAGE_SIZE + 1;
-  const last = first + list.data.length - 1;
-  const to = (next: number) => onChange({ page: next });
-  return (
-    <nav className={styles.pages} aria-label="Pages">
-      <Button
-        small
-        disabledBecause={page > 1 ? undefined : "This is the first page."}
-        onClick={() => to(page - 1)}
-      >
-        <IconChevronLeft size={16} stroke={1.5} aria-hidden="true" />
-        Previous
-      </Button>
-      <span className="second">
-        {list.data.length > 0 ? `${count(first)}–${count(last)} of ${count(list.count)}` : "Empty"}
-      </span>
-      <Button
-        small
-        disabledBecause={page < pages ? undefined : "This is the last page."}
-        onClick={() => to(page + 1)}
-      >
-        Next
-        <IconChevronRight size={16} stroke={1.5} aria-hidden="true" />
-      </Button>
-    </nav>
   );
 }

@@ -1,21 +1,28 @@
-/** A page of objects as rows: state, name, what the cluster prints of them, age. */
+/** Objects as rows: state, name, what the cluster prints of them, age. */
 
 import { IconArrowDown, IconArrowUp } from "@tabler/icons-react";
 import { Link } from "@tanstack/react-router";
-import type { KindList, KindObject } from "../../api/kinds.ts";
+import { useEffect, useLayoutEffect, useState } from "react";
+import type { KindColumn, KindObject } from "../../api/kinds.ts";
+import { count } from "../../lib/quantity.ts";
 import { point } from "../../lib/time.ts";
 import { paths } from "../../paths.ts";
+import { Gap } from "../../ui/Gap.tsx";
 import { useNarrow } from "../../ui/media.ts";
 import { State } from "../../ui/StateMark.tsx";
 import table from "../../ui/Table.module.css";
 import { Ago, useNow } from "../../ui/Time.tsx";
+import { focusedIndex, useVisibleIndexes } from "../../ui/useVisibleRows.ts";
 import { useChosenColumns } from "./columns.ts";
 import styles from "./Explorer.module.css";
 import { cellText, objectTone, objectWord, type ShownColumn, shownColumns } from "./model.ts";
 import type { KindSearch } from "./search.ts";
+import type { KindRows } from "./useKindRows.ts";
 
 /** Interval of updates of relative times. */
 const TICK_MS = 10_000;
+/** Height of a row until one is drawn, in pixels. */
+const ROW_HEIGHT = 35;
 const CREATED = "metadata.creationTimestamp";
 
 type Sort = (field: string, descending: boolean) => void;
@@ -24,13 +31,18 @@ interface KindTableProps {
   cluster: string;
   type: string;
   text: string;
-  list: KindList;
+  columns: readonly KindColumn[];
+  rows: KindRows;
   /** Whether there is a column of namespaces. */
   isNamespaced: boolean;
   search: KindSearch;
   onSort: Sort;
   /** Which rows are selected; nothing: none can be. */
   selection?: RowSelection;
+  /** The row at the top of the window at first. */
+  start?: number;
+  /** Called with the first and the last row in the window. */
+  onWindow?: (first: number, last: number) => void;
 }
 
 export interface RowSelection {
@@ -39,21 +51,30 @@ export interface RowSelection {
 }
 
 export function KindTable(props: KindTableProps) {
-  const { cluster, type, text, list, isNamespaced, search, onSort, selection } = props;
+  const { cluster, type, text, rows, isNamespaced, search, onSort, selection } = props;
   const now = useNow(TICK_MS);
   const narrow = useNarrow();
   const chosen = useChosenColumns(type);
-  const columns = narrow ? [] : shownColumns(type, list.columns, chosen);
+  const columns = narrow ? [] : shownColumns(type, props.columns, chosen);
   const head = { search, onSort };
+  const { visible, gapAfter, frame, onFocus, onBlur } = useKindWindow(props, narrow);
+  const width =
+    columns.length + 2 + (selection ? 1 : 0) + (narrow ? 0 : 1 + (isNamespaced ? 1 : 0));
   return (
-    <div className={table.frame}>
-      <table className={`${table.table} ${styles.table}`} data-narrow={narrow || undefined}>
+    <div className={table.frame} ref={frame}>
+      <table
+        className={`${table.table} ${styles.table}`}
+        data-narrow={narrow || undefined}
+        aria-rowcount={rows.count + 1}
+        onFocus={onFocus}
+        onBlur={onBlur}
+      >
         <caption className="hidden">{text}</caption>
         <thead>
           <tr>
             {selection && (
               <th scope="col" className={styles.check}>
-                <SelectAll selection={selection} ids={list.data.map(({ id }) => id)} />
+                <SelectAll selection={selection} ids={rows.loaded.map(({ id }) => id)} />
               </th>
             )}
             <th scope="col" className={styles.state}>
@@ -85,38 +106,78 @@ export function KindTable(props: KindTableProps) {
           </tr>
         </thead>
         <tbody>
-          {list.data.map((object) => (
-            <tr key={object.id}>
-              {selection && (
-                <td>
-                  <input
-                    type="checkbox"
-                    aria-label={`Select ${object.id}`}
-                    checked={selection.ids.has(object.id)}
-                    onChange={() => selection.onChange(toggled(selection.ids, object.id))}
-                  />
-                </td>
-              )}
-              <Cells
-                object={object}
-                cluster={cluster}
-                type={type}
-                columns={columns}
-                hasAge={!narrow}
-                namespace={isNamespaced ? (narrow ? "below" : "column") : "none"}
-                now={now}
-              />
-            </tr>
-          ))}
+          {visible.flatMap(({ index, gap }) => {
+            const object = rows.at(index);
+            const space = gap > 0 && <Gap key={`before ${index}`} height={gap} columns={width} />;
+            const place = { "data-index": index, "aria-rowindex": index + 2 };
+            if (!object) {
+              return [
+                space,
+                <tr key={`row ${index}`} {...place} aria-busy="true">
+                  <td colSpan={width} className={table.quiet}>
+                    …
+                  </td>
+                </tr>,
+              ];
+            }
+            return [
+              space,
+              <tr key={object.id} {...place}>
+                {selection && (
+                  <td>
+                    <input
+                      type="checkbox"
+                      aria-label={`Select ${object.id}`}
+                      checked={selection.ids.has(object.id)}
+                      onChange={() => selection.onChange(toggled(selection.ids, object.id))}
+                    />
+                  </td>
+                )}
+                <Cells
+                  object={object}
+                  cluster={cluster}
+                  type={type}
+                  columns={columns}
+                  hasAge={!narrow}
+                  namespace={isNamespaced ? (narrow ? "below" : "column") : "none"}
+                  now={now}
+                />
+              </tr>,
+            ];
+          })}
+          {gapAfter > 0 && <Gap height={gapAfter} columns={width} />}
         </tbody>
       </table>
     </div>
   );
 }
 
+/** Which rows are in the document, and what the page is told about it. */
+function useKindWindow({ rows, start = 0, onWindow }: KindTableProps, narrow: boolean) {
+  const [height, setHeight] = useState(ROW_HEIGHT);
+  const [focused, setFocused] = useState(-1);
+  const { visible, gapAfter, frame, window, forgetHeights } = useVisibleIndexes({
+    count: rows.count,
+    heightOf: () => height,
+    focused,
+    start,
+  });
+  // biome-ignore lint/correctness/useExhaustiveDependencies: rows are higher in a narrow window.
+  useLayoutEffect(() => {
+    const drawn = frame.current?.querySelector("tr[data-index]:not([aria-busy])");
+    if (drawn) setHeight(drawn.getBoundingClientRect().height);
+  }, [narrow, rows.loaded.length > 0]);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: a new function each time.
+  useLayoutEffect(() => forgetHeights(), [height]);
+  const { first, last } = window;
+  useEffect(() => onWindow?.(first, last), [onWindow, first, last]);
+  const onFocus = (event: React.FocusEvent) => setFocused(focusedIndex(event));
+  return { visible, gapAfter, frame, onFocus, onBlur: () => setFocused(-1) };
+}
+
 interface SelectAllProps {
   selection: RowSelection;
-  /** Of the page. */
+  /** Of the rows that are read. */
   ids: readonly string[];
 }
 
@@ -125,7 +186,7 @@ function SelectAll({ selection: { ids: selected, onChange }, ids }: SelectAllPro
   return (
     <input
       type="checkbox"
-      aria-label="Select all of this page"
+      aria-label={`Select the ${count(ids.length)} rows that are read`}
       checked={all}
       onChange={() => onChange(all ? new Set() : new Set(ids))}
     />

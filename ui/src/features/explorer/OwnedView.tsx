@@ -1,6 +1,6 @@
 /** The objects that belong to a workload: its pods, or the jobs of a CronJob. */
 
-import { useQuery } from "@tanstack/react-query";
+import { keepPreviousData, useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { sentence } from "../../api/errors.ts";
 import { useKindFeed } from "../../api/freshness.ts";
@@ -10,6 +10,7 @@ import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
 import { KindTable } from "./KindTable.tsx";
 import type { KindSearch } from "./search.ts";
+import { allRows } from "./useKindRows.ts";
 
 interface OwnedViewProps {
   /** The plural of what is listed. */
@@ -30,7 +31,10 @@ export function OwnedView({ type, text, namespace, selection }: OwnedViewProps) 
     exclude: "metadata.managedFields",
   });
   const below = `/${encodeURIComponent(namespace)}?${query}`;
-  const list = useQuery(kindListQuery(cluster.id, type, below));
+  const list = useQuery({
+    ...kindListQuery(cluster.id, type, below),
+    placeholderData: keepPreviousData,
+  });
   useKindFeed(cluster.id, type, list.data?.revision, { namespace });
   if (list.isPending) return <Skeleton rows={4} what={text} />;
   if (list.isError) {
@@ -50,7 +54,8 @@ export function OwnedView({ type, text, namespace, selection }: OwnedViewProps) 
         cluster={cluster.name}
         type={type}
         text={text}
-        list={list.data}
+        columns={list.data.columns}
+        rows={allRows(list.data)}
         isNamespaced={false}
         search={search}
         onSort={(sort, descending) => setSearch({ sort, descending })}
