@@ -46,7 +46,7 @@ const deployment = {
 };
 
 beforeAll(async () => {
-  await Promise.all([world.start(), cluster.start()]);
+  await Promise.all([world.start(), cluster.start([], true)]);
   const file = join(world.folder, "clock.json");
   writeFileSync(file, JSON.stringify(deployment));
   await cluster.run(`kubectl create -f ${file}`);
@@ -69,6 +69,25 @@ async function pod(): Promise<Visitor> {
   await page.getByRole("table", { name: "Containers" }).getByText("Running").waitFor();
   return visitor;
 }
+
+test("what containers, nodes and the cluster use is shown where it is measured", async () => {
+  const visitor = await pod();
+  const { page } = visitor;
+  const containers = page.getByRole("table", { name: "Containers" });
+  await page.reload();
+  // A new pod is measured twice before there is a figure.
+  await containers.getByRole("cell", { name: /^\d+m$/ }).waitFor({ timeout: 60_000 });
+  await containers.getByRole("cell", { name: /[KM]iB$/ }).waitFor();
+  await visitor.expectAccessible("measured containers");
+  await page.goto("/c/browser/nodes");
+  const node = page.getByRole("row").filter({ hasText: "node-1" });
+  await expect.poll(() => node.locator("td[title$='in use']").count(), { timeout: 60_000 }).toBe(2);
+  await page.goto("/c/browser");
+  await page.getByText(/GiB left for more pods, .* in use/).waitFor({ timeout: 90_000 });
+  await page.locator("figcaption", { hasText: "in use" }).first().waitFor({ timeout: 60_000 });
+  await visitor.expectAccessible("the use of a cluster");
+  await visitor.leave();
+});
 
 test("a line of a log is on the screen within half a second, and stays a line", async () => {
   const visitor = await pod();

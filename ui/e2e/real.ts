@@ -32,9 +32,13 @@ export class RealCluster {
     mkdirSync(this.#folder, { recursive: true });
   }
 
-  /** `images`: archives that the node gets. Returns the address of this machine for its pods. */
-  async start(images: string[] = []): Promise<string> {
-    const flags = images.map((image) => `--image ${image}`).join(" ");
+  /**
+   * `images`: archives that the node gets; `hasMetrics`: it serves metrics.k8s.io. Returns the
+   * address of this machine for its pods.
+   */
+  async start(images: string[] = [], hasMetrics = false): Promise<string> {
+    const given = images.map((image) => `--image ${image}`);
+    const flags = [...given, ...(hasMetrics ? ["--metrics"] : [])].join(" ");
     const printed = await shell(`${xtask()} testbed up ${this.#name} --node ${flags}`, {});
     const path = printed.split("\n").find((line) => line.endsWith(".kubeconfig"));
     if (!path) throw new Error(`no kubeconfig: ${printed}`);

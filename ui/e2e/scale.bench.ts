@@ -140,9 +140,13 @@ test(
     const end = churn(pods);
     const until = performance.now() + SECONDS * 1000;
     const sizes: number[] = [];
-    while (performance.now() < until) {
-      await use(visitor);
-      sizes.push(await heap());
+    try {
+      while (performance.now() < until) {
+        await use(visitor);
+        sizes.push(await heap());
+      }
+    } finally {
+      end();
     }
     const changed = end();
     const durations = await page.evaluate(() => [...(window.interactions?.values() ?? [])]);

@@ -37,13 +37,14 @@ struct Module {
     linker_flags: fn(&str) -> Result<String>,
 }
 
-const MODULES: [Module; 6] = [
+const MODULES: [Module; 7] = [
     Module { name: "kubernetes", linker_flags: kubernetes_flags },
     Module { name: "go-client", linker_flags: no_flags },
     Module { name: "helm", linker_flags: no_flags },
     Module { name: "rancher", linker_flags: no_flags },
     Module { name: "pods", linker_flags: no_flags },
     Module { name: "kube-router", linker_flags: no_flags },
+    Module { name: "metrics-server", linker_flags: no_flags },
 ];
 
 pub fn run() -> Result<()> {

@@ -28,6 +28,9 @@ pub enum TestbedCommand {
         /// Image that the node gets, an OCI or Docker archive; may be repeated
         #[arg(long, value_name = "FILE", requires = "node")]
         image: Vec<PathBuf>,
+        /// The cluster serves metrics.k8s.io.
+        #[arg(long, requires = "node")]
+        metrics: bool,
     },
     /// Stop all of a cluster and remove its folder.
     Down {
@@ -38,9 +41,9 @@ pub enum TestbedCommand {
 
 pub fn run(command: &TestbedCommand) -> Result<()> {
     match command {
-        TestbedCommand::Up { name, durable, node, image } => {
+        TestbedCommand::Up { name, durable, node, image, metrics } => {
             deps::run()?;
-            up(&folder(name)?, *durable, node.then_some(image))
+            up(&folder(name)?, *durable, node.then_some((image, *metrics)))
         }
         TestbedCommand::Down { name } => down(&folder(name)?),
     }
@@ -55,8 +58,8 @@ fn folder(name: &str) -> Result<PathBuf> {
     Ok(workspace::root().join("target/testbed").join(name))
 }
 
-/// `images`: those of a node; `None`: without a node.
-fn up(folder: &Path, durable: bool, images: Option<&Vec<PathBuf>>) -> Result<()> {
+/// `node`: the images that it gets, and whether it has metrics; `None`: without a node.
+fn up(folder: &Path, durable: bool, node: Option<(&Vec<PathBuf>, bool)>) -> Result<()> {
     if recorded_processes(folder)?.iter().any(RecordedProcess::is_running) {
         bail!("'{}' is up; `cargo xtask testbed down` ends it", folder.display());
     }
@@ -66,10 +69,13 @@ fn up(folder: &Path, durable: bool, images: Option<&Vec<PathBuf>>) -> Result<()>
     let start = Instant::now();
     let options =
         Options { folder: Some(folder.to_owned()), detached: true, durable, ..Options::default() };
-    if let Some(images) = images {
-        let node = RealNode::start_with(&options)?;
+    if let Some((images, has_metrics)) = node {
+        let mut node = RealNode::start_with(&options)?;
         for image in images {
             node.import(image)?;
+        }
+        if has_metrics {
+            node.serve_metrics()?;
         }
         eprintln!("this machine is {} for pods", node.host_address());
         return ready(node.cluster(), start);

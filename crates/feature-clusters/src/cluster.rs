@@ -10,7 +10,7 @@
 //!
 //! [`uid`] says which cluster an entry is for; an import checks by [`import_check`]. How clusters
 //! look in the REST view is in [`view`]; [`actions`] makes kubeconfigs; [`usage_history`] has the
-//! last hour for charts. `DefaultProjectCreated` and `SystemProjectCreated` belong to the projects
+//! last hour for charts, with what [`node_metrics`] reads. `DefaultProjectCreated` and `SystemProjectCreated` belong to the projects
 //! feature.
 
 pub mod actions;
@@ -18,6 +18,7 @@ pub mod admission;
 pub mod health;
 pub mod import_check;
 pub mod lifecycle;
+pub mod node_metrics;
 pub mod ownership;
 pub mod removal;
 pub mod uid;

@@ -28,8 +28,8 @@ use api_management::{Cluster, ClusterRegistrationToken, Node, ids, keys};
 use controller::Whole;
 use feature_kit::view::with_namespace;
 use feature_kit::{
-    ControllerIdentity, DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec,
-    Route, Seed, SeedMode, ViewSpec, unique,
+    DownstreamSpec, Feature, KindRules, ManagementContext, ManagementSpec, Route, Seed, SeedMode,
+    ViewSpec, unique,
 };
 
 pub use connections::{Connections, DownstreamClients, TunnelClients};
@@ -47,7 +47,7 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
     let shells = Arc::<shell::Shells>::default();
     let (open, left, left_tokens) = (shells.clone(), shells.clone(), shells);
     let history = Arc::<cluster::usage_history::UsageHistory>::default();
-    let (sampled, noted) = (history.clone(), history.clone());
+    let noted = history.clone();
     let tunnels = connections.clone();
     let drains = Arc::<node::drain::Drains>::default();
     let recovered = drains.clone();
@@ -72,13 +72,11 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
         .management(ManagementSpec::new(node::drain::identity(), move |context, client| {
             node::drain::recover(context, client, recovered.clone())
         }))
-        .management(ManagementSpec::new(
-            ControllerIdentity::new("usage-history", Vec::new()),
-            move |context, _| cluster::usage_history::run(context, sampled.clone()),
-        ))
+        .management(cluster::usage_history::spec(history.clone()))
         .downstream(DownstreamSpec::new(node::sync::identity(), move |context, client| {
             node::sync::build(context, client, noted.clone())
         }))
+        .downstream(cluster::node_metrics::spec(history.clone()))
         .downstream(DownstreamSpec::new(cluster::ownership::identity(), cluster::ownership::build))
         .management(ManagementSpec::new(shell::leftovers::identity(), move |context, client| {
             shell::leftovers::run(context, client, left_tokens.clone())

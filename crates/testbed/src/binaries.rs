@@ -24,6 +24,8 @@ pub enum Program {
     KubeProxy,
     /// The controller that enforces NetworkPolicies on a node.
     KubeRouter,
+    /// The server of `metrics.k8s.io`.
+    MetricsServer,
     /// The command line.
     Kubectl,
     /// The package manager.
@@ -74,6 +76,7 @@ impl Program {
             Self::Kubelet => "kubelet",
             Self::KubeProxy => "kube-proxy",
             Self::KubeRouter => "kube-router",
+            Self::MetricsServer => "metrics-server",
             Self::Kubectl => "kubectl",
             Self::Helm => "helm",
             Self::GoClient => "go-client",

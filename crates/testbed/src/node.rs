@@ -1,5 +1,6 @@
 //! A control plane with one node that runs pods for real: kubelet, containerd, runc, a bridge for
-//! the pods, and kube-proxy. On request it enforces NetworkPolicies (`policies`).
+//! the pods, and kube-proxy. On request it enforces NetworkPolicies (`policies`) and measures what
+//! pods use (`metrics`).
 //!
 //! Node and control plane share a network namespace (`network`); the node's mounts and processes
 //! are in namespaces of their own (`machine`), all of it in control groups (`cgroups`). `registry`
@@ -9,6 +10,7 @@
 mod cgroups;
 mod images;
 mod machine;
+mod metrics;
 mod network;
 mod policies;
 mod registry;

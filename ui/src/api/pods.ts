@@ -62,9 +62,10 @@ export interface LogOptions {
   timestamps?: boolean;
 }
 
-function podPath({ clusterId, namespace, name }: PodKey): string {
+/** The path of a pod in an API of its cluster: in the core API, or in another that knows pods. */
+export function podPath({ clusterId, namespace, name }: PodKey, api = "api/v1"): string {
   const pod = `namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
-  return `${clusterPath(clusterId)}/api/v1/${pod}`;
+  return `${clusterPath(clusterId)}/${api}/${pod}`;
 }
 
 /** The path of a container's log. */

@@ -324,6 +324,8 @@ export interface UsageSample {
 export interface UsageShare {
   requested: number;
   allocatable: number;
+  /** In use on the nodes; null where the cluster does not measure it. */
+  used: number | null;
 }
 
 /** The last hour of a cluster, from its link; the server has it in memory. */

@@ -40,6 +40,11 @@ export function cores(number: number): string {
   return `${text} ${number === 1 ? "core" : "cores"}`;
 }
 
+/** Cores in thousandths, as pods request them: `250m`; from one core on `1.25 cores`. */
+export function millicores(number: number): string {
+  return number < 1 ? `${count(Math.round(number * 1000))}m` : cores(number);
+}
+
 /** Bytes in the binary unit that fits: `17.9 TiB`. */
 export function bytes(number: number): string {
   const units = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];

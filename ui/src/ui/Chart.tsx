@@ -8,6 +8,8 @@ export interface ChartPoint {
   at: number;
   value: number;
   whole: number;
+  /** What is in use; null where that is not measured. */
+  used?: number | null;
 }
 
 interface ChartProps {
@@ -25,11 +27,17 @@ const BOX = { width: 320, height: 48, above: 3 };
 export function Chart({ points, gapMs, label }: ChartProps) {
   const [first, last] = [points[0], points.at(-1)];
   if (!first || !last || first === last) return null;
-  const top = Math.max(...points.map(({ value, whole }) => Math.max(value, whole)));
+  const top = Math.max(
+    ...points.map(({ value, whole, used }) => Math.max(value, whole, used ?? 0)),
+  );
   if (top <= 0) return null;
   const x = ({ at }: ChartPoint) => (BOX.width * (at - first.at)) / (last.at - first.at);
   const y = (value: number) => BOX.height - ((BOX.height - BOX.above) * value) / top;
   const parts = runs(points, gapMs);
+  const measured = runs(
+    points.filter(({ used }) => used != null),
+    gapMs,
+  );
   const line = (part: readonly ChartPoint[], of: (point: ChartPoint) => number) =>
     `M${part.map((point) => `${x(point).toFixed(1)} ${y(of(point)).toFixed(1)}`).join(" L")}`;
   return (
@@ -55,10 +63,14 @@ export function Chart({ points, gapMs, label }: ChartProps) {
             </g>
           );
         })}
+        {measured.map((part) => (
+          <path key={part[0]?.at} className={styles.used} d={line(part, ({ used }) => used ?? 0)} />
+        ))}
       </svg>
       <figcaption className={styles.times}>
         <span>{hourAndMinute(first.at)}</span>
         <span className={styles.legend}>reserved</span>
+        {measured.length > 0 && <span className={styles.inUse}>in use</span>}
         <span className={styles.limit}>allocatable</span>
         <span>{hourAndMinute(last.at)}</span>
       </figcaption>

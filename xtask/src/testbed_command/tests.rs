@@ -25,7 +25,7 @@ fn a_cluster_stays_after_up_and_is_removed_by_down() {
 fn a_node_stays_after_up_and_is_removed_by_down() {
     let parent = tempfile::tempdir().unwrap();
     let folder = parent.path().join("it");
-    up(&folder, false, Some(&Vec::new())).unwrap();
+    up(&folder, false, Some((&Vec::new(), false))).unwrap();
     let mut kubectl = Command::new(testbed::Binaries::locate().path(Program::Kubectl).unwrap());
     kubectl.args(["get", "nodes", "--no-headers", "--kubeconfig"]);
     let output = kubectl.arg(folder.join("admin.kubeconfig")).output().unwrap();

@@ -1,14 +1,15 @@
-//! How the requests of each cluster's pods changed in the last hour, for charts: a bounded ring of
-//! samples in memory. It is empty after a restart. While a cluster is not connected it has no
-//! samples, so that gaps are gaps.
+//! How the requests of each cluster's pods changed in the last hour, and what was in use where the
+//! cluster measures that, for charts: a bounded ring of samples in memory. It is empty after a
+//! restart. While a cluster is not connected it has no samples, so that gaps are gaps.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 use api_management::Cluster;
+use api_meta::quantity::Quantity;
 use controller::Whole;
-use feature_kit::ManagementContext;
+use feature_kit::{ControllerIdentity, ManagementContext, ManagementSpec};
 use futures::future::BoxFuture;
 use jiff::Timestamp;
 use parking_lot::Mutex;
@@ -21,7 +22,7 @@ use crate::node::usage::Amounts;
 
 /// Interval between samples.
 pub const SAMPLE_EVERY: Duration = Duration::from_secs(30);
-/// Samples of one cluster: an hour, in 7 KB.
+/// Samples of one cluster: an hour, in 13 KB.
 pub const SAMPLES_MAX: usize = 120;
 /// Name of the link.
 const LINK: &str = "usage";
@@ -41,11 +42,13 @@ struct UsageSample {
     pods: UsageShare,
 }
 
-/// What pods request, and what the nodes have for them.
+/// What pods request, what the nodes have for them, and what is in use on the nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 struct UsageShare {
     requested: f64,
     allocatable: f64,
+    /// `None` where the cluster does not measure it.
+    used: Option<f64>,
 }
 
 /// The samples of all clusters.
@@ -56,6 +59,8 @@ pub struct UsageHistory(Mutex<HashMap<String, ClusterHistory>>);
 struct ClusterHistory {
     /// What holds now; `None` while the cluster is not connected.
     current: Option<UsageNow>,
+    /// What was measured last, by resource name.
+    used: Option<Amounts>,
     samples: VecDeque<UsageSample>,
 }
 
@@ -76,7 +81,12 @@ impl UsageHistory {
     pub fn pause(&self, cluster: &str) {
         if let Some(history) = self.0.lock().get_mut(cluster) {
             history.current = None;
+            history.used = None;
         }
+    }
+    /// What is in use on the nodes of a connected cluster; `None`: it does not measure that.
+    pub fn set_used(&self, cluster: &str, used: Option<Amounts>) {
+        self.0.lock().entry(cluster.to_owned()).or_default().used = used;
     }
     /// Takes a sample of each connected cluster. `at`: Unix seconds.
     fn take(&self, at: i64) {
@@ -85,7 +95,8 @@ impl UsageHistory {
             if history.samples.len() >= SAMPLES_MAX {
                 history.samples.pop_front();
             }
-            history.samples.push_back(now.to_sample(at));
+            let sample = now.to_sample(at, history.used.as_ref());
+            history.samples.push_back(sample);
         }
     }
     fn retain(&self, exists: impl Fn(&str) -> bool) {
@@ -99,21 +110,27 @@ impl UsageHistory {
 
 impl UsageNow {
     #[expect(clippy::cast_precision_loss, reason = "a number of pods on a chart")]
-    fn to_sample(&self, at: i64) -> UsageSample {
-        let amount = |amounts: &Amounts, name: &str| {
-            amounts.get(name).map_or(0.0, api_meta::quantity::Quantity::to_f64)
-        };
+    fn to_sample(&self, at: i64, used: Option<&Amounts>) -> UsageSample {
+        let amount = |amounts: &Amounts, name: &str| amounts.get(name).map(Quantity::to_f64);
         let share = |name: &str| UsageShare {
-            requested: amount(&self.requested, name),
-            allocatable: amount(&self.allocatable, name),
+            requested: amount(&self.requested, name).unwrap_or_default(),
+            allocatable: amount(&self.allocatable, name).unwrap_or_default(),
+            used: used.and_then(|used| amount(used, name)),
         };
         let pods = UsageShare { requested: self.pods as f64, ..share("pods") };
         UsageSample { at, cpu: share("cpu"), memory: share("memory"), pods }
     }
 }
 
+/// The controller that takes the samples. It has no rights in the management API.
+pub fn spec(history: Arc<UsageHistory>) -> ManagementSpec {
+    ManagementSpec::new(ControllerIdentity::new("usage-history", Vec::new()), move |context, _| {
+        run(context, history.clone())
+    })
+}
+
 /// Takes samples until the server stops.
-pub async fn run(context: ManagementContext, history: Arc<UsageHistory>) {
+async fn run(context: ManagementContext, history: Arc<UsageHistory>) {
     let clusters = context.scope.reflectors.get::<Whole<Cluster>>();
     let mut ticks = interval(SAMPLE_EVERY);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -157,10 +174,11 @@ impl ActionHandler for UsageLink {
 mod tests {
     use super::*;
 
+    fn amounts(pairs: &[(&str, &str)]) -> Amounts {
+        pairs.iter().map(|(name, text)| ((*name).to_owned(), text.parse().unwrap())).collect()
+    }
+
     fn now() -> UsageNow {
-        let amounts = |pairs: &[(&str, &str)]| {
-            pairs.iter().map(|(name, text)| ((*name).to_owned(), text.parse().unwrap())).collect()
-        };
         UsageNow {
             requested: amounts(&[("cpu", "500m")]),
             pods: 3,
@@ -172,6 +190,7 @@ mod tests {
     fn a_connected_cluster_has_samples_and_others_have_gaps() {
         let history = UsageHistory::default();
         history.set("c-1", now());
+        history.set_used("c-1", Some(amounts(&[("cpu", "100m")])));
         history.take(7);
         history.pause("c-1");
         history.take(37);
@@ -180,9 +199,12 @@ mod tests {
         let samples = history.of("c-1");
         assert_eq!(samples.iter().map(|sample| sample.at).collect::<Vec<_>>(), [7, 67]);
         let UsageSample { cpu, memory, pods, .. } = samples[0];
-        assert_eq!(cpu, UsageShare { requested: 0.5, allocatable: 4.0 });
-        assert_eq!(memory, UsageShare { requested: 0.0, allocatable: 8_589_934_592.0 });
-        assert_eq!(pods, UsageShare { requested: 3.0, allocatable: 110.0 });
+        assert_eq!(cpu, UsageShare { requested: 0.5, allocatable: 4.0, used: Some(0.1) });
+        let allocatable = 8_589_934_592.0;
+        assert_eq!(memory, UsageShare { requested: 0.0, allocatable, used: None });
+        assert_eq!(pods, UsageShare { requested: 3.0, allocatable: 110.0, used: None });
+        // After the gap nothing is measured yet.
+        assert_eq!(samples[1].cpu.used, None);
     }
 
     #[test]

@@ -186,7 +186,7 @@ fn follow((group, plurals): (&str, &[&str])) -> Value {
     json!({"apiGroups": [group], "resources": plurals, "verbs": ["list", "watch"]})
 }
 
-fn own_rules() -> [Value; 7] {
+fn own_rules() -> [Value; 8] {
     let read = json!(["get", "list", "watch"]);
     let roles = json!(["clusterroles", "clusterrolebindings"]);
     [
@@ -199,6 +199,7 @@ fn own_rules() -> [Value; 7] {
             "verbs": ["create"]}),
         json!({"apiGroups": [""], "resources":
             ["nodes", "pods", "namespaces", "componentstatuses"], "verbs": read}),
+        json!({"apiGroups": ["metrics.k8s.io"], "resources": ["nodes"], "verbs": ["list"]}),
         json!({"apiGroups": [""], "resources": ["namespaces"],
             "resourceNames": [keys::SYSTEM_NS], "verbs": ["delete"]}),
         json!({"apiGroups": ["rbac.authorization.k8s.io"], "resources": roles, "verbs":

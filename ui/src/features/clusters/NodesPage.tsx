@@ -8,9 +8,10 @@ import { useQuery } from "@tanstack/react-query";
 import { Link } from "@tanstack/react-router";
 import { Fragment, memo, useMemo, useState } from "react";
 import { sentence } from "../../api/errors.ts";
+import { useNodeUse } from "../../api/metrics.ts";
 import { nodesQuery } from "../../api/queries.ts";
 import type { Cluster, Node } from "../../api/types.ts";
-import { count } from "../../lib/quantity.ts";
+import { bytes, cores, count } from "../../lib/quantity.ts";
 import { paths } from "../../paths.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Gap } from "../../ui/Gap.tsx";
@@ -107,6 +108,7 @@ function heightOf({ kind, reason }: NodeTableRow): number {
 function NodeTable({ cluster, nodes }: { cluster: Cluster; nodes: Node[] }) {
   const width = useWidth();
   const denial = useNodeDenial(cluster, nodes);
+  const uses = useNodeUse(cluster.id);
   const [draining, setDraining] = useState<Node>();
   const [leaving, setLeaving] = useState<Node>();
   const rows = useMemo(() => nodeRows(nodes), [nodes]);
@@ -147,6 +149,8 @@ function NodeTable({ cluster, nodes }: { cluster: Cluster; nodes: Node[] }) {
                   <NodeCells
                     cluster={cluster.name}
                     node={row.node}
+                    cpuUsed={uses.get(nodeNameOf(row.node))?.cpu}
+                    memoryUsed={uses.get(nodeNameOf(row.node))?.memory}
                     width={width}
                     denial={denial}
                     onDrain={setDraining}
@@ -210,6 +214,10 @@ interface NodeCellsProps {
   /** The cluster's name. */
   cluster: string;
   node: Node;
+  /** Cores; nothing where it is not measured. */
+  cpuUsed: number | undefined;
+  /** Bytes. */
+  memoryUsed: number | undefined;
   width: Width;
   denial: string | undefined;
   onDrain(node: Node): void;
@@ -220,6 +228,8 @@ interface NodeCellsProps {
 const NodeCells = memo(function NodeCells({
   cluster,
   node,
+  cpuUsed,
+  memoryUsed,
   width,
   denial,
   onDrain,
@@ -234,10 +244,7 @@ const NodeCells = memo(function NodeCells({
         <State tone={nodeTone(node)}>{nodeWord(node)}</State>
       </td>
       <td className="strong" title={node.name}>
-        <Link
-          className={styles.link}
-          {...paths.kindObject(cluster, "nodes", node.nodeName || node.name)}
-        >
+        <Link className={styles.link} {...paths.kindObject(cluster, "nodes", nodeNameOf(node))}>
           {node.name}
         </Link>
       </td>
@@ -251,10 +258,10 @@ const NodeCells = memo(function NodeCells({
               {node.info?.os?.operatingSystem || "—"}
             </td>
           )}
-          <td className={right}>
+          <td className={right} title={inUse(cpuUsed, cores)}>
             <Meter percent={usage(node, "cpu").percent} />
           </td>
-          <td className={right}>
+          <td className={right} title={inUse(memoryUsed, bytes)}>
             <Meter percent={usage(node, "memory").percent} />
           </td>
         </>
@@ -266,3 +273,12 @@ const NodeCells = memo(function NodeCells({
     </>
   );
 });
+
+/** Its name in the cluster. */
+function nodeNameOf(node: Node): string {
+  return node.nodeName || node.name;
+}
+
+function inUse(amount: number | undefined, figure: (amount: number) => string) {
+  return amount === undefined ? undefined : `${figure(amount)} in use`;
+}

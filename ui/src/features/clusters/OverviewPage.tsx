@@ -68,10 +68,11 @@ function Rooms({ cluster }: { cluster: Cluster }) {
   const { data: hour } = useQuery(usageQuery(cluster.id, cluster.links?.usage));
   const of = (name: "cpu" | "memory" | "pods"): History => ({
     gapMs: (hour?.intervalSeconds ?? 0) * GAP_INTERVALS * 1000,
-    points: (hour?.samples ?? []).map(({ at, [name]: { requested, allocatable } }) => ({
+    points: (hour?.samples ?? []).map(({ at, [name]: { requested, allocatable, used } }) => ({
       at: at * 1000,
       value: requested,
       whole: allocatable,
+      used,
     })),
   });
   return (
@@ -151,11 +152,14 @@ function Room({ title, usage: { taken, whole, percent }, figure, history, pods }
   const verb = pods ? "running or placed" : "reserved";
   const words = known ? `${figure(taken)} ${verb}` : "Not known yet";
   const room = pods ? "room for" : "allocatable";
+  const used = past ? undefined : history.points.at(-1)?.used;
   const left = !known
     ? "Known once the nodes are read"
     : past
       ? "As last known"
-      : `${figure(Math.max(0, whole - taken))} left for more pods`;
+      : `${figure(Math.max(0, whole - taken))} left for more pods${
+          used == null ? "" : `, ${figure(used)} in use`
+        }`;
   return (
     <Card
       title={title}

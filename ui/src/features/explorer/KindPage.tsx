@@ -2,7 +2,7 @@
 
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
-import { useNavigate } from "@tanstack/react-router";
+import { useNavigate, useRouter } from "@tanstack/react-router";
 import { useEffect, useRef, useState } from "react";
 import { ApiError, sentence } from "../../api/errors.ts";
 import { useKindFeed } from "../../api/freshness.ts";
@@ -161,13 +161,15 @@ function useAddressOf(
   search: KindSearch,
   pathOf: (search: KindSearch) => ReturnType<typeof paths.kind>,
 ): void {
-  const navigate = useNavigate();
+  const router = useRouter();
   // biome-ignore lint/correctness/useExhaustiveDependencies: only when the window moved.
   useEffect(() => {
     if (page === (search.page ?? 1)) return;
+    // Who is on the way to another list or page is not led back.
+    if (router.state.resolvedLocation?.href !== router.latestLocation.href) return;
     const { page: _, ...content } = search;
     const place = pathOf(page > 1 ? { ...content, page } : content);
-    void navigate({ ...place, replace: true, resetScroll: false });
+    void router.navigate({ ...place, replace: true, resetScroll: false });
   }, [page]);
 }
 

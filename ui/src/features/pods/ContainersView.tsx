@@ -3,8 +3,9 @@
 import { useQuery } from "@tanstack/react-query";
 import { useState } from "react";
 import { mayInClusterQuery } from "../../api/access.ts";
+import { type Use, usePodUse } from "../../api/metrics.ts";
 import type { PodContent, PodKey } from "../../api/pods.ts";
-import { count } from "../../lib/quantity.ts";
+import { bytes, count, millicores } from "../../lib/quantity.ts";
 import { point } from "../../lib/time.ts";
 import { Button } from "../../ui/Button.tsx";
 import { useNarrow } from "../../ui/media.ts";
@@ -15,6 +16,7 @@ import { FilesDialog } from "./FilesDialog.tsx";
 import type { PodContainer } from "./model.ts";
 import styles from "./Pods.module.css";
 
+const UNKNOWN: Use = { cpu: undefined, memory: undefined };
 const TICK_MS = 10_000;
 const ROLES = { init: "init", main: undefined, ephemeral: "for debugging" } as const;
 
@@ -27,6 +29,7 @@ interface ContainersViewProps {
 export function ContainersView({ place, pod: { spec, status }, containers }: ContainersViewProps) {
   const now = useNow(TICK_MS);
   const narrow = useNarrow();
+  const uses = usePodUse(place);
   const facts: [string, string | undefined][] = [
     ["Node", spec.nodeName],
     ["Pod address", status?.podIP],
@@ -62,6 +65,16 @@ export function ContainersView({ place, pod: { spec, status }, containers }: Con
                   <th scope="col">Ports</th>
                 </>
               )}
+              {uses.size > 0 && !narrow && (
+                <>
+                  <th scope="col" className={`${styles.number} ${table.right}`}>
+                    CPU
+                  </th>
+                  <th scope="col" className={`${styles.number} ${table.right}`}>
+                    Memory
+                  </th>
+                </>
+              )}
               <th scope="col" className={`${styles.number} ${table.right}`}>
                 Restarts
               </th>
@@ -74,7 +87,13 @@ export function ContainersView({ place, pod: { spec, status }, containers }: Con
           </thead>
           <tbody>
             {containers.map((container) => (
-              <Container key={container.name} container={container} narrow={narrow} now={now} />
+              <Container
+                key={container.name}
+                container={container}
+                use={uses.size > 0 ? (uses.get(container.name) ?? UNKNOWN) : undefined}
+                narrow={narrow}
+                now={now}
+              />
             ))}
           </tbody>
         </table>
@@ -99,7 +118,7 @@ function FilesButton({ place, containers }: FilesButtonProps) {
   );
   const denial =
     may === false
-      ? "You may not download files here: that needs the right to create pods/exec."
+      ? "You may not copy files here: that needs the right to create pods/exec."
       : undefined;
   const idle = containers.some(({ isRunning }) => isRunning)
     ? undefined
@@ -116,11 +135,13 @@ function FilesButton({ place, containers }: FilesButtonProps) {
 
 interface ContainerProps {
   container: PodContainer;
+  /** Nothing where the pod is not measured. */
+  use: Use | undefined;
   narrow: boolean;
   now: Date;
 }
 
-function Container({ container, narrow, now }: ContainerProps) {
+function Container({ container, use, narrow, now }: ContainerProps) {
   const { name, image, role, tone, word, reason, restarts, ports } = container;
   const since = point(container.since);
   return (
@@ -141,13 +162,19 @@ function Container({ container, narrow, now }: ContainerProps) {
             <td className={table.quiet}>{ports.join(", ") || "—"}</td>
           </>
         )}
+        {use && !narrow && (
+          <>
+            <td className={table.right}>{use.cpu === undefined ? "—" : millicores(use.cpu)}</td>
+            <td className={table.right}>{use.memory === undefined ? "—" : bytes(use.memory)}</td>
+          </>
+        )}
         <td className={table.right}>{count(restarts)}</td>
         {!narrow && <td className={table.right}>{since ? <Ago at={since} now={now} /> : "—"}</td>}
       </tr>
       {reason && (
         <tr className={table.reason}>
           <td />
-          <td colSpan={narrow ? 2 : 5} className={styles.reason}>
+          <td colSpan={narrow ? 2 : use ? 7 : 5} className={styles.reason}>
             {reason}
           </td>
         </tr>
