@@ -10,8 +10,8 @@
 //!
 //! [`uid`] says which cluster an entry is for; an import checks by [`import_check`]. How clusters
 //! look in the REST view is in [`view`]; [`actions`] makes kubeconfigs; [`usage_history`] has the
-//! last hour for charts, with what [`node_metrics`] reads. `DefaultProjectCreated` and `SystemProjectCreated` belong to the projects
-//! feature.
+//! last hour for charts, with what [`node_metrics`] reads. `DefaultProjectCreated` and
+//! `SystemProjectCreated` belong to the projects feature.
 
 pub mod actions;
 pub mod admission;

@@ -1,5 +1,5 @@
-//! Reads what is in use on the nodes of each connected cluster that serves `metrics.k8s.io`, for the
-//! [`UsageHistory`].
+//! Reads what is in use on the nodes of each connected cluster that serves `metrics.k8s.io`, for
+//! the [`UsageHistory`].
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
