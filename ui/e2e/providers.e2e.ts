@@ -7,7 +7,6 @@ import { World } from "./world.ts";
 
 const world = new World(["--nodes", "1"]);
 const provider = new OidcProvider();
-const CONFIG = "/v3/oidcConfigs/oidc";
 
 beforeAll(async () => {
   await world.start();
@@ -32,34 +31,41 @@ async function logInThere(page: Page, name: string): Promise<void> {
 test("a provider is tested in the browser, and then people sign in with it", async () => {
   const admin = await world.visitor();
   await admin.signIn();
-  const config = {
-    issuer: provider.issuer,
-    clientId: provider.clientId,
-    clientSecret: provider.clientSecret,
-    rancherUrl: `${world.server.url()}/verify-auth`,
+  const { page: adminPage } = admin;
+  await adminPage.goto("/providers");
+  await adminPage.getByRole("button", { name: "Set up OpenID Connect…" }).click();
+  const dialog = adminPage.getByRole("dialog");
+  await dialog.getByLabel("Issuer").fill(provider.issuer);
+  await dialog.getByLabel("Client ID").fill(provider.clientId);
+  await dialog.getByLabel("Client secret").fill("a wrong one");
+  expect(await dialog.getByLabel("Rancher URL").inputValue()).toBe(
+    `${world.server.url()}/verify-auth`,
+  );
+  const begin = dialog.getByRole("button", { name: "Begin the test" });
+  /** Logs in at the provider in another tab; returns the code that it leads to. */
+  const codeOf = async (name: string): Promise<[Page, string]> => {
+    await begin.click();
+    const opening = admin.context.waitForEvent("page");
+    await dialog.getByRole("link", { name: "Log in at OpenID Connect" }).click();
+    const there = await opening;
+    await logInThere(there, name);
+    await there.getByRole("heading", { name: "You logged in" }).waitFor();
+    return [there, await there.locator("code").innerText()];
   };
-  const begun = await admin.api<{ redirectUrl: string }>(
-    "POST",
-    `${CONFIG}?action=configureTest`,
-    config,
-  );
-  const there = await admin.context.newPage();
-  await there.goto(begun.redirectUrl);
-  await logInThere(there, "root");
-  await there.getByRole("heading", { name: "You logged in" }).waitFor();
-  const code = await there.locator("code").innerText();
-  await admin.page.evaluate(
-    async ([config, code, path]) => {
-      const csrf = document.cookie.replace(/.*CSRF=([^;]*).*/, "$1");
-      const response = await fetch(`${path}?action=testAndApply`, {
-        method: "POST",
-        headers: { "content-type": "application/json", "x-api-csrf": csrf },
-        body: JSON.stringify({ oidcConfig: config, code, enabled: true }),
-      });
-      if (!response.ok) throw new Error(await response.text());
-    },
-    [config, code.trim(), CONFIG] as const,
-  );
+  const [, useless] = await codeOf("root");
+  await dialog.getByLabel("Code that you see then").fill(useless);
+  await dialog.getByRole("button", { name: "Test and enable" }).click();
+  await dialog.getByText("It does not work so far, and nothing was changed.").waitFor();
+  await admin.expectAccessible("setting up a provider with pages");
+  admin.complaints.length = 0;
+  // The provider does not remember who logged in.
+  await admin.context.clearCookies({ domain: new URL(provider.issuer).hostname, name: /^_/ });
+  await dialog.getByLabel("Client secret").fill(provider.clientSecret);
+  const [there, code] = await codeOf("root");
+  await dialog.getByLabel("Code that you see then").fill(code);
+  await dialog.getByRole("button", { name: "Test and enable" }).click();
+  const line = adminPage.getByRole("listitem").filter({ hasText: "OpenID Connect" });
+  await line.getByText("Enabled").waitFor();
   // The tab that showed the code has the new login, too.
   await there.goto("/clusters");
   await there.getByRole("heading", { name: "Clusters", level: 1 }).waitFor();

@@ -64,3 +64,25 @@ export function enableProvider(provider: ProviderConfig, trial: ProviderTrial): 
 export function disableProvider(provider: ProviderConfig): Promise<unknown> {
   return request("POST", `${configPath(provider)}?action=disable`, {});
 }
+
+/** Begins a test on the provider's own pages; returns their address. Nothing is stored. */
+export async function beginPagesTest(
+  provider: ProviderConfig,
+  config: Record<string, unknown>,
+): Promise<string> {
+  const path = `${configPath(provider)}?action=configureTest`;
+  const { redirectUrl } = await request<{ redirectUrl: string }>("POST", path, config);
+  if (!/^https?:/.test(redirectUrl)) throw new Error(`“${redirectUrl}” is no web address.`);
+  return redirectUrl;
+}
+
+/** Ends a test with the code that the provider's pages led to, and enables the provider. */
+export function enableWithCode(
+  provider: ProviderConfig,
+  config: Record<string, unknown>,
+  code: string,
+): Promise<unknown> {
+  const field = provider.type === "azureADConfig" ? "config" : provider.type;
+  const input = { [field]: config, code, enabled: true };
+  return request("POST", `${configPath(provider)}?action=testAndApply`, input);
+}

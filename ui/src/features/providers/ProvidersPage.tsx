@@ -4,7 +4,7 @@ import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError, sentence } from "../../api/errors.ts";
 import { disableProvider, type ProviderConfig, providerConfigsQuery } from "../../api/providers.ts";
-import { Button, buttonClass } from "../../ui/Button.tsx";
+import { Button } from "../../ui/Button.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
@@ -12,7 +12,7 @@ import { State } from "../../ui/StateMark.tsx";
 import { Tag } from "../../ui/Tags.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { providerName } from "../login/providers.ts";
-import { accessText, guideOf, kindOf, offered, providerTone } from "./model.ts";
+import { accessText, kindOf, offered, providerTone } from "./model.ts";
 import styles from "./Providers.module.css";
 import { SetUpDialog } from "./SetUpDialog.tsx";
 
@@ -93,15 +93,9 @@ function ProviderLine({ provider, onSetUp, onDisable }: ProviderLineProps) {
       {!kind.isTried && <Tag>not tried with the real service</Tag>}
       {provider.enabled && <span className="second">for {accessText(provider)}</span>}
       <span className="grow" />
-      {kind.isDirectory ? (
-        <Button small aria-label={`Set up ${name}…`} onClick={onSetUp}>
-          Set up…
-        </Button>
-      ) : (
-        <a className={buttonClass("plain", true)} href={guideOf(kind)}>
-          How to set up {name}
-        </a>
-      )}
+      <Button small aria-label={`Set up ${name}…`} onClick={onSetUp}>
+        Set up…
+      </Button>
       {provider.enabled && (
         <Button small aria-label={`Disable ${name}…`} onClick={onDisable}>
           Disable…
