@@ -56,6 +56,23 @@ test("a directory is tried before it is enabled, and people log in with their ac
   await bob.signIn("", "bob", slapd.bobPassword);
   await bob.page.getByRole("button", { name: "You: Bob Example" }).waitFor();
 
+  // A group there gets a global role, and loses it.
+  await page.goto("/users/groups");
+  await page.getByText("No group has a global role").waitFor();
+  await page.getByRole("button", { name: "Give role to group" }).click();
+  await dialog.getByLabel("Group").fill("team");
+  await dialog.getByRole("radiogroup", { name: "Found" }).getByRole("radio").check();
+  await dialog.getByLabel("Role").selectOption({ label: "Manage Users" });
+  await visitor.expectAccessible("a role for a group");
+  await dialog.getByRole("button", { name: "Give role" }).click();
+  const group = page.getByRole("list", { name: "Groups" }).getByRole("listitem");
+  await group.getByText("Manage Users").waitFor();
+  await page.getByRole("button", { name: "Read memberships anew" }).click();
+  await page.getByText("Groups are read anew at the identity providers").waitFor();
+  await group.getByRole("button", { name: /^Take the role Manage Users/ }).click();
+  await page.getByText("No group has a global role").waitFor();
+  await page.goto("/providers");
+
   await page.getByRole("button", { name: "Disable OpenLDAP…" }).click();
   await dialog.getByRole("button", { name: "Disable", exact: true }).click();
   visitor.expectQuiet();

@@ -217,3 +217,65 @@ test("a user is disabled, gets a global role and a password, and is deleted", as
   await page.getByText("Nobody can do this to themselves.").first().waitFor();
   await visitor.leave();
 });
+
+test("a role is made, given, changed and deleted", async () => {
+  const visitor = await opened("/users/roles");
+  const { page } = visitor;
+  const dialog = page.getByRole("dialog");
+  await page.getByRole("radio", { name: "In projects" }).check();
+  const line = page.getByRole("listitem").filter({ hasText: "Log readers" }).first();
+  await page.getByRole("button", { name: "New role" }).click();
+  await dialog.getByLabel("Name", { exact: true }).fill("Log readers");
+  await dialog.getByRole("button", { name: "Add rule" }).click();
+  const create = dialog.getByRole("button", { name: "Create", exact: true });
+  expect(await create.getAttribute("aria-disabled")).toBe("true");
+  await dialog.getByLabel("Resources").fill("pods, pods/log");
+  await visitor.expectAccessible("making a role");
+  await create.click();
+  await line.waitFor();
+  const made = await visitor.api<{ data: { rules: unknown; context: string }[] }>(
+    "GET",
+    "/v3/roletemplates?name=Log%20readers",
+  );
+  const verbs = ["get", "list", "watch"];
+  expect(made.data[0]).toMatchObject({
+    context: "project",
+    rules: [{ verbs, resources: ["pods", "pods/log"], apiGroups: [""] }],
+  });
+
+  await line.locator("summary").click();
+  await line.getByRole("button", { name: "Change…" }).click();
+  await dialog.getByRole("button", { name: "Add rule" }).click();
+  await dialog.getByRole("group", { name: "Rule 2" }).getByLabel("Resources").fill("configmaps");
+  await dialog.getByRole("button", { name: "Save" }).click();
+  await line.getByText("get, list, watch on configmaps").waitFor();
+
+  // A role in use is not deleted, and the answer says why.
+  await page.goto("/c/orchard/projects/Default");
+  await page.getByRole("button", { name: "Add member" }).click();
+  await dialog.getByLabel("User or group").fill("admin");
+  await dialog.getByRole("radiogroup", { name: "Found" }).getByRole("radio").first().check();
+  await dialog.getByRole("radio", { name: /^Log readers/ }).check();
+  await dialog.getByRole("button", { name: "Give role" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await page.goto("/users/roles");
+  await page.getByRole("radio", { name: "In projects" }).check();
+  await line.locator("summary").click();
+  await line.getByRole("button", { name: "Delete…" }).click();
+  await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+  await dialog.getByText("It is still there.").waitFor();
+  visitor.complaints.length = 0;
+  await dialog.getByRole("button", { name: "Keep" }).click();
+  await page.goto("/c/orchard/projects/Default");
+  await page.getByRole("button", { name: /^Take the role Log readers/ }).click();
+  await dialog.getByRole("button", { name: "Take it" }).click();
+  await dialog.waitFor({ state: "detached" });
+  await page.goto("/users/roles");
+  await page.getByRole("radio", { name: "In projects" }).check();
+  await line.locator("summary").click();
+  await line.getByRole("button", { name: "Delete…" }).click();
+  await dialog.getByRole("button", { name: "Delete", exact: true }).click();
+  await line.waitFor({ state: "detached" });
+  visitor.expectQuiet();
+  await visitor.leave();
+});

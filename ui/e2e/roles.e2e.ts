@@ -107,6 +107,7 @@ const PAGES = [
   "/c/orchard/kinds/namespaces",
   "/users",
   "/users/roles",
+  "/users/groups",
   "/providers",
   "/settings",
   "/tokens",

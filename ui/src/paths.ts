@@ -35,6 +35,7 @@ export const paths = {
   tokens: () => ({ to: "/tokens" }) as const,
   users: () => ({ to: "/users" }) as const,
   roles: () => ({ to: "/users/roles" }) as const,
+  groups: () => ({ to: "/users/groups" }) as const,
   kinds: (cluster: string) => ({ to: "/c/$cluster/kinds", params: { cluster } }) as const,
   /** `type`: its plural, such as `apps.deployments`. */
   kind: (cluster: string, type: string, search: KindSearch = {}) =>

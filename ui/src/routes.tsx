@@ -71,6 +71,9 @@ const SettingsPage = lazy(() =>
 const RolesPage = lazy(() =>
   import("./features/users/RolesPage.tsx").then(({ RolesPage: page }) => ({ default: page })),
 );
+const GroupsPage = lazy(() =>
+  import("./features/users/GroupsPage.tsx").then(({ GroupsPage: page }) => ({ default: page })),
+);
 const TokensPage = lazy(() =>
   import("./features/tokens/TokensPage.tsx").then(({ TokensPage: page }) => ({ default: page })),
 );
@@ -178,6 +181,12 @@ const roles = createRoute({
   getParentRoute: () => signedIn,
   path: "/users/roles",
   component: RolesPage,
+});
+
+const groups = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/users/groups",
+  component: GroupsPage,
 });
 
 const providers = createRoute({
@@ -311,6 +320,7 @@ export function makeRouter(client: QueryClient) {
         audit,
         users,
         roles,
+        groups,
         providers,
         settings,
         tokens,

@@ -48,6 +48,16 @@ export function giveGlobalRole(userId: string, globalRoleId: string): Promise<un
   return request("POST", "/v3/globalrolebindings", { userId, globalRoleId });
 }
 
+/** Gives a role to all members of a group of an identity provider. */
+export function giveGroupRole(groupPrincipalId: string, globalRoleId: string): Promise<unknown> {
+  return request("POST", "/v3/globalrolebindings", { groupPrincipalId, globalRoleId });
+}
+
+/** Reads anew of which groups all users are members, at their identity providers. */
+export function refreshGroups(): Promise<unknown> {
+  return request("POST", "/v3/users?action=refreshauthprovideraccess", {});
+}
+
 export function takeGlobalRole(bindingId: string): Promise<unknown> {
   return request("DELETE", `/v3/globalrolebindings/${encodeURIComponent(bindingId)}`);
 }
@@ -81,6 +91,12 @@ export interface KnownRole extends Resource {
   rules?: RbacRule[] | null;
   /** Roles whose rules it has as well. */
   roleTemplateIds?: string[] | null;
+  /** Of a global role: new users get it. */
+  newUserDefault?: boolean;
+  /** Of a role in clusters: who creates a cluster gets it there. */
+  clusterCreatorDefault?: boolean;
+  /** Of a role in projects. */
+  projectCreatorDefault?: boolean;
 }
 
 /** The roles that are given on the server itself, in clusters, or in projects. */
@@ -94,4 +110,30 @@ export function rolesOfQuery(kind: "global" | "cluster" | "project") {
     },
     staleTime: 60_000,
   });
+}
+
+/** What a user says of a role. */
+export interface RoleContent extends Omit<KnownRole, keyof Resource> {
+  rules: RbacRule[];
+}
+
+/** Creates a role, or changes the one with this id. */
+export function saveRole(
+  kind: "global" | "cluster" | "project",
+  content: RoleContent,
+  id: string | undefined,
+): Promise<KnownRole> {
+  const path = rolePath(kind, id);
+  if (id) return request("PUT", path, content);
+  return request("POST", path, kind === "global" ? content : { ...content, context: kind });
+}
+
+/** Roles that somebody holds or that another one inherits are refused. */
+export function deleteRole(kind: "global" | "cluster" | "project", id: string): Promise<unknown> {
+  return request("DELETE", rolePath(kind, id));
+}
+
+function rolePath(kind: "global" | "cluster" | "project", id?: string): string {
+  const all = kind === "global" ? "/v3/globalroles" : "/v3/roletemplates";
+  return id ? `${all}/${encodeURIComponent(id)}` : all;
 }

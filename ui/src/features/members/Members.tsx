@@ -2,7 +2,7 @@
 
 import { IconPlus, IconTrash, IconUser, IconUsersGroup } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
-import { useId, useState } from "react";
+import { useState } from "react";
 import { mayQuery } from "../../api/access.ts";
 import { sentence } from "../../api/errors.ts";
 import {
@@ -13,7 +13,6 @@ import {
   type MemberScope,
   membersQuery,
   principalQuery,
-  principalsQuery,
   removeMember,
   rolesQuery,
 } from "../../api/members.ts";
@@ -21,15 +20,13 @@ import { count } from "../../lib/quantity.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Card } from "../../ui/Card.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
-import { Field } from "../../ui/Field.tsx";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { EffectPreview } from "./EffectPreview.tsx";
 import styles from "./Members.module.css";
 import { principalOf } from "./model.ts";
+import { PrincipalSearch } from "./PrincipalSearch.tsx";
 
-/** More are found by typing more letters. */
-const FOUND_SHOWN = 8;
 const LEVELS = {
   cluster: { owner: "Cluster Owner", usual: "cluster-member", others: "Administrators" },
   project: { owner: "Project Owner", usual: "project-member", others: "Owners of the cluster" },
@@ -216,56 +213,5 @@ function AddDialog({ scope, onClose }: AddDialogProps) {
         )}
       </div>
     </Dialog>
-  );
-}
-
-interface PrincipalSearchProps {
-  chosen: FoundPrincipal | undefined;
-  onChoose(principal: FoundPrincipal | undefined): void;
-}
-
-/** Finds a user or a group by the first letters of a name. */
-function PrincipalSearch({ chosen, onChoose }: PrincipalSearchProps) {
-  const [text, setText] = useState("");
-  const group = useId();
-  const found = useQuery(principalsQuery(text.trim()));
-  const shown = found.data?.slice(0, FOUND_SHOWN) ?? [];
-  return (
-    <>
-      <Field
-        label="User or group"
-        value={text}
-        placeholder="The first letters of a name"
-        autoComplete="off"
-        spellCheck={false}
-        data-autofocus
-        onChange={(event) => {
-          setText(event.target.value);
-          onChoose(undefined);
-        }}
-      />
-      <div className={styles.found} role="radiogroup" aria-label="Found" aria-live="polite">
-        {shown.map((principal) => (
-          <label key={principal.id} className={styles.role}>
-            <input
-              type="radio"
-              name={group}
-              checked={chosen?.id === principal.id}
-              onChange={() => onChoose(principal)}
-            />
-            <span>
-              {principal.name || principal.loginName}
-              <span className={styles.about}>
-                {[principal.principalType, principal.loginName, principal.provider]
-                  .filter(Boolean)
-                  .join(", ")}
-              </span>
-            </span>
-          </label>
-        ))}
-        {found.data?.length === 0 && <p className="second">Nobody has such a name.</p>}
-        {found.isError && <p className="second">{sentence(found.error)}</p>}
-      </div>
-    </>
   );
 }

@@ -62,6 +62,9 @@ export function UsersPage() {
         facts={users.data && count(users.data.length)}
         actions={
           <>
+            <Link className={buttonClass()} {...paths.groups()}>
+              Groups
+            </Link>
             <Link className={buttonClass()} {...paths.roles()}>
               Roles
             </Link>

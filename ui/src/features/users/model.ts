@@ -51,6 +51,18 @@ export function rolesOf(
     .sort((one, other) => one.name.localeCompare(other.name));
 }
 
+/** The roles of each group, by the id of its principal, in the order of these ids. */
+export function byGroup(
+  bindings: readonly GlobalRoleBinding[],
+): [group: string, held: GlobalRoleBinding[]][] {
+  const groups = new Map<string, GlobalRoleBinding[]>();
+  for (const binding of bindings) {
+    const group = binding.groupPrincipalId;
+    if (group) groups.set(group, [...(groups.get(group) ?? []), binding]);
+  }
+  return [...groups].sort(([one], [other]) => one.localeCompare(other));
+}
+
 /** Users whose name, login or id has each word. */
 export function matching(users: readonly KnownUser[], text: string): KnownUser[] {
   const words = text.toLowerCase().split(/\s+/).filter(Boolean);
