@@ -44,6 +44,8 @@ const AFTER_REASON: Record<Width, number> = { full: 4, tight: 4, narrow: 0 };
 
 interface ClusterTableProps extends Sorting {
   clusters: readonly Cluster[];
+  /** The label that it is grouped by. */
+  label: string | undefined;
   /** In groups: needs attention, waiting, pinned, all others. */
   grouped: boolean;
   /** Waiting clusters are shown regardless of their number. */
@@ -60,14 +62,14 @@ function heightOf(row: TableRow): number {
 }
 
 export function ClusterTable(props: ClusterTableProps) {
-  const { clusters, grouped, waitingShown, now } = props;
+  const { clusters, label, grouped, waitingShown, now } = props;
   const pins = usePins();
   const narrow = useNarrow();
   const tight = useTight();
   const width = narrow ? "narrow" : tight ? "tight" : "full";
   const rows = useMemo(
-    () => tableRows(clusters, { grouped, pins, waitingShown, now }),
-    [clusters, grouped, pins, waitingShown, now],
+    () => tableRows(clusters, { label, grouped, pins, waitingShown, now }),
+    [clusters, label, grouped, pins, waitingShown, now],
   );
   const { visible, gapAfter, frame, measure, onFocus, onBlur } = useVisibleRows(rows, heightOf);
   return (

@@ -15,10 +15,12 @@ interface FilterBarProps {
   search: ClusterSearch;
   /** Within the text filter. */
   clusters: readonly Cluster[];
+  /** Labels that the list can be grouped by. */
+  labels: readonly string[];
   onChange: SearchChange;
 }
 
-export function FilterBar({ search, clusters, onChange }: FilterBarProps) {
+export function FilterBar({ search, clusters, labels, onChange }: FilterBarProps) {
   const input = useRef<HTMLInputElement>(null);
   useShortcut("/", () => input.current?.focus());
   const tones = tally(clusters);
@@ -63,6 +65,24 @@ export function FilterBar({ search, clusters, onChange }: FilterBarProps) {
           </button>
         ))}
       </fieldset>
+      {(labels.length > 0 || search.group) && (
+        <>
+          <span className="grow" />
+          <select
+            className={styles.group}
+            aria-label="Group by"
+            value={search.group ?? ""}
+            onChange={(event) => onChange({ group: event.target.value || undefined })}
+          >
+            <option value="">Group by state</option>
+            {[...new Set([...labels, ...(search.group ? [search.group] : [])])].map((label) => (
+              <option key={label} value={label}>
+                Group by {label}
+              </option>
+            ))}
+          </select>
+        </>
+      )}
     </search>
   );
 }

@@ -18,12 +18,14 @@ import { usePast } from "../../ui/Past.tsx";
 import { useNow } from "../../ui/Time.tsx";
 import { ClusterTable } from "./ClusterTable.tsx";
 import { FilterBar } from "./FilterBar.tsx";
+import { FirstSteps } from "./FirstSteps.tsx";
 import { ImportDenied } from "./ImportDenied.tsx";
 import { ImportDialog } from "./ImportDialog.tsx";
 import styles from "./ListPage.module.css";
 import { matches, sorted, toneOf } from "./model.ts";
-import { NoClusterImported, NoClusters, onlyLocal } from "./NoClusters.tsx";
+import { NoClusters, onlyLocal } from "./NoClusters.tsx";
 import { useImportDenial } from "./rights.ts";
+import { groupLabels } from "./rows.ts";
 import type { ClusterSearch, SearchChange } from "./search.ts";
 
 /** Interval of updates of relative times. */
@@ -52,7 +54,12 @@ export function ListPage({ search }: { search: ClusterSearch }) {
           </Button>
         }
       />
-      <FilterBar search={search} clusters={found} onChange={change} />
+      <FilterBar
+        search={search}
+        clusters={found}
+        labels={useMemo(() => groupLabels(all), [all])}
+        onChange={change}
+      />
       <ReadFailure />
       <div className={styles.list}>
         {clusters.isPending && <Skeleton rows={6} what="clusters" />}
@@ -68,7 +75,7 @@ export function ListPage({ search }: { search: ClusterSearch }) {
           </List>
         )}
         {clusters.data && onlyLocal(all) && !isFiltered && !denial && (
-          <NoClusterImported onImport={openImport} />
+          <FirstSteps onImport={openImport} />
         )}
       </div>
       <Import search={search} clusters={all} denial={denial} onChange={change} />
@@ -131,6 +138,7 @@ function List({ search, found, onChange, children }: ListProps) {
   return (
     <ClusterTable
       clusters={shown}
+      label={search.group}
       grouped={!search.sort && !search.q && !search.state}
       waitingShown={search.waiting ?? false}
       sort={search.sort ?? "state"}

@@ -60,24 +60,7 @@ export function NoClusters({ search, total, denial, onChange, onImport }: NoClus
   );
 }
 
-/** Apart from the management API itself, which always exists. */
-export function NoClusterImported({ onImport }: { onImport(): void }) {
-  return (
-    <Blank
-      icon={<IconServer2 size={20} stroke={1.5} />}
-      title="No cluster of yours so far"
-      actions={
-        <Button onClick={onImport}>
-          <IconPlus size={16} stroke={1.5} />
-          Import the first one
-        </Button>
-      }
-    >
-      Import one that runs already: one command, nothing of it is changed.
-    </Blank>
-  );
-}
-
+/** Whether there is none but the management API itself, which always exists. */
 export function onlyLocal(clusters: readonly Cluster[]): boolean {
   return clusters.length > 0 && clusters.every((cluster) => cluster.internal);
 }

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { cluster, lost, NOW, waiting } from "./examples.ts";
-import { tableRows, WAITING_SHOWN_MAX } from "./rows.ts";
+import { groupLabels, tableRows, WAITING_SHOWN_MAX } from "./rows.ts";
 
 const OPTIONS = { grouped: true, pins: [], waitingShown: false, now: NOW };
 const manyWaiting = (number: number) =>
@@ -46,4 +46,23 @@ test("pinned clusters come before all others, and a fleet without any is All", (
     "a",
   ]);
   expect(keys(fleet, OPTIONS)[0]).toBe("group All");
+});
+
+test("clusters are grouped by a label, and those without it come last", () => {
+  const fleet = [
+    cluster({ id: "a", name: "a", labels: { env: "test", "x.cattle.io/y": "z" } }),
+    cluster({ id: "b", name: "b" }),
+    cluster({ id: "c", name: "c", labels: { env: "prod", team: "web" } }),
+    cluster({ id: "d", name: "d", labels: { env: "test" } }),
+  ];
+  expect(keys(fleet, { ...OPTIONS, label: "env" })).toEqual([
+    "group env: prod",
+    "c",
+    "group env: test",
+    "a",
+    "d",
+    "group Without env",
+    "b",
+  ]);
+  expect(groupLabels(fleet)).toEqual(["env", "team"]);
 });

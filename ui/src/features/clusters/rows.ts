@@ -4,7 +4,7 @@
  */
 
 import type { Cluster } from "../../api/types.ts";
-import { type Reason, reasonOf, toneOf } from "./model.ts";
+import { ownLabels, type Reason, reasonOf, toneOf } from "./model.ts";
 
 /**
  * Maximum number of waiting clusters that are shown by default; more would push active ones out of
@@ -19,6 +19,8 @@ export type TableRow = { key: string; group: string } & (
 );
 
 interface TableRowsOptions {
+  /** In groups by the values of this label. */
+  label?: string | undefined;
   /** In groups: needs attention, waiting, pinned, all others. */
   grouped: boolean;
   pins: readonly string[];
@@ -28,7 +30,13 @@ interface TableRowsOptions {
 }
 
 export function tableRows(clusters: readonly Cluster[], options: TableRowsOptions): TableRow[] {
-  const { grouped, pins, waitingShown, now } = options;
+  const { label, grouped, pins, waitingShown, now } = options;
+  if (label) {
+    return byLabel(clusters, label).flatMap(([title, members]): TableRow[] => [
+      { key: `group ${title}`, group: title, kind: "group", title, size: members.length },
+      ...members.flatMap((cluster) => clusterRows(title, cluster, now)),
+    ]);
+  }
   if (!grouped) return clusters.flatMap((cluster) => clusterRows("", cluster, now));
   return inGroups(clusters, pins).flatMap(([title, members]) => {
     const folds = title === WAITING && members.length > WAITING_SHOWN_MAX;
@@ -67,4 +75,27 @@ function inGroups(clusters: readonly Cluster[], pins: readonly string[]) {
     [isAll ? "All" : "All others", others],
   ];
   return groups.filter(([, members]) => members.length > 0);
+}
+
+/** In the order of the values; clusters without the label come last. */
+function byLabel(clusters: readonly Cluster[], label: string): [string, Cluster[]][] {
+  const groups = new Map<string, Cluster[]>();
+  const others: Cluster[] = [];
+  for (const cluster of clusters) {
+    const value = ownLabels(cluster).find(([key]) => key === label)?.[1];
+    if (value === undefined) others.push(cluster);
+    else groups.set(value, [...(groups.get(value) ?? []), cluster]);
+  }
+  const sorted = [...groups].sort(([one], [other]) => one.localeCompare(other));
+  const titled = sorted.map(([value, members]): [string, Cluster[]] => [
+    `${label}: ${value || "empty"}`,
+    members,
+  ]);
+  return others.length > 0 ? [...titled, [`Without ${label}`, others]] : titled;
+}
+
+/** The labels that clusters can be grouped by. */
+export function groupLabels(clusters: readonly Cluster[]): string[] {
+  const keys = clusters.flatMap((cluster) => ownLabels(cluster).map(([key]) => key));
+  return [...new Set(keys)].sort();
 }

@@ -10,6 +10,8 @@ export interface ClusterSearch {
   state?: Tone;
   sort?: SortKey;
   descending?: boolean;
+  /** The label that the list is grouped by; nothing: by state. */
+  group?: string;
   /** Waiting clusters are shown regardless of their number. */
   waiting?: true;
   /** The import dialog: `new`, or the cluster that is being imported. */
@@ -33,6 +35,7 @@ export function readSearch(raw: Record<string, unknown>): ClusterSearch {
   const sort = SORT_KEYS.find((key) => key === raw.sort);
   if (sort) search.sort = sort;
   if (raw.descending === true) search.descending = true;
+  if (typeof raw.group === "string" && raw.group) search.group = raw.group;
   if (raw.waiting === true) search.waiting = true;
   if (typeof raw.import === "string" && raw.import) search.import = raw.import;
   return search;
