@@ -252,6 +252,65 @@ test("an object is created from YAML, after the cluster has checked it", async (
   await visitor.leave();
 });
 
+test("services, ingresses, claims and data are shown in words", async () => {
+  const objects = [
+    {
+      kind: "Service",
+      metadata: { name: "web" },
+      spec: { ports: [{ port: 80 }], selector: { app: "web" } },
+    },
+    {
+      kind: "PersistentVolumeClaim",
+      metadata: { name: "disk" },
+      spec: { accessModes: ["ReadWriteOnce"], resources: { requests: { storage: "3Gi" } } },
+    },
+    { kind: "Secret", metadata: { name: "words" }, stringData: { word: "swordfish" } },
+  ].map((object) => ({ apiVersion: "v1", ...object }));
+  const ingress = {
+    ...{ apiVersion: "networking.k8s.io/v1", kind: "Ingress", metadata: { name: "front" } },
+    spec: {
+      rules: [
+        {
+          host: "a.example",
+          http: {
+            paths: [
+              {
+                path: "/",
+                pathType: "Prefix",
+                backend: { service: { name: "web", port: { number: 80 } } },
+              },
+            ],
+          },
+        },
+      ],
+    },
+  };
+  const file = join(world.folder, "details.json");
+  writeFileSync(
+    file,
+    JSON.stringify({ apiVersion: "v1", kind: "List", items: [...objects, ingress] }),
+  );
+  await world.run(`kubectl apply -f ${file}`);
+  const visitor = await opened("/c/orchard/objects/networking.k8s.io.ingresses/default/front");
+  const { page } = visitor;
+  await page.getByText("a.example").waitFor();
+  await visitor.expectAccessible("an ingress");
+  await page.getByRole("link", { name: "web:80" }).click();
+  await page.getByText("app=web").waitFor();
+  await page.getByRole("table", { name: "Ports" }).getByText("80/TCP").waitFor();
+  await page.goto("/c/orchard/objects/persistentvolumeclaims/default/disk");
+  await page.getByText("3Gi").waitFor();
+  await page.goto("/c/orchard/objects/secrets/default/words?view=data");
+  const word = page.getByRole("region", { name: "word" });
+  await word.getByText("Hidden").waitFor();
+  expect(await page.content()).not.toContain("swordfish");
+  await page.getByRole("button", { name: "Show values" }).click();
+  await word.getByText("swordfish").waitFor();
+  await visitor.expectAccessible("the data of a secret");
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
 test("values of a Secret show on demand only", async () => {
   const responses: string[] = [];
   const visitor = await world.visitor();

@@ -164,6 +164,27 @@ export function wholeObjectQuery<T>(clusterId: string, type: string, id: string)
   });
 }
 
+/** What ConfigMaps and Secrets hold. */
+export interface DataContent {
+  data?: Record<string, string>;
+  binaryData?: Record<string, string>;
+}
+
+/** An object with its data. `hidden`: only the names of the data, without values. */
+export function objectDataQuery(clusterId: string, type: string, id: string, hidden: boolean) {
+  const without = hidden ? "&excludeValues=data&excludeValues=binaryData" : "";
+  return queryOptions({
+    queryKey: ["kind-object", clusterId, type, id, hidden ? "names" : "values"],
+    queryFn: () => {
+      const path = `${objectPath(clusterId, type, id)}?exclude=metadata.managedFields${without}`;
+      return request<KindObject & DataContent>("GET", path);
+    },
+    retry: false,
+    // Values of Secrets stay no longer than they are shown.
+    gcTime: 0,
+  });
+}
+
 const YAML = "application/yaml";
 /** Leaves out what the view adds to an object. */
 const AS_STORED = [

@@ -74,10 +74,10 @@ export function ListPage({ search }: { search: ClusterSearch }) {
             />
           </List>
         )}
-        {clusters.data && onlyLocal(all) && !isFiltered && !denial && (
-          <FirstSteps onImport={openImport} />
-        )}
       </div>
+      {clusters.data && onlyLocal(all) && !isFiltered && !denial && (
+        <FirstSteps onImport={openImport} />
+      )}
       <Import search={search} clusters={all} denial={denial} onChange={change} />
     </Page>
   );

@@ -11,6 +11,8 @@ import { paths } from "../../paths.ts";
 import { useShortcut } from "../../ui/keyboard.ts";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
+import { DetailsView, hasDetails } from "../details/DetailsView.tsx";
+import { EntriesView, hasData } from "../details/EntriesView.tsx";
 import { MapView } from "../map/MapView.tsx";
 import { ContainersView } from "../pods/ContainersView.tsx";
 import { LogsView } from "../pods/LogsView.tsx";
@@ -31,7 +33,7 @@ interface View {
   text: string;
 }
 
-const COMMON: readonly View[] = [
+const COMMON: readonly [View, View] = [
   { name: "events", text: "Events" },
   { name: "yaml", text: "YAML" },
 ];
@@ -51,8 +53,11 @@ function viewsOf(type: string): readonly View[] {
   if (isPod(type)) return OF_PODS;
   const workload = workloadKind(type);
   if (!workload) {
-    const own = [...COMMON].reverse();
-    return MAPPED.test(type) ? [MAP, ...own] : own;
+    const details: View[] = hasDetails(type) ? [{ name: "details", text: "Details" }] : [];
+    const map = MAPPED.test(type) ? [MAP] : [];
+    const [events, yaml] = COMMON;
+    const data: View[] = hasData(type) ? [{ name: "data", text: "Data" }] : [];
+    return [...details, ...map, yaml, ...data, events];
   }
   const owned: View = { name: "owned", text: workload.canSuspend ? "Jobs" : "Pods" };
   const revisions: View[] = workload.history ? [{ name: "revisions", text: "Revisions" }] : [];
@@ -93,6 +98,8 @@ export function ObjectViews({ type, object, search }: ObjectViewsProps) {
         ))}
       </nav>
       {current?.name === "map" && <MapView object={object} />}
+      {current?.name === "details" && <DetailsView type={type} object={object} />}
+      {current?.name === "data" && <EntriesView type={type} object={object} />}
       {current?.name === "events" && <EventsView object={object} />}
       {current?.name === "yaml" && <YamlView type={type} id={object.id} object={object} />}
       {isPod(type) && <PodView object={object} view={current?.name} search={search} type={type} />}

@@ -53,6 +53,8 @@ export const VIEWS = [
   "containers",
   "logs",
   "shell",
+  "details",
+  "data",
   "owned",
   "revisions",
   "map",
