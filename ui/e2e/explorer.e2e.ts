@@ -204,6 +204,14 @@ test("several objects are selected and deleted, and a mistake deletes nothing", 
   await page.getByText("8 match").waitFor();
   await bar.waitFor({ state: "detached" });
 
+  // What was done stands in a log, which outlives the list.
+  await page.getByRole("contentinfo").getByRole("button", { name: "Operations" }).click();
+  await dialog.getByText("Deleted default/map-104").waitFor();
+  await visitor.expectAccessible("the operations of the page");
+  await dialog.getByRole("button", { name: /^Forget Deleting/ }).click();
+  await dialog.getByText("Nothing is under way.").waitFor();
+  await dialog.getByRole("button", { name: "Close" }).first().click();
+
   // Of many, the cluster has to be named.
   await page.goto("/c/orchard/kinds/configmaps?q=map-0");
   await page.getByRole("checkbox", { name: /^Select the \d+ rows/ }).check();

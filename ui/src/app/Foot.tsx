@@ -2,11 +2,14 @@
 
 import { IconTerminal2 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
+import { useEffect, useState } from "react";
 import { useFreshness } from "../api/freshness.ts";
 import type { Freshness } from "../api/live.ts";
 import { clustersQuery } from "../api/queries.ts";
 import { conditionOf } from "../features/clusters/conditions.ts";
 import { byRef, lastHeard } from "../features/clusters/model.ts";
+import { OperationsDialog } from "../features/operations/OperationsDialog.tsx";
+import { useOperations } from "../features/operations/operations.ts";
 import { shellObstacle, showShell } from "../features/shells/shells.ts";
 import { count } from "../lib/quantity.ts";
 import { clock, exact, length, moment, point } from "../lib/time.ts";
@@ -24,15 +27,21 @@ export function Foot({ scope }: { scope: RouteScope }) {
   const { dataUpdatedAt } = useQuery(clustersQuery);
   const freshness = useFreshness();
   const now = useNow(TICK_MS);
+  const [open, setOpen] = useState(false);
   return (
-    <footer className={styles.foot}>
-      <FreshnessWord freshness={freshness} readAt={dataUpdatedAt} now={now} />
-      {/* Without the server, the state of agents is unknown. */}
-      {freshness.state !== "lost" && <Agents scope={scope} now={now} />}
-      <span className="grow" />
-      <ShellEntry scope={scope} />
-      <span className={styles.version}>Drover {__VERSION__}</span>
-    </footer>
+    <>
+      <footer className={styles.foot}>
+        <FreshnessWord freshness={freshness} readAt={dataUpdatedAt} now={now} />
+        {/* Without the server, the state of agents is unknown. */}
+        {freshness.state !== "lost" && <Agents scope={scope} now={now} />}
+        <span className="grow" />
+        <OperationsEntry onOpen={() => setOpen(true)} />
+        <ShellEntry scope={scope} />
+        <span className={styles.version}>Drover {__VERSION__}</span>
+      </footer>
+      {/* Not inside the footer, whose parts are landmarks. */}
+      {open && <OperationsDialog onClose={() => setOpen(false)} />}
+    </>
   );
 }
 
@@ -73,6 +82,27 @@ function FreshnessWord({ freshness: { state, heardAt }, readAt, now }: Freshness
         <State tone="run">Connecting</State>
       </span>
     </span>
+  );
+}
+
+/** Shows what the page has under way, and asks before the page is left. */
+function OperationsEntry({ onOpen }: { onOpen(): void }) {
+  const operations = useOperations();
+  const running = operations.filter(({ state }) => state === "running");
+  const isBusy = running.length > 0;
+  useEffect(() => {
+    if (!isBusy) return;
+    const hold = (event: BeforeUnloadEvent) => event.preventDefault();
+    window.addEventListener("beforeunload", hold);
+    return () => window.removeEventListener("beforeunload", hold);
+  }, [isBusy]);
+  if (operations.length === 0) return null;
+  const [first] = running;
+  return (
+    <button type="button" className={styles.shell} onClick={onOpen}>
+      <Shape tone={isBusy ? "run" : "done"} />
+      {first ? `${first.title}: ${count(first.done)} of ${count(first.total)}` : "Operations"}
+    </button>
   );
 }
 

@@ -1,7 +1,7 @@
 /** What can be done with the selected rows of a list: delete them, as far as the user may. */
 
 import { IconTrash } from "@tabler/icons-react";
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { sentence } from "../../api/errors.ts";
 import { deleteKindObject, type KindObject } from "../../api/kinds.ts";
@@ -10,9 +10,9 @@ import { count } from "../../lib/quantity.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
-import { Notice } from "../../ui/Notice.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { isProduction } from "../clusters/model.ts";
+import { forEach, operate } from "../operations/operations.ts";
 import styles from "./Explorer.module.css";
 import { deletable } from "./model.ts";
 
@@ -68,17 +68,13 @@ function DeleteDialog({ cluster, type, text, selected, onClear, onClose }: Delet
   const mustType = isProduction(cluster) || allowed.length >= MANY;
   const blocked =
     mustType && typed.trim() !== cluster.name ? `Type ${cluster.name} first.` : undefined;
-  const remove = useMutation({
-    mutationFn: () => deleteAll(cluster.id, type, allowed),
-    onSuccess: (failures) => {
-      void client.invalidateQueries({ queryKey: ["kind-list", cluster.id, type] });
-      if (failures.length > 0) return;
-      notify("rem", `Deleting ${count(allowed.length)} ${text}`);
-      onClear();
-      onClose();
-    },
-  });
-  const failures = remove.data ?? [];
+  const remove = () => {
+    void deleteAll(cluster, type, text, allowed).then(
+      () => void client.invalidateQueries({ queryKey: ["kind-list", cluster.id, type] }),
+    );
+    onClear();
+    onClose();
+  };
   return (
     <Dialog
       title={`Delete ${count(allowed.length)} ${text}?`}
@@ -89,8 +85,8 @@ function DeleteDialog({ cluster, type, text, selected, onClear, onClose }: Delet
           <Button data-autofocus onClick={onClose}>
             Keep
           </Button>
-          <Button kind="danger" disabledBecause={blocked} onClick={() => remove.mutate()}>
-            {remove.isPending ? "Under way…" : "Delete"}
+          <Button kind="danger" disabledBecause={blocked} onClick={remove}>
+            Delete
           </Button>
         </>
       }
@@ -114,32 +110,28 @@ function DeleteDialog({ cluster, type, text, selected, onClear, onClose }: Delet
           onChange={(event) => setTyped(event.target.value)}
         />
       )}
-      {failures.length > 0 && (
-        <Notice tone="err" title={`${count(failures.length)} were not deleted.`}>
-          {failures.slice(0, NAMES_SHOWN).join(" ")}
-        </Notice>
-      )}
     </Dialog>
   );
 }
 
-/** Deletes objects, some at a time; returns why some were not deleted. */
+/** Deletes objects, some at a time, as an operation. */
 async function deleteAll(
-  clusterId: string,
+  cluster: Cluster,
   type: string,
+  text: string,
   objects: readonly KindObject[],
-): Promise<string[]> {
-  const failures: string[] = [];
-  const todo = [...objects];
-  const work = async () => {
-    for (let object = todo.pop(); object; object = todo.pop()) {
+): Promise<void> {
+  const title = `Deleting ${count(objects.length)} ${text} of ${cluster.name}`;
+  notify("rem", title);
+  const ended = await operate(title, objects.length, ({ signal, step, failure }) =>
+    forEach(objects, AT_ONCE, signal, async ({ id }) => {
       try {
-        await deleteKindObject(clusterId, type, object.id);
+        await deleteKindObject(cluster.id, type, id);
+        step(`Deleted ${id}`);
       } catch (error) {
-        failures.push(`${object.id}: ${sentence(error)}`);
+        failure(`${id}: ${sentence(error)}`);
       }
-    }
-  };
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
-  return failures;
+    }),
+  );
+  if (ended === "failed") notify("err", `${title} failed in part: see the operations below`);
 }
