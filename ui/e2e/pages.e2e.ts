@@ -197,6 +197,12 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
     await page.goto("/c/prod-eu-1/objects/namespaces/default");
     await page.getByText("kind: Namespace").waitFor();
     await picture(visitor, "object", view);
+    await page.goto("/c/prod-eu-1/objects/services/default/kubernetes");
+    await page.getByRole("table", { name: "Ports" }).waitFor();
+    await picture(visitor, "service", view);
+    await page.goto("/c/prod-eu-1/objects/configmaps/default/kube-root-ca.crt?view=data");
+    await page.getByRole("region", { name: "ca.crt" }).waitFor();
+    await picture(visitor, "data", view);
 
     await page.goto("/c/prod-eu-1/projects");
     await page.getByRole("link", { name: "Default", exact: true }).waitFor();
@@ -338,12 +344,23 @@ describe.each(VIEWS)("in $theme, $width wide", (view) => {
       .first()
       .waitFor();
     await picture(visitor, "roles", view);
+    await page.getByRole("button", { name: "Copy…" }).first().click();
+    await page.getByRole("dialog").getByRole("group", { name: "Rule 1" }).waitFor();
+    await picture(visitor, "role", view);
+    await page.keyboard.press("Escape");
+    await page.goto("/users/groups");
+    await page.getByText("No group has a global role").waitFor();
+    await picture(visitor, "groups", view);
     await page.goto("/providers");
     await page.getByRole("button", { name: "Set up OpenLDAP…" }).waitFor();
     await picture(visitor, "providers", view);
     await page.getByRole("button", { name: "Set up Active Directory…" }).click();
     await page.getByRole("dialog").getByLabel("User search base").waitFor();
     await picture(visitor, "provider", view);
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Set up OpenID Connect…" }).click();
+    await page.getByRole("dialog").getByLabel("Issuer").waitFor();
+    await picture(visitor, "provider-pages", view);
     await page.keyboard.press("Escape");
 
     await page.goto("/settings");

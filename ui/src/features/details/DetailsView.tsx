@@ -178,7 +178,7 @@ interface RowsProps {
 function Rows({ caption, heads, rows }: RowsProps) {
   return (
     <div className={table.frame}>
-      <table className={table.table}>
+      <table className={`${table.table} ${styles.rows}`}>
         <caption className="hidden">{caption}</caption>
         <thead>
           <tr>
