@@ -4,7 +4,7 @@ import { queryOptions, useQuery } from "@tanstack/react-query";
 import { parse } from "../lib/quantity.ts";
 import { clusterPath, request } from "./client.ts";
 import { kindsQuery } from "./kinds.ts";
-import { type PodKey, podPath } from "./pods.ts";
+import { type PodKey, podsPath } from "./pods.ts";
 
 /** Clusters measure every 15 to 60 seconds. */
 const EVERY_MS = 15_000;
@@ -63,13 +63,18 @@ function podUseQuery(pod: PodKey) {
   return queryOptions({
     queryKey: ["pod-use", pod],
     queryFn: async (): Promise<ReadonlyMap<string, Use>> => {
-      const { containers } = await request<{
-        containers: { name: string; usage: MeasuredUse }[];
-      }>("GET", podPath(pod, METRICS));
-      return new Map(containers.map(({ name, usage }) => [name, use(usage)]));
+      // A new pod is not measured yet: it is missing in a list, and would be an error by itself.
+      const selection = new URLSearchParams({ fieldSelector: `metadata.name=${pod.name}` });
+      const { items } = await request<{
+        items: {
+          metadata: { name: string };
+          containers: { name: string; usage: MeasuredUse }[];
+        }[];
+      }>("GET", `${podsPath(pod, METRICS)}?${selection}`);
+      const measured = items.find(({ metadata }) => metadata.name === pod.name);
+      return new Map(measured?.containers.map(({ name, usage }) => [name, use(usage)]));
     },
     refetchInterval: EVERY_MS,
-    // A new pod is not measured yet.
     retry: false,
   });
 }

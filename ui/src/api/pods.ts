@@ -62,10 +62,16 @@ export interface LogOptions {
   timestamps?: boolean;
 }
 
-/** The path of a pod in an API of its cluster: in the core API, or in another that knows pods. */
-export function podPath({ clusterId, namespace, name }: PodKey, api = "api/v1"): string {
-  const pod = `namespaces/${encodeURIComponent(namespace)}/pods/${encodeURIComponent(name)}`;
-  return `${clusterPath(clusterId)}/${api}/${pod}`;
+/** The path of a namespace's pods in an API of its cluster: the core API, or one about pods. */
+export function podsPath(
+  { clusterId, namespace }: Pick<PodKey, "clusterId" | "namespace">,
+  api = "api/v1",
+): string {
+  return `${clusterPath(clusterId)}/${api}/namespaces/${encodeURIComponent(namespace)}/pods`;
+}
+
+function podPath(pod: PodKey): string {
+  return `${podsPath(pod)}/${encodeURIComponent(pod.name)}`;
 }
 
 /** The path of a container's log. */
