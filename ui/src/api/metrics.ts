@@ -21,25 +21,28 @@ export interface Use {
   memory: number | undefined;
 }
 
-/** Use of each node, by its name; nothing where it is not measured or may not be seen. */
-export function useNodeUse(clusterId: string): ReadonlyMap<string, Use> {
-  const enabled = useServed(clusterId, "nodes");
+/**
+ * Use of each node, by its name; nothing where it is not measured or may not be seen. `isReachable`:
+ * whether the cluster answers now.
+ */
+export function useNodeUse(clusterId: string, isReachable: boolean): ReadonlyMap<string, Use> {
+  const enabled = useServed(clusterId, "nodes", isReachable);
   const { data } = useQuery({ ...nodeUseQuery(clusterId), enabled });
   return data ?? NOTHING;
 }
 
 /** Use of each container of a pod, by its name; nothing where it is not measured. */
 export function usePodUse(pod: PodKey): ReadonlyMap<string, Use> {
-  const enabled = useServed(pod.clusterId, "pods");
+  const enabled = useServed(pod.clusterId, "pods", true);
   const { data } = useQuery({ ...podUseQuery(pod), enabled });
   return data ?? NOTHING;
 }
 
 const NOTHING: ReadonlyMap<string, Use> = new Map();
 
-function useServed(clusterId: string, plural: string): boolean {
-  const { data: kinds = [] } = useQuery(kindsQuery(clusterId));
-  return kinds.some(({ pluralName }) => pluralName === `metrics.k8s.io.${plural}`);
+function useServed(clusterId: string, plural: string, isReachable: boolean): boolean {
+  const { data: kinds = [] } = useQuery({ ...kindsQuery(clusterId), enabled: isReachable });
+  return isReachable && kinds.some(({ pluralName }) => pluralName === `metrics.k8s.io.${plural}`);
 }
 
 const METRICS = "apis/metrics.k8s.io/v1beta1";

@@ -108,7 +108,7 @@ function heightOf({ kind, reason }: NodeTableRow): number {
 function NodeTable({ cluster, nodes }: { cluster: Cluster; nodes: Node[] }) {
   const width = useWidth();
   const denial = useNodeDenial(cluster, nodes);
-  const uses = useNodeUse(cluster.id);
+  const uses = useNodeUse(cluster.id, !isPast(cluster));
   const [draining, setDraining] = useState<Node>();
   const [leaving, setLeaving] = useState<Node>();
   const rows = useMemo(() => nodeRows(nodes), [nodes]);
