@@ -106,7 +106,7 @@ async function use(visitor: Visitor): Promise<void> {
   await scrollTo(visitor, 0, /^1–100 of/);
   await page.mouse.move(700, 500);
   for (let turn = 0; turn < 10; turn += 1) await page.mouse.wheel(0, 700);
-  await scrollTo(visitor, 0.5, /of/);
+  await scrollTo(visitor, 0.5, /^[\d,]+–[\d,]+ of [\d,]+$/);
   await page.getByRole("checkbox").nth(3).click();
   await page.getByRole("checkbox").nth(3).click();
   const filter = page.getByLabel("Filter by name");
