@@ -73,7 +73,24 @@ test("a list is filtered, sorted and scrolled, and follows the cluster", async (
   await page.reload();
   await row("map-10").first().waitFor();
   expect(await row("map-000").count()).toBe(0);
+  // So does the way back from an object.
+  await page.getByRole("link", { name: "map-110", exact: true }).click();
+  await page.getByText("kind: ConfigMap").waitFor();
+  await page.goBack();
+  await row("map-110").waitFor();
+  expect(await row("map-000").count()).toBe(0);
+  await page.getByRole("checkbox", { name: "Select default/map-110" }).check();
   await page.setViewportSize({ width: 1440, height: 900 });
+  // What is selected stays so while the list scrolls, and is not taken along to another kind.
+  const bar = page.getByRole("region", { name: "Selection" });
+  await page.getByRole("main").evaluate((main) => main.scrollTo(0, 0));
+  await row("map-000").waitFor();
+  await bar.getByText("1 selected").waitFor();
+  await side.getByRole("link", { name: "Secrets" }).click();
+  await page.getByRole("heading", { name: "Secrets", level: 1 }).waitFor();
+  await bar.waitFor({ state: "detached" });
+  await side.getByRole("link", { name: "ConfigMaps" }).click();
+  await row("map-000").waitFor();
 
   const filter = page.getByLabel("Filter by name");
   await filter.fill("map-11");

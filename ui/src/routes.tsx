@@ -259,7 +259,9 @@ const kind = createRoute({
   path: "/kinds/$type",
   validateSearch: readKindSearch,
   component: function Kind() {
-    return <KindPage type={kind.useParams().type} search={kind.useSearch()} />;
+    const { cluster, type } = kind.useParams();
+    // What is selected of one kind is never meant of another.
+    return <KindPage key={`${cluster} ${type}`} type={type} search={kind.useSearch()} />;
   },
 });
 

@@ -79,8 +79,15 @@ export function useVisibleIndexes(table: LongTable): VisibleIndexes {
   });
   // biome-ignore lint/correctness/useExhaustiveDependencies: only once.
   useLayoutEffect(() => {
-    const measured = distance();
-    if (start > 0 && measured) measured.main.scrollTop = measured.above + start * heightOf(0);
+    if (start === 0) return;
+    const scroll = () => {
+      const measured = distance();
+      if (measured) measured.main.scrollTop = measured.above + start * heightOf(0);
+    };
+    scroll();
+    // The frame of the page leads to the top of a new page; this is after that.
+    const later = requestAnimationFrame(scroll);
+    return () => cancelAnimationFrame(later);
   }, []);
   let end = above;
   const visible = virtualizer.getVirtualItems().map((item) => {
