@@ -23,11 +23,13 @@ import {
   IconSearch,
   IconServer,
   IconSettings,
+  IconShield,
   IconStack2,
   IconSun,
   IconTerminal2,
   IconTicket,
   IconUsers,
+  IconUsersGroup,
 } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
@@ -213,6 +215,8 @@ function useEntries(scope: RouteScope, onHelp: () => void, onAbout: () => void):
     ),
     to("All clusters", IconHexagons, () => void navigate(paths.clusters())),
     to("Users", IconUsers, () => void navigate(paths.users())),
+    to("Groups", IconUsersGroup, () => void navigate(paths.groups())),
+    to("Roles", IconShield, () => void navigate(paths.roles())),
     to("Audit log", IconHistory, () => void navigate(paths.audit())),
     to("Identity providers", IconLogin2, () => void navigate(paths.providers())),
     to("Settings", IconSettings, () => void navigate(paths.settings())),
