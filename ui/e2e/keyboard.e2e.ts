@@ -1,4 +1,4 @@
-/** The first hour without a mouse. */
+/** Every flow of the first hour without a mouse. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "./programs.ts";
@@ -17,9 +17,10 @@ async function tabTo(visitor: Visitor, name: string | RegExp): Promise<void> {
     await page.keyboard.press("Tab");
     const focused = await page.evaluate(() => {
       const element = document.activeElement;
-      if (!element?.matches("a, button, input")) return "";
+      if (!element?.matches("a, button, input, textarea, select")) return "";
       const label = element.getAttribute("aria-label");
-      const field = element instanceof HTMLInputElement ? element.labels?.[0]?.textContent : "";
+      const labels = (element as HTMLInputElement).labels;
+      const field = labels?.[0]?.textContent;
       return (label || field || element.textContent || "").trim();
     });
     seen.push(focused);
@@ -127,6 +128,122 @@ test("signing in, importing, inspecting and removing need no mouse", async () =>
   await arrowTo(visitor, "Dark");
   await keys.press("Enter");
   expect(await page.evaluate(() => document.documentElement.dataset.theme)).toBe("dark");
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
+/** Opens the palette and goes to the entry that a text finds. */
+async function jumpTo({ page }: Visitor, text: string, entry: string | RegExp): Promise<void> {
+  await page.keyboard.press("Control+k");
+  await page.keyboard.type(text);
+  await page.getByRole("dialog").getByRole("option").first().filter({ hasText: entry }).waitFor();
+  await page.keyboard.press("Enter");
+}
+
+test("workloads, logs, shells, YAML, projects and members need no mouse", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  const keys = page.keyboard;
+  await visitor.signIn();
+  await visitor.makeUser({ username: "mia", password: PASSWORD });
+  await world.run(await visitor.importCommand("board"));
+  await visitor.row("board").getByText("Active").waitFor();
+  await world.run("kubectl create deployment web --image=web:1 --replicas=2");
+  await world.run("kubectl create configmap words --from-literal=a=b");
+  await world.run("kubectl rollout status deployment web --timeout=60s");
+  await world.run("kubectl set image deployment/web web=web:2");
+
+  await jumpTo(visitor, "board", /board/);
+  await page.getByRole("heading", { name: "board", level: 1 }).waitFor();
+  await jumpTo(visitor, "deployments of", /Deployments of board/);
+  await page.getByRole("link", { name: "web", exact: true }).waitFor();
+  await tabTo(visitor, "web");
+  await keys.press("Enter");
+  await page.getByRole("table", { name: "Pods" }).getByRole("link").first().waitFor();
+  await tabTo(visitor, "Revisions");
+  await keys.press("Enter");
+  await page.getByRole("button", { name: "Roll back to 1…" }).waitFor();
+  await tabTo(visitor, "Roll back to 1…");
+  await keys.press("Enter");
+  await page.getByRole("region", { name: "What would change" }).waitFor();
+  await tabTo(visitor, "Roll back");
+  await keys.press("Enter");
+  await page.getByText("Rolling web back to revision 1").waitFor();
+
+  await tabTo(visitor, "Pods");
+  await keys.press("Enter");
+  await world.run("kubectl rollout status deployment web --timeout=60s");
+  const pods = page.getByRole("table", { name: "Pods" }).getByRole("link");
+  // Those of the other revision leave the list after a moment.
+  const running = await world.run(
+    "kubectl get pods -l app=web --field-selector=status.phase=Running -o jsonpath='{.items[*].metadata.name}'",
+  );
+  await expect
+    .poll(async () => (await pods.allInnerTexts()).sort(), { timeout: 20_000 })
+    .toEqual(running.trim().split(" ").sort());
+  await tabTo(visitor, /^web-/);
+  await keys.press("Enter");
+  await page.getByRole("table", { name: "Containers" }).waitFor();
+  await keys.press("l");
+  await page.getByRole("log").waitFor();
+  await keys.press("s");
+  const shell = page.getByRole("region", { name: "Shell" });
+  await shell.getByText("Connected").waitFor();
+  await keys.press("Control+Shift+Escape");
+  await page.waitForFunction(() => !document.activeElement?.closest(".xterm"));
+
+  await jumpTo(visitor, "words", /default\/words/);
+  await page.getByRole("heading", { name: "words", level: 1 }).waitFor();
+  await tabTo(visitor, "Edit");
+  await keys.press("Enter");
+  await tabTo(visitor, "YAML of default/words");
+  await keys.press("Control+End");
+  await keys.insertText("  labels: {by: keys}\n");
+  await tabTo(visitor, "Review changes");
+  await keys.press("Enter");
+  await page.getByRole("region", { name: "What would change" }).waitFor();
+  await tabTo(visitor, "Save");
+  await keys.press("Enter");
+  await page.getByText("Saved default/words").waitFor();
+  expect(await world.run("kubectl get configmap words -o jsonpath={.metadata.labels.by}")).toBe(
+    "keys",
+  );
+
+  await jumpTo(visitor, "projects of", /Projects of board/);
+  await page.getByRole("link", { name: "Default", exact: true }).waitFor();
+  await tabTo(visitor, "Create project");
+  await keys.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await keys.type("keyed");
+  await keys.press("Enter");
+  await page.getByRole("heading", { name: "keyed", level: 1 }).waitFor();
+  await tabTo(visitor, "Create namespace");
+  await keys.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await keys.type("keyed-a");
+  await keys.press("Enter");
+  await page.getByRole("link", { name: "keyed-a" }).waitFor();
+  await tabTo(visitor, "Add member");
+  await keys.press("Enter");
+  await page.getByRole("dialog").waitFor();
+  await keys.type("mia");
+  await page.getByRole("radiogroup", { name: "Found" }).getByRole("radio").waitFor();
+  await keys.press("Tab");
+  await keys.press("Space");
+  await page
+    .getByRole("region", { name: "What this does" })
+    .getByText(/mia gains/)
+    .waitFor();
+  await tabTo(visitor, "Give role");
+  await keys.press("Enter");
+  await page.getByRole("button", { name: /^Take the role .* from mia…$/ }).waitFor();
+
+  await keys.press("Control+`");
+  await page.locator("[data-shown=true] .xterm-rows").getByText("is simulated").waitFor();
+  await keys.press("Control+Shift+Escape");
+  await tabTo(visitor, "End the shell in board");
+  await keys.press("Enter");
+  await page.locator("[data-shown=true] .xterm-rows").waitFor({ state: "detached" });
   visitor.expectQuiet();
   await visitor.leave();
 });
