@@ -419,6 +419,39 @@ test("a narrow window loses nothing that matters", async () => {
   await visitor.leave();
 });
 
+test("at 200 % zoom, and for who wants no motion, every page works", async () => {
+  const visitor = await world.visitor();
+  const { page } = visitor;
+  await visitor.signIn();
+  // A window of 1440 by 900, of which zoom leaves half.
+  await page.setViewportSize({ width: 720, height: 450 });
+  await page.emulateMedia({ reducedMotion: "reduce" });
+  const places = [
+    ...["/clusters", "/c/prod-eu-1", "/c/prod-eu-1/nodes", "/c/prod-eu-1/conditions"],
+    ...["/c/prod-eu-1/kinds/pods", "/c/prod-eu-1/objects/apps.deployments/default/web"],
+    ...["/c/prod-eu-1/projects", "/c/prod-eu-1/members", "/users", "/users/roles", "/users/groups"],
+    ...["/providers", "/settings", "/tokens", "/audit"],
+  ];
+  for (const place of places) {
+    await page.goto(place);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+    await visitor.settled();
+    const [wide, moving] = await page.evaluate(() => [
+      document.documentElement.scrollWidth,
+      // What moves for longer than a blink.
+      document.getAnimations().filter((one) => {
+        const { endTime } = one.effect?.getComputedTiming() ?? {};
+        return Number(endTime) > 50;
+      }).length,
+    ]);
+    expect(wide, place).toBeLessThanOrEqual(720);
+    expect(moving, place).toBe(0);
+    await visitor.expectAccessible(`${place} at 200 %`);
+  }
+  visitor.expectQuiet();
+  await visitor.leave();
+});
+
 test.each(VIEWS)("what cannot be reached is as usable in $theme, $width wide", async (view) => {
   const visitor = await visitorFor(view);
   const { page } = visitor;
