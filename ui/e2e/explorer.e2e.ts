@@ -253,6 +253,15 @@ test("an object is created from YAML, after the cluster has checked it", async (
   await dialog.getByRole("button", { name: "Check" }).click();
   await dialog.getByText("Nothing was created.").waitFor();
   visitor.complaints.length = 0;
+  // What the cluster says of the field at the cursor.
+  await dialog.getByText("Help on fields").click();
+  const help = dialog.getByRole("region", { name: "Help" });
+  await editor.press("Control+End");
+  await help.getByText(/^stringData$/).waitFor();
+  await editor.press("Control+Home");
+  await help.getByText("Secret.apiVersion").waitFor();
+  await visitor.expectAccessible("help on fields");
+  await dialog.getByText("Help on fields").click();
   const begun = await editor.inputValue();
   const yaml = `${begun.replace("name: ", "name: typed")}type: example.io/own\nstringData: {a: b}\n`;
   await editor.fill(yaml);

@@ -11,8 +11,8 @@ import { Dialog } from "../../ui/Dialog.tsx";
 import { Notice } from "../../ui/Notice.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
-import styles from "./Explorer.module.css";
 import { firstYaml } from "./model.ts";
+import { YamlText } from "./YamlText.tsx";
 
 const LINES = 20;
 
@@ -58,16 +58,14 @@ export function CreateDialog({ schema, namespace, onClose }: CreateDialogProps) 
         </>
       }
     >
-      <textarea
-        className={styles.editor}
-        aria-label={`YAML of the new ${kind}`}
-        value={text}
+      <YamlText
+        label={`YAML of the new ${kind}`}
+        text={text}
         rows={LINES}
-        spellCheck={false}
-        autoCapitalize="off"
-        data-autofocus
-        onChange={(event) => {
-          setText(event.target.value);
+        schema={schema}
+        isFirst
+        onChange={(next) => {
+          setText(next);
           check.reset();
           create.reset();
         }}

@@ -3,10 +3,10 @@
  * it would change.
  */
 
-import { useMutation, useQueryClient } from "@tanstack/react-query";
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { ApiError, sentence } from "../../api/errors.ts";
-import { changeKindObject, replacement } from "../../api/kinds.ts";
+import { changeKindObject, kindsQuery, replacement } from "../../api/kinds.ts";
 import { changedLines } from "../../lib/diff.ts";
 import { Button } from "../../ui/Button.tsx";
 import { DiffView } from "../../ui/DiffView.tsx";
@@ -14,6 +14,8 @@ import { Notice } from "../../ui/Notice.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
 import styles from "./Explorer.module.css";
+import { schemaOf } from "./model.ts";
+import { YamlText } from "./YamlText.tsx";
 
 interface YamlEditorProps {
   type: string;
@@ -26,6 +28,7 @@ interface YamlEditorProps {
 export function YamlEditor({ type, id, before, onDone }: YamlEditorProps) {
   const cluster = useCluster();
   const client = useQueryClient();
+  const { data: kinds = [] } = useQuery(kindsQuery(cluster.id));
   const [text, setText] = useState(before);
   const review = useMutation({
     mutationFn: () => changeKindObject(cluster.id, type, id, replacement(text), true),
@@ -43,15 +46,13 @@ export function YamlEditor({ type, id, before, onDone }: YamlEditorProps) {
   const unchanged = text === before ? "Nothing has been changed." : undefined;
   return (
     <>
-      <textarea
-        className={styles.editor}
-        aria-label={`YAML of ${id}`}
-        value={text}
+      <YamlText
+        label={`YAML of ${id}`}
+        text={text}
         rows={Math.min(Math.max(text.split("\n").length + 1, 12), 40)}
-        spellCheck={false}
-        autoCapitalize="off"
-        onChange={(event) => {
-          setText(event.target.value);
+        schema={schemaOf(kinds, type)}
+        onChange={(next) => {
+          setText(next);
           // What was reviewed is another text.
           review.reset();
           save.reset();
