@@ -149,6 +149,11 @@ test("a deployment is scaled, gets another image, is rolled back and restarted",
   await page.getByRole("button", { name: "More actions for web" }).click();
   await page.getByRole("menuitem", { name: "Resume rollouts" }).click();
   await page.getByText("Resumed the rollouts of web").waitFor();
+
+  // Before something is deleted it is said what goes with it.
+  await page.getByRole("button", { name: "Delete…" }).click();
+  await dialog.getByText(/^It takes along \d+ ReplicaSet/).waitFor();
+  await dialog.getByRole("button", { name: "Keep" }).click();
   visitor.expectQuiet();
   await visitor.leave();
 });

@@ -297,6 +297,37 @@ export function objectSearchQuery(clusterId: string, types: readonly string[], t
   });
 }
 
+/** Kinds that are owned by others, as Kubernetes has them: their plurals. */
+const OWNED_TYPES = [
+  ...["pods", "apps.replicasets", "apps.controllerrevisions", "batch.jobs"],
+  ...["persistentvolumeclaims", "discovery.k8s.io.endpointslices"],
+];
+
+/** How many objects of usual kinds an object owns, by plural. `kinds`: those that may be listed. */
+export function ownedCountsQuery(
+  clusterId: string,
+  kinds: readonly KindSchema[],
+  { namespace = "", uid }: KindObject["metadata"],
+) {
+  const types = OWNED_TYPES.filter((type) => kinds.some(({ pluralName }) => pluralName === type));
+  const query = new URLSearchParams({
+    ...{ filter: `metadata.ownerReferences.uid='${uid}'`, pagesize: "1" },
+    include: "metadata.name",
+  });
+  const read = async (type: string): Promise<[string, number][]> => {
+    const path = `${kindsPath(clusterId)}/${type}/${encodeURIComponent(namespace)}?${query}`;
+    const list = await request<KindList>("GET", path).catch(() => undefined);
+    return list?.count ? [[type, list.count]] : [];
+  };
+  return queryOptions({
+    queryKey: ["owned-counts", clusterId, uid],
+    queryFn: async () => (await Promise.all(types.map(read))).flat(),
+    enabled: namespace !== "" && types.length > 0,
+    gcTime: 0,
+    retry: false,
+  });
+}
+
 export interface FoundObject {
   /** The plural of its kind. */
   type: string;

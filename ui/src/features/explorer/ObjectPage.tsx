@@ -11,9 +11,11 @@ import {
   type KindObject,
   kindObjectQuery,
   kindsQuery,
+  ownedCountsQuery,
   wholeObjectQuery,
 } from "../../api/kinds.ts";
 import type { WorkloadContent } from "../../api/workloads.ts";
+import { count } from "../../lib/quantity.ts";
 import { paths } from "../../paths.ts";
 import { Button, buttonClass } from "../../ui/Button.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
@@ -160,9 +162,7 @@ function Delete({ type, kind, object }: DeleteProps) {
             </>
           }
         >
-          <p className="second">
-            Kubernetes also deletes what this object owns, such as the pods of a Deployment.
-          </p>
+          <TakesAlong type={type} object={object} />
           {remove.isError && (
             <Notice tone="err" title="It was not deleted.">
               {sentence(remove.error)}
@@ -171,5 +171,26 @@ function Delete({ type, kind, object }: DeleteProps) {
         </Dialog>
       )}
     </>
+  );
+}
+
+/** What is deleted together with an object. */
+function TakesAlong({ type, object }: { type: string; object: KindObject }) {
+  const cluster = useCluster();
+  const { metadata } = object;
+  const { data: kinds = [] } = useQuery(kindsQuery(cluster.id));
+  const { data: owned = [] } = useQuery(ownedCountsQuery(cluster.id, kinds, metadata));
+  if (type === "namespaces" || type === "namespace") {
+    return <p>Everything in the namespace {metadata.name} is deleted with it.</p>;
+  }
+  const words = owned.map(
+    ([plural, number]) => `${count(number)} ${kindText(plural, schemaOf(kinds, plural))}`,
+  );
+  return (
+    <p className="second">
+      {words.length > 0
+        ? `It takes along ${words.join(", ")}, and what those own.`
+        : "Kubernetes also deletes what this object owns."}
+    </p>
   );
 }
