@@ -119,6 +119,26 @@ test("a list is filtered, sorted and scrolled, and follows the cluster", async (
   await visitor.leave();
 });
 
+test("rows are dense for who wants it, and stay so", async () => {
+  const visitor = await opened("/c/orchard/kinds/configmaps");
+  const { page } = visitor;
+  const row = page.locator("tbody tr[data-index]").nth(3);
+  const height = async () => Math.round((await row.boundingBox())?.height ?? 0);
+  await row.waitFor();
+  expect(await height()).toBe(34);
+  await page.getByRole("button", { name: /^You: / }).click();
+  await page.getByRole("menuitemradio", { name: "Dense" }).click();
+  await expect.poll(height, { timeout: 5000 }).toBe(28);
+  await page.reload();
+  await row.waitFor();
+  expect(await height()).toBe(28);
+  // The whole list is there, down to its end.
+  await page.getByRole("main").evaluate((main) => main.scrollTo(0, main.scrollHeight));
+  await page.locator(`tr[aria-rowindex="121"]`).waitFor();
+  await visitor.expectAccessible("dense rows");
+  await visitor.leave();
+});
+
 test("columns are chosen, and stay chosen", async () => {
   const visitor = await opened("/c/orchard/kinds/nodes");
   const { page } = visitor;

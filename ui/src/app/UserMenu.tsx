@@ -1,6 +1,8 @@
 /** The signed-in user: name, theme, password, signing out. */
 
 import {
+  IconBaselineDensityMedium,
+  IconBaselineDensitySmall,
   IconBook,
   IconDeviceDesktop,
   IconInfoCircle,
@@ -16,6 +18,7 @@ import { sentence } from "../api/errors.ts";
 import { logout, sessionQuery } from "../api/queries.ts";
 import { monogram } from "../lib/names.ts";
 import { GUIDE, paths } from "../paths.ts";
+import { chooseDensity, type Density, useDensity } from "../ui/density.ts";
 import { Menu, MenuChoice, MenuGroup, MenuItem, MenuLink } from "../ui/Menu.tsx";
 import { notify } from "../ui/Toasts.tsx";
 import { chooseTheme, type Theme, useTheme } from "./theme.ts";
@@ -27,10 +30,16 @@ const THEMES: [Theme, string, typeof IconSun][] = [
   ["dark", "Dark", IconMoon],
 ];
 
+const DENSITIES: [Density, string, typeof IconSun][] = [
+  ["normal", "Normal", IconBaselineDensityMedium],
+  ["dense", "Dense", IconBaselineDensitySmall],
+];
+
 export function UserMenu({ onAbout }: { onAbout(): void }) {
   const client = useQueryClient();
   const navigate = useNavigate();
   const theme = useTheme();
+  const density = useDensity();
   const { data: user } = useQuery(sessionQuery);
   const name = user?.name || user?.username || "";
   const leave = useMutation({
@@ -59,6 +68,18 @@ export function UserMenu({ onAbout }: { onAbout(): void }) {
             icon={<Icon size={16} stroke={1.5} />}
             checked={theme === value}
             onSelect={() => chooseTheme(value)}
+          >
+            {word}
+          </MenuChoice>
+        ))}
+      </MenuGroup>
+      <MenuGroup title="Rows of tables">
+        {DENSITIES.map(([value, word, Icon]) => (
+          <MenuChoice
+            key={value}
+            icon={<Icon size={16} stroke={1.5} />}
+            checked={density === value}
+            onSelect={() => chooseDensity(value)}
           >
             {word}
           </MenuChoice>

@@ -7,6 +7,7 @@ import type { KindColumn, KindObject } from "../../api/kinds.ts";
 import { count } from "../../lib/quantity.ts";
 import { point } from "../../lib/time.ts";
 import { paths } from "../../paths.ts";
+import { useDensity } from "../../ui/density.ts";
 import { Gap } from "../../ui/Gap.tsx";
 import { useNarrow } from "../../ui/media.ts";
 import { State } from "../../ui/StateMark.tsx";
@@ -22,7 +23,7 @@ import type { KindRows } from "./useKindRows.ts";
 /** Interval of updates of relative times. */
 const TICK_MS = 10_000;
 /** Height of a row until one is drawn, in pixels. */
-const ROW_HEIGHT = 35;
+const ROW_HEIGHT = 34;
 const CREATED = "metadata.creationTimestamp";
 
 type Sort = (field: string, descending: boolean) => void;
@@ -154,6 +155,7 @@ export function KindTable(props: KindTableProps) {
 
 /** Which rows are in the document, and what the page is told about it. */
 function useKindWindow({ rows, start = 0, onWindow }: KindTableProps, narrow: boolean) {
+  const density = useDensity();
   const [height, setHeight] = useState(ROW_HEIGHT);
   const [focused, setFocused] = useState(-1);
   const { visible, gapAfter, frame, window, forgetHeights } = useVisibleIndexes({
@@ -162,11 +164,11 @@ function useKindWindow({ rows, start = 0, onWindow }: KindTableProps, narrow: bo
     focused,
     start,
   });
-  // biome-ignore lint/correctness/useExhaustiveDependencies: rows are higher in a narrow window.
+  // biome-ignore lint/correctness/useExhaustiveDependencies: what the height of rows follows.
   useLayoutEffect(() => {
     const drawn = frame.current?.querySelector("tr[data-index]:not([aria-busy])");
     if (drawn) setHeight(drawn.getBoundingClientRect().height);
-  }, [narrow, rows.loaded.length > 0]);
+  }, [narrow, density, rows.loaded.length > 0]);
   // biome-ignore lint/correctness/useExhaustiveDependencies: a new function each time.
   useLayoutEffect(() => forgetHeights(), [height]);
   const { first, last } = window;
