@@ -233,6 +233,7 @@ test("several objects are selected and deleted, and a mistake deletes nothing", 
   await page.getByRole("checkbox", { name: "Select default/map-104" }).check();
   const bar = page.getByRole("region", { name: "Selection" });
   await bar.getByText("2 selected").waitFor();
+  await visitor.expectAccessible("selected rows");
   await bar.getByRole("button", { name: "Delete…" }).click();
   const dialog = page.getByRole("dialog");
   await dialog.getByText("default/map-104").waitFor();

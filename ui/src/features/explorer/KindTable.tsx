@@ -123,7 +123,11 @@ export function KindTable(props: KindTableProps) {
             }
             return [
               space,
-              <tr key={object.id} {...place}>
+              <tr
+                key={object.id}
+                {...place}
+                data-selected={selection?.ids.has(object.id) || undefined}
+              >
                 {selection && (
                   <td>
                     <input
