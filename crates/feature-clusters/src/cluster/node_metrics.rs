@@ -20,6 +20,11 @@ use crate::node::usage::{Amounts, add};
 const CONTROLLER: &str = "node-metrics";
 /// How long a cluster that does not serve metrics, or not to the agent, is left alone.
 const UNSERVED_PAUSE: Duration = Duration::from_secs(300);
+/// How soon it is looked again whether the nodes are known.
+const UNKNOWN_PAUSE: Duration = Duration::from_secs(1);
+/// Clusters with more nodes are not measured: metrics have no pages, and each has the labels of its
+/// node, so that the response would be larger than a cluster may send at once.
+const NODES_MAX: usize = 2_000;
 
 /// The controller, which runs once per connected cluster. It has no rights in the management API.
 pub fn spec(history: Arc<UsageHistory>) -> DownstreamSpec {
@@ -37,21 +42,36 @@ impl DownstreamController for NodeMetrics {
         let history = self.0.clone();
         Box::pin(async move {
             loop {
-                let (used, pause) = match read(&scope.client).await {
-                    Ok(used) => (Some(used), SAMPLE_EVERY),
-                    Err(error) => {
-                        debug!(cluster = scope.cluster, %error, "cannot read metrics of nodes");
-                        let unserved = matches!(&error, kube::Error::Api(status) if matches!(status.code, 403 | 404));
-                        (None, if unserved { UNSERVED_PAUSE } else { SAMPLE_EVERY })
-                    }
-                };
-                history.set_used(&scope.cluster, used);
+                let pause = measure(&history, &scope).await;
                 tokio::select! {
                     () = scope.stop.cancelled() => return,
                     () = sleep(pause) => {}
                 }
             }
         })
+    }
+}
+
+/// Reads once; returns after which time it is done again.
+async fn measure(history: &UsageHistory, scope: &DownstreamScope) -> Duration {
+    let Some(nodes) = history.nodes(&scope.cluster) else { return UNKNOWN_PAUSE };
+    if nodes > NODES_MAX {
+        history.set_used(&scope.cluster, None);
+        return UNSERVED_PAUSE;
+    }
+    match read(&scope.client).await {
+        Ok(used) => {
+            history.set_used(&scope.cluster, Some(used));
+            SAMPLE_EVERY
+        }
+        Err(error) => {
+            debug!(cluster = scope.cluster, %error, "cannot read metrics of nodes");
+            history.set_used(&scope.cluster, None);
+            match error {
+                kube::Error::Api(status) if matches!(status.code, 403 | 404) => UNSERVED_PAUSE,
+                _ => SAMPLE_EVERY,
+            }
+        }
     }
 }
 

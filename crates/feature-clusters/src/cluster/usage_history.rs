@@ -69,6 +69,7 @@ struct ClusterHistory {
 pub struct UsageNow {
     pub requested: Amounts,
     pub pods: i64,
+    pub nodes: usize,
     pub allocatable: Amounts,
 }
 
@@ -83,6 +84,10 @@ impl UsageHistory {
             history.current = None;
             history.used = None;
         }
+    }
+    /// How many nodes a connected cluster has; `None` while that is not known.
+    pub fn nodes(&self, cluster: &str) -> Option<usize> {
+        self.0.lock().get(cluster)?.current.as_ref().map(|now| now.nodes)
     }
     /// What is in use on the nodes of a connected cluster; `None`: it does not measure that.
     pub fn set_used(&self, cluster: &str, used: Option<Amounts>) {
@@ -182,6 +187,7 @@ mod tests {
         UsageNow {
             requested: amounts(&[("cpu", "500m")]),
             pods: 3,
+            nodes: 1,
             allocatable: amounts(&[("cpu", "4"), ("memory", "8Gi"), ("pods", "110")]),
         }
     }

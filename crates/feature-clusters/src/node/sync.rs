@@ -309,7 +309,7 @@ impl ClusterNodes {
         taken: &BTreeMap<String, Taken>,
     ) -> Result<(), ReconcileError> {
         let (mut capacity, mut allocatable) = (Amounts::new(), Amounts::new());
-        let (mut all, mut count) = (Taken::default(), 0_i64);
+        let (mut all, mut count) = (Taken::default(), 0_usize);
         for node in nodes {
             let status = node.status.as_ref();
             add(&mut capacity, status.and_then(|status| status.capacity.as_ref()));
@@ -324,6 +324,7 @@ impl ClusterNodes {
             UsageNow {
                 requested: all.requests.clone(),
                 pods: all.pods,
+                nodes: count,
                 allocatable: allocatable.clone(),
             },
         );
