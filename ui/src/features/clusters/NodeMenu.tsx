@@ -16,9 +16,8 @@ import { sentence } from "../../api/errors.ts";
 import { cordonNode, deleteNode, stopDrain } from "../../api/queries.ts";
 import type { Node } from "../../api/types.ts";
 import { Button } from "../../ui/Button.tsx";
-import { Dialog } from "../../ui/Dialog.tsx";
+import { DangerDialog } from "../../ui/DangerDialog.tsx";
 import { Menu, MenuItem } from "../../ui/Menu.tsx";
-import { Notice } from "../../ui/Notice.tsx";
 import { Shape } from "../../ui/StateMark.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { isDraining } from "./nodes.ts";
@@ -124,34 +123,24 @@ export function DeleteNodeDialog({ node, onClose }: DeleteNodeDialogProps) {
     },
   });
   return (
-    <Dialog
+    <DangerDialog
       title={
         <>
           <Shape tone="err" />
           {`Delete ${node.name}?`}
         </>
       }
+      verb="Delete"
+      isPending={remove.isPending}
+      failed="It was not deleted."
+      failure={remove.error ? sentence(remove.error) : undefined}
+      onConfirm={() => remove.mutate()}
       onClose={onClose}
-      footer={
-        <>
-          <Button data-autofocus onClick={onClose}>
-            Keep
-          </Button>
-          <Button kind="danger" onClick={() => remove.mutate()}>
-            {remove.isPending ? "Under way…" : "Delete"}
-          </Button>
-        </>
-      }
     >
       <p className="second">
         The node leaves its cluster, and pods that run there are lost. Its machine stays: a kubelet
         that starts again brings the node back.
       </p>
-      {remove.isError && (
-        <Notice tone="err" title="It was not deleted.">
-          {sentence(remove.error)}
-        </Notice>
-      )}
-    </Dialog>
+    </DangerDialog>
   );
 }

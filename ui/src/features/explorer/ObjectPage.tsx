@@ -18,7 +18,7 @@ import type { WorkloadContent } from "../../api/workloads.ts";
 import { count } from "../../lib/quantity.ts";
 import { paths } from "../../paths.ts";
 import { Button, buttonClass } from "../../ui/Button.tsx";
-import { Dialog } from "../../ui/Dialog.tsx";
+import { DangerDialog } from "../../ui/DangerDialog.tsx";
 import { Blank, Notice } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
 import { StatePill } from "../../ui/StateMark.tsx";
@@ -147,28 +147,18 @@ function Delete({ type, kind, object }: DeleteProps) {
         Delete…
       </Button>
       {asking && (
-        <Dialog
+        <DangerDialog
           title={`Delete ${object.metadata.name}?`}
           subtitle={[kind, object.metadata.namespace, cluster.name].filter(Boolean).join(", ")}
+          verb="Delete"
+          isPending={remove.isPending}
+          failed="It was not deleted."
+          failure={remove.error ? sentence(remove.error) : undefined}
+          onConfirm={() => remove.mutate()}
           onClose={() => setAsking(false)}
-          footer={
-            <>
-              <Button data-autofocus onClick={() => setAsking(false)}>
-                Keep
-              </Button>
-              <Button kind="danger" onClick={() => remove.mutate()}>
-                {remove.isPending ? "Under way…" : "Delete"}
-              </Button>
-            </>
-          }
         >
           <TakesAlong type={type} object={object} />
-          {remove.isError && (
-            <Notice tone="err" title="It was not deleted.">
-              {sentence(remove.error)}
-            </Notice>
-          )}
-        </Dialog>
+        </DangerDialog>
       )}
     </>
   );

@@ -19,6 +19,7 @@ import {
 import { count } from "../../lib/quantity.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Card } from "../../ui/Card.tsx";
+import { DangerDialog } from "../../ui/DangerDialog.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { notify } from "../../ui/Toasts.tsx";
@@ -121,30 +122,20 @@ function MemberLine({ scope, member }: MemberLineProps) {
         {!denial && <IconTrash size={16} stroke={1.5} />}
       </Button>
       {asking && (
-        <Dialog
+        <DangerDialog
           title={`Take the role ${role} from ${name}?`}
           subtitle={`In ${scope.name}`}
+          verb="Take it"
+          isPending={remove.isPending}
+          failed="Nothing was changed."
+          failure={remove.error ? sentence(remove.error) : undefined}
+          onConfirm={() => remove.mutate()}
           onClose={() => setAsking(false)}
-          footer={
-            <>
-              <Button data-autofocus onClick={() => setAsking(false)}>
-                Keep
-              </Button>
-              <Button kind="danger" onClick={() => remove.mutate()}>
-                {remove.isPending ? "Under way…" : "Take it"}
-              </Button>
-            </>
-          }
         >
           <p className="second">
             It holds at once, also for what is open. Other roles that {name} has stay.
           </p>
-          {remove.isError && (
-            <Notice tone="err" title="Nothing was changed.">
-              {sentence(remove.error)}
-            </Notice>
-          )}
-        </Dialog>
+        </DangerDialog>
       )}
     </li>
   );

@@ -16,7 +16,7 @@ import {
 } from "../../api/projects.ts";
 import { paths } from "../../paths.ts";
 import { Button, buttonClass } from "../../ui/Button.tsx";
-import { Dialog } from "../../ui/Dialog.tsx";
+import { DangerDialog } from "../../ui/DangerDialog.tsx";
 import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
 import { StatePill } from "../../ui/StateMark.tsx";
@@ -118,19 +118,14 @@ function Delete({ project }: { project: Project }) {
         Delete…
       </Button>
       {asking && (
-        <Dialog
+        <DangerDialog
           title={`Delete ${project.name}?`}
+          verb="Delete"
+          isPending={remove.isPending}
+          failed="It was not deleted."
+          failure={remove.error ? sentence(remove.error) : undefined}
+          onConfirm={() => remove.mutate()}
           onClose={() => setAsking(false)}
-          footer={
-            <>
-              <Button data-autofocus onClick={() => setAsking(false)}>
-                Keep
-              </Button>
-              <Button kind="danger" onClick={() => remove.mutate()}>
-                {remove.isPending ? "Under way…" : "Delete"}
-              </Button>
-            </>
-          }
         >
           <p className="second">
             Its members lose their roles in it.{" "}
@@ -138,12 +133,7 @@ function Delete({ project }: { project: Project }) {
               ? `Its namespaces stay, in no project: ${own.join(", ")}.`
               : "It has no namespaces."}
           </p>
-          {remove.isError && (
-            <Notice tone="err" title="It was not deleted.">
-              {sentence(remove.error)}
-            </Notice>
-          )}
-        </Dialog>
+        </DangerDialog>
       )}
     </>
   );

@@ -5,7 +5,7 @@ import { useState } from "react";
 import { ApiError, sentence } from "../../api/errors.ts";
 import { disableProvider, type ProviderConfig, providerConfigsQuery } from "../../api/providers.ts";
 import { Button } from "../../ui/Button.tsx";
-import { Dialog } from "../../ui/Dialog.tsx";
+import { DangerDialog } from "../../ui/DangerDialog.tsx";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
 import { State } from "../../ui/StateMark.tsx";
@@ -122,29 +122,19 @@ function DisableDialog({ provider, onClose }: DisableDialogProps) {
     },
   });
   return (
-    <Dialog
+    <DangerDialog
       title={`Disable ${name}?`}
+      verb="Disable"
+      isPending={disable.isPending}
+      failed="It is still enabled."
+      failure={disable.error ? sentence(disable.error) : undefined}
+      onConfirm={() => disable.mutate()}
       onClose={onClose}
-      footer={
-        <>
-          <Button data-autofocus onClick={onClose}>
-            Keep
-          </Button>
-          <Button kind="danger" onClick={() => disable.mutate()}>
-            {disable.isPending ? "Under way…" : "Disable"}
-          </Button>
-        </>
-      }
     >
       <p className="second">
         Whoever logged in through it is cut off at once, and its secrets are deleted. Their users
         and roles stay, and hold again when it is enabled.
       </p>
-      {disable.isError && (
-        <Notice tone="err" title="It is still enabled.">
-          {sentence(disable.error)}
-        </Notice>
-      )}
-    </Dialog>
+    </DangerDialog>
   );
 }

@@ -9,7 +9,7 @@ import { type ApiToken, deleteToken, tokensQuery } from "../../api/tokens.ts";
 import { count } from "../../lib/quantity.ts";
 import { point } from "../../lib/time.ts";
 import { Button } from "../../ui/Button.tsx";
-import { Dialog } from "../../ui/Dialog.tsx";
+import { DangerDialog } from "../../ui/DangerDialog.tsx";
 import { useNarrow } from "../../ui/media.ts";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
@@ -153,27 +153,17 @@ function EndDialog({ token, onClose }: EndDialogProps) {
     },
   });
   return (
-    <Dialog
+    <DangerDialog
       title={`End ${name}?`}
       subtitle={token.id}
+      verb="End"
+      isPending={end.isPending}
+      failed="It goes on."
+      failure={end.error ? sentence(end.error) : undefined}
+      onConfirm={() => end.mutate()}
       onClose={onClose}
-      footer={
-        <>
-          <Button data-autofocus onClick={onClose}>
-            Keep
-          </Button>
-          <Button kind="danger" onClick={() => end.mutate()}>
-            {end.isPending ? "Under way…" : "End"}
-          </Button>
-        </>
-      }
     >
       <p className="second">What uses it is refused from now on, and its open streams end.</p>
-      {end.isError && (
-        <Notice tone="err" title="It goes on.">
-          {sentence(end.error)}
-        </Notice>
-      )}
-    </Dialog>
+    </DangerDialog>
   );
 }

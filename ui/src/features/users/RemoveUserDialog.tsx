@@ -3,9 +3,7 @@
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { sentence } from "../../api/errors.ts";
 import { deleteUser, type KnownUser, usersQuery } from "../../api/users.ts";
-import { Button } from "../../ui/Button.tsx";
-import { Dialog } from "../../ui/Dialog.tsx";
-import { Notice } from "../../ui/Notice.tsx";
+import { DangerDialog } from "../../ui/DangerDialog.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { nameOf } from "./model.ts";
 
@@ -25,30 +23,20 @@ export function RemoveUserDialog({ user, onClose }: RemoveUserDialogProps) {
     },
   });
   return (
-    <Dialog
+    <DangerDialog
       title={`Delete ${nameOf(user)}?`}
       subtitle={user.username}
+      verb="Delete"
+      isPending={remove.isPending}
+      failed="Nobody was deleted."
+      failure={remove.error ? sentence(remove.error) : undefined}
+      onConfirm={() => remove.mutate()}
       onClose={onClose}
-      footer={
-        <>
-          <Button data-autofocus onClick={onClose}>
-            Keep
-          </Button>
-          <Button kind="danger" onClick={() => remove.mutate()}>
-            {remove.isPending ? "Under way…" : "Delete"}
-          </Button>
-        </>
-      }
     >
       <p className="second">
         Logins, tokens and roles of this user end at once. What they created stays. To cut them off
         for a while, disable the user.
       </p>
-      {remove.isError && (
-        <Notice tone="err" title="Nobody was deleted.">
-          {sentence(remove.error)}
-        </Notice>
-      )}
-    </Dialog>
+    </DangerDialog>
   );
 }

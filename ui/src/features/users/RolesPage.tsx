@@ -10,7 +10,7 @@ import { deleteRole, type KnownRole, rolesOfQuery } from "../../api/users.ts";
 import { count } from "../../lib/quantity.ts";
 import { paths } from "../../paths.ts";
 import { Button, buttonClass } from "../../ui/Button.tsx";
-import { Dialog } from "../../ui/Dialog.tsx";
+import { DangerDialog } from "../../ui/DangerDialog.tsx";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
 import { Tag } from "../../ui/Tags.tsx";
@@ -166,29 +166,19 @@ function DeleteRoleDialog({ kind, role, onClose }: DeleteRoleDialogProps) {
     },
   });
   return (
-    <Dialog
+    <DangerDialog
       title={`Delete the role ${role.name}?`}
+      verb="Delete"
+      isPending={remove.isPending}
+      failed="It is still there."
+      failure={remove.error ? sentence(remove.error) : undefined}
+      onConfirm={() => remove.mutate()}
       onClose={onClose}
-      footer={
-        <>
-          <Button data-autofocus onClick={onClose}>
-            Keep
-          </Button>
-          <Button kind="danger" onClick={() => remove.mutate()}>
-            {remove.isPending ? "Under way…" : "Delete"}
-          </Button>
-        </>
-      }
     >
       <p className="second">
         A role that somebody has, or that another role inherits, is not deleted: the answer says
         who.
       </p>
-      {remove.isError && (
-        <Notice tone="err" title="It is still there.">
-          {sentence(remove.error)}
-        </Notice>
-      )}
-    </Dialog>
+    </DangerDialog>
   );
 }
