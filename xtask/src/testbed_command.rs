@@ -69,18 +69,29 @@ fn up(folder: &Path, durable: bool, node: Option<(&Vec<PathBuf>, bool)>) -> Resu
     let start = Instant::now();
     let options =
         Options { folder: Some(folder.to_owned()), detached: true, durable, ..Options::default() };
-    if let Some((images, has_metrics)) = node {
-        let mut node = RealNode::start_with(&options)?;
-        for image in images {
-            node.import(image)?;
-        }
-        if has_metrics {
-            node.serve_metrics()?;
-        }
-        eprintln!("this machine is {} for pods", node.host_address());
-        return ready(node.cluster(), start);
+    let Some((images, has_metrics)) = node else {
+        return ready(&RealCluster::start_with(&options)?, start);
+    };
+    let mut node = RealNode::start_with(&options)?;
+    if let Err(error) = equip(&mut node, images, has_metrics) {
+        // Nobody would end it. Its logs stay.
+        drop(node);
+        end(folder)?;
+        return Err(error.into());
     }
-    ready(&RealCluster::start_with(&options)?, start)
+    eprintln!("this machine is {} for pods", node.host_address());
+    ready(node.cluster(), start)
+}
+
+/// Gives a node what it was asked to have.
+fn equip(node: &mut RealNode, images: &[PathBuf], has_metrics: bool) -> Result<(), testbed::Error> {
+    for image in images {
+        node.import(image)?;
+    }
+    if has_metrics {
+        node.serve_metrics()?;
+    }
+    Ok(())
 }
 
 fn ready(cluster: &RealCluster, start: Instant) -> Result<()> {
@@ -99,11 +110,17 @@ fn down(folder: &Path) -> Result<()> {
         eprintln!("there is no testbed at '{}'", folder.display());
         return Ok(());
     }
+    end(folder)?;
+    remove(folder)
+}
+
+/// Ends the recorded processes.
+fn end(folder: &Path) -> Result<()> {
     RealNode::end_recorded(folder)?;
     for record in recorded_processes(folder)? {
         record.end()?;
     }
-    remove(folder)
+    Ok(())
 }
 
 fn recorded_processes(folder: &Path) -> Result<Vec<RecordedProcess>> {
