@@ -26,6 +26,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/util/retry"
 )
 
 const (
@@ -199,12 +200,15 @@ func deployments(ctx context.Context, client kubernetes.Interface) {
 	expect(pod.Containers[0].ReadinessProbe.HTTPGet.Port.StrVal == "http", pod)
 	expect(pod.Volumes[0].EmptyDir != nil && pod.RestartPolicy == core.RestartPolicyAlways, pod)
 
-	scale, err := deployments.GetScale(ctx, "web", meta.GetOptions{})
-	check(err)
-	expect(scale.Spec.Replicas == 2, scale)
-	scale.Spec.Replicas = 3
-	_, err = deployments.UpdateScale(ctx, "web", scale, meta.UpdateOptions{})
-	check(err)
+	// The controller of deployments writes their status meanwhile.
+	check(retry.RetryOnConflict(retry.DefaultBackoff, func() error {
+		scale, err := deployments.GetScale(ctx, "web", meta.GetOptions{})
+		check(err)
+		expect(scale.Spec.Replicas == 2, scale)
+		scale.Spec.Replicas = 3
+		_, err = deployments.UpdateScale(ctx, "web", scale, meta.UpdateOptions{})
+		return err
+	}))
 	patch := []byte(`{"spec":{"template":{"spec":{"containers":[{"name":"web","image":"example.invalid/web:2"}]}}}}`)
 	patched, err := deployments.Patch(ctx, "web", types.StrategicMergePatchType, patch, meta.PatchOptions{})
 	check(err)
