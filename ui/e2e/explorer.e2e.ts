@@ -1,4 +1,4 @@
-/** The objects of a cluster: any kind, filtered, sorted and in pages, live; one object; its end. */
+/** The objects of a cluster: any kind, filtered, sorted and scrolled, live; one object; its end. */
 
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";

@@ -1,4 +1,4 @@
-/** Every flow of the first hour without a mouse. */
+/** The flows of the first hour without a mouse, in a simulated cluster. */
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { eventually } from "./programs.ts";

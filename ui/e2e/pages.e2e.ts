@@ -419,7 +419,7 @@ test("a narrow window loses nothing that matters", async () => {
   await visitor.leave();
 });
 
-test("at 200 % zoom, and for who wants no motion, every page works", async () => {
+test("at 200 % zoom, and for who wants no motion, the main pages fit and stand still", async () => {
   const visitor = await world.visitor();
   const { page } = visitor;
   await visitor.signIn();
