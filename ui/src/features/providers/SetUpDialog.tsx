@@ -138,12 +138,7 @@ function DirectoryDialog({ provider, fields, stored, onClose }: FilledDialogProp
         }}
       >
         <SchemaFields fields={fields} stored={stored} long={LONG} first={FIRST} />
-        <fieldset className={styles.trial}>
-          <legend className={styles.legend}>Your own account there</legend>
-          <p className="second">
-            It is tried now. When the provider is enabled, it becomes another login of the user that
-            you are here, and this browser is logged in with it.
-          </p>
+        <OwnAccount about="It is tried now.">
           <Field label="User name there" name={TRIAL.username} required autoComplete="off" />
           <Field
             label="Password there"
@@ -152,7 +147,7 @@ function DirectoryDialog({ provider, fields, stored, onClose }: FilledDialogProp
             required
             autoComplete="new-password"
           />
-        </fieldset>
+        </OwnAccount>
       </form>
       <div aria-live="polite">
         {error && <NotSoFar error={error} />}
@@ -231,12 +226,7 @@ function PagesDialog({ provider, fields, stored, onClose }: FilledDialogProps) {
       <div aria-live="polite">
         {error && <NotSoFar error={error} />}
         {begin.data && (
-          <fieldset className={styles.trial}>
-            <legend className={styles.legend}>Your own account there</legend>
-            <p className="second">
-              When the provider is enabled, it becomes another login of the user that you are here,
-              and this browser is logged in with it.
-            </p>
+          <OwnAccount>
             <p>
               <a className="link" href={begin.data} target="_blank" rel="noopener">
                 Log in at {name}
@@ -249,10 +239,24 @@ function PagesDialog({ provider, fields, stored, onClose }: FilledDialogProps) {
               spellCheck={false}
               onChange={(event) => setCode(event.target.value)}
             />
-          </fieldset>
+          </OwnAccount>
         )}
       </div>
     </Dialog>
+  );
+}
+
+/** The account that the test is made with. */
+function OwnAccount({ about, children }: { about?: string; children: React.ReactNode }) {
+  return (
+    <fieldset className={styles.trial}>
+      <legend className={styles.legend}>Your own account there</legend>
+      <p className="second">
+        {about} When the provider is enabled, it becomes another login of the user that you are
+        here, and this browser is logged in with it.
+      </p>
+      {children}
+    </fieldset>
   );
 }
 
