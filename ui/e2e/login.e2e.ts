@@ -17,11 +17,13 @@ async function signInAgain(page: Page, password = PASSWORD): Promise<void> {
   await page.getByRole("heading", { name: "Clusters", level: 1 }).waitFor();
 }
 
-/** Puts another value into the login cookie, which scripts of pages cannot. */
-async function replaceLogin(visitor: Visitor, value: string): Promise<void> {
-  const { hostname } = new URL(world.server.url());
-  const cookie = { name: "R_SESS", value, domain: hostname, path: "/" };
-  await visitor.context.addCookies([{ ...cookie, secure: true, httpOnly: true, sameSite: "Lax" }]);
+/** Puts a login into the browser's cookies, which scripts of pages cannot. */
+async function setLogin(visitor: Visitor, value: string): Promise<void> {
+  const cookie = { url: world.server.url(), secure: true, sameSite: "Lax" } as const;
+  await visitor.context.addCookies([
+    { ...cookie, name: "R_SESS", value, httpOnly: true },
+    { ...cookie, name: "__Host-CSRF", value: "of-this-login" },
+  ]);
 }
 
 /** Changes something through the API with the login of the page. */
@@ -59,11 +61,11 @@ test("a login that was ended in another tab is reported, and the same browser si
 test("an invalid cookie does not prevent signing in, also after a reload", async () => {
   const visitor = await world.visitor();
   const { page } = visitor;
-  await visitor.signIn();
-  await replaceLogin(visitor, "token-aaaaa:bogus");
-  await page.reload();
+  // No page is open yet, whose requests would use up the refusal that says why.
+  await setLogin(visitor, "token-aaaaa:bogus");
+  await page.goto("/clusters");
   await page.getByText("The login has ended").waitFor();
-  await replaceLogin(visitor, "garbled");
+  await setLogin(visitor, "garbled");
   await page.goto("/clusters?q=x");
   await page.getByText("The login cookie cannot be read.").waitFor();
   await page.reload();
@@ -72,7 +74,7 @@ test("an invalid cookie does not prevent signing in, also after a reload", async
   await page.getByLabel("Password", { exact: true }).fill("not the password");
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.getByText("Wrong user name or password.").waitFor();
-  await replaceLogin(visitor, "token-aaaaa:bogus");
+  await setLogin(visitor, "token-aaaaa:bogus");
   await signInAgain(page);
   await visitor.leave();
 });

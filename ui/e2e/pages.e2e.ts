@@ -435,6 +435,10 @@ test("at 200 % zoom, and for who wants no motion, the main pages fit and stand s
   for (const place of places) {
     await page.goto(place);
     await page.getByRole("heading", { level: 1 }).waitFor();
+    await page
+      .getByLabel(/^Reading/)
+      .first()
+      .waitFor({ state: "detached" });
     await visitor.settled();
     const [wide, moving] = await page.evaluate(() => [
       document.documentElement.scrollWidth,

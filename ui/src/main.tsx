@@ -19,11 +19,10 @@ const TRIES_MAX = 3;
 
 const client: QueryClient = new QueryClient({
   queryCache: new QueryCache({
-    onError: (error, query) => {
-      // The router's own check of the session redirects to the login itself.
-      if (isUnauthenticated(error) && query.queryKey[0] !== sessionQuery.queryKey[0]) {
-        leave(loginEnd(error));
-      }
+    onError: (error) => {
+      // Until the session is known, the router's own check of it redirects to the login.
+      const isChecked = client.getQueryData(sessionQuery.queryKey) !== undefined;
+      if (isUnauthenticated(error) && isChecked) leave(loginEnd(error));
     },
   }),
   defaultOptions: {

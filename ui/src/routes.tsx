@@ -128,13 +128,16 @@ const signedIn = createRoute({
   id: "signed-in",
   beforeLoad: async ({ context, location }) => {
     // Every page has the list of clusters, whose request need not wait for that of the user.
-    if (mayBeSignedIn()) void context.client.prefetchQuery(clustersQuery);
+    const list = mayBeSignedIn() ? context.client.prefetchQuery(clustersQuery) : undefined;
     try {
       await context.client.ensureQueryData(sessionQuery);
     } catch (error) {
       if (!isUnauthenticated(error)) throw error;
       const to = location.href === "/" ? undefined : location.href;
-      throw redirect(paths.login(to, loginEnd(error)));
+      // The first refusal says why and deletes the cookie: it may be that of the list.
+      await list;
+      const refusal = context.client.getQueryState(clustersQuery.queryKey)?.error;
+      throw redirect(paths.login(to, loginEnd(error) ?? loginEnd(refusal)));
     }
   },
   component: function SignedIn() {
@@ -232,9 +235,7 @@ const cluster = createRoute({
   component: function Cluster() {
     return (
       <ClusterPage reference={cluster.useParams().cluster}>
-        <Suspense>
-          <Outlet />
-        </Suspense>
+        <Outlet />
       </ClusterPage>
     );
   },

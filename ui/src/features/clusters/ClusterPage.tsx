@@ -6,7 +6,7 @@
 import { IconDots, IconDownload, IconPin, IconPinnedOff, IconTrash } from "@tabler/icons-react";
 import { useMutation, useQuery } from "@tanstack/react-query";
 import { Link, useNavigate } from "@tanstack/react-router";
-import { createContext, use, useState } from "react";
+import { createContext, Suspense, use, useState } from "react";
 import { sentence } from "../../api/errors.ts";
 import { useLiveFeed } from "../../api/freshness.ts";
 import { clustersQuery, kubeconfig } from "../../api/queries.ts";
@@ -52,20 +52,30 @@ export function ClusterPage({ reference, children }: ClusterPageProps) {
     return (
       <Current value={cluster}>
         <NodeFeed clusterId={cluster.id} />
-        {children}
+        {/* While the code of a page comes, the heading stays. */}
+        <Suspense fallback={<Opening title={reference} />}>{children}</Suspense>
       </Current>
     );
   }
+  if (clusters.isPending) return <Opening title={reference} />;
   return (
     <Page title={reference}>
       <PageHead title={reference} />
-      {clusters.isPending && <Skeleton rows={6} what={reference} />}
       {clusters.isError && (
         <Notice tone="err" title={`${reference} could not be read.`}>
           {sentence(clusters.error)}
         </Notice>
       )}
       {clusters.data && <Gone reference={reference} />}
+    </Page>
+  );
+}
+
+function Opening({ title }: { title: string }) {
+  return (
+    <Page title={title}>
+      <PageHead title={title} />
+      <Skeleton rows={6} what={title} />
     </Page>
   );
 }
