@@ -19,7 +19,7 @@ import { count } from "../../lib/quantity.ts";
 import { paths } from "../../paths.ts";
 import { Button, buttonClass } from "../../ui/Button.tsx";
 import { DangerDialog } from "../../ui/DangerDialog.tsx";
-import { Blank, Notice } from "../../ui/Notice.tsx";
+import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
 import { StatePill } from "../../ui/StateMark.tsx";
 import { notify } from "../../ui/Toasts.tsx";
@@ -29,7 +29,6 @@ import { WorkloadActions } from "../workloads/WorkloadActions.tsx";
 import { kindText, objectTone, objectWord, schemaOf } from "./model.ts";
 import { ObjectViews } from "./ObjectViews.tsx";
 import type { ObjectSearch } from "./search.ts";
-import { YamlView } from "./YamlView.tsx";
 
 interface ObjectPageProps {
   /** Its plural or id, from the address. */
@@ -114,7 +113,7 @@ export function ObjectPage({ type, id, search }: ObjectPageProps) {
       {object.data ? (
         <ObjectViews type={type} object={object.data} search={search} />
       ) : (
-        <YamlView type={type} id={id} object={undefined} />
+        <Skeleton rows={10} what={id} />
       )}
     </Page>
   );

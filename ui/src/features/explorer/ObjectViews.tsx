@@ -101,7 +101,7 @@ export function ObjectViews({ type, object, search }: ObjectViewsProps) {
       {current?.name === "details" && <DetailsView type={type} object={object} />}
       {current?.name === "data" && <EntriesView type={type} object={object} />}
       {current?.name === "events" && <EventsView object={object} />}
-      {current?.name === "yaml" && <YamlView type={type} id={object.id} object={object} />}
+      {current?.name === "yaml" && <YamlView type={type} object={object} />}
       {isPod(type) && <PodView object={object} view={current?.name} search={search} type={type} />}
       {workload && <WorkloadView kind={workload} object={object} view={current?.name} />}
     </>

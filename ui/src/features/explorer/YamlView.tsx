@@ -16,21 +16,18 @@ import { YamlEditor } from "./YamlEditor.tsx";
 interface YamlViewProps {
   /** Its plural or id, from the address. */
   type: string;
-  /** `namespace/name`, or `name`. */
-  id: string;
-  /** Once it has been read. */
-  object: KindObject | undefined;
+  object: KindObject;
 }
 
-export function YamlView({ type, id, object }: YamlViewProps) {
+export function YamlView({ type, object }: YamlViewProps) {
   const cluster = useCluster();
+  const { id } = object;
   const isSecret = type === "secrets" || type === "secret";
   const [shown, setShown] = useState(false);
   const [editing, setEditing] = useState(false);
-  const denial =
-    object && !object.links.update
-      ? `Your roles in ${cluster.name} do not let you change this.`
-      : undefined;
+  const denial = object.links.update
+    ? undefined
+    : `Your roles in ${cluster.name} do not let you change this.`;
   const unread = isSecret && !shown ? "Show its values first." : "It has not been read.";
   const yaml = useQuery(kindYamlQuery(cluster.id, type, id, isSecret && !shown));
   return (
