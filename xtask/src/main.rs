@@ -6,6 +6,7 @@
 mod bench;
 mod check;
 mod ci;
+mod contract;
 mod deny;
 mod deps;
 mod dist;
@@ -71,6 +72,8 @@ enum XtaskCommand {
         /// As in `project` or `ClusterRegistrationToken`; all kinds if omitted.
         kind: Option<String>,
     },
+    /// Regenerate the code of the contract of cluster drivers.
+    Contract,
     /// Regenerate docs/reference/openapi.yaml.
     Openapi,
     /// Run the benchmarks, in a release build.
@@ -96,6 +99,7 @@ fn main() -> ExitCode {
         XtaskCommand::Ci => ci::run(),
         XtaskCommand::Tidy => tidy::run(),
         XtaskCommand::Kind { kind } => kind::run(kind.as_deref()),
+        XtaskCommand::Contract => contract::run(),
         XtaskCommand::Openapi => openapi::run(),
         XtaskCommand::Bench { arguments } => bench::run(&arguments),
         XtaskCommand::Testbed(command) => testbed_command::run(&command),

@@ -26,7 +26,16 @@ use proc_macro2::TokenStream;
 use crate::workspace;
 
 /// Folders that hold nothing of ours, or breaches on purpose.
-const SKIPPED: [&str; 5] = ["target", ".git", "node_modules", "dist", "xtask/fixtures"];
+const SKIPPED: [&str; 7] = [
+    "target",
+    ".git",
+    "node_modules",
+    "dist",
+    "xtask/fixtures",
+    // Generated from the contract of drivers.
+    "crates/driver-contract/src/generated",
+    "testbed/driver/types",
+];
 /// Endings of files that are text of ours.
 const TEXTS: [&str; 15] = [
     "css", "go", "html", "js", "json", "md", "mod", "proto", "rs", "sh", "sql", "toml", "ts",

@@ -2,6 +2,7 @@
 
 mod access;
 mod cluster;
+mod driver;
 mod login;
 mod node;
 mod project;
@@ -21,6 +22,7 @@ pub use cluster::{
     ClusterCommand, CreateClusterArgs, CredentialArgs, DetachArgs, ImportArgs, KubeconfigArgs,
     KubectlArgs, RemoveArgs, Switch,
 };
+pub use driver::{ConformanceArgs, DriverCommand};
 pub use login::{ContextCommand, LoginArgs, VersionArgs};
 pub use node::{DrainArgs, NodeChangeArgs, NodeCommand, NodesArgs};
 pub use project::{
@@ -50,6 +52,9 @@ pub enum CliArgs {
     /// Work with clusters
     #[command(subcommand)]
     Cluster(ClusterCommand),
+    /// Work with cluster drivers: programs that make clusters at a provider
+    #[command(subcommand)]
+    Driver(DriverCommand),
     /// Run kubectl against a cluster, with your login
     Kubectl(KubectlArgs),
     /// Show the logs of a pod or workload in a cluster: kubectl logs

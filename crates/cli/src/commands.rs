@@ -7,6 +7,7 @@ mod auth_provider;
 pub(crate) mod cluster;
 pub(crate) mod context;
 mod credential;
+mod driver;
 mod get;
 mod group;
 mod import;
@@ -52,6 +53,7 @@ pub async fn run(args: CliArgs) -> Result<ExitCode, CliError> {
         CliArgs::Logout(server) => login::logout(server.name()).await?,
         CliArgs::Context(command) => context::run(command).await?,
         CliArgs::Cluster(command) => return cluster_command(command).await,
+        CliArgs::Driver(command) => return driver::run(command).await,
         CliArgs::Whoami(args) => whoami::run(args).await?,
         CliArgs::Version(args) => version::run(args).await?,
         CliArgs::Kubectl(args) => return kubectl::run(None, args).await,

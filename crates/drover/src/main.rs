@@ -45,6 +45,15 @@ enum DroverCommand {
     Agent(agent::AgentArgs),
     /// Run simulated clusters
     Sim(sim::SimArgs),
+    /// Serve a cluster driver that is part of this program, as a process of its own
+    #[command(hide = true)]
+    DriverProcess {
+        /// Which
+        #[arg(value_parser = drivers::NAMES)]
+        name: String,
+        /// Port of 127.0.0.1
+        port: u16,
+    },
     /// Run a server with a simulated cluster, to try things out
     Up(up::UpArgs),
     #[command(flatten)]
@@ -76,6 +85,10 @@ fn main() -> ExitCode {
         DroverCommand::Sim(args) => {
             log("info");
             runtime().block_on(sim::run(args, shutdown_signal()))
+        }
+        DroverCommand::DriverProcess { name, port } => {
+            log("info");
+            return drivers::run(&name, port).unwrap_or(ExitCode::FAILURE);
         }
         DroverCommand::Up(args) => {
             log("warn");

@@ -38,6 +38,10 @@ pub enum Program {
     PythonClient,
     /// The test program with the Python client of the management API.
     RancherClient,
+    /// A cluster driver in Go.
+    GoDriver,
+    /// The test program with a Go client of cluster drivers.
+    DriverClient,
     /// A process that holds namespaces.
     Pause,
     /// The container runtime.
@@ -83,6 +87,8 @@ impl Program {
             Self::Remotedialer => "remotedialer",
             Self::PythonClient => "python-client",
             Self::RancherClient => "rancher-client",
+            Self::GoDriver => "kontainer-engine-driver-go",
+            Self::DriverClient => "driver-client",
             Self::Pause => "pause",
             Self::Containerd => "containerd",
             Self::Ctr => "ctr",

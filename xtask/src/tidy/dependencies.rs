@@ -9,8 +9,9 @@ use toml::{Table, Value};
 
 use super::{Complaint, Source, Tree};
 
-/// Declared for the features that they turn on in what others depend on.
-const FEATURES_ONLY: [&str; 1] = ["k8s-openapi"];
+/// Declared for the features that they turn on in what others depend on, or named by generated code
+/// only.
+const UNNAMED: [&str; 2] = ["k8s-openapi", "tonic-prost"];
 /// Tables of a manifest with dependencies.
 const TABLES: [&str; 3] = ["dependencies", "dev-dependencies", "build-dependencies"];
 
@@ -25,7 +26,7 @@ pub fn check(tree: &Tree) -> Result<Vec<Complaint>> {
         for name in names(&parsed) {
             // The workspace's own manifest is the folder above all.
             let is_crate = parsed.contains_key("package");
-            if is_crate && !FEATURES_ONLY.contains(&&*name) && !is_named(&name, &sources) {
+            if is_crate && !UNNAMED.contains(&&*name) && !is_named(&name, &sources) {
                 let text = format!("no source names the dependency '{name}': remove it");
                 complaints.push(manifest.complain(0, text));
             }

@@ -1,0 +1,199 @@
+//! The life of one cluster: made, made again, changed, removed, removed again. Each step has a
+//! process of its own, as managers do it.
+
+use driver_contract::types::{
+    Capabilities, ClusterInfo, CreateRequest, DriverOptions, UpdateRequest,
+};
+use driver_contract::{Capability, DriverClient};
+use driver_host::{DriverProgram, RunningDriver};
+use driver_sdk::service_account;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SelfSubjectAccessReview, SelfSubjectAccessReviewSpec,
+};
+use kube::Api;
+use kube::api::PostParams;
+use tonic::Code;
+
+use crate::{CheckOutcome, ConformanceReport};
+
+/// The cluster, as the driver was told to name it.
+const NAME: &str = "c-conformance";
+/// What drivers remember.
+const STATE: &str = "state";
+
+/// Makes a cluster with the options, and removes it, whatever fails between.
+pub(crate) async fn check(
+    program: &DriverProgram,
+    options: &DriverOptions,
+    capabilities: &Capabilities,
+    report: &mut ConformanceReport,
+) {
+    let mut options = options.clone();
+    for name in ["name", "displayName"] {
+        options.string_options.insert(name.to_owned(), NAME.to_owned());
+    }
+    let Some(info) = create(program, &options, None, "Create", report).await else { return };
+    let info = post_check(program, info, report).await;
+    let again = create(program, &options, Some(info.clone()), "Create again", report).await;
+    if let Some(again) = again {
+        let outcome = if again.endpoint == info.endpoint {
+            CheckOutcome::Passed(again.endpoint)
+        } else {
+            CheckOutcome::Failed(format!(
+                "\"{}\" is another cluster than \"{}\"",
+                again.endpoint, info.endpoint
+            ))
+        };
+        report.add("the second attempt finds the same cluster", outcome);
+    }
+    update(program, &options, &info, report).await;
+    optional_calls(program, &info, capabilities, report).await;
+    for name in ["Remove", "Remove again"] {
+        let sent = info.clone();
+        let outcome = match call(program, async |mut client| client.remove(sent).await).await {
+            Ok(_) => CheckOutcome::Passed("removed".to_owned()),
+            Err(error) => CheckOutcome::Failed(error.message().to_owned()),
+        };
+        report.add(name, outcome);
+    }
+}
+
+/// One call to a driver of its own.
+async fn call<T>(
+    program: &DriverProgram,
+    perform: impl AsyncFnOnce(DriverClient) -> Result<tonic::Response<T>, tonic::Status>,
+) -> Result<T, tonic::Status> {
+    let driver = RunningDriver::start(program).await;
+    let driver = driver.map_err(|error| tonic::Status::unavailable(error.to_string()))?;
+    let response = perform(driver.client()).await;
+    driver.end().await;
+    response.map(tonic::Response::into_inner)
+}
+
+async fn create(
+    program: &DriverProgram,
+    options: &DriverOptions,
+    known: Option<ClusterInfo>,
+    name: &'static str,
+    report: &mut ConformanceReport,
+) -> Option<ClusterInfo> {
+    let request = CreateRequest { driver_options: Some(options.clone()), cluster_info: known };
+    let response = call(program, async |mut client| client.create(request).await).await;
+    let (info, outcome) = match response {
+        Ok(info) if info.create_error.is_empty() => {
+            (Some(info), CheckOutcome::Passed("made".to_owned()))
+        }
+        Ok(info) => (None, CheckOutcome::Failed(info.create_error)),
+        Err(status) => (None, CheckOutcome::Failed(status.message().to_owned())),
+    };
+    report.add(name, outcome);
+    info
+}
+
+async fn post_check(
+    program: &DriverProgram,
+    made: ClusterInfo,
+    report: &mut ConformanceReport,
+) -> ClusterInfo {
+    let before = made.clone();
+    let response = call(program, async |mut client| client.post_check(made).await).await;
+    let info = match response {
+        Ok(info) => info,
+        Err(status) => {
+            report.add("PostCheck", CheckOutcome::Failed(status.message().to_owned()));
+            return before;
+        }
+    };
+    let outcome = if info.service_account_token.is_empty() {
+        CheckOutcome::Failed("it returned no token: the manager cannot reach the cluster".into())
+    } else if info.metadata.get(STATE) != before.metadata.get(STATE) {
+        CheckOutcome::Warning("it changed the state that Create returned".to_owned())
+    } else {
+        CheckOutcome::Passed(format!("{} nodes", info.node_count))
+    };
+    report.add("PostCheck", outcome);
+    report.add("the token is an administrator's", token_rights(&info).await);
+    info
+}
+
+/// Whether the returned token may do everything in the cluster.
+async fn token_rights(info: &ClusterInfo) -> CheckOutcome {
+    let with_token = ClusterInfo {
+        endpoint: info.endpoint.clone(),
+        root_ca_certificate: info.root_ca_certificate.clone(),
+        service_account_token: info.service_account_token.clone(),
+        ..ClusterInfo::default()
+    };
+    let client = match service_account::connect(&with_token).await {
+        Ok(client) => client,
+        Err(error) => return CheckOutcome::Failed(format!("{error:#}")),
+    };
+    let every = || Some("*".to_owned());
+    let review = SelfSubjectAccessReview {
+        spec: SelfSubjectAccessReviewSpec {
+            resource_attributes: Some(ResourceAttributes {
+                group: every(),
+                resource: every(),
+                verb: every(),
+                ..ResourceAttributes::default()
+            }),
+            ..SelfSubjectAccessReviewSpec::default()
+        },
+        ..SelfSubjectAccessReview::default()
+    };
+    match Api::all(client).create(&PostParams::default(), &review).await {
+        Ok(review) if review.status.as_ref().is_some_and(|status| status.allowed) => {
+            CheckOutcome::Passed("may do everything".to_owned())
+        }
+        Ok(_) => CheckOutcome::Failed("it may not do everything in the cluster".to_owned()),
+        Err(error) => CheckOutcome::Failed(format!("the cluster refuses it: {error}")),
+    }
+}
+
+async fn update(
+    program: &DriverProgram,
+    options: &DriverOptions,
+    info: &ClusterInfo,
+    report: &mut ConformanceReport,
+) {
+    let request =
+        UpdateRequest { cluster_info: Some(info.clone()), driver_options: Some(options.clone()) };
+    let outcome = match call(program, async |mut client| client.update(request).await).await {
+        Ok(updated) if updated.endpoint.is_empty() => CheckOutcome::Failed(
+            "it returned no endpoint: what a driver returns replaces all that was stored".into(),
+        ),
+        Ok(_) => CheckOutcome::Passed("nothing to change".to_owned()),
+        Err(status) if status.code() == Code::Unimplemented => {
+            CheckOutcome::Warning(status.message().to_owned())
+        }
+        Err(status) => CheckOutcome::Failed(status.message().to_owned()),
+    };
+    report.add("Update without changes", outcome);
+}
+
+async fn optional_calls(
+    program: &DriverProgram,
+    info: &ClusterInfo,
+    capabilities: &Capabilities,
+    report: &mut ConformanceReport,
+) {
+    if capabilities.has(Capability::GetVersion) {
+        let sent = info.clone();
+        let response = call(program, async |mut client| client.get_version(sent).await).await;
+        report.add("GetVersion", named(response.map(|found| found.version)));
+    }
+    if capabilities.has(Capability::GetNodeCount) {
+        let sent = info.clone();
+        let response = call(program, async |mut client| client.get_node_count(sent).await).await;
+        report.add("GetNodeCount", named(response.map(|found| found.count.to_string())));
+    }
+}
+
+/// What a call returned that the driver says it has.
+fn named(response: Result<String, tonic::Status>) -> CheckOutcome {
+    match response {
+        Ok(text) if text.is_empty() => CheckOutcome::Failed("returned nothing".to_owned()),
+        Ok(text) => CheckOutcome::Passed(text),
+        Err(status) => CheckOutcome::Failed(status.message().to_owned()),
+    }
+}

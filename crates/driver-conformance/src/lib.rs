@@ -1,0 +1,211 @@
+//! Checks whether a cluster driver keeps to the contract, whatever it is written in.
+//!
+//! [`check`] runs what costs nothing at any provider. With options for a cluster it makes one,
+//! changes it, and removes it ([`cluster`]).
+
+mod cluster;
+mod flags;
+
+use std::time::Instant;
+
+use driver_contract::types::{
+    Capabilities, ClusterInfo, CreateRequest, DriverOptions, Empty, SaveEtcdSnapshotRequest,
+};
+use driver_contract::{Capability, parse_options};
+use driver_host::{DriverProgram, RunningDriver};
+use tonic::Code;
+
+/// Numbers that have a meaning as capabilities.
+const CAPABILITIES: std::ops::RangeInclusive<i64> =
+    Capability::GetVersion as i64..=Capability::EtcdBackup as i64;
+
+/// How one check ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum CheckOutcome {
+    /// As the contract says; what was seen.
+    Passed(String),
+    /// Managers get along with it, users may not.
+    Warning(String),
+    /// Managers fail with it.
+    Failed(String),
+}
+
+/// Part of a report.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Check {
+    /// What was checked.
+    pub name: &'static str,
+    /// How it ended.
+    pub outcome: CheckOutcome,
+}
+
+/// All checks of a driver, in the order in which they ran.
+#[derive(Clone, Debug, Default)]
+pub struct ConformanceReport {
+    /// The checks.
+    pub checks: Vec<Check>,
+    /// The end of the driver's log.
+    pub log: Vec<String>,
+}
+
+impl ConformanceReport {
+    /// Whether no check failed.
+    pub fn is_conformant(&self) -> bool {
+        !self.checks.iter().any(|check| matches!(check.outcome, CheckOutcome::Failed(_)))
+    }
+
+    fn add(&mut self, name: &'static str, outcome: CheckOutcome) {
+        self.checks.push(Check { name, outcome });
+    }
+}
+
+/// Checks the driver. `options`: names and texts of the options with which it makes a cluster,
+/// which is removed again; none makes no cluster.
+pub async fn check(
+    program: &DriverProgram,
+    options: Option<&[(String, String)]>,
+) -> ConformanceReport {
+    let mut report = ConformanceReport::default();
+    let started = Instant::now();
+    let mut driver = match RunningDriver::start(program).await {
+        Ok(driver) => driver,
+        Err(error) => {
+            report.add("serves at its port", CheckOutcome::Failed(error.to_string()));
+            return report;
+        }
+    };
+    let took = format!("after {} ms", started.elapsed().as_millis());
+    report.add("serves at its port", CheckOutcome::Passed(took));
+    report.add("several run at once", second_driver(program).await);
+    let flags = flags::check(&driver, &mut report).await;
+    let capabilities = capabilities(&driver, &mut report).await;
+    optional_calls(&driver, &capabilities, &mut report).await;
+    refusals(&driver, &mut report).await;
+    match options.map(|options| parse_options(&flags, options)) {
+        None => {}
+        Some(Ok(options)) => cluster::check(program, &options, &capabilities, &mut report).await,
+        Some(Err(error)) => report.add("Create", CheckOutcome::Failed(error.to_string())),
+    }
+    let survived = if driver.is_running() {
+        CheckOutcome::Passed("after all calls".to_owned())
+    } else {
+        CheckOutcome::Failed("the process ended during a call".to_owned())
+    };
+    report.add("keeps running", survived);
+    report.log = driver.log().lines();
+    driver.end().await;
+    report
+}
+
+/// Managers run one process for each operation.
+async fn second_driver(program: &DriverProgram) -> CheckOutcome {
+    match RunningDriver::start(program).await {
+        Ok(second) => {
+            second.end().await;
+            CheckOutcome::Passed("two".to_owned())
+        }
+        Err(error) => CheckOutcome::Failed(format!("beside another one: {error}")),
+    }
+}
+
+async fn capabilities(driver: &RunningDriver, report: &mut ConformanceReport) -> Capabilities {
+    let (found, outcome) = match driver.client().get_capabilities(Empty {}).await {
+        Ok(response) => {
+            let found = response.into_inner();
+            let unknown: Vec<String> = found
+                .capabilities
+                .keys()
+                .filter(|key| !CAPABILITIES.contains(key))
+                .map(ToString::to_string)
+                .collect();
+            let outcome = if unknown.is_empty() {
+                CheckOutcome::Passed(format!("{} named", found.capabilities.len()))
+            } else {
+                let list = unknown.join(", ");
+                CheckOutcome::Warning(format!("numbers without a meaning: {list}"))
+            };
+            (found, outcome)
+        }
+        Err(status) => (Capabilities::default(), CheckOutcome::Failed(status.to_string())),
+    };
+    report.add("GetCapabilities", outcome);
+    found
+}
+
+/// Calls that a driver may leave out, and how it has to do so.
+async fn optional_calls(
+    driver: &RunningDriver,
+    capabilities: &Capabilities,
+    report: &mut ConformanceReport,
+) {
+    let mut client = driver.client();
+    let response = client.get_k8s_capabilities(DriverOptions::default()).await;
+    report.add("GetK8sCapabilities", optional(response.map(|_| ())));
+    let response = client.remove_legacy_service_account(ClusterInfo::default()).await;
+    report.add("RemoveLegacyServiceAccount", optional(response.map(|_| ())));
+    if !capabilities.has(Capability::EtcdBackup) {
+        let outcome = match client.etcd_save(SaveEtcdSnapshotRequest::default()).await {
+            Ok(_) => CheckOutcome::Failed(
+                "succeeds without the capability: a snapshot would be believed in".to_owned(),
+            ),
+            Err(status) if is_nil_message(&status) => CheckOutcome::Warning(
+                "returns neither a message nor an error: return an error with a text".to_owned(),
+            ),
+            Err(status) => CheckOutcome::Passed(format!("refused: {}", status.message())),
+        };
+        report.add("ETCDSave", outcome);
+    }
+}
+
+/// A Go driver that returns neither a message nor an error.
+fn is_nil_message(status: &tonic::Status) -> bool {
+    status.code() == Code::Internal
+}
+
+fn optional(response: Result<(), tonic::Status>) -> CheckOutcome {
+    match response {
+        Ok(()) => CheckOutcome::Passed("responds".to_owned()),
+        Err(status) if status.code() == Code::Unimplemented => {
+            CheckOutcome::Passed("left out".to_owned())
+        }
+        Err(status) if is_nil_message(&status) => CheckOutcome::Warning(
+            "returns neither a message nor an error: return an empty message".to_owned(),
+        ),
+        Err(status) => CheckOutcome::Warning(format!(
+            "fails: {}. Managers of the original fail with it; return an empty message",
+            status.message()
+        )),
+    }
+}
+
+/// Requests that cannot succeed have to fail with a reason, and leave the driver running.
+async fn refusals(driver: &RunningDriver, report: &mut ConformanceReport) {
+    let mut client = driver.client();
+    let outcome = match client.create(CreateRequest::default()).await {
+        Ok(response) => match response.into_inner().create_error {
+            text if text.is_empty() => {
+                CheckOutcome::Warning("a cluster without a name or options was made".to_owned())
+            }
+            text => CheckOutcome::Passed(text),
+        },
+        Err(status) => reason(&status),
+    };
+    report.add("Create without options is refused", outcome);
+    let outcome = match client.post_check(ClusterInfo::default()).await {
+        Ok(_) => CheckOutcome::Warning("a cluster that does not exist passes it".to_owned()),
+        Err(status) => reason(&status),
+    };
+    report.add("PostCheck of no cluster is refused", outcome);
+}
+
+fn reason(status: &tonic::Status) -> CheckOutcome {
+    match status.code() {
+        Code::Unavailable | Code::Internal | Code::Cancelled => {
+            CheckOutcome::Failed(format!("the driver crashed: {}", status.message()))
+        }
+        _ if status.message().is_empty() => {
+            CheckOutcome::Warning("fails without a text for users".to_owned())
+        }
+        _ => CheckOutcome::Passed(status.message().to_owned()),
+    }
+}

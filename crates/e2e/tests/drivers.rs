@@ -1,0 +1,121 @@
+//! Cluster drivers as programs: those in Go, the ones that are part of Drover, and files that are
+//! none, under `drover driver conformance` and under a client in Go.
+
+#![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::process::Command;
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use e2e::{Cli, Kubeconfig, SharedWorld, Sim};
+use serde_json::Value;
+use testbed::{Binaries, Program};
+
+static SIM: SharedWorld<Sim> = SharedWorld::new();
+
+fn sim() -> Arc<Sim> {
+    SIM.get(|| Sim::start(&["--nodes", "2"]))
+}
+
+fn program(program: Program) -> String {
+    Binaries::locate().path(program).unwrap().display().to_string()
+}
+
+/// The lines of a report that begin with the word.
+fn lines<'a>(report: &'a str, word: &str) -> Vec<&'a str> {
+    report.lines().filter(|line| line.starts_with(word)).collect()
+}
+
+#[test]
+fn a_driver_in_go_keeps_to_the_contract_through_the_life_of_a_cluster() {
+    let cluster = Kubeconfig::read(&sim().kubeconfig()).unwrap();
+    let endpoint = format!("cluster-endpoint={}", cluster.server);
+    let ca = format!("cluster-ca={}", BASE64_STANDARD.encode(&cluster.ca_pem));
+    let token = format!("access-token={}", cluster.token.unwrap());
+    let driver = program(Program::GoDriver);
+    let command = ["driver", "conformance", &driver, "--log", "-o", &endpoint, "-o", &ca];
+    let command = [&command[..], &["-o", &token, "-o", "labels=a=1,b=2"]].concat();
+    let report = Cli::new().unwrap().succeed(&command).unwrap();
+    assert!(lines(&report, "FAILED").is_empty(), "{report}");
+    for step in ["Create", "PostCheck", "the token is an admin", "Update", "Remove again"] {
+        let is_ok = lines(&report, "ok").iter().any(|line| line[2..].trim().starts_with(step));
+        assert!(is_ok, "{step} is not ok in: {report}");
+    }
+    // What it writes to standard output is its log.
+    assert!(report.contains("serving at 127.0.0.1:"), "{report}");
+}
+
+#[test]
+fn the_driver_for_existing_clusters_works_under_a_client_in_go() {
+    let sim = sim();
+    let option = format!("kubeConfigPath={}", sim.kubeconfig().display());
+    let drover = e2e::drover().unwrap();
+    let output = Command::new(program(Program::DriverClient))
+        .args([&option, "--", drover.to_str().unwrap(), "driver-process", "import"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let returned: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(returned["endpoint"], Kubeconfig::read(&sim.kubeconfig()).unwrap().server);
+    assert!(returned["version"].as_str().unwrap().starts_with("v1."), "{returned}");
+    assert_eq!(returned["flags"]["kubeConfig"]["password"], true);
+    let unsupported = returned["setNodeCount"].as_str().unwrap();
+    assert!(unsupported.contains("Unimplemented"), "{unsupported}");
+    // The token of a service account, and not that of the kubeconfig.
+    let token = returned["token"].as_str().unwrap();
+    let account = subject(token).unwrap();
+    assert_eq!(account, "system:serviceaccount:cattle-system:kontainer-engine");
+}
+
+/// The subject of a token that is a JWT.
+fn subject(token: &str) -> Result<String> {
+    let part = token.split('.').nth(1).context("not a JWT")?;
+    let bytes = base64::prelude::BASE64_URL_SAFE_NO_PAD.decode(part)?;
+    let claims: Value = serde_json::from_slice(&bytes)?;
+    Ok(claims["sub"].as_str().context("no subject")?.to_owned())
+}
+
+#[test]
+fn the_driver_for_existing_clusters_is_checked_by_its_name() {
+    let option = format!("kubeConfig=@{}", sim().kubeconfig().display());
+    let command = ["driver", "conformance", "import", "-o", &option];
+    let report = Cli::new().unwrap().succeed(&command).unwrap();
+    assert!(lines(&report, "FAILED").is_empty(), "{report}");
+    let update = lines(&report, "warning").concat();
+    assert!(update.contains("does not support changing a cluster"), "{report}");
+}
+
+#[test]
+fn an_unknown_option_is_refused_with_those_that_exist() {
+    let command = ["driver", "conformance", "import", "-o", "region=west"];
+    let output = Cli::new().unwrap().run(&command).unwrap();
+    let failed = lines(&output.stdout, "FAILED").concat();
+    assert!(failed.contains("it has: kubeConfig, kubeConfigPath"), "{}", output.stdout);
+    assert_eq!(output.code, 1);
+}
+
+#[test]
+fn each_file_that_is_no_driver_fails_with_its_reason() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |name: &str, text: &str, mode: u32| {
+        let file = folder.path().join(name);
+        std::fs::write(&file, text).unwrap();
+        std::fs::set_permissions(&file, std::fs::Permissions::from_mode(mode)).unwrap();
+        file.display().to_string()
+    };
+    let complaint = |file: &str| {
+        let output = Cli::new().unwrap().run(&["driver", "conformance", file]).unwrap();
+        assert_eq!(output.code, 1, "{}", output.stdout);
+        lines(&output.stdout, "FAILED").concat()
+    };
+    assert!(complaint("/nowhere/driver").contains("cannot start \"/nowhere/driver\""));
+    assert!(complaint(&write("page", "<html>", 0o644)).contains("Permission denied"));
+    let crash = "#!/bin/sh\necho 'flag needs a value' >&2\nexit 3\n";
+    let crashed = complaint(&write("crash", crash, 0o755));
+    assert!(crashed.contains("exit status: 3"), "{crashed}");
+    assert!(crashed.contains("it wrote last: flag needs a value"), "{crashed}");
+}
