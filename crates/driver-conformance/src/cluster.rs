@@ -4,6 +4,8 @@
 use driver_contract::types::{
     Capabilities, ClusterInfo, CreateRequest, DriverOptions, UpdateRequest,
 };
+use std::time::Duration;
+
 use driver_contract::{Capability, DriverClient};
 use driver_host::{DriverProgram, RunningDriver};
 use driver_sdk::service_account;
@@ -14,10 +16,10 @@ use kube::Api;
 use kube::api::PostParams;
 use tonic::Code;
 
-use crate::{CheckOutcome, ConformanceReport};
+use crate::{CLUSTER_NAME, CheckOutcome, ConformanceReport, within};
 
-/// The cluster, as the driver was told to name it.
-const NAME: &str = "c-conformance";
+/// Clouds need up to half an hour for one.
+const CLUSTER_TIME_MAX: Duration = Duration::from_secs(3600);
 /// What drivers remember.
 const STATE: &str = "state";
 
@@ -30,7 +32,7 @@ pub(crate) async fn check(
 ) {
     let mut options = options.clone();
     for name in ["name", "displayName"] {
-        options.string_options.insert(name.to_owned(), NAME.to_owned());
+        options.string_options.insert(name.to_owned(), CLUSTER_NAME.to_owned());
     }
     let Some(info) = create(program, &options, None, "Create", report).await else { return };
     let info = post_check(program, info, report).await;
@@ -65,9 +67,9 @@ async fn call<T>(
 ) -> Result<T, tonic::Status> {
     let driver = RunningDriver::start(program).await;
     let driver = driver.map_err(|error| tonic::Status::unavailable(error.to_string()))?;
-    let response = perform(driver.client()).await;
+    let response = within(CLUSTER_TIME_MAX, perform(driver.client())).await;
     driver.end().await;
-    response.map(tonic::Response::into_inner)
+    response
 }
 
 async fn create(

@@ -6,7 +6,7 @@ use driver_contract::types::{DriverFlags, Empty};
 use driver_contract::{FlagType, field_name};
 use driver_host::RunningDriver;
 
-use crate::{CheckOutcome, ConformanceReport};
+use crate::{CALL_TIME_MAX, CheckOutcome, ConformanceReport, within};
 
 /// Parts of names of what is a secret.
 const SECRET_WORDS: [&str; 5] = ["password", "secret", "token", "private-key", "passphrase"];
@@ -14,9 +14,9 @@ const SECRET_WORDS: [&str; 5] = ["password", "secret", "token", "private-key", "
 /// Checks both lists of flags, and returns those of a new cluster.
 pub(crate) async fn check(driver: &RunningDriver, report: &mut ConformanceReport) -> DriverFlags {
     let mut client = driver.client();
-    let created = match client.get_driver_create_options(Empty {}).await {
-        Ok(response) => {
-            let flags = response.into_inner();
+    let call = client.get_driver_create_options(Empty {});
+    let created = match within(CALL_TIME_MAX, call).await {
+        Ok(flags) => {
             report.add("GetDriverCreateOptions", fields(&flags));
             if let Some(outcome) = secrets(&flags) {
                 report.add("secrets are marked", outcome);
@@ -28,8 +28,9 @@ pub(crate) async fn check(driver: &RunningDriver, report: &mut ConformanceReport
             DriverFlags::default()
         }
     };
-    let outcome = match client.get_driver_update_options(Empty {}).await {
-        Ok(response) => fields(&response.into_inner()),
+    let call = client.get_driver_update_options(Empty {});
+    let outcome = match within(CALL_TIME_MAX, call).await {
+        Ok(flags) => fields(&flags),
         Err(status) => CheckOutcome::Failed(status.to_string()),
     };
     report.add("GetDriverUpdateOptions", outcome);

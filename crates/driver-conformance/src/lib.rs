@@ -6,18 +6,37 @@
 mod cluster;
 mod flags;
 
-use std::time::Instant;
+use std::future::Future;
+use std::time::{Duration, Instant};
 
 use driver_contract::types::{
     Capabilities, ClusterInfo, CreateRequest, DriverOptions, Empty, SaveEtcdSnapshotRequest,
 };
 use driver_contract::{Capability, parse_options};
 use driver_host::{DriverProgram, RunningDriver};
-use tonic::Code;
+use tonic::{Code, Response, Status};
 
+/// The name of the cluster that is made and removed.
+pub const CLUSTER_NAME: &str = "c-conformance";
+/// Of a call that needs no cluster.
+const CALL_TIME_MAX: Duration = Duration::from_secs(30);
 /// Numbers that have a meaning as capabilities.
 const CAPABILITIES: std::ops::RangeInclusive<i64> =
     Capability::GetVersion as i64..=Capability::EtcdBackup as i64;
+
+/// What a call returned, if it does so in time.
+async fn within<T>(
+    time_max: Duration,
+    call: impl Future<Output = Result<Response<T>, Status>>,
+) -> Result<T, Status> {
+    match tokio::time::timeout(time_max, call).await {
+        Ok(response) => response.map(Response::into_inner),
+        Err(_) => {
+            let text = format!("no response within {} s", time_max.as_secs());
+            Err(Status::deadline_exceeded(text))
+        }
+    }
+}
 
 /// How one check ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -109,9 +128,9 @@ async fn second_driver(program: &DriverProgram) -> CheckOutcome {
 }
 
 async fn capabilities(driver: &RunningDriver, report: &mut ConformanceReport) -> Capabilities {
-    let (found, outcome) = match driver.client().get_capabilities(Empty {}).await {
-        Ok(response) => {
-            let found = response.into_inner();
+    let mut client = driver.client();
+    let (found, outcome) = match within(CALL_TIME_MAX, client.get_capabilities(Empty {})).await {
+        Ok(found) => {
             let unknown: Vec<String> = found
                 .capabilities
                 .keys()
@@ -139,12 +158,15 @@ async fn optional_calls(
     report: &mut ConformanceReport,
 ) {
     let mut client = driver.client();
-    let response = client.get_k8s_capabilities(DriverOptions::default()).await;
+    let call = client.get_k8s_capabilities(DriverOptions::default());
+    let response = within(CALL_TIME_MAX, call).await;
     report.add("GetK8sCapabilities", optional(response.map(|_| ())));
-    let response = client.remove_legacy_service_account(ClusterInfo::default()).await;
+    let call = client.remove_legacy_service_account(ClusterInfo::default());
+    let response = within(CALL_TIME_MAX, call).await;
     report.add("RemoveLegacyServiceAccount", optional(response.map(|_| ())));
     if !capabilities.has(Capability::EtcdBackup) {
-        let outcome = match client.etcd_save(SaveEtcdSnapshotRequest::default()).await {
+        let call = client.etcd_save(SaveEtcdSnapshotRequest::default());
+        let outcome = match within(CALL_TIME_MAX, call).await {
             Ok(_) => CheckOutcome::Failed(
                 "succeeds without the capability: a snapshot would be believed in".to_owned(),
             ),
@@ -158,11 +180,11 @@ async fn optional_calls(
 }
 
 /// A Go driver that returns neither a message nor an error.
-fn is_nil_message(status: &tonic::Status) -> bool {
+fn is_nil_message(status: &Status) -> bool {
     status.code() == Code::Internal
 }
 
-fn optional(response: Result<(), tonic::Status>) -> CheckOutcome {
+fn optional(response: Result<(), Status>) -> CheckOutcome {
     match response {
         Ok(()) => CheckOutcome::Passed("responds".to_owned()),
         Err(status) if status.code() == Code::Unimplemented => {
@@ -181,8 +203,9 @@ fn optional(response: Result<(), tonic::Status>) -> CheckOutcome {
 /// Requests that cannot succeed have to fail with a reason, and leave the driver running.
 async fn refusals(driver: &RunningDriver, report: &mut ConformanceReport) {
     let mut client = driver.client();
-    let outcome = match client.create(CreateRequest::default()).await {
-        Ok(response) => match response.into_inner().create_error {
+    let call = client.create(CreateRequest::default());
+    let outcome = match within(CALL_TIME_MAX, call).await {
+        Ok(info) => match info.create_error {
             text if text.is_empty() => {
                 CheckOutcome::Warning("a cluster without a name or options was made".to_owned())
             }
@@ -191,18 +214,20 @@ async fn refusals(driver: &RunningDriver, report: &mut ConformanceReport) {
         Err(status) => reason(&status),
     };
     report.add("Create without options is refused", outcome);
-    let outcome = match client.post_check(ClusterInfo::default()).await {
+    let call = client.post_check(ClusterInfo::default());
+    let outcome = match within(CALL_TIME_MAX, call).await {
         Ok(_) => CheckOutcome::Warning("a cluster that does not exist passes it".to_owned()),
         Err(status) => reason(&status),
     };
     report.add("PostCheck of no cluster is refused", outcome);
 }
 
-fn reason(status: &tonic::Status) -> CheckOutcome {
+fn reason(status: &Status) -> CheckOutcome {
     match status.code() {
         Code::Unavailable | Code::Internal | Code::Cancelled => {
             CheckOutcome::Failed(format!("the driver crashed: {}", status.message()))
         }
+        Code::DeadlineExceeded => CheckOutcome::Failed(status.message().to_owned()),
         _ if status.message().is_empty() => {
             CheckOutcome::Warning("fails without a text for users".to_owned())
         }

@@ -30,14 +30,27 @@ async fn conformance(args: ConformanceArgs) -> Result<ExitCode, CliError> {
     let mut program = program(&args.driver)?;
     program.environment = environment.collect::<Result<_, CliError>>()?;
     let makes_cluster = args.create || !options.is_empty();
-    let report =
-        driver_conformance::check(&program, makes_cluster.then_some(options.as_slice())).await;
+    let check = driver_conformance::check(&program, makes_cluster.then_some(options.as_slice()));
+    // The driver is in a process group of its own, which the terminal does not interrupt.
+    let report = tokio::select! {
+        report = check => report,
+        _ = tokio::signal::ctrl_c() => return Err(interrupted(makes_cluster)),
+    };
     output::print(&table(&report))?;
     if args.log {
         output::print(&format!("\nLog of the driver:\n{}\n", report.log.join("\n")))?;
     }
     output::notify(&summary(&report, makes_cluster));
     Ok(if report.is_conformant() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
+
+fn interrupted(made_cluster: bool) -> CliError {
+    let error = CliError::new(Failure::Other, "interrupted; the driver was ended");
+    if made_cluster {
+        let name = driver_conformance::CLUSTER_NAME;
+        return error.hint(format!("the cluster \"{name}\" may remain at the provider: remove it"));
+    }
+    error
 }
 
 /// The program of the driver: a file, or this program for one of its own.
