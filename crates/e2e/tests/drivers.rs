@@ -7,10 +7,10 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use e2e::{Cli, Kubeconfig, SharedWorld, Sim};
+use e2e::{Cli, Kubeconfig, SharedWorld, Sim, eventually};
 use serde_json::Value;
 use testbed::{Binaries, Program};
 
@@ -118,4 +118,32 @@ fn each_file_that_is_no_driver_fails_with_its_reason() {
     let crashed = complaint(&write("crash", crash, 0o755));
     assert!(crashed.contains("exit status: 3"), "{crashed}");
     assert!(crashed.contains("it wrote last: flag needs a value"), "{crashed}");
+}
+
+#[test]
+fn a_driver_that_floods_its_log_and_will_not_end_is_ended_with_all_it_started() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("stubborn");
+    let (drover, ids) = (e2e::drover().unwrap(), folder.path().join("ids"));
+    let script = format!(
+        "#!/bin/sh\ntrap '' TERM\nyes flood &\necho $! >> '{}'\nexec '{}' driver-process import $1\n",
+        ids.display(),
+        drover.display()
+    );
+    std::fs::write(&file, script).unwrap();
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755)).unwrap();
+    let command = ["driver", "conformance", "--log", file.to_str().unwrap()];
+    let report = Cli::new().unwrap().succeed(&command).unwrap();
+    assert!(lines(&report, "FAILED").is_empty(), "{report}");
+    let flood = lines(&report, "flood").len();
+    assert!((1..=500).contains(&flood), "{flood} lines of the log");
+    for id in std::fs::read_to_string(&ids).unwrap().lines() {
+        eventually("the process that the driver started ends", || -> Result<()> {
+            // A zombie has ended, too; who should reap it is not ours to say.
+            let state = std::fs::read_to_string(format!("/proc/{id}/stat")).unwrap_or_default();
+            let has_ended = state.is_empty() || state.contains(") Z ");
+            ensure!(has_ended, "{state}");
+            Ok(())
+        });
+    }
 }
