@@ -1,11 +1,11 @@
 //! The life of one cluster: made, made again, changed, removed, removed again. Each step has a
 //! process of its own, as managers do it.
 
+use std::time::Duration;
+
 use driver_contract::types::{
     Capabilities, ClusterInfo, CreateRequest, DriverOptions, UpdateRequest,
 };
-use std::time::Duration;
-
 use driver_contract::{Capability, DriverClient};
 use driver_host::{DriverProgram, RunningDriver};
 use driver_sdk::service_account;
@@ -34,10 +34,16 @@ pub(crate) async fn check(
     for name in ["name", "displayName"] {
         options.string_options.insert(name.to_owned(), CLUSTER_NAME.to_owned());
     }
-    let Some(info) = create(program, &options, None, "Create", report).await else { return };
+    let created = create(program, &options, None, "Create", report).await;
+    let info = match created {
+        Created::Whole(info) => info,
+        // What the driver says that it left is not left to whom it costs money.
+        Created::Part(info) => return remove(program, &info, &["Remove"], report).await,
+        Created::Nothing => return,
+    };
     let info = post_check(program, info, report).await;
     let again = create(program, &options, Some(info.clone()), "Create again", report).await;
-    if let Some(again) = again {
+    if let Created::Whole(again) = again {
         let outcome = if again.endpoint == info.endpoint {
             CheckOutcome::Passed(again.endpoint)
         } else {
@@ -50,7 +56,17 @@ pub(crate) async fn check(
     }
     update(program, &options, &info, report).await;
     optional_calls(program, &info, capabilities, report).await;
-    for name in ["Remove", "Remove again"] {
+    remove(program, &info, &["Remove", "Remove again"], report).await;
+}
+
+/// Once for each name.
+async fn remove(
+    program: &DriverProgram,
+    info: &ClusterInfo,
+    names: &[&'static str],
+    report: &mut ConformanceReport,
+) {
+    for name in names {
         let sent = info.clone();
         let outcome = match call(program, async |mut client| client.remove(sent).await).await {
             Ok(_) => CheckOutcome::Passed("removed".to_owned()),
@@ -58,6 +74,16 @@ pub(crate) async fn check(
         };
         report.add(name, outcome);
     }
+}
+
+/// What a call of `Create` left.
+enum Created {
+    /// A cluster.
+    Whole(ClusterInfo),
+    /// It failed, and this is what has to be removed.
+    Part(ClusterInfo),
+    /// It failed without saying what is left.
+    Nothing,
 }
 
 /// One call to a driver of its own.
@@ -78,18 +104,21 @@ async fn create(
     known: Option<ClusterInfo>,
     name: &'static str,
     report: &mut ConformanceReport,
-) -> Option<ClusterInfo> {
+) -> Created {
     let request = CreateRequest { driver_options: Some(options.clone()), cluster_info: known };
     let response = call(program, async |mut client| client.create(request).await).await;
-    let (info, outcome) = match response {
+    let (created, outcome) = match response {
         Ok(info) if info.create_error.is_empty() => {
-            (Some(info), CheckOutcome::Passed("made".to_owned()))
+            (Created::Whole(info), CheckOutcome::Passed("made".to_owned()))
         }
-        Ok(info) => (None, CheckOutcome::Failed(info.create_error)),
-        Err(status) => (None, CheckOutcome::Failed(status.message().to_owned())),
+        Ok(mut info) => {
+            let reason = std::mem::take(&mut info.create_error);
+            (Created::Part(info), CheckOutcome::Failed(reason))
+        }
+        Err(status) => (Created::Nothing, CheckOutcome::Failed(status.message().to_owned())),
     };
     report.add(name, outcome);
-    info
+    created
 }
 
 async fn post_check(

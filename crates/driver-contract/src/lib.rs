@@ -9,7 +9,7 @@ mod flag;
 mod options;
 
 pub use flag::{FlagType, InvalidFlag, field_name};
-pub use options::{InvalidOption, parse_options};
+pub use options::{InvalidOptionText, parse_options};
 
 /// The messages, the client and the server. Regenerate with `cargo xtask contract`.
 #[allow(missing_docs, clippy::all, clippy::pedantic)]

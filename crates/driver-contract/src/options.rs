@@ -7,7 +7,7 @@ use crate::{FlagType, InvalidFlag, field_name};
 
 /// An option that the driver's flags do not allow.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidOption {
+pub enum InvalidOptionText {
     /// The driver has no such flag.
     #[error("the driver has no flag \"{name}\"; it has: {known}")]
     Unknown {
@@ -39,7 +39,7 @@ pub enum InvalidOption {
 pub fn parse_options(
     flags: &DriverFlags,
     given: &[(String, String)],
-) -> Result<DriverOptions, InvalidOption> {
+) -> Result<DriverOptions, InvalidOptionText> {
     let mut fields = BTreeMap::new();
     for (name, flag) in &flags.options {
         fields.insert(field_name(name)?, flag.flag_type(name)?);
@@ -51,10 +51,13 @@ pub fn parse_options(
             let mut known: Vec<&str> = flags.options.keys().map(String::as_str).collect();
             known.sort_unstable();
             let known = known.join(", ");
-            return Err(InvalidOption::Unknown { name: name.clone(), known });
+            return Err(InvalidOptionText::Unknown { name: name.clone(), known });
         };
-        let wrong =
-            |needed| InvalidOption::WrongType { name: name.clone(), value: text.clone(), needed };
+        let wrong = |needed| InvalidOptionText::WrongType {
+            name: name.clone(),
+            value: text.clone(),
+            needed,
+        };
         match kind {
             FlagType::String => drop(options.string_options.insert(field, text.clone())),
             FlagType::Int | FlagType::IntPtr => {
@@ -91,7 +94,7 @@ mod tests {
         DriverFlags { options: options.collect() }
     }
 
-    fn parse(pairs: &[(&str, &str)]) -> Result<DriverOptions, InvalidOption> {
+    fn parse(pairs: &[(&str, &str)]) -> Result<DriverOptions, InvalidOptionText> {
         let pairs: Vec<(String, String)> =
             pairs.iter().map(|(name, text)| ((*name).to_owned(), (*text).to_owned())).collect();
         parse_options(&flags(), &pairs)

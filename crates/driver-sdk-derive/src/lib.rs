@@ -65,7 +65,7 @@ fn declaration(field: &Field) -> Result<Code, Error> {
     if attributes.usage.is_empty() {
         return Err(Error::new_spanned(field, "an option needs a comment: users see it as help"));
     }
-    let usage = attributes.usage.join(" ");
+    let usage = attributes.usage.join(" ").trim_end_matches('.').to_owned();
     let (is_password, is_required) = (attributes.is_password, attributes.is_required);
     let default = match attributes.default {
         Some(value) => quote!(::core::option::Option::Some(
@@ -92,7 +92,7 @@ impl Attributes {
                 && pair.path.is_ident("doc")
                 && let Expr::Lit(ExprLit { lit: Lit::Str(line), .. }) = &pair.value
             {
-                found.usage.push(line.value().trim().trim_end_matches('.').to_owned());
+                found.usage.push(line.value().trim().to_owned());
             } else if attribute.path().is_ident("flag") {
                 attribute.parse_nested_meta(|meta| {
                     if meta.path.is_ident("password") {

@@ -251,7 +251,7 @@ mod tests {
         let of = |name: &str| (flags[name].r#type.as_str(), flags[name].usage.as_str());
         assert_eq!(of("disk-size-gb"), ("int", "Size of the disk attached to each node"));
         assert_eq!(flags["disk-size-gb"].default_int(), 100);
-        let usage = "Where the cluster is Regions are listed by the provider";
+        let usage = "Where the cluster is. Regions are listed by the provider";
         assert_eq!(of("region"), ("string", usage));
         assert_eq!(flags["region"].default_string(), "west");
         assert!(flags["access-token"].password && !flags["region"].password);
