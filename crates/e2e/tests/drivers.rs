@@ -10,7 +10,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use e2e::{Cli, Kubeconfig, SharedWorld, Sim, eventually};
+use e2e::{Cli, Kubeconfig, SharedWorld, Sim, eventually, programs};
 use serde_json::Value;
 use testbed::{Binaries, Program};
 
@@ -52,7 +52,7 @@ fn a_driver_in_go_keeps_to_the_contract_through_the_life_of_a_cluster() {
 fn the_driver_for_existing_clusters_works_under_a_client_in_go() {
     let sim = sim();
     let option = format!("kubeConfigPath={}", sim.kubeconfig().display());
-    let drover = e2e::drover().unwrap();
+    let drover = programs::drover().unwrap();
     let output = Command::new(program(Program::DriverClient))
         .args([&option, "--", drover.to_str().unwrap(), "driver-process", "import"])
         .output()
@@ -124,7 +124,7 @@ fn each_file_that_is_no_driver_fails_with_its_reason() {
 fn a_driver_that_floods_its_log_and_will_not_end_is_ended_with_all_it_started() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("stubborn");
-    let (drover, ids) = (e2e::drover().unwrap(), folder.path().join("ids"));
+    let (drover, ids) = (programs::drover().unwrap(), folder.path().join("ids"));
     let script = format!(
         "#!/bin/sh\ntrap '' TERM\nyes flood &\necho $! >> '{}'\nexec '{}' driver-process import $1\n",
         ids.display(),
