@@ -177,7 +177,10 @@ async fn token_rights(info: &ClusterInfo) -> CheckOutcome {
             CheckOutcome::Passed("may do everything".to_owned())
         }
         Ok(_) => CheckOutcome::Failed("it may not do everything in the cluster".to_owned()),
-        Err(error) => CheckOutcome::Failed(format!("the cluster refuses it: {error}")),
+        Err(error) => {
+            let error = anyhow::Error::from(error);
+            CheckOutcome::Failed(format!("the cluster refuses it: {error:#}"))
+        }
     }
 }
 

@@ -31,7 +31,8 @@ fn lines<'a>(report: &'a str, word: &str) -> Vec<&'a str> {
 
 #[test]
 fn a_driver_in_go_keeps_to_the_contract_through_the_life_of_a_cluster() {
-    let cluster = Kubeconfig::read(&sim().kubeconfig()).unwrap();
+    let sim = sim();
+    let cluster = Kubeconfig::read(&sim.kubeconfig()).unwrap();
     let endpoint = format!("cluster-endpoint={}", cluster.server);
     let ca = format!("cluster-ca={}", BASE64_STANDARD.encode(&cluster.ca_pem));
     let token = format!("access-token={}", cluster.token.unwrap());
@@ -81,7 +82,8 @@ fn subject(token: &str) -> Result<String> {
 
 #[test]
 fn the_driver_for_existing_clusters_is_checked_by_its_name() {
-    let option = format!("kubeConfig=@{}", sim().kubeconfig().display());
+    let sim = sim();
+    let option = format!("kubeConfig=@{}", sim.kubeconfig().display());
     let command = ["driver", "conformance", "import", "-o", &option];
     let report = Cli::new().unwrap().succeed(&command).unwrap();
     assert!(lines(&report, "FAILED").is_empty(), "{report}");
