@@ -14,36 +14,40 @@ use prost_types::compiler::{CodeGeneratorRequest, CodeGeneratorResponse};
 use crate::workspace;
 
 const FILE: &str = "driver.proto";
+const RUST_FILE: &str = "src/generated/types.rs";
 /// The programs that generate Go, as the module of the testbed pins them.
 const GO_PLUGINS: [&str; 2] = ["protoc-gen-go", "protoc-gen-go-grpc"];
 /// Without the folders of the package's path.
 const GO_PARAMETER: &str = "module=drover.io/driver";
 
 pub fn run() -> Result<()> {
-    let files = parse()?;
-    fs::write(committed(), generate_rust(files.clone())?)
-        .context("cannot write the code of the contract")?;
-    let module = workspace::root().join("testbed/driver");
-    for plugin in GO_PLUGINS {
-        for file in generate_go(plugin, &files)?.file {
-            let path = module.join(file.name());
-            fs::create_dir_all(path.parent().context("a file without a folder")?)?;
-            fs::write(path, file.content())?;
-        }
+    for (path, code) in generate()? {
+        let failed = || format!("cannot write '{}'", path.display());
+        fs::create_dir_all(path.parent().with_context(failed)?).with_context(failed)?;
+        fs::write(&path, code).with_context(failed)?;
     }
     Ok(())
 }
 
-fn folder() -> PathBuf {
+/// The files of all languages, with their contents.
+fn generate() -> Result<Vec<(PathBuf, String)>> {
+    let files = protox::compile([FILE], [contract().join("proto")])
+        .context("the contract is no valid protobuf")?;
+    let mut generated = vec![(contract().join(RUST_FILE), generate_rust(files.clone())?)];
+    for plugin in GO_PLUGINS {
+        for file in generate_go(plugin, &files)?.file {
+            generated.push((go_module().join(file.name()), file.content().to_owned()));
+        }
+    }
+    Ok(generated)
+}
+
+fn contract() -> PathBuf {
     workspace::root().join("crates/driver-contract")
 }
 
-fn committed() -> PathBuf {
-    folder().join("src/generated/types.rs")
-}
-
-fn parse() -> Result<FileDescriptorSet> {
-    protox::compile([FILE], [folder().join("proto")]).context("the contract is no valid protobuf")
+fn go_module() -> PathBuf {
+    workspace::root().join("testbed/driver")
 }
 
 /// The messages, the client and the server.
@@ -67,7 +71,7 @@ fn generate_go(plugin: &str, files: &FileDescriptorSet) -> Result<CodeGeneratorR
     };
     let mut program = Command::new("go")
         .args(["tool", plugin])
-        .current_dir(workspace::root().join("testbed/driver"))
+        .current_dir(go_module())
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .spawn()
@@ -88,10 +92,12 @@ mod tests {
 
     #[test]
     fn the_committed_code_is_that_of_the_contract() {
-        let committed = fs::read_to_string(committed()).unwrap();
-        assert!(
-            committed == generate_rust(parse().unwrap()).unwrap(),
-            "{FILE} has changed: run `cargo xtask contract`"
-        );
+        for (path, code) in generate().unwrap() {
+            assert!(
+                fs::read_to_string(&path).unwrap() == code,
+                "{FILE} has changed since '{}' was generated: run `cargo xtask contract`",
+                path.display()
+            );
+        }
     }
 }

@@ -140,7 +140,7 @@ async fn post_check(
     } else if info.metadata.get(STATE) != before.metadata.get(STATE) {
         CheckOutcome::Warning("it changed the state that Create returned".to_owned())
     } else {
-        CheckOutcome::Passed(format!("{} nodes", info.node_count))
+        CheckOutcome::Passed(format!("nodes: {}", info.node_count))
     };
     report.add("PostCheck", outcome);
     report.add("the token is an administrator's", token_rights(&info).await);

@@ -61,7 +61,7 @@ fn fields(flags: &DriverFlags) -> CheckOutcome {
             ));
         }
     }
-    CheckOutcome::Passed(format!("{} flags", fields.len()))
+    CheckOutcome::Passed(format!("flags: {}", fields.len()))
 }
 
 /// Flags that look like secrets and are not marked.

@@ -138,7 +138,7 @@ async fn capabilities(driver: &RunningDriver, report: &mut ConformanceReport) ->
                 .map(ToString::to_string)
                 .collect();
             let outcome = if unknown.is_empty() {
-                CheckOutcome::Passed(format!("{} named", found.capabilities.len()))
+                CheckOutcome::Passed(format!("named: {}", found.capabilities.len()))
             } else {
                 let list = unknown.join(", ");
                 CheckOutcome::Warning(format!("numbers without a meaning: {list}"))

@@ -6,7 +6,7 @@ use std::fmt;
 
 /// Drover differs from today's kube-apiserver: prefix of the request's id, a part of the
 /// difference, and the reason.
-const KNOWN: [(&str, &str, &str); 79] = [
+const KNOWN: [(&str, &str, &str); 80] = [
     ("A1-status", ".status.", "the state that the controllers of each report"),
     ("W22-tinytimeout", "status 504", "within a microsecond this server may be done"),
     ("W22-write-timeout", "status 504", "within a microsecond this server may be done"),
@@ -70,6 +70,7 @@ const KNOWN: [(&str, &str, &str); 79] = [
     ("14.1-svc-clusterip-change", "", "named as the field that was changed"),
     ("C7-gone", "", "when a controller has come by"),
     ("V13-pod-delete", ".status", "nothing schedules pods"),
+    ("V13-pod-delete", ".metadata.resourceVersion", "nothing schedules pods"),
     ("K2-deleted-sa", "status", "a token ends with its account at once"),
     ("Z3-", ".details.group", "named with its group"),
     ("N3-", "", "when a controller has come by"),
