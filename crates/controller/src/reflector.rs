@@ -356,12 +356,14 @@ async fn drive<P: Projection>(
                 *reflector.error.lock() = Some(words_of(&error));
                 reflector.changes.send_modify(|count| *count += 1);
                 drop(reflector);
-                if is_unserved(&error) && unserved < UNSERVED_QUICK_MAX {
+                let is_unserved = is_unserved(&error);
+                if is_unserved && unserved < UNSERVED_QUICK_MAX {
                     unserved += 1;
                 } else {
                     failures += 1;
                 }
-                if failures == FAILURES_WARN {
+                // A kind that an API does not serve has no changes: that of Drover has no nodes.
+                if failures == FAILURES_WARN && !is_unserved {
                     let kind = P::Object::kind(&());
                     tracing::warn!(%kind, %error, "a watch failed repeatedly: changes are not seen until it recovers");
                 }
