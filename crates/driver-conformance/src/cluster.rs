@@ -23,7 +23,8 @@ const CLUSTER_TIME_MAX: Duration = Duration::from_secs(3600);
 /// What drivers remember.
 const STATE: &str = "state";
 
-/// Makes a cluster with the options, and removes it, whatever fails between.
+/// Makes a cluster with the options, and removes what the driver reported, also when a later step
+/// fails.
 pub(crate) async fn check(
     program: &DriverProgram,
     options: &DriverOptions,

@@ -4,8 +4,6 @@
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use driver_contract::types::ClusterInfo;
 use k8s_openapi::api::core::v1::{Namespace, Node, Secret, ServiceAccount};
 use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
@@ -141,11 +139,6 @@ pub async fn token(client: &Client) -> Result<String> {
             TOKEN_TIME_MAX.as_secs()
         ),
     }
-}
-
-/// PEM as it is in `ClusterInfo`.
-pub fn encode_pem(pem: &str) -> String {
-    BASE64_STANDARD.encode(pem)
 }
 
 async fn ensure<K>(api: &Api<K>, object: Value) -> Result<()>
