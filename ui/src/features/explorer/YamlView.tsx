@@ -28,8 +28,8 @@ export function YamlView({ type, object }: YamlViewProps) {
   const denial = object.links.update
     ? undefined
     : `Your roles in ${cluster.name} do not let you change this.`;
-  const unread = isSecret && !shown ? "Show its values first." : "It has not been read.";
   const yaml = useQuery(kindYamlQuery(cluster.id, type, id, isSecret && !shown));
+  const unread = isSecret && !shown ? "Show its values first." : undefined;
   return (
     <section className={styles.yaml} aria-label="YAML">
       <div className={styles.bar}>
@@ -44,7 +44,8 @@ export function YamlView({ type, object }: YamlViewProps) {
           <Button
             small
             deniedBecause={denial}
-            disabledBecause={yaml.data && !(isSecret && !shown) ? undefined : unread}
+            // Not while it is being read: what was pressed opens the editor once it is there.
+            disabledBecause={yaml.isError ? "It could not be read." : unread}
             onClick={() => setEditing(true)}
           >
             {!denial && <IconPencil size={16} stroke={1.5} />}
