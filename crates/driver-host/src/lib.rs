@@ -2,10 +2,20 @@
 //! port of 127.0.0.1 that it gets as its only argument. Each operation starts a driver of its own:
 //! [`RunningDriver::start`] returns it once it serves, and dropping it ends it.
 //!
-//! Not here: confinement. A driver has the rights of the process that starts it; this is for
-//! programs that users run themselves, such as `drover driver conformance`.
+//! | Where | What |
+//! | --- | --- |
+//! | [`confinement`] | starts a driver in a sandbox |
+//! | [`sandbox`] | the sandbox, from inside |
+//! | [`egress`] | the way out of a sandbox: clouds, and not the machine of the server |
+//! | [`log`] | what a driver writes to its output |
+//!
+//! Without a confinement a driver has the rights of the process that starts it. That is for programs
+//! that users run themselves, such as `drover driver conformance`.
 
+mod confinement;
+mod egress;
 mod log;
+pub mod sandbox;
 
 use std::ffi::OsString;
 use std::net::Ipv4Addr;
@@ -18,17 +28,20 @@ use driver_contract::types::Empty;
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
 use tokio::net::TcpListener;
-use tokio::process::{Child, Command};
+use tokio::process::{Child, ChildStdin, Command};
 use tonic::Code;
-use tonic::transport::Endpoint;
+use tonic::transport::{Channel, Endpoint};
 
+use confinement::Sandbox;
+pub use confinement::{Confinement, ConfinementError};
+pub use egress::{EgressException, EgressExceptionError};
 pub use log::DriverLog;
 
 /// Existing drivers need some 100 ms until they serve; on a busy machine more.
 const START_TIME_MAX: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
-/// What a driver has to end in after `SIGTERM`.
-const END_TIME_MAX: Duration = Duration::from_secs(2);
+/// What a driver has to end in after `SIGTERM`; a sandbox ends it after two seconds by itself.
+const END_TIME_MAX: Duration = Duration::from_millis(2_500);
 /// Of one message. The state of a cluster comes in one.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// Where drivers find programs, such as those of a cloud that make tokens.
@@ -41,8 +54,10 @@ pub struct DriverProgram {
     pub file: PathBuf,
     /// Arguments before the port; those that are started as files of their own have none.
     pub arguments: Vec<OsString>,
-    /// Its environment, beside `PATH`. Nothing is inherited.
+    /// Its environment, beside `PATH` and what a sandbox needs. Nothing is inherited.
     pub environment: Vec<(OsString, OsString)>,
+    /// How it is confined; without it, the driver may do what this process may.
+    pub confinement: Option<Confinement>,
 }
 
 /// A driver that does not serve.
@@ -62,6 +77,12 @@ pub enum StartError {
         /// Why.
         #[source]
         error: std::io::Error,
+    },
+    /// There is no sandbox for it.
+    #[error("the driver was not started, because it cannot be confined{log}")]
+    NotConfined {
+        /// Why, as a part of a sentence.
+        log: String,
     },
     /// It ended before it served.
     #[error("the driver ended with {status} before it served at its port{log}")]
@@ -85,45 +106,43 @@ pub struct RunningDriver {
     child: Child,
     client: DriverClient,
     log: DriverLog,
+    /// Ends the sandbox when it is closed. Not in the child: waiting for that closes it.
+    lifeline: Option<ChildStdin>,
+    sandbox: Option<Sandbox>,
 }
 
 impl RunningDriver {
     /// Starts the program, and waits until it serves.
     ///
     /// # Errors
-    /// It cannot be started, ends, or does not serve within 30 s.
+    /// It cannot be confined or started, ends, or does not serve within 30 s.
     pub async fn start(program: &DriverProgram) -> Result<Self, StartError> {
-        let port = free_port().await.map_err(StartError::NoPort)?;
-        let mut command = Command::new(&program.file);
-        command
-            .args(&program.arguments)
-            .arg(port.to_string())
-            .env_clear()
-            .env("PATH", PATH)
-            .envs(program.environment.iter().map(|(name, value)| (name, value)))
-            .stdin(Stdio::null())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::piped())
-            .process_group(0)
-            .kill_on_drop(true);
-        let mut child = command.spawn().map_err(|error| StartError::NotExecutable {
-            file: program.file.display().to_string(),
-            error,
-        })?;
         let log = DriverLog::default();
+        let not_executable =
+            |error| StartError::NotExecutable { file: program.file.display().to_string(), error };
+        let (mut command, channel, sandbox) = match &program.confinement {
+            Some(confinement) => {
+                let (command, sandbox) =
+                    Sandbox::prepare(confinement, program, log.clone()).map_err(not_executable)?;
+                (command, sandbox.channel(), Some(sandbox))
+            }
+            None => {
+                let port = free_port().await.map_err(StartError::NoPort)?;
+                (unconfined(program, port), loopback_channel(port), None)
+            }
+        };
+        command.process_group(0).kill_on_drop(true);
+        let mut child = command.spawn().map_err(not_executable)?;
+        let lifeline = child.stdin.take();
         log.follow(child.stdout.take());
         log.follow(child.stderr.take());
-        // Connects with the first call, and again when a connection breaks.
-        let endpoint = Endpoint::from_shared(format!("http://{}:{port}", Ipv4Addr::LOCALHOST));
-        let endpoint = endpoint.expect("an address with a port is valid");
-        let client =
-            DriverClient::new(endpoint.connect_lazy()).max_decoding_message_size(MESSAGE_BYTES_MAX);
-        let mut driver = Self { child, client, log };
-        driver.wait_until_it_serves().await?;
+        let client = DriverClient::new(channel).max_decoding_message_size(MESSAGE_BYTES_MAX);
+        let mut driver = Self { child, client, log, lifeline, sandbox };
+        driver.wait_until_it_serves(program).await?;
         Ok(driver)
     }
 
-    async fn wait_until_it_serves(&mut self) -> Result<(), StartError> {
+    async fn wait_until_it_serves(&mut self, program: &DriverProgram) -> Result<(), StartError> {
         let mut client = self.client.clone();
         let serves = async {
             loop {
@@ -138,12 +157,25 @@ impl RunningDriver {
         tokio::select! {
             () = serves => Ok(()),
             ended = self.child.wait() => match ended {
-                Ok(status) => Err(StartError::Ended { status, log: self.log.ending().await }),
+                Ok(status) => Err(self.end_at_start(program, status).await),
                 Err(_) => Err(StartError::Silent { log: self.log.ending().await }),
             },
             () = tokio::time::sleep(START_TIME_MAX) => {
                 Err(StartError::Silent { log: self.log.ending().await })
             }
+        }
+    }
+
+    async fn end_at_start(&self, program: &DriverProgram, status: ExitStatus) -> StartError {
+        let log = self.log.ending().await;
+        let code = status.code().and_then(|code| u8::try_from(code).ok());
+        match code.filter(|_| self.sandbox.is_some()) {
+            Some(sandbox::EXIT_NO_SANDBOX) => StartError::NotConfined { log },
+            Some(sandbox::EXIT_NOT_EXECUTABLE) => StartError::NotExecutable {
+                file: program.file.display().to_string(),
+                error: std::io::Error::other(log.trim_start_matches("; it wrote last: ")),
+            },
+            _ => StartError::Ended { status, log },
         }
     }
 
@@ -164,7 +196,11 @@ impl RunningDriver {
 
     /// Ends it: with `SIGTERM` first, after 2 s at once.
     pub async fn end(mut self) {
-        self.signal(Signal::SIGTERM);
+        match self.sandbox {
+            // The first process of the sandbox passes it on.
+            Some(_) => self.lifeline = None,
+            None => self.signal(Signal::SIGTERM),
+        }
         let _ = tokio::time::timeout(END_TIME_MAX, self.child.wait()).await;
     }
 
@@ -181,6 +217,26 @@ impl Drop for RunningDriver {
     fn drop(&mut self) {
         self.signal(Signal::SIGKILL);
     }
+}
+
+fn unconfined(program: &DriverProgram, port: u16) -> Command {
+    let mut command = Command::new(&program.file);
+    command
+        .args(&program.arguments)
+        .arg(port.to_string())
+        .env_clear()
+        .env("PATH", PATH)
+        .envs(program.environment.iter().map(|(name, value)| (name, value)))
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// Connects with the first call, and again when a connection breaks.
+fn loopback_channel(port: u16) -> Channel {
+    let endpoint = Endpoint::from_shared(format!("http://{}:{port}", Ipv4Addr::LOCALHOST));
+    endpoint.expect("an address with a port is valid").connect_lazy()
 }
 
 /// A port that was free a moment ago: drivers open it themselves.

@@ -61,6 +61,11 @@ impl DriverLog {
         });
     }
 
+    /// Adds a line about the driver that it did not write itself.
+    pub(crate) fn note(&self, line: &str) {
+        self.push(line.as_bytes());
+    }
+
     fn push(&self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
         let mut lines = self.lines.lock();

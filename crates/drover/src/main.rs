@@ -7,6 +7,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{CommandFactory, Parser};
+use driver_host::sandbox::{self, SandboxStage};
 use tokio_util::sync::CancellationToken;
 use tracing_subscriber::EnvFilter;
 
@@ -54,6 +55,15 @@ enum DroverCommand {
         /// Port of 127.0.0.1
         port: u16,
     },
+    /// Prepare the sandbox of a cluster driver and start the driver in it
+    #[command(hide = true)]
+    DriverSandbox {
+        /// Which of the two processes this is
+        #[arg(value_parser = SandboxStage::NAMES)]
+        stage: String,
+        /// What runs in it, in JSON
+        plan: String,
+    },
     /// Run a server with a simulated cluster, to try things out
     Up(up::UpArgs),
     #[command(flatten)]
@@ -89,6 +99,10 @@ fn main() -> ExitCode {
         DroverCommand::DriverProcess { name, port } => {
             log("info");
             return drivers::run(&name, port).unwrap_or(ExitCode::FAILURE);
+        }
+        DroverCommand::DriverSandbox { stage, plan } => {
+            let stage = SandboxStage::of(&stage).expect("the command line allows the stages only");
+            return sandbox::run(stage, &plan);
         }
         DroverCommand::Up(args) => {
             log("warn");

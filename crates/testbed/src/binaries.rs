@@ -42,6 +42,8 @@ pub enum Program {
     GoDriver,
     /// The test program with a Go client of cluster drivers.
     DriverClient,
+    /// A cluster driver that tries to get out of its sandbox.
+    HostileDriver,
     /// A process that holds namespaces.
     Pause,
     /// The container runtime.
@@ -89,6 +91,7 @@ impl Program {
             Self::RancherClient => "rancher-client",
             Self::GoDriver => "kontainer-engine-driver-go",
             Self::DriverClient => "driver-client",
+            Self::HostileDriver => "hostile-driver",
             Self::Pause => "pause",
             Self::Containerd => "containerd",
             Self::Ctr => "ctr",

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueHint};
+use driver_host::EgressException;
 
 /// Commands of `drover driver`.
 #[derive(Clone, Debug, Subcommand)]
@@ -27,6 +28,13 @@ pub struct ConformanceArgs {
     /// Variables of the environment that the driver gets
     #[arg(long = "env", value_name = "NAME=VALUE")]
     pub environment: Vec<String>,
+    /// Run the driver in a sandbox, as a server does
+    #[arg(long)]
+    pub confined: bool,
+    /// Host and ports that a confined driver reaches although they are of this machine, such as
+    /// 127.0.0.1:9000. May be repeated
+    #[arg(long = "may-reach", value_name = "HOST:PORT", requires = "confined")]
+    pub may_reach: Vec<EgressException>,
     /// Show what the driver wrote to its log
     #[arg(long)]
     pub log: bool,

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use driver_conformance::{CheckOutcome, ConformanceReport};
-use driver_host::DriverProgram;
+use driver_host::{Confinement, DriverProgram};
 
 use crate::args::{ConformanceArgs, DriverCommand};
 use crate::error::{CliError, Failure};
@@ -29,6 +29,8 @@ async fn conformance(args: ConformanceArgs) -> Result<ExitCode, CliError> {
     });
     let mut program = program(&args.driver)?;
     program.environment = environment.collect::<Result<_, CliError>>()?;
+    program.confinement =
+        args.confined.then(|| Confinement::by_this_program(args.may_reach.as_slice()));
     let makes_cluster = args.create || !options.is_empty();
     let check = driver_conformance::check(&program, makes_cluster.then_some(options.as_slice()));
     // The driver is in a process group of its own, which the terminal does not interrupt.
@@ -65,7 +67,7 @@ fn program(driver: &Path) -> Result<DriverProgram, CliError> {
         }
         None => (driver.to_owned(), Vec::new()),
     };
-    Ok(DriverProgram { file, arguments, environment: Vec::new() })
+    Ok(DriverProgram { file, arguments, environment: Vec::new(), confinement: None })
 }
 
 fn split<'a>(flag: &str, pair: &'a str) -> Result<(&'a str, &'a str), CliError> {
