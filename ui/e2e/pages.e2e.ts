@@ -430,7 +430,7 @@ test("at 200 % zoom, and for who wants no motion, the main pages fit and stand s
     ...["/clusters", "/c/prod-eu-1", "/c/prod-eu-1/nodes", "/c/prod-eu-1/conditions"],
     ...["/c/prod-eu-1/kinds/pods", "/c/prod-eu-1/objects/apps.deployments/default/web"],
     ...["/c/prod-eu-1/projects", "/c/prod-eu-1/members", "/users", "/users/roles", "/users/groups"],
-    ...["/providers", "/settings", "/tokens", "/audit"],
+    ...["/providers", "/drivers", "/settings", "/tokens", "/audit"],
   ];
   for (const place of places) {
     await page.goto(place);

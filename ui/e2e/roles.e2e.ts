@@ -109,6 +109,7 @@ const PAGES = [
   "/users/roles",
   "/users/groups",
   "/providers",
+  "/drivers",
   "/settings",
   "/tokens",
   "/audit",

@@ -56,13 +56,14 @@ export class World {
     afterEach((context) => writeEvidence(this, this.#visitors, context));
   }
 
-  async start(): Promise<void> {
-    await Promise.all([this.startServer(), this.sim.start()]);
+  /** `environment`: more settings of the server. */
+  async start(environment: Record<string, string> = {}): Promise<void> {
+    await Promise.all([this.startServer(environment), this.sim.start()]);
     this.#browser = await launcher.launch({ executablePath: chromium(), args: FLAGS });
   }
 
-  async startServer(): Promise<void> {
-    await this.server.start({ DROVER_BOOTSTRAP_PASSWORD: PASSWORD });
+  async startServer(environment: Record<string, string> = {}): Promise<void> {
+    await this.server.start({ DROVER_BOOTSTRAP_PASSWORD: PASSWORD, ...environment });
   }
 
   async end(): Promise<void> {

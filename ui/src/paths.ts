@@ -31,6 +31,7 @@ export const paths = {
   project: (cluster: string, project: string) =>
     ({ to: "/c/$cluster/projects/$project", params: { cluster, project } }) as const,
   providers: () => ({ to: "/providers" }) as const,
+  drivers: () => ({ to: "/drivers" }) as const,
   settings: () => ({ to: "/settings" }) as const,
   tokens: () => ({ to: "/tokens" }) as const,
   users: () => ({ to: "/users" }) as const,

@@ -26,6 +26,7 @@ test("every address of the interface is one of its routes", () => {
     roles: paths.roles(),
     groups: paths.groups(),
     providers: paths.providers(),
+    drivers: paths.drivers(),
     settings: paths.settings(),
     tokens: paths.tokens(),
   }).map(([name, link]) => {
@@ -56,6 +57,7 @@ test("every address of the interface is one of its routes", () => {
       "roles: /users/roles -> /users/roles",
       "groups: /users/groups -> /users/groups",
       "providers: /providers -> /providers",
+      "drivers: /drivers -> /drivers",
       "settings: /settings -> /settings",
       "tokens: /tokens -> /tokens",
     ]

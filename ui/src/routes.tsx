@@ -34,6 +34,11 @@ import { paths } from "./paths.ts";
 const AccessPage = lazy(() =>
   import("./features/access/AccessPage.tsx").then(({ AccessPage: page }) => ({ default: page })),
 );
+const DriversPage = lazy(() =>
+  import("./features/drivers/DriversPage.tsx").then(({ DriversPage: page }) => ({
+    default: page,
+  })),
+);
 const KindPage = lazy(() =>
   import("./features/explorer/KindPage.tsx").then(({ KindPage: page }) => ({ default: page })),
 );
@@ -198,6 +203,12 @@ const providers = createRoute({
   component: ProvidersPage,
 });
 
+const drivers = createRoute({
+  getParentRoute: () => signedIn,
+  path: "/drivers",
+  component: DriversPage,
+});
+
 const settings = createRoute({
   getParentRoute: () => signedIn,
   path: "/settings",
@@ -325,6 +336,7 @@ export function makeRouter(client: QueryClient) {
         roles,
         groups,
         providers,
+        drivers,
         settings,
         tokens,
         password,

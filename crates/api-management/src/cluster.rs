@@ -52,6 +52,8 @@ pub const NO_MEMORY_PRESSURE: &str = "NoMemoryPressure";
 pub const DRIVER_IMPORTED: &str = "imported";
 /// `status.driver` of the management API itself.
 pub const DRIVER_LOCAL: &str = "local";
+/// The field of [`ClusterSpec::generic_engine_config`] with the object name of the driver.
+pub const DRIVER_NAME: &str = "driverName";
 /// Longest display name, in characters.
 pub const DISPLAY_NAME_MAX: usize = 253;
 /// How long a removal waits for a cluster that does not respond, from the deletion on. Clients that
@@ -211,6 +213,12 @@ impl Cluster {
             &spec.aks_config,
         ];
         !self.is_local() && made.iter().all(|config| config.is_none())
+    }
+
+    /// Object name of the driver that makes the cluster.
+    pub fn driver_name(&self) -> Option<&str> {
+        let config = self.spec.generic_engine_config.as_ref()?;
+        config[DRIVER_NAME].as_str().filter(|name| !name.is_empty())
     }
 
     /// Whether removal must not wait for what cannot be reached.

@@ -12,7 +12,7 @@ use std::sync::LazyLock;
 use api_meta::status::Cause;
 use serde_json::Value;
 
-use crate::cluster::Cluster;
+use crate::cluster::{Cluster, DRIVER_NAME};
 use crate::kind::Kind;
 use crate::table::{Mark, Nested, RowLocation, Stored};
 use crate::types;
@@ -230,7 +230,8 @@ fn below(
             }
         }
         (Value::Object(entries), mark) if mark.is_some() || kind.starts_with("map[") => {
-            for (key, entry) in entries {
+            // Beside the options of a driver, which may be keys of a cloud, stands its name.
+            for (key, entry) in entries.iter_mut().filter(|(key, _)| *key != DRIVER_NAME) {
                 let path = format!("{path}[{key}]");
                 below(entry, inside(kind), mark, &path, each);
             }

@@ -12,11 +12,13 @@ pub mod cluster_registration_token;
 pub mod cluster_role_template_binding;
 pub mod condition;
 pub mod credentials;
+pub mod dynamic_schema;
 pub mod global_role;
 pub mod global_role_binding;
 pub mod ids;
 pub mod keys;
 pub mod kind;
+pub mod kontainer_driver;
 pub mod namespace_assignment;
 pub mod node;
 pub mod pod_security_admission_configuration_template;
@@ -39,9 +41,11 @@ pub use cluster::{Cluster, ClusterSpec, ClusterStatus};
 pub use cluster_registration_token::ClusterRegistrationToken;
 pub use cluster_role_template_binding::ClusterRoleTemplateBinding;
 pub use condition::Condition;
+pub use dynamic_schema::DynamicSchema;
 pub use global_role::GlobalRole;
 pub use global_role_binding::GlobalRoleBinding;
 pub use kind::{Kind, KindScope};
+pub use kontainer_driver::KontainerDriver;
 pub use namespace_assignment::NamespaceAssignment;
 pub use node::Node;
 pub use pod_security_admission_configuration_template::PodSecurityAdmissionConfigurationTemplate;
@@ -70,8 +74,10 @@ const STRUCTS: &[(&str, MakeDefinition)] = &[
     (Cluster::KIND, Cluster::crd),
     (ClusterRegistrationToken::KIND, ClusterRegistrationToken::crd),
     (ClusterRoleTemplateBinding::KIND, ClusterRoleTemplateBinding::crd),
+    (DynamicSchema::KIND, DynamicSchema::crd),
     (GlobalRole::KIND, GlobalRole::crd),
     (GlobalRoleBinding::KIND, GlobalRoleBinding::crd),
+    (KontainerDriver::KIND, KontainerDriver::crd),
     (NamespaceAssignment::KIND, NamespaceAssignment::crd),
     (Node::KIND, Node::crd),
     (

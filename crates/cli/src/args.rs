@@ -22,7 +22,7 @@ pub use cluster::{
     ClusterCommand, CreateClusterArgs, CredentialArgs, DetachArgs, ImportArgs, KubeconfigArgs,
     KubectlArgs, RemoveArgs, Switch,
 };
-pub use driver::{ConformanceArgs, DriverCommand};
+pub use driver::{ConformanceArgs, DriverAddArgs, DriverCommand};
 pub use login::{ContextCommand, LoginArgs, VersionArgs};
 pub use node::{DrainArgs, NodeChangeArgs, NodeCommand, NodesArgs};
 pub use project::{

@@ -7,7 +7,7 @@ mod auth_provider;
 pub(crate) mod cluster;
 pub(crate) mod context;
 mod credential;
-mod driver;
+pub(crate) mod driver;
 mod get;
 mod group;
 mod import;

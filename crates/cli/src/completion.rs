@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use crate::api::{self, Api, NamedType, text};
 use crate::args::{OutputFormat, Shell};
-use crate::commands::{kubectl, namespace, node, scope};
+use crate::commands::{driver, kubectl, namespace, node, scope};
 use crate::config;
 use crate::error::{CliError, Failure};
 use crate::output;
@@ -67,6 +67,11 @@ pub fn formats() -> ArgValueCompleter {
             .map(|(name, help)| CompletionCandidate::new(name).help(Some(help.into())))
             .collect()
     })
+}
+
+/// Completes names of cluster drivers, with their states.
+pub fn drivers() -> ArgValueCompleter {
+    offer(async |api, _| offer_names(&api, &driver::DRIVER, "state").await)
 }
 
 /// Completes names of clusters, with their states.

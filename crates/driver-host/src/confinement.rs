@@ -53,6 +53,11 @@ impl Confinement {
         Self { launcher, exceptions: exceptions.into() }
     }
 
+    /// What drivers reach although it is of this machine.
+    pub fn exceptions(&self) -> &Arc<[EgressException]> {
+        &self.exceptions
+    }
+
     /// Tries it: a sandbox in which this program prints its version.
     ///
     /// # Errors

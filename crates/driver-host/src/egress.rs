@@ -74,6 +74,17 @@ impl FromStr for EgressException {
     }
 }
 
+impl fmt::Display for EgressException {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let host = &self.host;
+        let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
+        match (self.ports.start(), self.ports.end()) {
+            (first, last) if first == last => write!(formatter, "{host}:{first}"),
+            (first, last) => write!(formatter, "{host}:{first}-{last}"),
+        }
+    }
+}
+
 impl EgressException {
     fn allows(&self, host: &str, port: u16) -> bool {
         self.host == host && self.ports.contains(&port)
@@ -93,19 +104,28 @@ fn plain(host: &str) -> String {
     inner.unwrap_or(host).to_ascii_lowercase()
 }
 
-/// Why a driver does not get a connection.
+/// Why there is no connection to a host.
 #[derive(Debug, thiserror::Error)]
-enum EgressError {
+pub enum EgressError {
+    /// Its address is one that drivers do not reach.
     #[error("drivers do not reach {0}: it is {1}. Administrators allow it with --driver-may-reach")]
     Refused(String, Local),
+    /// The name leads to no address.
     #[error("cannot find {0}: {1}")]
     Unknown(String, #[source] io::Error),
+    /// It refuses connections.
     #[error("cannot connect to {0}: {1}")]
     Unreachable(String, #[source] io::Error),
+    /// It does not respond.
     #[error("{host} did not accept a connection within {} s", CONNECT_TIME_MAX.as_secs())]
-    Slow { host: String },
+    Slow {
+        /// Host and port.
+        host: String,
+    },
+    /// It responds with something else.
     #[error("{0} does not speak HTTP: {1}")]
     NoHttp(String, #[source] hyper::Error),
+    /// The request is not for a proxy.
     #[error("this is a proxy: name a host")]
     NoHost,
 }
@@ -123,10 +143,14 @@ impl EgressError {
 
 /// What an address belongs to that drivers do not reach.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Local {
+pub enum Local {
+    /// Any machine's own.
     Loopback,
+    /// Of the neighbours, and of what gives a machine its keys.
     Link,
+    /// The server's own.
     Machine,
+    /// Of many hosts, or of none.
     NoHost,
 }
 
@@ -271,24 +295,39 @@ async fn forward(
     Ok(response.map(Either::Left))
 }
 
-async fn connect(
+/// The addresses of a host, all of which drivers reach. Connect to these, and not to the name: it
+/// may lead elsewhere the next time.
+///
+/// # Errors
+/// There is none, or one of them is refused and `exceptions` do not name host and port.
+pub async fn addresses(
     host: &str,
     port: u16,
     exceptions: &[EgressException],
-) -> Result<TcpStream, EgressError> {
+) -> Result<Vec<SocketAddr>, EgressError> {
+    let host = plain(host);
     let name = format!("{host}:{port}");
-    let found = tokio::net::lookup_host((host, port)).await;
-    let found = found.map_err(|error| EgressError::Unknown(name.clone(), error))?;
+    let unknown = |error| EgressError::Unknown(name.clone(), error);
+    let found = tokio::net::lookup_host((host.as_str(), port)).await.map_err(unknown)?;
     let addresses: Vec<SocketAddr> = found.collect();
-    if !exceptions.iter().any(|exception| exception.allows(host, port)) {
-        let of_machine = of_machine().map_err(|error| EgressError::Unknown(name.clone(), error))?;
+    if !exceptions.iter().any(|exception| exception.allows(&host, port)) {
+        let of_machine = of_machine().map_err(unknown)?;
         // One address of the machine among others is an attempt to get there.
         let refused = addresses.iter().find_map(|address| local(address.ip(), &of_machine));
         if let Some(local) = refused {
             return Err(EgressError::Refused(name, local));
         }
     }
-    // These addresses, not the name: it may lead elsewhere the next time.
+    Ok(addresses)
+}
+
+async fn connect(
+    host: &str,
+    port: u16,
+    exceptions: &[EgressException],
+) -> Result<TcpStream, EgressError> {
+    let addresses = addresses(host, port, exceptions).await?;
+    let name = format!("{host}:{port}");
     match tokio::time::timeout(CONNECT_TIME_MAX, TcpStream::connect(&addresses[..])).await {
         Ok(Ok(stream)) => Ok(stream),
         Ok(Err(error)) => Err(EgressError::Unreachable(name, error)),
@@ -342,6 +381,9 @@ mod tests {
         assert!(exception.allows("127.0.0.1", 9001) && !exception.allows("127.0.0.1", 9003));
         let exception: EgressException = "[FD00::1]:443".parse().unwrap();
         assert!(exception.allows("fd00::1", 443) && exception.loopback_ports().count() == 0);
+        for text in ["127.0.0.1:9000-9002", "cloud.example:443", "[fd00::1]:443"] {
+            assert_eq!(text.parse::<EgressException>().unwrap().to_string(), text);
+        }
         for text in ["127.0.0.1", ":80", "a:0", "a:1-70", "a:9-8", "a:99999", "a:x"] {
             assert!(text.parse::<EgressException>().is_err(), "{text}");
         }

@@ -13,7 +13,7 @@
 //! that users run themselves, such as `drover driver conformance`.
 
 mod confinement;
-mod egress;
+pub mod egress;
 mod log;
 pub mod sandbox;
 
@@ -34,7 +34,7 @@ use tonic::transport::{Channel, Endpoint};
 
 use confinement::Sandbox;
 pub use confinement::{Confinement, ConfinementError};
-pub use egress::{EgressException, EgressExceptionError};
+pub use egress::{EgressError, EgressException, EgressExceptionError};
 pub use log::DriverLog;
 
 /// Existing drivers need some 100 ms until they serve; on a busy machine more.

@@ -1,5 +1,6 @@
 //! The kinds of a feature in the REST view `/v3`: descriptors and their stores.
 
+mod dynamic;
 mod with_namespace;
 
 use std::sync::Arc;
@@ -74,9 +75,11 @@ pub fn rest_view(features: &[Feature], context: &ManagementContext) -> RestView 
     let clusters = move |cluster: &str| connections.client(cluster);
     let found = specs.flat_map(|spec| spec.descriptors(context));
     let found = found.map(|found| revealing::descriptor(found, &context.credentials));
-    RestView::new(api_versions(), found)
+    let view = RestView::new(api_versions(), found)
         .with_server(context.clients.controller(&reflector_identity()))
-        .with_feed(Feed::new(watching, context.scope.stop.clone()).reaching(clusters))
+        .with_feed(Feed::new(watching, context.scope.stop.clone()).reaching(clusters));
+    dynamic::follow(view.types(), &context.scope.reflectors.get());
+    view
 }
 
 /// The resource of objects of `K` in the management API.

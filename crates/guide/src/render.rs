@@ -37,6 +37,7 @@ const SECTIONS: [(&str, &[&str]); 3] = [
             "guide/google.md",
             "guide/microsoft.md",
             "guide/api.md",
+            "guide/cluster-drivers.md",
             "guide/write-a-driver.md",
             "guide/troubleshooting.md",
         ],

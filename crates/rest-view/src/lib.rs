@@ -68,4 +68,4 @@ pub use store::{
 };
 pub use types::rights::MayChange;
 pub use urls::Urls;
-pub use view::RestView;
+pub use view::{LiveTypes, RestView};

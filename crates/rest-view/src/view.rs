@@ -29,6 +29,22 @@ use crate::types::urls::{Urls, query_pairs};
 
 pub use crate::response::BODY_SIZE_MAX;
 
+/// The types of a view, which may change while it serves. Clones are the same types.
+#[derive(Clone)]
+pub struct LiveTypes(Arc<ArcSwap<Registry>>);
+
+impl LiveTypes {
+    /// Changes several types at once: no request sees only a part of the change. `change` may run
+    /// more than once.
+    pub fn change(&self, change: impl Fn(&mut Registry)) {
+        self.0.rcu(|current| {
+            let mut next = Registry::clone(current);
+            change(&mut next);
+            next
+        });
+    }
+}
+
 /// The view over a set of types, which may change at run time.
 pub struct RestView {
     registry: Arc<ArcSwap<Registry>>,
@@ -77,14 +93,13 @@ impl RestView {
     pub fn unregister(&self, version: &str, id: &str) {
         self.change(|registry| registry.remove(version, id));
     }
-    /// Changes several types at once: no request sees only a part of the change. `change` may run
-    /// more than once.
+    /// As [`LiveTypes::change`].
     pub fn change(&self, change: impl Fn(&mut Registry)) {
-        self.registry.rcu(|current| {
-            let mut next = Registry::clone(current);
-            change(&mut next);
-            next
-        });
+        self.types().change(change);
+    }
+    /// The types, for who changes them later.
+    pub fn types(&self) -> LiveTypes {
+        LiveTypes(self.registry.clone())
     }
     /// The current types.
     pub fn registry(&self) -> Arc<Registry> {

@@ -6,6 +6,7 @@ use feature_access::RoleGraph;
 use feature_clusters::Connections;
 use feature_identity::Directory;
 use feature_kit::{Feature, ManagementContext};
+use feature_provisioning::kontainer_driver::files::DriverSettings;
 use feature_settings::SettingsConfig;
 
 /// What features get from the server because they cannot make it themselves.
@@ -14,6 +15,7 @@ pub struct FeatureParts {
     pub connections: Arc<Connections>,
     pub directory: Arc<Directory>,
     pub graph: Arc<RoleGraph>,
+    pub drivers: DriverSettings,
 }
 
 /// All features. Must be called inside a tokio runtime.
@@ -26,7 +28,7 @@ pub fn features(context: &ManagementContext, parts: &FeatureParts) -> Vec<Featur
         feature_projects::feature(context),
         feature_downstream::feature(context),
         feature_workloads::feature(context),
-        feature_provisioning::feature(),
+        feature_provisioning::feature(context, &parts.drivers),
         feature_tables::feature(),
     ]
 }

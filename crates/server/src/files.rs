@@ -5,6 +5,7 @@
 //! | `pki/` | the authority, the serving certificate, the key of service account tokens |
 //! | `storage/` | the embedded storage |
 //! | `audit/` | the audit log, unless it is kept elsewhere |
+//! | `drivers/` | programs of cluster drivers |
 //! | `encryption.keys` | what its values are encrypted with, when no other file is named |
 //! | `server.lock` | held by the server, when its storage is not here |
 //! | `server.json` | where the running server is |
@@ -27,6 +28,9 @@ pub const KUBECONFIG_FILE: &str = "admin.kubeconfig";
 /// The audit log's folder here, and its name there.
 const AUDIT_FOLDER: &str = "audit";
 const AUDIT_FILE: &str = "audit.log";
+
+/// The folder of cluster drivers.
+const DRIVERS_FOLDER: &str = "drivers";
 
 /// Where the audit log is unless it is kept elsewhere.
 pub fn audit_log(data_dir: &Path) -> PathBuf {
@@ -56,6 +60,13 @@ const INSTALL_ID_LENGTH: usize = 26;
 /// The folder, made and private.
 pub struct DataFolder {
     path: PathBuf,
+}
+
+impl DataFolder {
+    /// The folder of the programs of cluster drivers. It may not exist.
+    pub fn drivers(&self) -> PathBuf {
+        self.path.join(DRIVERS_FOLDER)
+    }
 }
 
 /// What the server identifies itself and others with.

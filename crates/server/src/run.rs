@@ -12,10 +12,12 @@ use cluster_access::ClusterAccess;
 use cluster_access::proxy::Proxy;
 use controller::ManagementScope;
 use controller::error::is_code;
+use driver_host::Confinement;
 use feature_access::RoleGraph;
 use feature_clusters::{AgentRegistrar, Connections, IndexReader, TunnelClients};
 use feature_identity::{Directory, TokenRequest};
 use feature_kit::{Clients, ControllerIdentity, Feature, ManagementContext};
+use feature_provisioning::kontainer_driver::files::DriverSettings;
 use feature_settings::SettingsConfig;
 use kind_view::{KindIndexes, KindView};
 use kube::api::DeleteParams;
@@ -42,7 +44,7 @@ use crate::journal::Caches;
 use crate::peer::TrustedProxies;
 use crate::router::{Outbound, Parts, Router};
 use crate::security_headers::SecurityHeaders;
-use crate::settings::ServerSettings;
+use crate::settings::{DriverConfinement, ServerSettings};
 use crate::store::Store;
 use feature_identity::cluster_identity::ClusterIdentities;
 use feature_identity::revocation::Revocations;
@@ -107,7 +109,8 @@ impl Server {
             install_uuid: folder.install_id()?,
             env: feature_settings::from_env(std::env::vars()),
         };
-        let plane = Plane::build(&clients, settings_config);
+        let drivers = drivers(&folder, &settings.drivers);
+        let plane = Plane::build(&clients, settings_config, drivers);
         plane.begin(&clients, running.server.registry()).await?;
         let given = settings.bootstrap_password.clone().map(identity::Secret::new);
         let admin = feature_identity::bootstrap(&clients.server(), given)
@@ -166,6 +169,14 @@ impl Server {
     }
 }
 
+fn drivers(folder: &DataFolder, settings: &DriverConfinement) -> DriverSettings {
+    DriverSettings {
+        folder: folder.drivers(),
+        confinement: Confinement::by_this_program(settings.exceptions.as_slice()),
+        allow_unconfined: settings.allow_unconfined_drivers,
+    }
+}
+
 /// The API that everything else stands on, with the definitions of our kinds.
 async fn management_api(
     storage: Arc<dyn Storage>,
@@ -211,7 +222,7 @@ struct Plane {
 }
 
 impl Plane {
-    fn build(clients: &InProcess, settings: SettingsConfig) -> Self {
+    fn build(clients: &InProcess, settings: SettingsConfig, drivers: DriverSettings) -> Self {
         let watcher = ControllerIdentity::new(feature_kit::controller::REFLECTORS, Vec::new());
         let scope = ManagementScope::new(clients.controller(&watcher), CancellationToken::new());
         let sessions = Sessions::new();
@@ -226,6 +237,7 @@ impl Plane {
             connections: connections.clone(),
             directory: directory.clone(),
             graph: graph.clone(),
+            drivers,
         };
         let features = features(&context, &parts);
         let revocations = Revocations::new(directory.clone(), graph.clone());

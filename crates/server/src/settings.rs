@@ -9,6 +9,7 @@ use api_meta::image::ImageReference;
 use apiserver::audit::AuditFlags;
 use apiserver::audit::policy::AuditPolicy;
 use clap::Args;
+use driver_host::EgressException;
 use serde::{Deserialize, Serialize};
 
 use crate::certificate::TlsSettings;
@@ -82,6 +83,21 @@ pub struct ServerArgs {
     /// Image of the agents
     #[arg(long, env = "DROVER_AGENT_IMAGE", value_name = "REF")]
     pub agent_image: Option<String>,
+    /// Where the machine does not let the server confine cluster drivers, run them with the rights
+    /// of the server [default: false]
+    #[arg(
+        long,
+        env = "DROVER_ALLOW_UNCONFINED_DRIVERS",
+        value_name = "BOOL",
+        num_args = 0..=1,
+        require_equals = true,
+        default_missing_value = "true"
+    )]
+    pub allow_unconfined_drivers: Option<bool>,
+    /// Hosts and ports that cluster drivers and their downloads reach although they are of this
+    /// machine or its link, such as 127.0.0.1:9000, with commas between them [default: none]
+    #[arg(long, env = "DROVER_DRIVER_MAY_REACH", value_name = "HOST:PORT,…")]
+    pub driver_may_reach: Option<String>,
     /// Audit log; `none` records nothing [default: audit/audit.log in the data folder]
     #[arg(long, env = "DROVER_AUDIT_LOG_PATH", value_name = "FILE")]
     pub audit_log_path: Option<String>,
@@ -130,6 +146,8 @@ pub struct ServerSettings {
     pub agent_image: String,
     pub trusted_proxies: String,
     #[serde(flatten)]
+    pub drivers: DriverConfinement,
+    #[serde(flatten)]
     pub audit: AuditSettings,
     #[serde(serialize_with = "in_seconds")]
     pub shutdown_delay_duration: Duration,
@@ -137,6 +155,23 @@ pub struct ServerSettings {
 
 fn in_seconds<S: serde::Serializer>(value: &Duration, serializer: S) -> Result<S::Ok, S::Error> {
     serializer.collect_str(&format_args!("{}s", value.as_secs_f64()))
+}
+
+/// What cluster drivers may do.
+#[derive(Clone, Debug, Default, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub struct DriverConfinement {
+    pub allow_unconfined_drivers: bool,
+    #[serde(rename = "driver-may-reach", serialize_with = "with_commas")]
+    pub exceptions: Vec<EgressException>,
+}
+
+fn with_commas<S: serde::Serializer>(
+    exceptions: &[EgressException],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    let texts: Vec<String> = exceptions.iter().map(ToString::to_string).collect();
+    serializer.serialize_str(&texts.join(","))
 }
 
 /// The audit log, as configured; what is absent has a default.
@@ -272,9 +307,27 @@ impl ServerArgs {
         }
     }
 
+    fn drivers(&self, file: &Self, problems: &mut Vec<String>) -> DriverConfinement {
+        let may_reach = self.driver_may_reach.as_ref().or(file.driver_may_reach.as_ref());
+        let entries = may_reach.map(String::as_str).unwrap_or_default().split(',').map(str::trim);
+        let mut exceptions = Vec::new();
+        for entry in entries.filter(|entry| !entry.is_empty()) {
+            match entry.parse() {
+                Ok(exception) => exceptions.push(exception),
+                Err(error) => problems.push(format!("driver-may-reach: \"{entry}\": {error}")),
+            }
+        }
+        let allow_unconfined = self.allow_unconfined_drivers.or(file.allow_unconfined_drivers);
+        DriverConfinement {
+            allow_unconfined_drivers: allow_unconfined.unwrap_or_default(),
+            exceptions,
+        }
+    }
+
     fn merged(self, file: Self) -> Result<ServerSettings, SettingsError> {
         let mut problems = Vec::new();
         let (audit, tls) = (self.audit(&file), self.tls(&file));
+        let drivers = self.drivers(&file, &mut problems);
         let listen = self.listen.or(file.listen).unwrap_or_else(|| LISTEN.to_owned());
         let listen = match parse_listen(&listen) {
             Ok(listen) => listen,
@@ -323,16 +376,13 @@ impl ServerArgs {
         problems.extend(audit.resolve().err());
         let delay = self.shutdown_delay_duration.or(file.shutdown_delay_duration);
         let delay = parse_delay(delay.as_deref().unwrap_or("0s"));
-        let shutdown_delay_duration = delay.unwrap_or_else(|problem| {
-            problems.push(problem);
-            Duration::ZERO
-        });
+        problems.extend(delay.as_ref().err().cloned());
         if !problems.is_empty() {
             return Err(SettingsError(problems));
         }
         Ok(ServerSettings {
             audit,
-            shutdown_delay_duration,
+            shutdown_delay_duration: delay.unwrap_or_default(),
             data_dir: self.data_dir.or(file.data_dir).unwrap_or_else(|| DATA_DIR.into()),
             listen,
             storage,
@@ -342,6 +392,7 @@ impl ServerArgs {
             bootstrap_password: password.unwrap_or_default(),
             agent_image,
             trusted_proxies,
+            drivers,
         })
     }
 }

@@ -17,8 +17,19 @@ use rust_embed::{Embed, EmbeddedFile};
 use crate::root_page;
 
 /// The first parts of the addresses in `ui/src/paths.ts`; the empty one is the start.
-const PAGES: [&str; 10] =
-    ["", "audit", "c", "clusters", "login", "password", "providers", "settings", "tokens", "users"];
+const PAGES: [&str; 11] = [
+    "",
+    "audit",
+    "c",
+    "clusters",
+    "drivers",
+    "login",
+    "password",
+    "providers",
+    "settings",
+    "tokens",
+    "users",
+];
 /// The first parts of paths that programs use: there an error stays the API's own, whoever the
 /// client is. So do all that begin like a version, such as `v1` and `v3-public`.
 const APIS: [&str; 13] = [

@@ -6,10 +6,12 @@ use std::sync::Arc;
 use api_management::{Cluster, ClusterRegistrationToken};
 use apiserver::registry::admission::Plugin;
 use controller::ManagementScope;
+use driver_host::Confinement;
 use feature_access::RoleGraph;
 use feature_clusters::{AgentRegistrar, Connections, DownstreamClients};
 use feature_identity::Directory;
 use feature_kit::{Clients, Feature, ManagementContext, Membership, RoleResolver, runtime};
+use feature_provisioning::kontainer_driver::files::DriverSettings;
 use feature_settings::SettingsConfig;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::{DeleteParams, PostParams};
@@ -91,6 +93,12 @@ impl World {
             agent_image: "drover-agent:test".to_owned(),
             ..SettingsConfig::default()
         };
+        // No driver of these tests is fetched or started.
+        let drivers = DriverSettings {
+            folder: "/nonexistent".into(),
+            confinement: Confinement::by("/nonexistent".into(), []),
+            allow_unconfined: false,
+        };
         let features = vec![
             feature_settings::feature(&settings),
             feature_identity::feature(&context, &directory, graph.clone()),
@@ -99,7 +107,7 @@ impl World {
             feature_projects::feature(&context),
             feature_downstream::feature(&context),
             feature_workloads::feature(&context),
-            feature_provisioning::feature(),
+            feature_provisioning::feature(&context, &drivers),
             feature_tables::feature(),
         ];
         let registrar = AgentRegistrar::new(&context, connections.clone(), tunnel::Sessions::new());

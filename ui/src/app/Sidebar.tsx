@@ -14,6 +14,7 @@ import {
   IconKey,
   IconLayoutGrid,
   IconLogin2,
+  IconPuzzle,
   IconServer,
   IconSettings,
   IconStack2,
@@ -48,6 +49,7 @@ export function Sidebar({ scope }: { scope: RouteScope }) {
       <Entry icon={IconHexagons} text="Clusters" number={clusters.length} to={paths.clusters()} />
       <Entry icon={IconUsers} text="Users" to={paths.users()} />
       <Entry icon={IconLogin2} text="Identity providers" to={paths.providers()} />
+      <Entry icon={IconPuzzle} text="Cluster drivers" to={paths.drivers()} />
       <Entry icon={IconSettings} text="Settings" to={paths.settings()} />
       <Entry icon={IconHistory} text="Audit log" to={paths.audit()} />
       <Pinned />

@@ -10,10 +10,11 @@ use crate::kind::Kind;
 use crate::schema::structural;
 use crate::table::definition;
 use crate::{
-    API_VERSION, Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, GlobalRole,
-    GlobalRoleBinding, NamespaceAssignment, Node, PodSecurityAdmissionConfigurationTemplate,
-    PodSecurityPolicyTemplate, PodSecurityPolicyTemplateProjectBinding, Project,
-    ProjectRoleTemplateBinding, RoleTemplate, STRUCTS, Setting, Token, User, types,
+    API_VERSION, Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, DynamicSchema,
+    GlobalRole, GlobalRoleBinding, KontainerDriver, NamespaceAssignment, Node,
+    PodSecurityAdmissionConfigurationTemplate, PodSecurityPolicyTemplate,
+    PodSecurityPolicyTemplateProjectBinding, Project, ProjectRoleTemplateBinding, RoleTemplate,
+    STRUCTS, Setting, Token, User, types,
 };
 
 /// Each kind with a struct, and the schema of the struct.
@@ -25,8 +26,10 @@ fn structs() -> Vec<(&'static str, Value)> {
         of::<Cluster>(),
         of::<ClusterRegistrationToken>(),
         of::<ClusterRoleTemplateBinding>(),
+        of::<DynamicSchema>(),
         of::<GlobalRole>(),
         of::<GlobalRoleBinding>(),
+        of::<KontainerDriver>(),
         of::<NamespaceAssignment>(),
         of::<Node>(),
         of::<PodSecurityAdmissionConfigurationTemplate>(),

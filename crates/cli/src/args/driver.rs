@@ -5,11 +5,72 @@ use std::path::PathBuf;
 use clap::{Args, Subcommand, ValueHint};
 use driver_host::EgressException;
 
+use super::{ListArgs, OutputArgs, ServerArgs, WaitArgs};
+use crate::completion;
+
 /// Commands of `drover driver`.
 #[derive(Clone, Debug, Subcommand)]
 pub enum DriverCommand {
+    /// List the drivers of the server
+    Ls(ListArgs),
+    /// Add a driver by the URL of its program, or of an archive with it
+    Add(DriverAddArgs),
+    /// Use a driver: its options become types of the API
+    Activate {
+        /// Name or id
+        #[arg(value_name = "DRIVER", add = completion::drivers())]
+        driver: String,
+        #[command(flatten)]
+        wait: WaitArgs,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Stop using drivers; they stay on the server
+    Deactivate {
+        /// Names or ids
+        #[arg(required = true, value_name = "DRIVER", add = completion::drivers())]
+        drivers: Vec<String>,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Remove drivers that no cluster needs
+    Rm {
+        /// Names or ids
+        #[arg(required = true, value_name = "DRIVER", add = completion::drivers())]
+        drivers: Vec<String>,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
     /// Check whether a driver keeps to the contract; it runs on this machine, with your rights
     Conformance(ConformanceArgs),
+}
+
+/// Flags of `drover driver add`.
+#[derive(Args, Clone, Debug)]
+pub struct DriverAddArgs {
+    /// URL of the program, or of an archive (.tar, .tar.gz, .zip) with it
+    #[arg(value_name = "URL", value_hint = ValueHint::Url)]
+    pub url: String,
+    /// Name [default: the one in the name of the file]
+    #[arg(long)]
+    pub name: Option<String>,
+    /// SHA-256 or SHA-512 of what the URL gives; without it what comes first is used, and no other
+    /// under this URL
+    #[arg(long, value_name = "HEX")]
+    pub checksum: Option<String>,
+    /// URL of a component for other web interfaces
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub ui_url: Option<String>,
+    /// Host that this component calls. May be repeated
+    #[arg(long = "domain", value_name = "HOST")]
+    pub domains: Vec<String>,
+    /// Do not use it yet
+    #[arg(long)]
+    pub inactive: bool,
+    #[command(flatten)]
+    pub wait: WaitArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
 }
 
 /// Flags of `drover driver conformance`.

@@ -1,120 +1,149 @@
-//! `drover driver`: cluster drivers.
+//! `drover driver …`: cluster drivers of a server, and the checks of any driver.
 
-use std::ffi::OsString;
-use std::path::Path;
+mod conformance;
+
 use std::process::ExitCode;
 
-use driver_conformance::{CheckOutcome, ConformanceReport};
-use driver_host::{Confinement, DriverProgram};
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
 
-use crate::args::{ConformanceArgs, DriverCommand};
+use crate::api::{self, Api, NamedType, id, text};
+use crate::args::{DriverAddArgs, DriverCommand};
+use crate::commands::listing;
+use crate::commands::wait::POLL_EVERY;
 use crate::error::{CliError, Failure};
-use crate::output;
+use crate::output::{self, Columns, TableColumn, age};
 
-/// What starts a driver that is part of this program.
-const DRIVER_PROCESS: &str = "driver-process";
+pub const DRIVER: NamedType<'_> =
+    NamedType { singular: "driver", plural: "kontainerdrivers", name_field: "name", inside: None };
 
-/// Runs a command; the exit code is 1 if a driver does not keep to the contract.
-pub(crate) async fn run(command: DriverCommand) -> Result<ExitCode, CliError> {
+const COLUMNS: &[TableColumn] = &[
+    TableColumn { heading: "NAME", cell: |driver, _| text(driver, "name").to_owned() },
+    TableColumn { heading: "ID", cell: |driver, _| id(driver).to_owned() },
+    TableColumn { heading: "STATE", cell: |driver, _| text(driver, "state").to_owned() },
+    TableColumn { heading: "URL", cell: |driver, _| text(driver, "url").to_owned() },
+    TableColumn { heading: "AGE", cell: |driver, now| age(text(driver, "created"), now) },
+];
+const LISTED: Columns = Columns {
+    always: COLUMNS,
+    wide: &[
+        TableColumn {
+            heading: "MESSAGE",
+            cell: |driver, _| text(driver, "transitioningMessage").to_owned(),
+        },
+        TableColumn { heading: "CHECKSUM", cell: |driver, _| text(driver, "checksum").to_owned() },
+    ],
+};
+
+/// Lists, adds, removes, activates or deactivates drivers, or checks one; the exit code is 1 if
+/// that does not keep to the contract.
+///
+/// # Errors
+/// The driver does not exist, or a request fails.
+pub async fn run(command: DriverCommand) -> Result<ExitCode, CliError> {
     match command {
-        DriverCommand::Conformance(args) => conformance(args).await,
+        DriverCommand::Conformance(args) => return conformance::run(args).await,
+        DriverCommand::Ls(args) => {
+            let api = Api::open(args.output.server.name())?;
+            let read = async || api.list(DRIVER.plural, &[]).await;
+            listing::show(&args, LISTED, read).await?;
+        }
+        DriverCommand::Add(args) => add(&args).await?,
+        DriverCommand::Activate { driver, wait, server } => {
+            let api = Api::open(server.name())?;
+            let found = switch(&api, &driver, "activate").await?;
+            if wait.wait {
+                wait_until_used(&api, &found, &wait).await?;
+            }
+        }
+        DriverCommand::Deactivate { drivers, server } => {
+            let api = Api::open(server.name())?;
+            for driver in &drivers {
+                switch(&api, driver, "deactivate").await?;
+            }
+        }
+        DriverCommand::Rm { drivers, server } => {
+            let api = Api::open(server.name())?;
+            for driver in &drivers {
+                let found = api.resolve(&DRIVER, driver).await?;
+                let what = format!("removing driver \"{driver}\"");
+                api.delete(DRIVER.plural, id(&found), &what).await?;
+                notify!("removed driver {driver}");
+            }
+        }
     }
+    Ok(ExitCode::SUCCESS)
 }
 
-async fn conformance(args: ConformanceArgs) -> Result<ExitCode, CliError> {
-    let options = args.options.iter().map(|pair| option(pair)).collect::<Result<Vec<_>, _>>()?;
-    let environment = args.environment.iter().map(|pair| {
-        let (name, value) = split("--env", pair)?;
-        Ok((OsString::from(name), OsString::from(value)))
+async fn add(args: &DriverAddArgs) -> Result<(), CliError> {
+    let api = Api::open(args.output.server.name())?;
+    let body = json!({
+        "name": args.name,
+        "url": args.url,
+        "checksum": args.checksum,
+        "uiUrl": args.ui_url,
+        "whitelistDomains": args.domains,
+        "active": !args.inactive,
     });
-    let mut program = program(&args.driver)?;
-    program.environment = environment.collect::<Result<_, CliError>>()?;
-    program.confinement =
-        args.confined.then(|| Confinement::by_this_program(args.may_reach.as_slice()));
-    let makes_cluster = args.create || !options.is_empty();
-    let check = driver_conformance::check(&program, makes_cluster.then_some(options.as_slice()));
-    // The driver is in a process group of its own, which the terminal does not interrupt.
-    let report = tokio::select! {
-        report = check => report,
-        _ = tokio::signal::ctrl_c() => return Err(interrupted(makes_cluster)),
-    };
-    output::print(&table(&report))?;
-    if args.log {
-        output::print(&format!("\nLog of the driver:\n{}\n", report.log.join("\n")))?;
+    let body: Value = body
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| !value.is_null())
+        .map(|(field, value)| (field.clone(), value.clone()))
+        .collect::<serde_json::Map<_, _>>()
+        .into();
+    let driver = api.create(DRIVER.plural, &body, &format!("adding driver {}", args.url)).await?;
+    output::print_created(args.output.output, &driver)?;
+    if args.wait.wait && !args.inactive {
+        wait_until_used(&api, &driver, &args.wait).await?;
     }
-    output::notify(&summary(&report, makes_cluster));
-    Ok(if report.is_conformant() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+    Ok(())
 }
 
-fn interrupted(made_cluster: bool) -> CliError {
-    let error = CliError::new(Failure::Other, "interrupted; the driver was ended");
-    if made_cluster {
-        let name = driver_conformance::CLUSTER_NAME;
-        return error.hint(format!("the cluster \"{name}\" may remain at the provider: remove it"));
+/// Runs an action that may have no effect because it was run before.
+async fn switch(api: &Api, driver: &str, action: &str) -> Result<Value, CliError> {
+    let found = api.resolve(&DRIVER, driver).await?;
+    let is_done = (found["active"] == true) == (action == "activate");
+    if is_done {
+        notify!("driver {driver} was {action}d before");
+        return Ok(found);
     }
-    error
+    let what = format!("{action} driver \"{driver}\"");
+    api.action(DRIVER.plural, id(&found), action, &json!({}), &what).await?;
+    notify!("{action}d driver {driver}");
+    Ok(found)
 }
 
-/// The program of the driver: a file, or this program for one of its own.
-fn program(driver: &Path) -> Result<DriverProgram, CliError> {
-    let own = driver.to_str().filter(|name| drivers::NAMES.contains(name));
-    let (file, arguments) = match own {
-        Some(name) => {
-            let file = std::env::current_exe().map_err(|error| {
-                CliError::new(Failure::Other, format!("cannot find this program: {error}"))
-            })?;
-            (file, vec![OsString::from(DRIVER_PROCESS), OsString::from(name)])
+/// Waits until a driver can be used.
+///
+/// # Errors
+/// It cannot be fetched or started, with the reason; or the time has passed.
+async fn wait_until_used(
+    api: &Api,
+    driver: &Value,
+    wait: &crate::args::WaitArgs,
+) -> Result<(), CliError> {
+    let deadline = Instant::now() + wait.timeout;
+    loop {
+        let now = api.get(DRIVER.plural, id(driver), "reading the driver").await?;
+        let (state, message) = (text(&now, "state"), text(&now, "transitioningMessage"));
+        let name = api::name(&now);
+        if state == "active" {
+            let remark = if message.is_empty() { String::new() } else { format!("; {message}") };
+            notify!("driver {name} is active{remark}");
+            return Ok(());
         }
-        None => (driver.to_owned(), Vec::new()),
-    };
-    Ok(DriverProgram { file, arguments, environment: Vec::new(), confinement: None })
-}
-
-fn split<'a>(flag: &str, pair: &'a str) -> Result<(&'a str, &'a str), CliError> {
-    pair.split_once('=')
-        .ok_or_else(|| CliError::usage(format!("{flag} needs NAME=VALUE, and got \"{pair}\"")))
-}
-
-/// An option; the text of a file for `@FILE`.
-fn option(pair: &str) -> Result<(String, String), CliError> {
-    let (name, value) = split("--option", pair)?;
-    let value = match value.strip_prefix('@') {
-        Some(file) => std::fs::read_to_string(file)
-            .map_err(|error| CliError::usage(format!("cannot read \"{file}\": {error}")))?,
-        None => value.to_owned(),
-    };
-    Ok((name.to_owned(), value))
-}
-
-fn table(report: &ConformanceReport) -> String {
-    let width = report.checks.iter().map(|check| check.name.len()).max().unwrap_or_default();
-    let mut text = String::new();
-    for check in &report.checks {
-        let (word, detail) = match &check.outcome {
-            CheckOutcome::Passed(detail) => ("ok", detail),
-            CheckOutcome::Warning(detail) => ("warning", detail),
-            CheckOutcome::Failed(detail) => ("FAILED", detail),
-        };
-        // Details come from the driver.
-        let detail = output::harmless(detail);
-        text.push_str(&format!("{word:<8} {:<width$}  {detail}\n", check.name));
-    }
-    text
-}
-
-fn summary(report: &ConformanceReport, made_cluster: bool) -> String {
-    let count = |is_counted: fn(&CheckOutcome) -> bool| {
-        report.checks.iter().filter(|check| is_counted(&check.outcome)).count()
-    };
-    let failed = count(|outcome| matches!(outcome, CheckOutcome::Failed(_)));
-    let warnings = count(|outcome| matches!(outcome, CheckOutcome::Warning(_)));
-    let next = match (failed, made_cluster) {
-        (0, true) => "the driver keeps to the contract",
-        (0, false) => {
-            "nothing was made yet: give the driver's options with --option NAME=VALUE to make a \
-             cluster, change it and remove it"
+        if text(&now, "transitioning") == "error" {
+            return Err(CliError::new(Failure::Other, format!("driver {name}: {message}"))
+                .hint("the server tries again every two minutes, and when the driver is changed"));
         }
-        _ => "managers fail with this driver",
-    };
-    format!("{} checks, {failed} failed, {warnings} warnings: {next}", report.checks.len())
+        if Instant::now() >= deadline {
+            let limit = wait.timeout.as_secs();
+            let text = format!("driver {name} is {state} after {limit} s; it goes on");
+            return Err(CliError::new(Failure::Timeout, text)
+                .hint("\"drover driver ls\" shows how it goes"));
+        }
+        sleep(POLL_EVERY).await;
+    }
 }

@@ -13,7 +13,7 @@ use crate::error::{CliError, Failure};
 use crate::types::Type;
 
 /// Poll interval.
-const POLL_EVERY: Duration = Duration::from_millis(200);
+pub const POLL_EVERY: Duration = Duration::from_millis(200);
 
 /// The state that is waited for.
 #[derive(Clone, Debug, PartialEq, Eq)]

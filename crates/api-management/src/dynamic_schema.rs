@@ -1,0 +1,34 @@
+//! DynamicSchema: a type of the REST view, or fields of one, that comes and goes while the server
+//! runs. Cluster-scoped. Written by the server for cluster drivers.
+
+use kube::api::ObjectMeta;
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::kind::{ApiVersion, KindName, ObjectRules, kind};
+use crate::schema;
+
+/// A type of the REST view, or fields of one.
+#[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", default)]
+pub struct DynamicSchema {
+    #[schemars(skip)]
+    pub api_version: ApiVersion,
+    #[schemars(skip)]
+    pub kind: KindName<Self>,
+    #[schemars(skip)]
+    pub metadata: ObjectMeta,
+    /// The type, as the REST view reads it.
+    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[schemars(schema_with = "schema::open_object")]
+    pub spec: Map<String, Value>,
+}
+
+kind!(DynamicSchema, "dynamicschemas", "dynamicschema", Cluster, ClusterResourceScope,
+    status: true, short: [], columns: [
+    ("Type", "string", ".spec.schemaName", false),
+    ("Embedded in", "string", ".spec.embedType", false),
+]);
+
+impl ObjectRules for DynamicSchema {}

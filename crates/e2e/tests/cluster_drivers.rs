@@ -1,0 +1,259 @@
+//! Cluster drivers as objects of a server: fetched from a URL, run in a sandbox, and their options
+//! as types of the API.
+
+#![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
+
+use std::collections::BTreeMap;
+use std::io::{Read as _, Write as _};
+use std::net::{Ipv4Addr, TcpListener};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex};
+
+use anyhow::{Result, ensure};
+use e2e::server::Options;
+use e2e::{Cli, Client, Server, eventually};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+use testbed::{Binaries, Program};
+
+const FILE: &str = "/kontainer-engine-driver-go";
+
+/// A web site with files that can be changed.
+#[derive(Clone)]
+struct Site {
+    port: u16,
+    files: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
+    requests: Arc<Mutex<usize>>,
+}
+
+impl Site {
+    fn start() -> Self {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let site = Self { port, files: Arc::default(), requests: Arc::default() };
+        let served = site.clone();
+        std::thread::spawn(move || {
+            for mut stream in listener.incoming().flatten() {
+                let mut request = [0; 4096];
+                let length = stream.read(&mut request).unwrap_or_default();
+                let text = String::from_utf8_lossy(&request[..length]).into_owned();
+                *served.requests.lock().unwrap() += 1;
+                let path = text.split(' ').nth(1).unwrap_or_default();
+                let file = served.files.lock().unwrap().get(path).cloned();
+                let status = if file.is_some() { "200 OK" } else { "404 Not Found" };
+                let body = file.unwrap_or_default();
+                let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
+                let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
+            }
+        });
+        site
+    }
+
+    fn put(&self, path: &str, content: Vec<u8>) -> String {
+        self.files.lock().unwrap().insert(path.to_owned(), content);
+        format!("http://127.0.0.1:{}{path}", self.port)
+    }
+
+    fn requests(&self) -> usize {
+        *self.requests.lock().unwrap()
+    }
+}
+
+fn server(site: &Site) -> (Server, Cli) {
+    let flags = vec![format!("--driver-may-reach=127.0.0.1:{}", site.port)];
+    let server = Server::start_with(Options { flags, ..Options::default() }).unwrap();
+    let admin = Cli::admin(&server).unwrap();
+    (server, admin)
+}
+
+fn program(program: Program) -> Vec<u8> {
+    std::fs::read(Binaries::locate().path(program).unwrap()).unwrap()
+}
+
+fn sha256(content: &[u8]) -> String {
+    Sha256::digest(content).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn schema(admin: &Client, id: &str) -> Result<Option<Value>> {
+    let response = admin.get(&format!("/v3/schemas/{id}"))?;
+    Ok((response.status == 200).then(|| response.json()))
+}
+
+/// The driver with this name, as `/v3` shows it.
+fn driver(admin: &Client, name: &str) -> Result<Value> {
+    let found = admin.get("/v3/kontainerdrivers")?.success()?;
+    let mut drivers = found["data"].as_array().cloned().unwrap_or_default().into_iter();
+    let found = drivers.find(|driver| driver["name"] == name || driver["id"] == name);
+    found.ok_or_else(|| anyhow::anyhow!("no driver {name} in {found:?}"))
+}
+
+fn has_state(driver: &Value, state: &str, transitioning: &str, message: &str) -> Result<()> {
+    let said = driver["transitioningMessage"].as_str().unwrap_or_default();
+    ensure!(
+        driver["state"] == state
+            && driver["transitioning"] == transitioning
+            && said.contains(message),
+        "it is {}, {}: {said}",
+        driver["state"],
+        driver["transitioning"]
+    );
+    Ok(())
+}
+
+fn programs(server: &Server) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(server.data_dir().join("drivers")).into_iter().flatten();
+    entries.flatten().map(|entry| entry.path()).collect()
+}
+
+#[test]
+fn the_options_of_a_driver_from_a_url_are_types_while_it_is_active() {
+    let site = Site::start();
+    let content = program(Program::GoDriver);
+    let url = site.put(FILE, content.clone());
+    let (mut server, cli) = server(&site);
+    let api = server.admin().unwrap();
+
+    cli.succeed(&["driver", "add", &url, "--checksum", &sha256(&content), "--wait"]).unwrap();
+    let shown = driver(&api, "go").unwrap();
+    has_state(&shown, "active", "no", "").unwrap();
+    assert_eq!(shown["actualUrl"], url);
+    assert!(shown["actions"]["deactivate"].is_string(), "{shown}");
+    assert!(shown["actions"]["activate"].is_null(), "{shown}");
+    let listed = cli.succeed(&["driver", "ls"]).unwrap();
+    assert!(listed.contains("go ") && listed.contains(&url), "{listed}");
+
+    // The field of the document that asked for drivers, in each of its parts.
+    let config = schema(&api, "goEngineConfig").unwrap().unwrap();
+    assert_eq!(
+        config["resourceFields"]["diskSizeGb"],
+        json!({
+            "create": true, "update": true, "type": "int", "default": 100, "dynamicField": true,
+            "description": "Size of the disk attached to each node",
+        })
+    );
+    let fields = &config["resourceFields"];
+    assert_eq!(fields["accessToken"]["type"], "password");
+    assert_eq!(fields["labels"]["type"], "array[string]");
+    assert_eq!(fields["driverName"]["default"], shown["id"]);
+    let cluster = schema(&api, "cluster").unwrap().unwrap();
+    assert_eq!(cluster["resourceFields"]["goEngineConfig"]["type"], "goEngineConfig");
+    let openapi = api.get("/v3/openapi.json").unwrap().text();
+    assert!(openapi.contains("\"goEngineConfig\""));
+
+    // A restart fetches nothing.
+    let fetched = site.requests();
+    server.restart().unwrap();
+    let api = server.admin().unwrap();
+    eventually("the type is there again", || {
+        ensure!(schema(&api, "goEngineConfig")?.is_some(), "no goEngineConfig");
+        Ok(())
+    });
+    assert_eq!(site.requests(), fetched);
+
+    cli.succeed(&["driver", "deactivate", "go"]).unwrap();
+    eventually("the types are gone", || {
+        has_state(&driver(&api, "go")?, "inactive", "no", "")?;
+        ensure!(schema(&api, "goEngineConfig")?.is_none(), "goEngineConfig is there");
+        let cluster = schema(&api, "cluster")?.unwrap_or_default();
+        ensure!(cluster["resourceFields"]["goEngineConfig"].is_null(), "clusters have the field");
+        Ok(())
+    });
+    cli.succeed(&["driver", "activate", "go", "--wait"]).unwrap();
+    assert!(schema(&api, "goEngineConfig").unwrap().is_some());
+    assert_eq!(site.requests(), fetched);
+
+    assert_eq!(programs(&server).len(), 1);
+    cli.succeed(&["driver", "rm", "go"]).unwrap();
+    eventually("the driver, its types and its program are gone", || {
+        ensure!(schema(&api, "goEngineConfig")?.is_none(), "goEngineConfig is there");
+        ensure!(programs(&server).is_empty(), "{:?}", programs(&server));
+        Ok(())
+    });
+}
+
+#[test]
+fn a_driver_that_cannot_be_used_says_why_and_a_change_mends_it() {
+    let site = Site::start();
+    let content = program(Program::GoDriver);
+    let (server, cli) = server(&site);
+    let api = server.admin().unwrap();
+    let url = format!("http://127.0.0.1:{}{FILE}", site.port);
+
+    let refused = cli.refuse(&["driver", "add", &url, "--name", "mine", "--wait"]).unwrap();
+    assert!(refused.contains("answered 404 Not Found"), "{refused}");
+    has_state(&driver(&api, "mine").unwrap(), "downloading", "error", "404 Not Found").unwrap();
+
+    // Each change is tried at once.
+    site.put(FILE, content.clone());
+    let change = |fields: Value| -> Result<()> {
+        let mut found = driver(&api, "mine")?;
+        for (field, value) in fields.as_object().into_iter().flatten() {
+            found[field] = value.clone();
+        }
+        let path = format!("/v3/kontainerdrivers/{}", found["id"].as_str().unwrap_or_default());
+        api.put(&path, &found)?.success().map(drop)
+    };
+    let other = "0".repeat(64);
+    change(json!({ "checksum": other })).unwrap();
+    eventually("the wrong checksum is reported", || {
+        has_state(&driver(&api, "mine")?, "downloading", "error", &sha256(&content))
+    });
+    change(json!({ "checksum": sha256(&content) })).unwrap();
+    eventually("the driver is used", || has_state(&driver(&api, "mine")?, "active", "no", ""));
+
+    // Another file: its types take the place of the former.
+    let page = site.put("/kontainer-engine-driver-page", b"<!doctype html>".to_vec());
+    change(json!({ "url": page, "checksum": "" })).unwrap();
+    eventually("the page is reported", || {
+        has_state(&driver(&api, "mine")?, "installing", "error", "gives a web page")
+    });
+    let crash = site.put("/kontainer-engine-driver-crash", b"\x7fELF".to_vec());
+    change(json!({ "url": crash })).unwrap();
+    eventually("the broken program is reported", || {
+        has_state(&driver(&api, "mine")?, "installing", "error", "the program is for")
+    });
+    let second = site.put("/v2/kontainer-engine-driver-second-v2", content.clone());
+    change(json!({ "url": second })).unwrap();
+    eventually("the second driver is used", || {
+        has_state(&driver(&api, "mine")?, "active", "no", &sha256(&content))?;
+        ensure!(schema(&api, "secondEngineConfig")?.is_some(), "no secondEngineConfig");
+        ensure!(schema(&api, "goEngineConfig")?.is_none(), "goEngineConfig is there");
+        Ok(())
+    });
+
+    // What fetches from the machine itself is refused, whatever it is called.
+    for url in ["http://localhost:1/kontainer-engine-driver-x", "http://169.254.169.254/x"] {
+        let refused = cli.refuse(&["driver", "add", url, "--wait"]).unwrap();
+        assert!(refused.contains("drivers do not reach"), "{refused}");
+    }
+    let same = cli.refuse(&["driver", "add", &second]).unwrap();
+    assert!(same.contains("spec.url") || same.contains("already"), "{same}");
+    let weak = cli.refuse(&["driver", "add", &url, "--checksum", &"a".repeat(32)]).unwrap();
+    assert!(weak.contains("MD5 and SHA-1 can be forged"), "{weak}");
+    let file = cli.refuse(&["driver", "add", "file:///etc/shadow"]).unwrap();
+    assert!(file.contains("must begin with https:// or http://"), "{file}");
+}
+
+#[test]
+fn a_hostile_driver_is_installed_and_confined() {
+    let site = Site::start();
+    let url = site.put("/kontainer-engine-driver-hostile", program(Program::HostileDriver));
+    let (server, cli) = server(&site);
+    // It names no options.
+    let refused = cli.refuse(&["driver", "add", &url, "--wait"]).unwrap();
+    assert!(refused.contains("the driver does not name its options"), "{refused}");
+    let found = driver(&server.admin().unwrap(), "hostile").unwrap();
+    has_state(&found, "activating", "error", "does not name its options").unwrap();
+}
+
+#[test]
+fn who_may_not_manage_drivers_adds_none() {
+    let site = Site::start();
+    let (server, cli) = server(&site);
+    cli.succeed(&["user", "create", "mia", "--password", "correct-horse-battery"]).unwrap();
+    let mia = Cli::of(&server, "mia", "correct-horse-battery").unwrap();
+    let url = site.put(FILE, program(Program::GoDriver));
+    let refused = mia.refuse(&["driver", "add", &url]).unwrap();
+    assert!(refused.contains("kontainerdrivers"), "{refused}");
+    assert_eq!(site.requests(), 0);
+}

@@ -1,0 +1,48 @@
+//! Types that `DynamicSchema` objects describe: in the view from when an object is seen until it is
+//! deleted.
+
+use api_management::DynamicSchema;
+use controller::{Change, Reflector, Whole};
+use kube::ResourceExt;
+use rest_view::LiveTypes;
+use serde_json::json;
+
+/// The version whose types the objects change.
+const VERSION: &str = "/v3";
+
+/// Applies each object to `types`, and each change.
+pub(super) fn follow(types: LiveTypes, schemas: &Reflector<Whole<DynamicSchema>>) {
+    schemas.subscribe(move |change| {
+        let old = match change {
+            Change::Applied { old, .. } => old.and_then(|old| described(old)),
+            Change::Deleted { .. } => described(change.object()),
+        };
+        let new = match change {
+            Change::Applied { new, .. } => described(new),
+            Change::Deleted { .. } => None,
+        };
+        types.change(|registry| {
+            if let Some(old) = &old {
+                old.remove(registry, VERSION);
+            }
+            if let Some(new) = &new
+                && !new.add(registry, VERSION)
+            {
+                tracing::warn!(kind = new.id, "a dynamic schema is embedded in no type");
+            }
+        });
+        true
+    });
+}
+
+fn described(schema: &DynamicSchema) -> Option<rest_view::DynamicSchema> {
+    let name = schema.name_any();
+    let object = json!({"metadata": {"name": name}, "spec": schema.spec});
+    match rest_view::DynamicSchema::of(&object) {
+        Ok(described) => Some(described),
+        Err(error) => {
+            tracing::warn!(name, %error, "a dynamic schema describes no type");
+            None
+        }
+    }
+}

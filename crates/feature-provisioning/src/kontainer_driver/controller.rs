@@ -1,0 +1,369 @@
+//! Keeps true: a driver that is active is in the data folder, and its options are types of the API;
+//! of one that is not active there are no types.
+//!
+//! Owns all conditions of KontainerDriver. Watches drivers (own key). Each server of an
+//! installation has the program in its own data folder, and fetches it when it is not there.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use api_management::kind::Kind as _;
+use api_management::kontainer_driver::{
+    DOWNLOADED, IN_USE, INSTALLED, KontainerDriverSpec, NOT_IN_USE,
+};
+use api_management::{DynamicSchema, KontainerDriver};
+use controller::{
+    Attempt, ConditionState, Key, Limits, Outcome, OwnedCondition, Reconcile, ReconcileError,
+    Reflector, Runner, StatusPatch, StatusTarget, Whole, ensure,
+};
+use driver_contract::types::Empty;
+use driver_host::RunningDriver;
+use feature_kit::rbac::ours;
+use feature_kit::{ControllerIdentity, CredentialStore, ManagementContext};
+use futures::future::BoxFuture;
+use kube::api::PostParams;
+use kube::{Api, Client, ResourceExt};
+use parking_lot::Mutex;
+
+use super::download::{self, DownloadError, DownloadLimits, Downloaded};
+use super::files::{DriverFiles, NoProgram};
+use super::program::{Installed, ProgramError};
+use super::schema;
+
+const CONTROLLER: &str = "cluster-drivers";
+const ON_DISK: OwnedCondition = OwnedCondition::of("KontainerDriver", DOWNLOADED);
+const READY_TO_RUN: OwnedCondition = OwnedCondition::of("KontainerDriver", INSTALLED);
+const ACTIVE: OwnedCondition = OwnedCondition::of("KontainerDriver", IN_USE);
+const INACTIVE: OwnedCondition = OwnedCondition::of("KontainerDriver", NOT_IN_USE);
+/// Until a download that failed is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_secs(120);
+/// Of a driver that was started, to name its options.
+const OPTIONS_TIME_MAX: Duration = Duration::from_secs(30);
+/// Longer than a download may take.
+const RUN_TIME_MAX: Duration = Duration::from_secs(1200);
+
+/// The controller's identity, with its rights in the management API.
+pub fn identity() -> ControllerIdentity {
+    ControllerIdentity::new(
+        CONTROLLER,
+        vec![
+            ours(&["kontainerdrivers"], &["get"]),
+            ours(&["kontainerdrivers/status"], &["patch"]),
+            ours(&["dynamicschemas"], &["get", "create", "update", "delete"]),
+        ],
+    )
+}
+
+/// Runs the controller until the future is dropped. `client` acts as [`identity()`].
+pub async fn run(context: ManagementContext, client: Client, files: Arc<DriverFiles>) {
+    files.remove_unfinished();
+    let scope = &context.scope;
+    let drivers = scope.reflectors.get::<Whole<KontainerDriver>>();
+    let credentials = context.credentials.clone();
+    let failures = Mutex::default();
+    let reconciler = Drivers { client, drivers: drivers.clone(), credentials, files, failures };
+    // Few at a time: each holds a file, and runs a program.
+    let limits = Limits { running_max: 4, running_per_lane_max: 1, run_time_max: RUN_TIME_MAX };
+    let runner = Runner::with_limits(Arc::new(reconciler), limits);
+    runner.watch_own(&drivers);
+    runner.run("", &scope.controllers, scope.stop.clone()).await;
+}
+
+/// Why a program is not in the data folder.
+#[derive(Debug, thiserror::Error)]
+enum FetchFailure {
+    #[error(transparent)]
+    Download(DownloadError),
+    #[error(transparent)]
+    Program(ProgramError),
+}
+
+struct Drivers {
+    client: Client,
+    drivers: Arc<Reflector<Whole<KontainerDriver>>>,
+    credentials: Arc<CredentialStore>,
+    files: Arc<DriverFiles>,
+    /// Fetches that failed, by driver: the spec, and when. What they report changes the object,
+    /// which must not begin the next one.
+    failures: Mutex<HashMap<String, (KontainerDriverSpec, Instant)>>,
+}
+
+impl Drivers {
+    async fn reconcile(&self, key: &Key) -> Result<Outcome, ReconcileError> {
+        let Some(driver) = self.drivers.get(key) else {
+            // Its types are deleted by their owner references.
+            self.failures.lock().remove(&key.name);
+            self.remove_unused();
+            return Ok(Outcome::Done);
+        };
+        if driver.metadata.deletion_timestamp.is_some() {
+            return Ok(Outcome::Done);
+        }
+        if driver.spec.active {
+            self.activate(&driver).await
+        } else {
+            self.deactivate(&driver).await
+        }
+    }
+
+    async fn deactivate(&self, driver: &KontainerDriver) -> Result<Outcome, ReconcileError> {
+        self.failures.lock().remove(&driver.name_any());
+        self.remove_types(driver).await?;
+        let patch =
+            StatusPatch::new().without_condition(ACTIVE).condition(INACTIVE, ConditionState::yes());
+        self.write(driver, patch).await?;
+        Ok(Outcome::Done)
+    }
+
+    async fn remove_types(&self, driver: &KontainerDriver) -> Result<(), ReconcileError> {
+        let Some(config_type) = driver.config_type() else { return Ok(()) };
+        let schemas: Api<DynamicSchema> = Api::all(self.client.clone());
+        for name in schema::names(&config_type) {
+            ensure::absent(&schemas, &name).await?;
+        }
+        Ok(())
+    }
+
+    async fn activate(&self, driver: &KontainerDriver) -> Result<Outcome, ReconcileError> {
+        if let Some(wait) = self.wait_after_failure(driver) {
+            return Ok(Outcome::RequeueAfter(wait));
+        }
+        let name = driver.name_any();
+        let driver = match self.fetched(driver).await? {
+            Ok(driver) => driver,
+            Err(message) => {
+                tracing::warn!(driver = name, message, "driver was not fetched");
+                let failure = (driver.spec.clone(), Instant::now());
+                self.failures.lock().insert(name, failure);
+                return Ok(Outcome::RequeueAfter(RETRY_INTERVAL));
+            }
+        };
+        let (state, outcome) = match self.make_types(&driver).await? {
+            Ok(remark) => {
+                let state = ConditionState { message: remark, ..ConditionState::yes() };
+                (state, Outcome::Done)
+            }
+            Err(message) => {
+                let state = ConditionState::no("Failed", message.clone());
+                (state, Outcome::Terminal(message))
+            }
+        };
+        let patch = StatusPatch::new().without_condition(INACTIVE).condition(ACTIVE, state);
+        self.write(&driver, patch).await?;
+        Ok(outcome)
+    }
+
+    fn wait_after_failure(&self, driver: &KontainerDriver) -> Option<Duration> {
+        let failures = self.failures.lock();
+        let (spec, at) = failures.get(&driver.name_any())?;
+        let wait = RETRY_INTERVAL.checked_sub(at.elapsed())?;
+        (*spec == driver.spec).then_some(wait)
+    }
+
+    /// The driver with its program in the data folder; or the message of the condition that says
+    /// why it is not.
+    async fn fetched(
+        &self,
+        driver: &KontainerDriver,
+    ) -> Result<Result<KontainerDriver, String>, ReconcileError> {
+        let status = &driver.status;
+        let is_same = status.actual_url == driver.spec.url;
+        if driver.spec.built_in || (is_same && self.has_expected(driver) && self.files.has(driver))
+        {
+            return Ok(Ok(driver.clone()));
+        }
+        let unknown = || ConditionState::unknown("Working", "");
+        let patch = StatusPatch::new()
+            .without_condition(INACTIVE)
+            .condition(ON_DISK, unknown())
+            .condition(READY_TO_RUN, unknown());
+        self.write(driver, patch).await?;
+        // Without a checksum, what came first under this URL is what is expected.
+        let pinned = if is_same { status.checksum.as_str() } else { "" };
+        let expected = Some(driver.spec.checksum.as_str()).filter(|sum| !sum.is_empty());
+        let found = self.fetch(driver, expected.unwrap_or(pinned)).await?;
+        let (downloaded, Installed { name, file }) = match found {
+            Ok(found) => found,
+            Err(failure) => return self.report_failure(driver, failure).await.map(Err),
+        };
+        let remark = match driver.spec.checksum.is_empty() {
+            true => format!(
+                "no checksum was given; what came first is used: SHA-256 {}",
+                downloaded.sha256
+            ),
+            false => String::new(),
+        };
+        let downloaded_state = ConditionState { message: remark, ..ConditionState::yes() };
+        let patch = StatusPatch::new()
+            .field("actualUrl", driver.spec.url.as_str())
+            .field("executablePath", file.display().to_string())
+            .field("checksum", downloaded.sha256.as_str())
+            .field("displayName", name.as_str())
+            .condition(ON_DISK, downloaded_state)
+            .condition(READY_TO_RUN, ConditionState::yes());
+        self.write(driver, patch).await?;
+        let id = driver.name_any();
+        tracing::info!(driver = id, name, sha256 = downloaded.sha256, "driver installed");
+        if status.display_name != name {
+            self.remove_types(driver).await?;
+        }
+        let mut driver = driver.clone();
+        driver.status.display_name = name;
+        driver.status.checksum = downloaded.sha256;
+        Ok(Ok(driver))
+    }
+
+    /// Downloads a program and installs it.
+    async fn fetch(
+        &self,
+        driver: &KontainerDriver,
+        expected: &str,
+    ) -> Result<Result<(Downloaded, Installed), FetchFailure>, ReconcileError> {
+        let url = self.url(driver).await?;
+        let failed = |cause: &dyn std::fmt::Display| {
+            ReconcileError::other("make a folder for a driver", cause)
+        };
+        let folder = self.files.unfinished().map_err(|error| failed(&error))?;
+        let file = folder.path().join("download");
+        let exceptions = self.files.settings().confinement.exceptions();
+        let limits = DownloadLimits::default();
+        let fetched = download::fetch(&url, expected, &file, exceptions, &limits).await;
+        let downloaded = match fetched {
+            Ok(downloaded) => downloaded,
+            Err(error) => return Ok(Err(FetchFailure::Download(error))),
+        };
+        let (files, kept) = (self.files.clone(), downloaded.clone());
+        let path = folder.path().to_owned();
+        let install = tokio::task::spawn_blocking(move || files.install(&path, &file, &kept));
+        let installed = install.await.map_err(|error| failed(&error))?;
+        Ok(installed.map(|installed| (downloaded, installed)).map_err(FetchFailure::Program))
+    }
+
+    /// Whether what is installed is what the spec expects now.
+    fn has_expected(&self, driver: &KontainerDriver) -> bool {
+        let expected = &driver.spec.checksum;
+        // A SHA-512 was compared when the file came, and stands in no status.
+        expected.len() != driver.status.checksum.len()
+            || driver.status.checksum.eq_ignore_ascii_case(expected)
+    }
+
+    async fn url(&self, driver: &KontainerDriver) -> Result<String, ReconcileError> {
+        let failed = |cause: &dyn std::fmt::Display| {
+            ReconcileError::other("read the credentials of a driver", cause)
+        };
+        let object = serde_json::to_value(driver).map_err(|error| failed(&error))?;
+        let object = self.credentials.with_values(KontainerDriver::KIND, object).await;
+        let object = object.map_err(|status| failed(&status))?;
+        Ok(object["spec"]["url"].as_str().unwrap_or_default().to_owned())
+    }
+
+    /// Writes the condition that a failure concerns. Returns its message.
+    async fn report_failure(
+        &self,
+        driver: &KontainerDriver,
+        failure: FetchFailure,
+    ) -> Result<String, ReconcileError> {
+        let message = failure.to_string();
+        let state = ConditionState::no("Failed", message.clone());
+        let patch = match failure {
+            FetchFailure::Download(_) => StatusPatch::new().condition(ON_DISK, state),
+            FetchFailure::Program(_) => StatusPatch::new()
+                .condition(ON_DISK, ConditionState::yes())
+                .condition(READY_TO_RUN, state),
+        };
+        self.write(driver, patch).await?;
+        Ok(message)
+    }
+
+    /// Makes the types of a driver's options. Returns a remark for users, or why there are none.
+    async fn make_types(
+        &self,
+        driver: &KontainerDriver,
+    ) -> Result<Result<String, String>, ReconcileError> {
+        let Some(config_type) = driver.config_type() else { return Ok(Ok(String::new())) };
+        let program = match self.files.program(driver).await {
+            Ok(program) => program,
+            Err(error @ NoProgram::Missing) => {
+                return Err(ReconcileError::other("start the driver", error));
+            }
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let running = match RunningDriver::start(&program).await {
+            Ok(running) => running,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        let mut client = running.client();
+        let options = client.get_driver_create_options(Empty {});
+        let options = match tokio::time::timeout(OPTIONS_TIME_MAX, options).await {
+            Ok(Ok(options)) => options.into_inner().options,
+            Ok(Err(status)) => {
+                return Ok(Err(format!(
+                    "the driver does not name its options: {}",
+                    status.message()
+                )));
+            }
+            Err(_) => {
+                let limit = OPTIONS_TIME_MAX.as_secs();
+                return Ok(Err(format!("the driver did not name its options within {limit} s")));
+            }
+        };
+        running.end().await;
+        let schemas = match schema::schemas(driver, &config_type, &options) {
+            Ok(schemas) => schemas,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        for schema in schemas {
+            self.put(schema).await?;
+        }
+        let remark = match self.files.unconfined().await {
+            Some(_) if !driver.spec.built_in => "it runs unconfined, with the rights of the server",
+            _ => "",
+        };
+        Ok(Ok(remark.to_owned()))
+    }
+
+    /// Creates the object, or replaces its spec: fields of options that are gone go, too.
+    async fn put(&self, schema: DynamicSchema) -> Result<(), ReconcileError> {
+        let schemas: Api<DynamicSchema> = Api::all(self.client.clone());
+        let name = schema.name_any();
+        let attempt = || format!("write the type \"{name}\"");
+        match schemas.get_opt(&name).await.attempt(attempt)? {
+            None => {
+                ensure::created(&schemas, &schema).await?;
+            }
+            Some(stored) if stored.spec == schema.spec => {}
+            Some(mut stored) => {
+                stored.spec = schema.spec;
+                schemas.replace(&name, &PostParams::default(), &stored).await.attempt(attempt)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_unused(&self) {
+        let drivers = self.drivers.all();
+        let drivers = drivers.iter().map(|(_, driver)| driver.as_ref());
+        if let Err(error) = self.files.remove_unused(drivers) {
+            tracing::warn!(%error, "programs of drivers without an object were not removed");
+        }
+    }
+
+    async fn write(
+        &self,
+        driver: &KontainerDriver,
+        patch: StatusPatch,
+    ) -> Result<(), ReconcileError> {
+        let target = StatusTarget::of::<KontainerDriver>("", &driver.name_any());
+        patch.write(&self.client, &target).await.map(drop)
+    }
+}
+
+impl Reconcile for Drivers {
+    fn name(&self) -> &'static str {
+        CONTROLLER
+    }
+    fn reconcile<'a>(&'a self, key: &'a Key) -> BoxFuture<'a, Result<Outcome, ReconcileError>> {
+        Box::pin(self.reconcile(key))
+    }
+}
