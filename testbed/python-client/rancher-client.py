@@ -21,6 +21,7 @@ SHADOWED = "type"
 NEEDED = {
     "clusterRoleTemplateBinding": {"roleTemplateId": "cluster-member"},
     "globalRoleBinding": {"globalRoleId": "user-base"},
+    "kontainerDriver": {"url": "https://drivers.example/kontainer-engine-driver-walk"},
     "podSecurityAdmissionConfigurationTemplate": {"configuration": {"defaults": {"enforce": "baseline"}}},
     "podSecurityPolicyTemplate": {
         rule: {"rule": "RunAsAny"} for rule in ("fsGroup", "runAsUser", "seLinux", "supplementalGroups")

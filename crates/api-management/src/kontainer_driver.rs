@@ -97,7 +97,7 @@ pub struct KontainerDriverStatus {
     pub executable_path: String,
     /// SHA-256 of what the URL gave first. Another program under the same URL is refused.
     #[serde(skip_serializing_if = "String::is_empty")]
-    pub checksum: String,
+    pub installed_checksum: String,
 }
 
 impl KontainerDriver {
@@ -114,6 +114,10 @@ impl KontainerDriver {
                 let (state, message) = (word.to_owned(), condition.message.clone());
                 return Summary { state, transitioning, message };
             }
+        }
+        if self.spec.active && find(&self.status.conditions, IN_USE).is_none() {
+            let (state, message) = ("activating".to_owned(), String::new());
+            return Summary { state, transitioning: "yes", message };
         }
         let state = if self.spec.active { ACTIVE } else { INACTIVE };
         // What is true can have a remark, such as that the program is not confined.
@@ -189,7 +193,10 @@ mod tests {
     #[test]
     fn the_first_condition_that_is_not_true_is_the_state() {
         for (active, conditions, state, transitioning) in [
-            (false, &[(NOT_IN_USE, "True", "")][..], "inactive", "no"),
+            (false, &[][..], "inactive", "no"),
+            (true, &[], "activating", "yes"),
+            (true, &[(DOWNLOADED, "True", ""), (INSTALLED, "True", "")], "activating", "yes"),
+            (false, &[(NOT_IN_USE, "True", "")], "inactive", "no"),
             (
                 true,
                 &[(DOWNLOADED, "Unknown", ""), (INSTALLED, "Unknown", "")],

@@ -3,17 +3,19 @@
 //!
 //! [ADR 32]: ../../../docs/adr/0032-drivers-as-processes.md
 
+pub mod example;
 pub mod import;
 
 use std::process::ExitCode;
 
 /// The names of the drivers.
-pub const NAMES: [&str; 1] = [import::NAME];
+pub const NAMES: [&str; 2] = [example::NAME, import::NAME];
 
 /// Serves the driver of this name at the port that is the only other argument; nothing if there is
 /// no such driver.
 pub fn run(name: &str, port: u16) -> Option<ExitCode> {
     match name {
+        example::NAME => Some(driver_sdk::run_at(example::Example, port)),
         import::NAME => Some(driver_sdk::run_at(import::Import, port)),
         _ => None,
     }

@@ -29,7 +29,15 @@ impl Sim {
     /// # Errors
     /// It ends or is not ready in time.
     pub fn start(flags: &[&str]) -> Result<Self> {
-        Self::start_at(Command::new(programs::drover()?), Ipv4Addr::LOCALHOST, flags)
+        Self::start_at(Command::new(programs::drover()?), Ipv4Addr::LOCALHOST, 0, flags)
+    }
+
+    /// Like [`Sim::start`], with the first cluster at this port, and the others at the next ones.
+    ///
+    /// # Errors
+    /// Like [`Sim::start`].
+    pub fn start_on(port: u16, flags: &[&str]) -> Result<Self> {
+        Self::start_at(Command::new(programs::drover()?), Ipv4Addr::LOCALHOST, port, flags)
     }
 
     /// Like [`Sim::start`], in `network`: its agents run there too.
@@ -37,12 +45,13 @@ impl Sim {
     /// # Errors
     /// Like [`Sim::start`].
     pub fn start_in(network: &Network, flags: &[&str]) -> Result<Self> {
-        Self::start_at(network.command(&programs::drover()?), network.address(), flags)
+        Self::start_at(network.command(&programs::drover()?), network.address(), 0, flags)
     }
 
-    fn start_at(drover: Command, address: Ipv4Addr, flags: &[&str]) -> Result<Self> {
+    fn start_at(drover: Command, address: Ipv4Addr, port: u16, flags: &[&str]) -> Result<Self> {
         let folder = tempfile::tempdir()?;
-        let command = Self::command(drover, address, folder.path(), flags);
+        let listen = format!("{address}:{port}");
+        let command = Self::command(drover, &listen, folder.path(), flags);
         let process = Self::run(&command, folder.path())?;
         let mut sim = Self { process, command, folder };
         sim.wait()?;
@@ -79,9 +88,9 @@ impl Sim {
         }
     }
 
-    fn command(mut drover: Command, address: Ipv4Addr, folder: &Path, flags: &[&str]) -> Command {
+    fn command(mut drover: Command, listen: &str, folder: &Path, flags: &[&str]) -> Command {
         drover
-            .args(["sim", "--listen", &format!("{address}:0"), "--data-dir"])
+            .args(["sim", "--listen", listen, "--data-dir"])
             .arg(folder.join("data"))
             .args(flags)
             .env("HOME", folder);

@@ -84,7 +84,7 @@ fn driver(admin: &Client, name: &str) -> Result<Value> {
     let found = admin.get("/v3/kontainerdrivers")?.success()?;
     let mut drivers = found["data"].as_array().cloned().unwrap_or_default().into_iter();
     let found = drivers.find(|driver| driver["name"] == name || driver["id"] == name);
-    found.ok_or_else(|| anyhow::anyhow!("no driver {name} in {found:?}"))
+    found.ok_or_else(|| anyhow::anyhow!("no driver {name}"))
 }
 
 fn has_state(driver: &Value, state: &str, transitioning: &str, message: &str) -> Result<()> {

@@ -3,6 +3,7 @@
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
+use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use e2e::{Cli, Kubeconfig, SharedWorld, Sim, eventually, programs};
+use e2e::{Cli, Client, Kubeconfig, SharedWorld, Sim, eventually, programs};
 use serde_json::Value;
 use testbed::{Binaries, Program};
 
@@ -70,6 +71,109 @@ fn the_driver_for_existing_clusters_works_under_a_client_in_go() {
     let token = returned["token"].as_str().unwrap();
     let account = subject(token).unwrap();
     assert_eq!(account, "system:serviceaccount:cattle-system:kontainer-engine");
+}
+
+/// Ports in a row that nothing listens at, below those that the kernel gives to connections.
+const PORTS: u16 = 12;
+
+fn free_ports() -> u16 {
+    let bases = (20_000..30_000).step_by(usize::from(PORTS));
+    let offset = std::process::id() as usize % 700;
+    let is_free = |base: &u16| {
+        let ports = *base..*base + PORTS;
+        ports.into_iter().all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
+    };
+    bases.skip(offset).find(is_free).unwrap()
+}
+
+/// A simulator with a provider, and the options by which the driver `example` uses it.
+struct Provided {
+    sim: Sim,
+    options: [String; 4],
+    ports: String,
+}
+
+impl Provided {
+    fn start() -> Self {
+        let base = free_ports();
+        let provider = format!("127.0.0.1:{}", base + PORTS - 1);
+        let sim = Sim::start_on(base, &["--nodes", "1", "--provider", &provider]).unwrap();
+        let cluster = Kubeconfig::read(&sim.kubeconfig()).unwrap();
+        let token = std::fs::read_to_string(sim.data_dir().join("provider.token")).unwrap();
+        let options = [
+            format!("provider-url=https://{provider}"),
+            format!("provider-ca={}", BASE64_STANDARD.encode(&cluster.ca_pem)),
+            format!("access-token={token}"),
+            "node-count=2".to_owned(),
+        ];
+        Self { sim, options, ports: format!("127.0.0.1:{base}-{}", base + PORTS - 1) }
+    }
+
+    /// The clusters at the provider.
+    fn clusters(&self) -> Value {
+        let cluster = Kubeconfig::read(&self.sim.kubeconfig()).unwrap();
+        let (url, token) = (&self.options[0], &self.options[2]);
+        let url = url.strip_prefix("provider-url=").unwrap();
+        let client = Client::new(url, &cluster.ca_pem).unwrap();
+        let client = client.bearer(token.strip_prefix("access-token=").unwrap());
+        client.get("/clusters").unwrap().success().unwrap()["clusters"].clone()
+    }
+}
+
+#[test]
+fn the_example_makes_changes_and_removes_a_cluster_from_within_a_sandbox() {
+    let provided = Provided::start();
+    let mut command = vec!["driver", "conformance", "example", "--log", "--confined"];
+    command.extend(["--may-reach", &provided.ports]);
+    command.extend(provided.options.iter().flat_map(|option| ["-o", option]));
+    let report = Cli::new().unwrap().succeed(&command).unwrap();
+    assert!(lines(&report, "FAILED").is_empty(), "{report}");
+    for step in ["Create", "PostCheck", "the token is an admin", "Update", "Remove again"] {
+        let is_ok = lines(&report, "ok").iter().any(|line| line[2..].trim().starts_with(step));
+        assert!(is_ok, "{step} is not ok in: {report}");
+    }
+    assert_eq!(provided.clusters(), serde_json::json!([]));
+}
+
+#[test]
+fn the_example_says_which_option_is_wrong() {
+    let provided = Provided::start();
+    for (wrong, reason) in [
+        ("access-token=x", "the provider answered 401: the token is not valid here"),
+        ("node-count=0", "the provider answered 400: a cluster has 1 to 1000 nodes"),
+        ("provider-ca=!", "provider-ca is no base64"),
+        ("provider-url=https://127.0.0.1:1", "the provider at https://127.0.0.1:1/clusters"),
+    ] {
+        let name = wrong.split_once('=').unwrap().0;
+        let mut command = vec!["driver", "conformance", "example"];
+        for option in &provided.options {
+            let is_same = option.starts_with(&format!("{name}="));
+            command.extend(["-o", if is_same { wrong } else { option }]);
+        }
+        let output = Cli::new().unwrap().run(&command).unwrap();
+        let failed = lines(&output.stdout, "FAILED").concat();
+        assert!(failed.contains(reason), "{wrong}: {}", output.stdout);
+    }
+    assert_eq!(provided.clusters(), serde_json::json!([]));
+}
+
+#[test]
+fn the_example_works_under_a_client_in_go() {
+    let provided = Provided::start();
+    let drover = programs::drover().unwrap();
+    let output = Command::new(program(Program::DriverClient))
+        // It sends texts only.
+        .args(&provided.options[..3])
+        .args(["--", drover.to_str().unwrap(), "driver-process", "example"])
+        .output()
+        .unwrap();
+    let said = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let returned: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert!(returned["version"].as_str().unwrap().starts_with("v1."), "{returned}");
+    let account = subject(returned["token"].as_str().unwrap()).unwrap();
+    assert_eq!(account, "system:serviceaccount:cattle-system:kontainer-engine");
+    assert_eq!(provided.clusters(), serde_json::json!([]));
 }
 
 /// The subject of a token that is a JWT.

@@ -78,7 +78,7 @@ pub fn rest_view(features: &[Feature], context: &ManagementContext) -> RestView 
     let view = RestView::new(api_versions(), found)
         .with_server(context.clients.controller(&reflector_identity()))
         .with_feed(Feed::new(watching, context.scope.stop.clone()).reaching(clusters));
-    dynamic::follow(view.types(), &context.scope.reflectors.get());
+    dynamic::follow(view.types(), context.scope.reflectors.get(), context.scope.stop.clone());
     view
 }
 

@@ -47,6 +47,11 @@ pub struct SimArgs {
     #[arg(long, env = "DROVER_SIM_CLUSTERS", default_value_t = 1, value_name = "N",
           value_parser = clap::value_parser!(u32).range(1..=i64::from(CLUSTERS_MAX)))]
     pub clusters: u32,
+    /// Also serve a provider that makes more clusters on request, for cluster drivers: an API at
+    /// this address, whose token is in provider.token. They have the ports behind the others, and
+    /// go with the simulator
+    #[arg(long, env = "DROVER_SIM_PROVIDER", value_name = "ADDR:PORT")]
+    pub provider: Option<SocketAddr>,
     /// Nodes of each cluster
     #[arg(long, env = "DROVER_SIM_NODES", default_value_t = 3, value_name = "N")]
     pub nodes: u32,

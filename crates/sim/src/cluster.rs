@@ -51,9 +51,17 @@ pub struct ClusterConfig {
     pub service_range: ServiceRange,
 }
 
+impl ClusterConfig {
+    /// The cluster's own folder.
+    pub fn own_folder(&self) -> PathBuf {
+        self.folder.join("clusters").join(self.index.to_string())
+    }
+}
+
 /// A running cluster.
 pub struct SimulatedCluster {
     address: SocketAddr,
+    kubeconfig: String,
     running: Running,
     end: watch::Sender<bool>,
     tasks: JoinSet<()>,
@@ -66,7 +74,7 @@ impl SimulatedCluster {
     /// # Errors
     /// Storage, address or files cannot be used.
     pub async fn start(config: ClusterConfig) -> anyhow::Result<Self> {
-        let own = config.folder.join("clusters").join(config.index.to_string());
+        let own = config.own_folder();
         std::fs::create_dir_all(&own)
             .with_context(|| format!("cannot create the folder \"{}\"", own.display()))?;
         let storage = EmbeddedStorage::open(&own, storage_config(config.history_revisions))?;
@@ -117,29 +125,18 @@ impl SimulatedCluster {
         simulation::start(&running.server, setting, ended, &mut tasks).await?;
         running.server.set_ready(true);
 
-        let cluster = Self { address, running, end, tasks };
-        cluster.write_kubeconfigs(&config, &own, &token)?;
-        Ok(cluster)
-    }
-
-    /// `DIR/admin.kubeconfig` for the first cluster, `DIR/admin-N.kubeconfig` for the others, and
-    /// `DIR/clusters/N/admin.kubeconfig` for all.
-    fn write_kubeconfigs(
-        &self,
-        config: &ClusterConfig,
-        own: &std::path::Path,
-        token: &AdminToken,
-    ) -> anyhow::Result<()> {
-        let name = format!("sim-{}", config.index);
-        let text = access::kubeconfig(&name, &self.url(), &config.ca_pem, token.expose());
-        access::write(&own.join("admin.kubeconfig"), &text)?;
-        let index = usize::try_from(config.index)?;
-        access::write(&config.folder.join(access::shared_file(index)), &text)
+        let kubeconfig = write_kubeconfigs(&config, &own, address, &token)?;
+        Ok(Self { address, kubeconfig, running, end, tasks })
     }
 
     /// URL of the API server.
     pub fn url(&self) -> String {
         format!("https://{}", self.address)
+    }
+
+    /// The kubeconfig of its administrator.
+    pub fn kubeconfig(&self) -> String {
+        self.kubeconfig.clone()
     }
 
     /// The API server, for requests in process.
@@ -154,6 +151,22 @@ impl SimulatedCluster {
         self.end.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
     }
+}
+
+/// Writes `DIR/admin.kubeconfig` for the first cluster, `DIR/admin-N.kubeconfig` for the others, and
+/// `DIR/clusters/N/admin.kubeconfig` for all. Returns the text.
+fn write_kubeconfigs(
+    config: &ClusterConfig,
+    own: &std::path::Path,
+    address: SocketAddr,
+    token: &AdminToken,
+) -> anyhow::Result<String> {
+    let (name, url) = (format!("sim-{}", config.index), format!("https://{address}"));
+    let text = access::kubeconfig(&name, &url, &config.ca_pem, token.expose());
+    access::write(&own.join("admin.kubeconfig"), &text)?;
+    let index = usize::try_from(config.index)?;
+    access::write(&config.folder.join(access::shared_file(index)), &text)?;
+    Ok(text)
 }
 
 fn storage_config(history_revisions: Option<u64>) -> EmbeddedConfig {

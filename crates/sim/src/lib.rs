@@ -14,9 +14,11 @@ pub mod args;
 pub mod authentication;
 pub mod cluster;
 mod kubelet;
+pub mod provider;
 pub mod simulation;
 
 use std::io::Write;
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::SystemTime;
@@ -27,15 +29,21 @@ use apiserver::aggregation::delegation::COMMON_NAME;
 use futures::{FutureExt, StreamExt, TryStreamExt};
 use pki::{CertificateAuthority, CertificateFiles, ServingCertificate};
 use serde_json::json;
+use tokio::sync::watch;
+use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
 pub use args::{AGENT_IMAGE, SimArgs};
 
+use crate::access::AdminToken;
 use crate::cluster::{ClusterConfig, SimulatedCluster};
+use crate::provider::Provider;
 
 /// Names in the serving certificate of every simulated cluster.
 const NAMES: &[&str] = &["localhost", "127.0.0.1", "::1", "kubernetes.default.svc"];
 
+/// The token of the provider, in the folder.
+const PROVIDER_TOKEN_FILE: &str = "provider.token";
 /// Most clusters that are listed on start.
 const SHOWN_MAX: usize = 10;
 /// Clusters that are started concurrently.
@@ -61,33 +69,39 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
     let agent = agent::AgentCommand::new(&args)?;
     let authentication = args.authentication.resolve()?;
 
-    let mut starting = Vec::new();
-    for index in 0..args.clusters {
-        let config = ClusterConfig {
+    let (configured, shared) = (args.clone(), Arc::clone(&certificate));
+    let own = folder.clone();
+    let config_of = move |index: u32, nodes: u32| -> anyhow::Result<ClusterConfig> {
+        let args = &configured;
+        Ok(ClusterConfig {
             index,
-            folder: folder.clone(),
+            folder: own.clone(),
             listen: args.listen_of(index)?,
-            nodes: args.nodes,
+            nodes,
             pods: args.pods,
             history_revisions: args.history_revisions,
             built_in_plugins: args.built_in_plugins(),
             service_range: args.service_cluster_ip_range,
             controllers: args.controllers(),
             ca_pem: ca_pem.clone(),
-            certificate: Arc::clone(&certificate),
+            certificate: Arc::clone(&shared),
             authentication: authentication.clone(),
             agent: agent.clone(),
             front_proxy: front_proxy.clone(),
             audit: args.audit(index),
-        };
-        let start = async move {
-            let started = SimulatedCluster::start(config).await;
-            started.with_context(|| format!("cannot start simulated cluster {index}"))
-        };
-        starting.push(start.boxed());
+        })
+    };
+    let clusters = start_all(&args, &config_of).await?;
+    let (end, ended) = watch::channel(false);
+    let mut tasks = JoinSet::new();
+    let mut provider = None;
+    if let Some(listen) = args.provider {
+        let token = AdminToken::ensure(&folder.join(PROVIDER_TOKEN_FILE))?;
+        let made = Provider::new(&token, args.clusters, config_of);
+        let address = made.serve(listen, certificate, ended, &mut tasks).await?;
+        announce_provider(address, &args.data_dir, &folder)?;
+        provider = Some(made);
     }
-    let clusters: Vec<SimulatedCluster> =
-        futures::stream::iter(starting).buffered(STARTS_AT_ONCE).try_collect().await?;
     if let Some(first) = clusters.first() {
         let url = first.url();
         let urls: Vec<String> = clusters.iter().map(SimulatedCluster::url).collect();
@@ -98,10 +112,41 @@ pub async fn run(args: SimArgs, shutdown: CancellationToken) -> anyhow::Result<(
         tracing::info!(%url, clusters = clusters.len(), nodes = args.nodes, "simulating");
     }
     shutdown.cancelled().await;
+    end.send_replace(true);
+    if let Some(provider) = provider {
+        provider.stop().await;
+    }
     for cluster in clusters {
         cluster.stop().await;
     }
+    while tasks.join_next().await.is_some() {}
     Ok(())
+}
+
+async fn start_all(
+    args: &SimArgs,
+    config_of: &impl Fn(u32, u32) -> anyhow::Result<ClusterConfig>,
+) -> anyhow::Result<Vec<SimulatedCluster>> {
+    let mut starting = Vec::new();
+    for index in 0..args.clusters {
+        let config = config_of(index, args.nodes)?;
+        let start = async move {
+            let started = SimulatedCluster::start(config).await;
+            started.with_context(|| format!("cannot start simulated cluster {index}"))
+        };
+        starting.push(start.boxed());
+    }
+    futures::stream::iter(starting).buffered(STARTS_AT_ONCE).try_collect().await
+}
+
+/// Says where the provider is, to people and in a file.
+fn announce_provider(address: SocketAddr, shown: &Path, folder: &Path) -> anyhow::Result<()> {
+    let url = format!("https://{address}");
+    let token = shown.join(PROVIDER_TOKEN_FILE);
+    let words = format!("Provider of clusters: {url}, token in {}\n", token.display());
+    // Standard output may be closed.
+    let _ = std::io::stdout().lock().write_all(words.as_bytes());
+    access::write(&folder.join("provider.json"), &json!({"url": url}).to_string())
 }
 
 /// The serving certificate of the clusters, and the authority that clients verify it with.

@@ -41,6 +41,7 @@ impl World {
             tls_cert: None,
             tls_key: None,
             clusters: 1,
+            provider: None,
             nodes: 3,
             pods,
             agent_image: "agent:1".to_owned(),

@@ -5,10 +5,12 @@ use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use super::root;
 
+/// Before the next look whether the driver listens.
+const OPENING_PAUSE: Duration = Duration::from_millis(2);
 /// Before the next connection, when there are too many.
 const PAUSE: Duration = Duration::from_millis(50);
 
@@ -16,11 +18,22 @@ const PAUSE: Duration = Duration::from_millis(50);
 pub(super) fn to_driver(listener: UnixListener, port: u16) {
     thread::spawn(move || {
         for outside in listener.incoming() {
-            // Closed where the driver does not listen yet: the server tries again.
-            let inside = || TcpStream::connect((Ipv4Addr::LOCALHOST, port));
-            carry_or_pause(outside.and_then(|outside| Ok((inside()?, outside))));
+            carry_or_pause(outside.and_then(|outside| Ok((connect(port)?, outside))));
         }
     });
+}
+
+/// Connects once the driver listens: a connection that was accepted and then closed would look like
+/// a driver that broke off a call.
+#[expect(clippy::disallowed_methods, reason = "nothing tells when a port is opened")]
+fn connect(port: u16) -> io::Result<TcpStream> {
+    let begun = Instant::now();
+    loop {
+        match TcpStream::connect((Ipv4Addr::LOCALHOST, port)) {
+            Err(_) if begun.elapsed() < crate::START_TIME_MAX => thread::sleep(OPENING_PAUSE),
+            result => return result,
+        }
+    }
 }
 
 /// Carries each connection of the driver to the server's way out, which it uses as a proxy; or to a

@@ -1,17 +1,24 @@
 //! Types that `DynamicSchema` objects describe: in the view from when an object is seen until it is
 //! deleted.
 
+use std::sync::Arc;
+
 use api_management::DynamicSchema;
 use controller::{Change, Reflector, Whole};
 use kube::ResourceExt;
 use rest_view::LiveTypes;
 use serde_json::json;
+use tokio_util::sync::CancellationToken;
 
 /// The version whose types the objects change.
 const VERSION: &str = "/v3";
 
-/// Applies each object to `types`, and each change.
-pub(super) fn follow(types: LiveTypes, schemas: &Reflector<Whole<DynamicSchema>>) {
+/// Applies each object to `types`, and each change, until `stop`.
+pub(super) fn follow(
+    types: LiveTypes,
+    schemas: Arc<Reflector<Whole<DynamicSchema>>>,
+    stop: CancellationToken,
+) {
     schemas.subscribe(move |change| {
         let old = match change {
             Change::Applied { old, .. } => old.and_then(|old| described(old)),
@@ -32,6 +39,11 @@ pub(super) fn follow(types: LiveTypes, schemas: &Reflector<Whole<DynamicSchema>>
             }
         });
         true
+    });
+    // A watch goes on while somebody holds it.
+    tokio::spawn(async move {
+        stop.cancelled().await;
+        drop(schemas);
     });
 }
 

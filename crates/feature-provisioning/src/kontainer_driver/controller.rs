@@ -180,7 +180,7 @@ impl Drivers {
             .condition(READY_TO_RUN, unknown());
         self.write(driver, patch).await?;
         // Without a checksum, what came first under this URL is what is expected.
-        let pinned = if is_same { status.checksum.as_str() } else { "" };
+        let pinned = if is_same { status.installed_checksum.as_str() } else { "" };
         let expected = Some(driver.spec.checksum.as_str()).filter(|sum| !sum.is_empty());
         let found = self.fetch(driver, expected.unwrap_or(pinned)).await?;
         let (downloaded, Installed { name, file }) = match found {
@@ -198,7 +198,7 @@ impl Drivers {
         let patch = StatusPatch::new()
             .field("actualUrl", driver.spec.url.as_str())
             .field("executablePath", file.display().to_string())
-            .field("checksum", downloaded.sha256.as_str())
+            .field("installedChecksum", downloaded.sha256.as_str())
             .field("displayName", name.as_str())
             .condition(ON_DISK, downloaded_state)
             .condition(READY_TO_RUN, ConditionState::yes());
@@ -210,7 +210,7 @@ impl Drivers {
         }
         let mut driver = driver.clone();
         driver.status.display_name = name;
-        driver.status.checksum = downloaded.sha256;
+        driver.status.installed_checksum = downloaded.sha256;
         Ok(Ok(driver))
     }
 
@@ -244,8 +244,8 @@ impl Drivers {
     fn has_expected(&self, driver: &KontainerDriver) -> bool {
         let expected = &driver.spec.checksum;
         // A SHA-512 was compared when the file came, and stands in no status.
-        expected.len() != driver.status.checksum.len()
-            || driver.status.checksum.eq_ignore_ascii_case(expected)
+        expected.len() != driver.status.installed_checksum.len()
+            || driver.status.installed_checksum.eq_ignore_ascii_case(expected)
     }
 
     async fn url(&self, driver: &KontainerDriver) -> Result<String, ReconcileError> {

@@ -103,7 +103,7 @@ impl DriverFiles {
     /// Where the program of an installed driver is on this server. Not what the status says: that
     /// is where another server of the same installation put it.
     fn path(&self, driver: &KontainerDriver) -> Option<PathBuf> {
-        let (checksum, name) = (&driver.status.checksum, &driver.status.display_name);
+        let (checksum, name) = (&driver.status.installed_checksum, &driver.status.display_name);
         let file = format!("{}{name}", program::FILE_PREFIX);
         (!checksum.is_empty()).then(|| self.settings.folder.join(checksum).join(file))
     }
@@ -116,7 +116,8 @@ impl DriverFiles {
         &self,
         drivers: impl Iterator<Item = &'a KontainerDriver>,
     ) -> std::io::Result<()> {
-        let used: HashSet<&str> = drivers.map(|driver| driver.status.checksum.as_str()).collect();
+        let used: HashSet<&str> =
+            drivers.map(|driver| driver.status.installed_checksum.as_str()).collect();
         let entries = match std::fs::read_dir(&self.settings.folder) {
             Ok(entries) => entries,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(()),

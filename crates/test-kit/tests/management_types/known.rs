@@ -108,8 +108,6 @@ pub const MANAGEMENT: Reasons = &[
             "keyCloakConfig?disable",
             "keyCloakConfig?testAndEnable",
             "kontainerDriver??refresh",
-            "kontainerDriver?activate",
-            "kontainerDriver?deactivate",
             "monitorMetric??listclustermetricname",
             "monitorMetric??listprojectmetricname",
             "monitorMetric??querycluster",

@@ -1,6 +1,7 @@
 //! Bodies for a POST of every type, generated from the tables.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use api_management::keys::{GLOBAL_DATA_NS, NODE_TEMPLATES_NS};
 use api_management::table::{Row, TypeTable};
@@ -10,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 pub const PASSWORD: &str = "a password";
 /// Fields whose value depends on other objects or the environment.
-const MEANS_MORE: [(&str, &str); 19] = [
+const MEANS_MORE: [(&str, &str); 21] = [
     ("cluster", "agentImageOverride"),
     ("cluster", "desiredAgentImage"),
     ("cluster", "desiredAuthImage"),
@@ -19,6 +20,8 @@ const MEANS_MORE: [(&str, &str); 19] = [
     ("clusterRoleTemplateBinding", "userPrincipalId"),
     ("globalRole", "rules"),
     ("globalRoleBinding", "groupPrincipalId"),
+    ("kontainerDriver", "active"),
+    ("kontainerDriver", "builtIn"),
     ("managementSecret", "immutable"),
     ("managementSecret", "type"),
     ("podSecurityPolicyTemplateProjectBinding", "namespaceId"),
@@ -34,6 +37,8 @@ const MEANS_MORE: [(&str, &str); 19] = [
 
 /// Name of objects that others must reference.
 const NEEDED: &str = "x-1";
+/// Drivers that were described.
+static DRIVERS: AtomicUsize = AtomicUsize::new(0);
 /// A role template for projects.
 const PROJECT_ROLE: &str = "of-projects";
 
@@ -148,6 +153,13 @@ impl Samples {
         }
         if table.id == "projectRoleTemplateBinding" {
             body["roleTemplateId"] = PROJECT_ROLE.into();
+        }
+        if table.id == "kontainerDriver" {
+            // No two come from the same URL.
+            let number = DRIVERS.fetch_add(1, Ordering::Relaxed);
+            body["url"] = format!("https://a.example/driver-{number}").into();
+            body["uiUrl"] = "https://a.example/component.js".into();
+            body["checksum"] = "0".repeat(64).into();
         }
         body["name"] = format!("{}-sample", table.id.to_lowercase()).into();
         if table.namespaced && table.namespace.is_none() && table.parent.is_none() {
