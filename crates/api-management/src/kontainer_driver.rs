@@ -115,8 +115,11 @@ impl KontainerDriver {
                 return Summary { state, transitioning, message };
             }
         }
-        if self.spec.active && find(&self.status.conditions, IN_USE).is_none() {
-            let (state, message) = ("activating".to_owned(), String::new());
+        // What the spec says and the server has not done yet.
+        let is_used = find(&self.status.conditions, IN_USE).is_some();
+        if self.spec.active != is_used {
+            let word = if self.spec.active { "activating" } else { "deactivating" };
+            let (state, message) = (word.to_owned(), String::new());
             return Summary { state, transitioning: "yes", message };
         }
         let state = if self.spec.active { ACTIVE } else { INACTIVE };
@@ -194,6 +197,7 @@ mod tests {
     fn the_first_condition_that_is_not_true_is_the_state() {
         for (active, conditions, state, transitioning) in [
             (false, &[][..], "inactive", "no"),
+            (false, &[(IN_USE, "True", "")], "deactivating", "yes"),
             (true, &[], "activating", "yes"),
             (true, &[(DOWNLOADED, "True", ""), (INSTALLED, "True", "")], "activating", "yes"),
             (false, &[(NOT_IN_USE, "True", "")], "inactive", "no"),

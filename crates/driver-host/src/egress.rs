@@ -9,6 +9,7 @@ use std::ops::RangeInclusive;
 use std::path::Path;
 use std::str::FromStr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -40,6 +41,13 @@ const OF_THE_PROXY: [HeaderName; 4] = [
     HeaderName::from_static("connection"),
     HeaderName::from_static("keep-alive"),
 ];
+
+static REFUSED: AtomicU64 = AtomicU64::new(0);
+
+/// Connections that drivers did not get since this process began, because of their address.
+pub fn refused() -> u64 {
+    REFUSED.load(Ordering::Relaxed)
+}
 
 type Body = Either<Incoming, Full<Bytes>>;
 
@@ -315,6 +323,7 @@ pub async fn addresses(
         // One address of the machine among others is an attempt to get there.
         let refused = addresses.iter().find_map(|address| local(address.ip(), &of_machine));
         if let Some(local) = refused {
+            REFUSED.fetch_add(1, Ordering::Relaxed);
             return Err(EgressError::Refused(name, local));
         }
     }

@@ -9,8 +9,8 @@
 //! | [`egress`] | the way out of a sandbox: clouds, and not the machine of the server |
 //! | [`log`] | what a driver writes to its output |
 //!
-//! Without a confinement a driver has the rights of the process that starts it. That is for programs
-//! that users run themselves, such as `drover driver conformance`.
+//! Without a confinement a driver has the rights of the process that starts it. That is for
+//! programs that users run themselves, such as `drover driver conformance`.
 
 mod confinement;
 pub mod egress;
@@ -21,6 +21,7 @@ use std::ffi::OsString;
 use std::net::Ipv4Addr;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use driver_contract::DriverClient;
@@ -46,6 +47,13 @@ const END_TIME_MAX: Duration = Duration::from_millis(2_500);
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// Where drivers find programs, such as those of a cloud that make tokens.
 const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
+
+static STARTED: AtomicU64 = AtomicU64::new(0);
+
+/// Drivers that were started since this process began.
+pub fn started() -> u64 {
+    STARTED.load(Ordering::Relaxed)
+}
 
 /// A driver that can be started.
 #[derive(Clone, Debug)]
@@ -133,6 +141,7 @@ impl RunningDriver {
         };
         command.process_group(0).kill_on_drop(true);
         let mut child = command.spawn().map_err(not_executable)?;
+        STARTED.fetch_add(1, Ordering::Relaxed);
         let lifeline = child.stdin.take();
         log.follow(child.stdout.take());
         log.follow(child.stderr.take());

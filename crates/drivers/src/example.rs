@@ -1,6 +1,6 @@
-//! `example`: clusters of a simulator that serves a provider (`drover sim --provider`). It is written
-//! as a driver for a cloud is: an API with a token, a cluster that takes time, and a state by which
-//! it is found again.
+//! `example`: clusters of a simulator that serves a provider (`drover sim --provider`). It is
+//! written as a driver for a cloud is: an API with a token, a cluster that takes time, and a state
+//! by which it is found again.
 
 use std::time::Duration;
 
@@ -66,7 +66,7 @@ struct ExampleState {
 
 /// A cluster, as the provider shows it.
 #[derive(Clone, Debug, Deserialize)]
-struct Made {
+struct ProviderCluster {
     id: String,
     state: String,
     #[serde(default)]
@@ -125,20 +125,20 @@ impl<'a> Provider<'a> {
         Ok(Some(body))
     }
 
-    async fn named(&self) -> Result<Option<Made>> {
+    async fn named(&self) -> Result<Option<ProviderCluster>> {
         let found = self.call(Method::GET, &format!("?name={}", self.state.name), None).await?;
         let first = found.and_then(|found| found["clusters"].get(0).cloned());
         first.map(made).transpose()
     }
 
-    async fn by_id(&self) -> Result<Option<Made>> {
+    async fn by_id(&self) -> Result<Option<ProviderCluster>> {
         if self.state.id.is_empty() {
             return self.named().await;
         }
         self.call(Method::GET, &format!("/{}", self.state.id), None).await?.map(made).transpose()
     }
 
-    async fn running(&self) -> Result<Made> {
+    async fn running(&self) -> Result<ProviderCluster> {
         let wait = async {
             loop {
                 let made =
@@ -164,7 +164,7 @@ impl<'a> Provider<'a> {
     }
 }
 
-fn made(value: Value) -> Result<Made> {
+fn made(value: Value) -> Result<ProviderCluster> {
     serde_json::from_value(value).context("the provider describes a cluster in another way")
 }
 

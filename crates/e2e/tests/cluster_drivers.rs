@@ -100,6 +100,12 @@ fn has_state(driver: &Value, state: &str, transitioning: &str, message: &str) ->
     Ok(())
 }
 
+fn counter_of(api: &Client, name: &str) -> Option<u64> {
+    let metrics = api.get("/metrics").unwrap().text();
+    let line = metrics.lines().find(|line| line.starts_with(&format!("{name} ")))?;
+    line.split(' ').nth(1)?.parse().ok()
+}
+
 fn programs(server: &Server) -> Vec<PathBuf> {
     let entries = std::fs::read_dir(server.data_dir().join("drivers")).into_iter().flatten();
     entries.flatten().map(|entry| entry.path()).collect()
@@ -225,6 +231,10 @@ fn a_driver_that_cannot_be_used_says_why_and_a_change_mends_it() {
     for url in ["http://localhost:1/kontainer-engine-driver-x", "http://169.254.169.254/x"] {
         let refused = cli.refuse(&["driver", "add", url, "--wait"]).unwrap();
         assert!(refused.contains("drivers do not reach"), "{refused}");
+    }
+    for counter in ["drover_driver_starts_total", "drover_driver_connections_refused_total"] {
+        let count = counter_of(&api, counter).unwrap();
+        assert!(count >= 2, "{counter} is {count}");
     }
     let same = cli.refuse(&["driver", "add", &second]).unwrap();
     assert!(same.contains("spec.url") || same.contains("already"), "{same}");

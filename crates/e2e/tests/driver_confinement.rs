@@ -1,5 +1,5 @@
-//! A driver that tries to get out of its sandbox, in both kinds of sandboxes: those that root makes,
-//! and those of a server without rights.
+//! A driver that tries to get out of its sandbox, in both kinds of sandboxes: those that root
+//! makes, and those of a server without rights.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -237,12 +237,12 @@ fn runs(argument: &str) -> bool {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_that_a_driver_started_outlives_it() {
-    for is_asked in [true, false] {
+    for is_ended in [true, false] {
         let jail = Jail::by_root(&[]).await;
-        let mark = format!("drover-orphan-{}-{is_asked}", std::process::id());
+        let mark = format!("drover-orphan-{}-{is_ended}", std::process::id());
         jail.attempt("orphan", &mark).await.unwrap();
         assert!(runs(&mark));
-        if is_asked {
+        if is_ended {
             jail.driver.end().await;
         } else {
             drop(jail);

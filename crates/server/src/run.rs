@@ -420,6 +420,16 @@ fn show_traffic() {
             read: feature_clusters::shell::opened,
         },
         ExternalCounter {
+            name: "drover_driver_starts_total",
+            help: "Cluster drivers that were started.",
+            read: driver_host::started,
+        },
+        ExternalCounter {
+            name: "drover_driver_connections_refused_total",
+            help: "Connections that cluster drivers did not get because of their address.",
+            read: driver_host::egress::refused,
+        },
+        ExternalCounter {
             name: "drover_kind_index_pages_total",
             help: "Lists of kinds of clusters that an index served.",
             read: kind_view::index::pages,

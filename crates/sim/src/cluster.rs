@@ -153,8 +153,8 @@ impl SimulatedCluster {
     }
 }
 
-/// Writes `DIR/admin.kubeconfig` for the first cluster, `DIR/admin-N.kubeconfig` for the others, and
-/// `DIR/clusters/N/admin.kubeconfig` for all. Returns the text.
+/// Writes `DIR/admin.kubeconfig` for the first cluster, `DIR/admin-N.kubeconfig` for the others,
+/// and `DIR/clusters/N/admin.kubeconfig` for all. Returns the text.
 fn write_kubeconfigs(
     config: &ClusterConfig,
     own: &std::path::Path,

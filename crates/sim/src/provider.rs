@@ -49,20 +49,20 @@ pub(crate) struct Provider {
     template: Box<Template>,
     first_index: u32,
     authorization: String,
-    clusters: Mutex<BTreeMap<u32, Made>>,
+    clusters: Mutex<BTreeMap<u32, OrderedCluster>>,
 }
 
 /// A cluster that was ordered.
-struct Made {
+struct OrderedCluster {
     name: String,
     nodes: u32,
-    state: State,
+    state: OrderState,
     /// Excludes changes of the same cluster at the same time.
     change: Arc<tokio::sync::Mutex<Option<SimulatedCluster>>>,
 }
 
 #[derive(Clone)]
-enum State {
+enum OrderState {
     Creating,
     Running { url: String, kubeconfig: String },
     Failed(String),
@@ -76,7 +76,7 @@ struct Order {
 }
 
 /// What is wrong with a request.
-struct Refused(StatusCode, String);
+struct RequestError(StatusCode, String);
 
 impl Provider {
     /// A provider whose clusters have the indexes from `first_index` on.
@@ -135,14 +135,16 @@ impl Provider {
     async fn respond(self: &Arc<Self>, request: Request<Incoming>) -> Response<Body> {
         match self.handle(request).await {
             Ok((status, body)) => json_bytes(status, body.to_string()),
-            Err(Refused(status, text)) => json_bytes(status, json!({"message": text}).to_string()),
+            Err(RequestError(status, text)) => {
+                json_bytes(status, json!({"message": text}).to_string())
+            }
         }
     }
 
     async fn handle(
         self: &Arc<Self>,
         request: Request<Incoming>,
-    ) -> Result<(StatusCode, Value), Refused> {
+    ) -> Result<(StatusCode, Value), RequestError> {
         self.authenticate(request.headers())?;
         let method = request.method().clone();
         let query = request.uri().query().unwrap_or_default().to_owned();
@@ -157,17 +159,17 @@ impl Provider {
             (Method::DELETE, id) => self.remove(index(id)?).await,
             (method, _) => {
                 let text = format!("{method} is not possible");
-                Err(Refused(StatusCode::METHOD_NOT_ALLOWED, text))
+                Err(RequestError(StatusCode::METHOD_NOT_ALLOWED, text))
             }
         }
     }
 
-    fn authenticate(&self, headers: &HeaderMap) -> Result<(), Refused> {
+    fn authenticate(&self, headers: &HeaderMap) -> Result<(), RequestError> {
         let given = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
         if given == Some(self.authorization.as_str()) {
             return Ok(());
         }
-        Err(Refused(StatusCode::UNAUTHORIZED, "the token is not valid here".to_owned()))
+        Err(RequestError(StatusCode::UNAUTHORIZED, "the token is not valid here".to_owned()))
     }
 
     fn list(&self, query: &str) -> Value {
@@ -177,35 +179,35 @@ impl Provider {
         json!({"clusters": found.map(|(index, made)| shown(*index, made)).collect::<Vec<_>>()})
     }
 
-    fn show(&self, index: u32) -> Result<Value, Refused> {
+    fn show(&self, index: u32) -> Result<Value, RequestError> {
         let clusters = self.clusters.lock();
         let made = clusters.get(&index).ok_or_else(|| not_found(&index.to_string()))?;
         Ok(shown(index, made))
     }
 
-    async fn create(self: &Arc<Self>, order: Order) -> Result<(StatusCode, Value), Refused> {
+    async fn create(self: &Arc<Self>, order: Order) -> Result<(StatusCode, Value), RequestError> {
         let nodes = checked_nodes(order.nodes.unwrap_or(NODES))?;
         let is_name = |sign: char| sign.is_ascii_alphanumeric() || sign == '-';
         let is_valid = !order.name.is_empty() && order.name.chars().all(is_name);
         if !is_valid || order.name.len() > NAME_LENGTH_MAX {
             let text = format!("\"{}\" is no name: letters, digits and hyphens", order.name);
-            return Err(Refused(StatusCode::BAD_REQUEST, text));
+            return Err(RequestError(StatusCode::BAD_REQUEST, text));
         }
         let change = Arc::default();
         let index = {
             let mut clusters = self.clusters.lock();
             if clusters.values().any(|made| made.name == order.name) {
                 let text = format!("a cluster \"{}\" exists", order.name);
-                return Err(Refused(StatusCode::CONFLICT, text));
+                return Err(RequestError(StatusCode::CONFLICT, text));
             }
             let indexes = self.first_index..self.first_index + CLUSTERS_MAX;
             let index = indexes.clone().find(|index| !clusters.contains_key(index));
             let Some(index) = index else {
                 let text = format!("the quota is reached: {CLUSTERS_MAX} clusters");
-                return Err(Refused(StatusCode::TOO_MANY_REQUESTS, text));
+                return Err(RequestError(StatusCode::TOO_MANY_REQUESTS, text));
             };
-            let (name, state, change) = (order.name, State::Creating, Arc::clone(&change));
-            clusters.insert(index, Made { name, nodes, state, change });
+            let (name, state, change) = (order.name, OrderState::Creating, Arc::clone(&change));
+            clusters.insert(index, OrderedCluster { name, nodes, state, change });
             index
         };
         let provider = self.clone();
@@ -217,7 +219,7 @@ impl Provider {
         self: &Arc<Self>,
         index: u32,
         order: Order,
-    ) -> Result<(StatusCode, Value), Refused> {
+    ) -> Result<(StatusCode, Value), RequestError> {
         let change = self.change_of(index)?;
         if let Some(nodes) = order.nodes {
             let nodes = checked_nodes(nodes)?;
@@ -234,7 +236,7 @@ impl Provider {
         Ok((StatusCode::OK, self.show(index)?))
     }
 
-    async fn remove(&self, index: u32) -> Result<(StatusCode, Value), Refused> {
+    async fn remove(&self, index: u32) -> Result<(StatusCode, Value), RequestError> {
         let change = self.change_of(index)?;
         let cluster = change.lock().await.take();
         if let Some(cluster) = cluster {
@@ -252,7 +254,7 @@ impl Provider {
     fn change_of(
         &self,
         index: u32,
-    ) -> Result<Arc<tokio::sync::Mutex<Option<SimulatedCluster>>>, Refused> {
+    ) -> Result<Arc<tokio::sync::Mutex<Option<SimulatedCluster>>>, RequestError> {
         let clusters = self.clusters.lock();
         let made = clusters.get(&index).ok_or_else(|| not_found(&index.to_string()))?;
         Ok(Arc::clone(&made.change))
@@ -271,11 +273,12 @@ impl Provider {
         }
         let state = match self.started(index, nodes).await {
             Ok(cluster) => {
-                let state = State::Running { url: cluster.url(), kubeconfig: cluster.kubeconfig() };
+                let state =
+                    OrderState::Running { url: cluster.url(), kubeconfig: cluster.kubeconfig() };
                 *running = Some(cluster);
                 state
             }
-            Err(error) => State::Failed(format!("{error:#}")),
+            Err(error) => OrderState::Failed(format!("{error:#}")),
         };
         if let Some(made) = self.clusters.lock().get_mut(&index) {
             made.state = state;
@@ -287,43 +290,43 @@ impl Provider {
     }
 }
 
-fn checked_nodes(nodes: u32) -> Result<u32, Refused> {
+fn checked_nodes(nodes: u32) -> Result<u32, RequestError> {
     if (1..=NODES_MAX).contains(&nodes) {
         return Ok(nodes);
     }
     let text = format!("a cluster has 1 to {NODES_MAX} nodes, not {nodes}");
-    Err(Refused(StatusCode::BAD_REQUEST, text))
+    Err(RequestError(StatusCode::BAD_REQUEST, text))
 }
 
-fn not_found(what: &str) -> Refused {
-    Refused(StatusCode::NOT_FOUND, format!("there is no {what}"))
+fn not_found(what: &str) -> RequestError {
+    RequestError(StatusCode::NOT_FOUND, format!("there is no {what}"))
 }
 
-fn index(id: &str) -> Result<u32, Refused> {
+fn index(id: &str) -> Result<u32, RequestError> {
     id.parse().map_err(|_| not_found(&format!("cluster \"{id}\"")))
 }
 
-async fn order(request: Request<Incoming>) -> Result<Order, Refused> {
-    let bad = |text: String| Refused(StatusCode::BAD_REQUEST, text);
+async fn order(request: Request<Incoming>) -> Result<Order, RequestError> {
+    let bad = |text: String| RequestError(StatusCode::BAD_REQUEST, text);
     let body = Limited::new(request.into_body(), BODY_BYTES_MAX).collect().await;
     let body = body.map_err(|error| bad(format!("the body cannot be read: {error}")))?;
     serde_json::from_slice(&body.to_bytes()).map_err(|error| bad(error.to_string()))
 }
 
-fn shown(index: u32, made: &Made) -> Value {
+fn shown(index: u32, made: &OrderedCluster) -> Value {
     let mut shown = json!({
         "id": index.to_string(),
         "name": made.name,
         "nodes": made.nodes,
     });
     match &made.state {
-        State::Creating => shown["state"] = "creating".into(),
-        State::Running { url, kubeconfig } => {
+        OrderState::Creating => shown["state"] = "creating".into(),
+        OrderState::Running { url, kubeconfig } => {
             shown["state"] = "running".into();
             shown["endpoint"] = url.as_str().into();
             shown["kubeconfig"] = kubeconfig.as_str().into();
         }
-        State::Failed(reason) => {
+        OrderState::Failed(reason) => {
             shown["state"] = "failed".into();
             shown["reason"] = reason.as_str().into();
         }

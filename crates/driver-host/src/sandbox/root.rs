@@ -20,8 +20,8 @@ pub(super) const EGRESS: &str = "run/egress.sock";
 const TEMPORARY_OPTIONS: &str = "size=64m,nr_inodes=4096,mode=1777";
 /// Options of the root, which has small files only.
 const ROOT_OPTIONS: &str = "size=1m,mode=755";
-/// Libraries, for programs that are linked to them; certificate authorities; time zones. Keys of the
-/// machine, such as those under `/etc/ssl/private`, are not among them.
+/// Libraries, for programs that are linked to them; certificate authorities; time zones. Keys of
+/// the machine, such as those under `/etc/ssl/private`, are not among them.
 const SHARED: [&str; 16] = [
     "/lib",
     "/lib32",

@@ -9,9 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use api_management::kind::Kind as _;
-use api_management::kontainer_driver::{
-    DOWNLOADED, IN_USE, INSTALLED, KontainerDriverSpec, NOT_IN_USE,
-};
+use api_management::kontainer_driver::KontainerDriverSpec;
 use api_management::{DynamicSchema, KontainerDriver};
 use controller::{
     Attempt, ConditionState, Key, Limits, Outcome, OwnedCondition, Reconcile, ReconcileError,
@@ -32,10 +30,10 @@ use super::program::{Installed, ProgramError};
 use super::schema;
 
 const CONTROLLER: &str = "cluster-drivers";
-const ON_DISK: OwnedCondition = OwnedCondition::of("KontainerDriver", DOWNLOADED);
-const READY_TO_RUN: OwnedCondition = OwnedCondition::of("KontainerDriver", INSTALLED);
-const ACTIVE: OwnedCondition = OwnedCondition::of("KontainerDriver", IN_USE);
-const INACTIVE: OwnedCondition = OwnedCondition::of("KontainerDriver", NOT_IN_USE);
+const ON_DISK: OwnedCondition = OwnedCondition::of("KontainerDriver", "Downloaded");
+const READY_TO_RUN: OwnedCondition = OwnedCondition::of("KontainerDriver", "Installed");
+const ACTIVE: OwnedCondition = OwnedCondition::of("KontainerDriver", "Active");
+const INACTIVE: OwnedCondition = OwnedCondition::of("KontainerDriver", "Inactive");
 /// Until a download that failed is tried again.
 const RETRY_INTERVAL: Duration = Duration::from_secs(120);
 /// Of a driver that was started, to name its options.

@@ -60,7 +60,7 @@ impl DriverFiles {
         Self { settings, unconfined: OnceCell::new() }
     }
 
-    /// The settings.
+    /// What the server gave to drivers: where they are, and how they are confined.
     pub fn settings(&self) -> &DriverSettings {
         &self.settings
     }
