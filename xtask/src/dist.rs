@@ -1,5 +1,5 @@
 //! `cargo xtask dist`: the files of a release in one folder: the static program, the images of
-//! server and agent, the bill of materials ([`bill`]), and checksums.
+//! server and agent, a cluster driver, the bill of materials ([`bill`]), and checksums.
 //!
 //! Nothing is signed or uploaded.
 
@@ -24,6 +24,9 @@ const FOLDER: &str = concat!("target/dist/drover-", env!("CARGO_PKG_VERSION"));
 /// In the format of `sha256sum --check`.
 const SUMS: &str = "SHA256SUMS";
 const BILL: &str = "drover.cdx.json";
+/// A cluster driver as a file that servers can fetch, and its package.
+const DRIVER: &str = "kontainer-engine-driver-example";
+const DRIVER_PACKAGE: &str = "drivers";
 const PROGRAM_MODE: u32 = 0o755;
 
 /// What to build.
@@ -64,13 +67,18 @@ fn build_platform(target: &str, output: &Path) -> Result<()> {
     let platform = format!("linux-{}", binary::architecture(target)?);
     for program in [SERVER, AGENT] {
         eprintln!("building {} for {target} (the first time takes long)", program.binary);
-        let bytes = binary::build(&program, target, None)?;
+        let bytes = binary::build(program.package, program.binary, target, None)?;
         let file = output.join(format!("{}-{platform}", program.binary));
         image::write(&file, &bytes)?;
         fs::set_permissions(&file, fs::Permissions::from_mode(PROGRAM_MODE))?;
         let archive = output.join(format!("{}-image-{platform}.tar", program.binary));
         image::write_image(&program, target, &bytes, &archive)?;
     }
+    eprintln!("building {DRIVER} for {target}");
+    let bytes = binary::build(DRIVER_PACKAGE, DRIVER, target, None)?;
+    let file = output.join(format!("{DRIVER}-{platform}"));
+    image::write(&file, &bytes)?;
+    fs::set_permissions(&file, fs::Permissions::from_mode(PROGRAM_MODE))?;
     Ok(())
 }
 

@@ -127,7 +127,7 @@ fn report(
 }
 
 fn build(description: &Description, target: &str, folder: Option<&Path>) -> Result<Archive> {
-    pack(&AGENT, description, &binary::build(&AGENT, target, folder)?)
+    pack(&AGENT, description, &binary::build(AGENT.package, AGENT.binary, target, folder)?)
 }
 
 fn pack(program: &ImageProgram, description: &Description, binary: &[u8]) -> Result<Archive> {

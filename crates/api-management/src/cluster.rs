@@ -52,6 +52,8 @@ pub const NO_MEMORY_PRESSURE: &str = "NoMemoryPressure";
 pub const DRIVER_IMPORTED: &str = "imported";
 /// `status.driver` of the management API itself.
 pub const DRIVER_LOCAL: &str = "local";
+/// Name of [`ClusterSpec::generic_engine_config`] in stored objects.
+pub const ENGINE_CONFIG: &str = "genericEngineConfig";
 /// The field of [`ClusterSpec::generic_engine_config`] with the object name of the driver.
 pub const DRIVER_NAME: &str = "driverName";
 /// Longest display name, in characters.
@@ -221,6 +223,15 @@ impl Cluster {
         config[DRIVER_NAME].as_str().filter(|name| !name.is_empty())
     }
 
+    /// A cluster stays with the driver that made it: only that one can change and remove it.
+    fn refuse_another_driver(&self, old: Option<&Self>) -> Option<Cause> {
+        let known = old?.driver_name()?;
+        let name = self.driver_name().unwrap_or_default();
+        let detail = format!("must stay \"{known}\": the cluster was made with this driver");
+        let path = format!("spec.{ENGINE_CONFIG}.{DRIVER_NAME}");
+        (name != known).then(|| Cause::invalid(path, &Value::from(name), &detail))
+    }
+
     /// Whether removal must not wait for what cannot be reached.
     pub fn is_removal_forced(&self) -> bool {
         self.is_marked(keys::FORCE_REMOVE)
@@ -296,6 +307,7 @@ impl ObjectRules for Cluster {
                 causes.push(Cause::invalid(field, &value, &error.to_string()));
             }
         }
+        causes.extend(self.refuse_another_driver(old));
         causes
     }
 }

@@ -69,10 +69,11 @@ async fn remove(
 ) {
     for name in names {
         let sent = info.clone();
-        let outcome = match call(program, async |mut client| client.remove(sent).await).await {
-            Ok(_) => CheckOutcome::Passed("removed".to_owned()),
-            Err(error) => CheckOutcome::Failed(error.message().to_owned()),
-        };
+        let outcome =
+            match call(program, report, async |mut client| client.remove(sent).await).await {
+                Ok(_) => CheckOutcome::Passed("removed".to_owned()),
+                Err(error) => CheckOutcome::Failed(error.message().to_owned()),
+            };
         report.add(name, outcome);
     }
 }
@@ -87,15 +88,18 @@ enum Created {
     Nothing,
 }
 
-/// One call to a driver of its own.
+/// One call to a driver of its own, whose log goes into the report.
 async fn call<T>(
     program: &DriverProgram,
+    report: &mut ConformanceReport,
     perform: impl AsyncFnOnce(DriverClient) -> Result<tonic::Response<T>, tonic::Status>,
 ) -> Result<T, tonic::Status> {
     let driver = RunningDriver::start(program).await;
     let driver = driver.map_err(|error| tonic::Status::unavailable(error.to_string()))?;
     let response = within(CLUSTER_TIME_MAX, perform(driver.client())).await;
+    let log = driver.log().clone();
     driver.end().await;
+    report.log.extend(log.lines());
     response
 }
 
@@ -107,7 +111,7 @@ async fn create(
     report: &mut ConformanceReport,
 ) -> Created {
     let request = CreateRequest { driver_options: Some(options.clone()), cluster_info: known };
-    let response = call(program, async |mut client| client.create(request).await).await;
+    let response = call(program, report, async |mut client| client.create(request).await).await;
     let (created, outcome) = match response {
         Ok(info) if info.create_error.is_empty() => {
             (Created::Whole(info), CheckOutcome::Passed("made".to_owned()))
@@ -128,7 +132,7 @@ async fn post_check(
     report: &mut ConformanceReport,
 ) -> ClusterInfo {
     let before = made.clone();
-    let response = call(program, async |mut client| client.post_check(made).await).await;
+    let response = call(program, report, async |mut client| client.post_check(made).await).await;
     let info = match response {
         Ok(info) => info,
         Err(status) => {
@@ -193,7 +197,8 @@ async fn update(
 ) {
     let request =
         UpdateRequest { cluster_info: Some(info.clone()), driver_options: Some(options.clone()) };
-    let outcome = match call(program, async |mut client| client.update(request).await).await {
+    let outcome = match call(program, report, async |mut client| client.update(request).await).await
+    {
         Ok(updated) if updated.endpoint.is_empty() => CheckOutcome::Failed(
             "it returned no endpoint: what a driver returns replaces all that was stored".into(),
         ),
@@ -214,12 +219,14 @@ async fn optional_calls(
 ) {
     if capabilities.has(Capability::GetVersion) {
         let sent = info.clone();
-        let response = call(program, async |mut client| client.get_version(sent).await).await;
+        let response =
+            call(program, report, async |mut client| client.get_version(sent).await).await;
         report.add("GetVersion", named(response.map(|found| found.version)));
     }
     if capabilities.has(Capability::GetNodeCount) {
         let sent = info.clone();
-        let response = call(program, async |mut client| client.get_node_count(sent).await).await;
+        let response =
+            call(program, report, async |mut client| client.get_node_count(sent).await).await;
         report.add("GetNodeCount", named(response.map(|found| found.count.to_string())));
     }
 }

@@ -63,7 +63,7 @@ pub struct Check {
 pub struct ConformanceReport {
     /// The checks.
     pub checks: Vec<Check>,
-    /// The end of the driver's log.
+    /// The end of the log of each process of the driver.
     pub log: Vec<String>,
 }
 
@@ -105,13 +105,14 @@ pub async fn check(
         Some(Ok(options)) => cluster::check(program, &options, &capabilities, &mut report).await,
         Some(Err(error)) => report.add("Create", CheckOutcome::Failed(error.to_string())),
     }
-    let survived = if driver.is_running() {
+    let survived = if driver.is_running().await {
         CheckOutcome::Passed("after all calls".to_owned())
     } else {
         CheckOutcome::Failed("the process ended during a call".to_owned())
     };
     report.add("keeps running", survived);
-    report.log = driver.log().lines();
+    // It was started before those of the cluster.
+    report.log.splice(0..0, driver.log().lines());
     driver.end().await;
     report
 }
@@ -204,7 +205,9 @@ fn optional(response: Result<(), Status>) -> CheckOutcome {
 /// Requests that cannot succeed have to fail with a reason, and leave the driver running.
 async fn refusals(driver: &RunningDriver, report: &mut ConformanceReport) {
     let mut client = driver.client();
-    let call = client.create(CreateRequest::default());
+    // Managers always send options, and drivers in Go end where there are none at all.
+    let driver_options = Some(DriverOptions::default());
+    let call = client.create(CreateRequest { driver_options, cluster_info: None });
     let outcome = match within(CALL_TIME_MAX, call).await {
         Ok(info) => match info.create_error {
             text if text.is_empty() => {
@@ -224,7 +227,10 @@ async fn refusals(driver: &RunningDriver, report: &mut ConformanceReport) {
 }
 
 fn reason(status: &Status) -> CheckOutcome {
+    // A status of the driver has no source; the one of a connection that broke has.
+    let is_broken = std::error::Error::source(status).is_some();
     match status.code() {
+        _ if is_broken => CheckOutcome::Failed(format!("the driver crashed: {}", status.message())),
         Code::Unavailable | Code::Internal | Code::Cancelled => {
             CheckOutcome::Failed(format!("the driver crashed: {}", status.message()))
         }

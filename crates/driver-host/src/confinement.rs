@@ -2,7 +2,9 @@
 //! filtered way out (`egress`).
 
 use std::ffi::OsString;
+use std::fs::Permissions;
 use std::io;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
@@ -26,6 +28,9 @@ const FIRST_USER: u32 = 61_184;
 const USERS: u32 = 4_336;
 /// A sandbox is there in some 50 ms; on a busy machine later.
 const CHECK_TIME_MAX: Duration = Duration::from_secs(20);
+
+/// Prefix of the folders of sandboxes, in that for temporary files.
+const FOLDER_PREFIX: &str = "drover-driver-";
 
 static NEXT_USER: AtomicU32 = AtomicU32::new(0);
 
@@ -88,6 +93,23 @@ impl Confinement {
     }
 }
 
+/// Removes the folders of sandboxes whose server was killed: nobody listens at their sockets. What
+/// belongs to another user stays.
+pub fn remove_abandoned() {
+    let entries = std::fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    for entry in entries {
+        let is_sandbox = entry.file_name().to_str().is_some_and(|it| it.starts_with(FOLDER_PREFIX));
+        let socket = entry.path().join(sandbox::EGRESS_SOCKET);
+        let is_abandoned = is_sandbox
+            && std::os::unix::net::UnixStream::connect(socket)
+                .is_err_and(|error| error.kind() == io::ErrorKind::ConnectionRefused);
+        if is_abandoned {
+            // What cannot be removed is empty but for two sockets.
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+}
+
 /// What belongs to one confined driver. Dropping it ends the driver.
 #[derive(Debug)]
 pub(crate) struct Sandbox {
@@ -103,7 +125,10 @@ impl Sandbox {
         log: DriverLog,
     ) -> io::Result<(Command, Self)> {
         // Short: a path of a socket has at most 107 bytes.
-        let folder = tempfile::Builder::new().prefix("drover-driver-").tempdir()?;
+        let folder = tempfile::Builder::new()
+            .prefix(FOLDER_PREFIX)
+            .permissions(Permissions::from_mode(0o700))
+            .tempdir()?;
         let egress = EgressProxy::listen(
             &folder.path().join(sandbox::EGRESS_SOCKET),
             Arc::clone(&confinement.exceptions),

@@ -34,7 +34,7 @@ use tonic::Code;
 use tonic::transport::{Channel, Endpoint};
 
 use confinement::Sandbox;
-pub use confinement::{Confinement, ConfinementError};
+pub use confinement::{Confinement, ConfinementError, remove_abandoned};
 pub use egress::{EgressError, EgressException, EgressExceptionError};
 pub use log::DriverLog;
 
@@ -43,6 +43,8 @@ const START_TIME_MAX: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// What a driver has to end in after `SIGTERM`; a sandbox ends it after two seconds by itself.
 const END_TIME_MAX: Duration = Duration::from_millis(2_500);
+/// Between the end of a connection and that of the process.
+const CRASH_TIME_MAX: Duration = Duration::from_millis(200);
 /// Of one message. The state of a cluster comes in one.
 const MESSAGE_BYTES_MAX: usize = 4 << 20;
 /// Where drivers find programs, such as those of a cloud that make tokens.
@@ -198,9 +200,10 @@ impl RunningDriver {
         &self.log
     }
 
-    /// Whether the process still runs.
-    pub fn is_running(&mut self) -> bool {
-        matches!(self.child.try_wait(), Ok(None))
+    /// Whether the process still runs, also a moment later: one that crashed in a call has not
+    /// ended when the call has.
+    pub async fn is_running(&mut self) -> bool {
+        tokio::time::timeout(CRASH_TIME_MAX, self.child.wait()).await.is_err()
     }
 
     /// Ends it: with `SIGTERM` first, after 2 s at once.

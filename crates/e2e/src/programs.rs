@@ -10,6 +10,9 @@ pub const DROVER_ENV: &str = "DROVER_BIN";
 /// Variable with another `drover-agent` than that of this build.
 pub const AGENT_ENV: &str = "DROVER_AGENT_BIN";
 
+/// Variable with another file of the driver `example`.
+pub const EXAMPLE_DRIVER_ENV: &str = "DROVER_EXAMPLE_DRIVER_BIN";
+
 /// The path of `drover`.
 ///
 /// # Errors
@@ -24,6 +27,14 @@ pub fn drover() -> Result<PathBuf> {
 /// It is missing; the message has the command that builds it.
 pub fn agent() -> Result<PathBuf> {
     locate("drover-agent", AGENT_ENV, "agent")
+}
+
+/// The path of the driver `example` as a file of its own.
+///
+/// # Errors
+/// It is missing; the message has the command that builds it.
+pub fn example_driver() -> Result<PathBuf> {
+    locate("kontainer-engine-driver-example", EXAMPLE_DRIVER_ENV, "drivers")
 }
 
 fn locate(name: &str, variable: &str, package: &str) -> Result<PathBuf> {

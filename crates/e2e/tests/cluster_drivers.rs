@@ -16,6 +16,7 @@ use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use testbed::{Binaries, Program};
 
+const CANARY: &str = "canary-of-a-cloud";
 const FILE: &str = "/kontainer-engine-driver-go";
 
 /// A web site with files that can be changed.
@@ -242,6 +243,80 @@ fn a_driver_that_cannot_be_used_says_why_and_a_change_mends_it() {
     assert!(weak.contains("MD5 and SHA-1 can be forged"), "{weak}");
     let file = cli.refuse(&["driver", "add", "file:///etc/shadow"]).unwrap();
     assert!(file.contains("must begin with https:// or http://"), "{file}");
+}
+
+#[test]
+fn the_options_of_a_cluster_are_stored_under_the_name_of_its_driver() {
+    let site = Site::start();
+    let url = site.put(FILE, program(Program::GoDriver));
+    let (server, cli) = server(&site);
+    let api = server.admin().unwrap();
+    cli.succeed(&["driver", "add", &url, "--wait"]).unwrap();
+    let id = driver(&api, "go").unwrap()["id"].clone();
+    eventually("clusters have the field", || {
+        ensure!(schema(&api, "goEngineConfig")?.is_some(), "no goEngineConfig");
+        Ok(())
+    });
+    let options = json!({"diskSizeGb": 50, "accessToken": CANARY, "clusterEndpoint": "https://a"});
+    let body = json!({"name": "made", "goEngineConfig": options});
+    let made = api.post("/v3/clusters", &body).unwrap().success().unwrap();
+    let path = format!("/v3/clusters/{}", made["id"].as_str().unwrap());
+    let shown = api.get(&path).unwrap().success().unwrap();
+    let config = &shown["goEngineConfig"];
+    assert_eq!(
+        (&config["diskSizeGb"], &config["clusterEndpoint"]),
+        (&50.into(), &"https://a".into())
+    );
+    assert!(config["accessToken"].is_null() && shown["genericEngineConfig"].is_null(), "{shown}");
+
+    let stored = format!("/apis/management.cattle.io/v3/clusters/{}", made["id"].as_str().unwrap());
+    let stored =
+        || api.get(&stored).unwrap().success().unwrap()["spec"]["genericEngineConfig"].clone();
+    let first = stored();
+    assert_eq!(first["driverName"], id);
+    assert!(first["accessToken"].as_str().unwrap().starts_with("drover-credential://"), "{first}");
+    assert!(!first.to_string().contains(CANARY));
+
+    // What is sent back without the secret that is not shown leaves it as it was.
+    let mut changed = shown.clone();
+    changed["goEngineConfig"]["diskSizeGb"] = 60.into();
+    api.put(&path, &changed).unwrap().success().unwrap();
+    let second = stored();
+    assert_eq!(second["diskSizeGb"], 60);
+    assert_eq!(second["accessToken"], first["accessToken"]);
+
+    let refused = cli.refuse(&["driver", "rm", "go"]).unwrap();
+    assert!(refused.contains("need it to be changed and removed: made"), "{refused}");
+    let second_url = site.put("/kontainer-engine-driver-other", program(Program::GoDriver));
+    cli.succeed(&["driver", "add", &second_url, "--wait"]).unwrap();
+    eventually("clusters have the field of the other driver", || {
+        ensure!(schema(&api, "otherEngineConfig")?.is_some(), "no otherEngineConfig");
+        Ok(())
+    });
+    assert!(api.get(&path).unwrap().json()["otherEngineConfig"].is_null());
+    let other = json!({"otherEngineConfig": {"diskSizeGb": 1}});
+    let refused = api.put(&path, &other).unwrap();
+    assert_eq!(refused.status, 422, "{}", refused.text());
+    assert!(refused.text().contains("the cluster was made with this driver"), "{}", refused.text());
+    api.delete(&path).unwrap().success().unwrap();
+    eventually("the driver can be removed", || cli.succeed(&["driver", "rm", "go"]).map(drop));
+}
+
+#[test]
+fn the_example_is_added_as_a_file_like_any_driver() {
+    let site = Site::start();
+    let file = std::fs::read(e2e::programs::example_driver().unwrap()).unwrap();
+    let url = site.put("/kontainer-engine-driver-example-linux-amd64", file.clone());
+    let (server, cli) = server(&site);
+    cli.succeed(&["driver", "add", &url, "--checksum", &sha256(&file), "--wait"]).unwrap();
+    let api = server.admin().unwrap();
+    eventually("its options are a type", || {
+        let config = schema(&api, "exampleEngineConfig")?.unwrap_or_default();
+        let fields = &config["resourceFields"];
+        ensure!(fields["nodeCount"]["default"] == 3, "{config}");
+        ensure!(fields["accessToken"]["type"] == "password", "{config}");
+        Ok(())
+    });
 }
 
 #[test]

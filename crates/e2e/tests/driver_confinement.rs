@@ -227,6 +227,25 @@ async fn a_driver_reaches_what_an_administrator_allows() {
     jail.refused("connect", &format!("127.0.0.1:{other}"), "connection refused").await;
 }
 
+#[test]
+fn the_folder_of_a_sandbox_whose_server_was_killed_is_removed_and_others_stay() {
+    let folder = |name: &str| {
+        let path =
+            std::env::temp_dir().join(format!("drover-driver-{name}-{}", std::process::id()));
+        std::fs::create_dir(&path).unwrap();
+        path
+    };
+    let (abandoned, used, empty) = (folder("abandoned"), folder("used"), folder("empty"));
+    drop(UnixListener::bind(abandoned.join("egress.sock")).unwrap());
+    let _listener = UnixListener::bind(used.join("egress.sock")).unwrap();
+    driver_host::remove_abandoned();
+    assert!(!abandoned.exists());
+    // One that is being made has no socket yet.
+    assert!(used.exists() && empty.exists());
+    std::fs::remove_dir_all(used).unwrap();
+    std::fs::remove_dir_all(empty).unwrap();
+}
+
 /// Whether a process with this argument runs.
 fn runs(argument: &str) -> bool {
     let folders = std::fs::read_dir("/proc").unwrap().flatten();

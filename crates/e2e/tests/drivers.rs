@@ -7,6 +7,7 @@ use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
@@ -76,9 +77,14 @@ fn the_driver_for_existing_clusters_works_under_a_client_in_go() {
 /// Ports in a row that nothing listens at, below those that the kernel gives to connections.
 const PORTS: u16 = 12;
 
+/// How many rows of ports tests of this process took.
+static TAKEN: AtomicUsize = AtomicUsize::new(0);
+
 fn free_ports() -> u16 {
     let bases = (20_000..30_000).step_by(usize::from(PORTS));
-    let offset = std::process::id() as usize % 700;
+    // Tests run at the same time: each looks from another row on.
+    let taken = TAKEN.fetch_add(20, Ordering::Relaxed);
+    let offset = std::process::id() as usize % 700 + taken;
     let is_free = |base: &u16| {
         let ports = *base..*base + PORTS;
         ports.into_iter().all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
@@ -132,6 +138,8 @@ fn the_example_makes_changes_and_removes_a_cluster_from_within_a_sandbox() {
         let is_ok = lines(&report, "ok").iter().any(|line| line[2..].trim().starts_with(step));
         assert!(is_ok, "{step} is not ok in: {report}");
     }
+    // The log of each step, and not only of the first.
+    assert!(report.contains("ordering cluster"), "{report}");
     assert_eq!(provided.clusters(), serde_json::json!([]));
 }
 

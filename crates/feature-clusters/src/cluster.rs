@@ -15,6 +15,7 @@
 
 pub mod actions;
 pub mod admission;
+pub mod engine_config;
 pub mod health;
 pub mod import_check;
 pub mod lifecycle;

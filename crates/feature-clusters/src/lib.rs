@@ -32,6 +32,7 @@ use feature_kit::{
     ViewSpec, unique,
 };
 
+use cluster::engine_config::EngineConfigs;
 pub use connections::{Connections, DownstreamClients, TunnelClients};
 pub use index_reader::IndexReader;
 pub use registrar::AgentRegistrar;
@@ -100,7 +101,7 @@ pub fn feature(context: &ManagementContext, connections: &Arc<Connections>) -> F
             let kubeconfig = cluster::actions::GenerateKubeconfig::new(context, client);
             let acting = context.clients.controller(&shell::identity());
             let shell = shell::socket(context, acting, tunnels.clone(), open.clone());
-            let view = cluster::view::view(kubeconfig)
+            let view = cluster::view::view(kubeconfig, EngineConfigs::new(context))
                 .socket(shell)
                 .link(cluster::usage_history::link(history.clone()));
             vec![with_namespace::<Whole<Cluster>>(view, context, |it| &it.status.conditions)]

@@ -12,7 +12,6 @@ use object::elf;
 use object::read::elf::{ElfFile64, ProgramHeader};
 use serde::Deserialize;
 
-use super::ImageProgram;
 use crate::{process, workspace};
 
 /// Separator in `CARGO_ENCODED_RUSTFLAGS`, whose parts may contain spaces.
@@ -56,11 +55,11 @@ struct CargoMessage {
     executable: Option<PathBuf>,
 }
 
-/// Builds the program for `target` and returns the binary. `folder`: target folder in place of the
-/// workspace's.
-pub fn build(program: &ImageProgram, target: &str, folder: Option<&Path>) -> Result<Vec<u8>> {
+/// Builds a program of a package for `target` and returns the binary. `folder`: target folder in
+/// place of the workspace's.
+pub fn build(package: &str, program: &str, target: &str, folder: Option<&Path>) -> Result<Vec<u8>> {
     let mut cargo = workspace::cargo();
-    cargo.args(["build", "--package", program.package, "--bin", program.binary]);
+    cargo.args(["build", "--package", package, "--bin", program]);
     cargo.args(["--profile", "dist"]);
     cargo.args(["--target", target, "--message-format", "json-render-diagnostics"]);
     if let Some(folder) = folder {

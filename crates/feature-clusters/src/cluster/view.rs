@@ -4,17 +4,18 @@ use api_management::cluster::{DRIVER_IMPORTED, DRIVER_LOCAL};
 use api_management::{Condition, state};
 use feature_kit::table;
 use rest_view::{
-    Action, ActionHandler, ApiError, Descriptor, Field, Presentation, Resource, StructType,
+    Action, ActionHandler, ApiError, Descriptor, Field, Mapper, Presentation, Resource, StructType,
 };
 use serde_json::{Map, Value, json};
 
-/// `kubeconfig`: runs the action `generateKubeconfig`.
-pub fn view(kubeconfig: impl ActionHandler) -> Descriptor {
+/// `kubeconfig`: runs the action `generateKubeconfig`; `configs` maps the options of drivers.
+pub fn view(kubeconfig: impl ActionHandler, configs: impl Mapper) -> Descriptor {
     table::descriptor("cluster")
         // The namespace that holds what belongs to the cluster has the cluster's id.
         .root([Field::reference("namespaceId", "namespace").at("metadata.name")])
         .types([StructType::writable("generateKubeConfigOutput", vec![Field::string("config")])])
         .action(Action::new("generateKubeconfig", kubeconfig).output("generateKubeConfigOutput"))
+        .mapper(configs)
         .validator(is_named)
         .formatter(format)
         .personal(&[])

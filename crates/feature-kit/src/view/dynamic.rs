@@ -6,10 +6,13 @@ use std::sync::Arc;
 use api_management::DynamicSchema;
 use controller::{Change, Reflector, Whole};
 use kube::ResourceExt;
-use rest_view::LiveTypes;
+use rest_view::{FieldLocation, LiveTypes};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
+/// The type with fields for the options of drivers, and where a stored cluster has them.
+const CLUSTER: &str = "cluster";
+const CONFIG_PATH: &str = "spec.genericEngineConfig";
 /// The version whose types the objects change.
 const VERSION: &str = "/v3";
 
@@ -51,7 +54,15 @@ fn described(schema: &DynamicSchema) -> Option<rest_view::DynamicSchema> {
     let name = schema.name_any();
     let object = json!({"metadata": {"name": name}, "spec": schema.spec});
     match rest_view::DynamicSchema::of(&object) {
-        Ok(described) => Some(described),
+        Ok(mut described) => {
+            // The options of all drivers are at one place of a cluster.
+            if described.embeds && described.id == CLUSTER {
+                for field in &mut described.fields {
+                    field.location = Some(FieldLocation::path(CONFIG_PATH));
+                }
+            }
+            Some(described)
+        }
         Err(error) => {
             tracing::warn!(name, %error, "a dynamic schema describes no type");
             None

@@ -56,6 +56,7 @@ pub fn identity() -> ControllerIdentity {
 /// Runs the controller until the future is dropped. `client` acts as [`identity()`].
 pub async fn run(context: ManagementContext, client: Client, files: Arc<DriverFiles>) {
     files.remove_unfinished();
+    driver_host::remove_abandoned();
     let scope = &context.scope;
     let drivers = scope.reflectors.get::<Whole<KontainerDriver>>();
     let credentials = context.credentials.clone();
@@ -63,6 +64,9 @@ pub async fn run(context: ManagementContext, client: Client, files: Arc<DriverFi
     let reconciler = Drivers { client, drivers: drivers.clone(), credentials, files, failures };
     // Few at a time: each holds a file, and runs a program.
     let limits = Limits { running_max: 4, running_per_lane_max: 1, run_time_max: RUN_TIME_MAX };
+    drivers.synced().await;
+    // What was replaced, or removed while the server was down.
+    reconciler.remove_unused();
     let runner = Runner::with_limits(Arc::new(reconciler), limits);
     runner.watch_own(&drivers);
     runner.run("", &scope.controllers, scope.stop.clone()).await;

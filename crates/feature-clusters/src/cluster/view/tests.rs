@@ -2,10 +2,18 @@
 
 use feature_kit::view::api_versions;
 use futures::future::BoxFuture;
-use rest_view::{ActionRequest, ActionResponse, ApiError, Caller, RestView, Urls};
-use serde_json::{Value, json};
+use rest_view::{ActionRequest, ActionResponse, ApiError, Caller, Mapper, RestView, Urls};
+use serde_json::{Map, Value, json};
 
 use super::*;
+
+/// There are no drivers.
+struct Unmapped;
+
+impl Mapper for Unmapped {
+    fn to_view(&self, _: &Value, _: &mut Map<String, Value>) {}
+    fn to_stored(&self, _: &Map<String, Value>, _: &mut Value) {}
+}
 
 fn nothing(_: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionResponse, ApiError>> {
     Box::pin(async { Ok(ActionResponse::Empty(http::StatusCode::OK)) })
@@ -13,7 +21,7 @@ fn nothing(_: ActionRequest<'_>) -> BoxFuture<'_, Result<ActionResponse, ApiErro
 
 fn present(kind: &str, stored: &Value) -> Value {
     let nodes = crate::node::view::view(crate::node::store::NodeStore::default(), []);
-    let types = [view(nothing), nodes, crate::cluster_registration_token::view::view()];
+    let types = [view(nothing, Unmapped), nodes, crate::cluster_registration_token::view::view()];
     let rest = RestView::new(api_versions(), types);
     let urls = Urls::new("https://drover.example");
     let now = "2024-01-01T00:00:00Z".parse().unwrap();
