@@ -63,6 +63,7 @@ pub struct SimulatedCluster {
     address: SocketAddr,
     kubeconfig: String,
     running: Running,
+    storage: Arc<EmbeddedStorage>,
     end: watch::Sender<bool>,
     tasks: JoinSet<()>,
 }
@@ -97,7 +98,7 @@ impl SimulatedCluster {
             built_in_plugins: config.built_in_plugins,
             service_range: config.service_range,
             audit: config.audit.resolve().map_err(anyhow::Error::msg)?,
-            ..Assembly::new(storage, Profile::Full, std::fs::read_to_string(&key_file)?)
+            ..Assembly::new(storage.clone(), Profile::Full, std::fs::read_to_string(&key_file)?)
         }
         .start()
         .await?;
@@ -126,7 +127,7 @@ impl SimulatedCluster {
         running.server.set_ready(true);
 
         let kubeconfig = write_kubeconfigs(&config, &own, address, &token)?;
-        Ok(Self { address, kubeconfig, running, end, tasks })
+        Ok(Self { address, kubeconfig, running, storage, end, tasks })
     }
 
     /// URL of the API server.
@@ -144,12 +145,18 @@ impl SimulatedCluster {
         &self.running.server
     }
 
-    /// Stops the child processes, and lets open requests finish for a short time.
+    /// Stops the child processes, lets open requests finish for a short time, and closes the
+    /// storage.
     pub async fn stop(mut self) {
         self.running.server.begin_stop();
         self.running.server.end_watches();
         self.end.send_replace(true);
         while self.tasks.join_next().await.is_some() {}
+        drop(self.running);
+        let storage = self.storage;
+        // A cluster in the same folder may follow.
+        let closed = tokio::task::spawn_blocking(move || storage.close()).await;
+        closed.unwrap_or_else(|error| tracing::error!(%error, "the storage was not closed"));
     }
 }
 
