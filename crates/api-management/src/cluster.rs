@@ -17,6 +17,7 @@ use crate::condition::Condition;
 use crate::kind::{
     ApiVersion, KindName, ObjectRules, default_field, kind, object_field, other_fields,
 };
+use crate::provisioning::Provisioning;
 use crate::{ids, keys, schema};
 
 /// The server has seen the cluster object and works on it.
@@ -175,6 +176,9 @@ pub struct ClusterStatus {
     /// The agent that may speak for the cluster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub agent_identity: Option<AgentIdentity>,
+    /// How far its driver came; `None` before the driver began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub provisioning: Option<Provisioning>,
 }
 
 /// The key that the cluster's agent made at its first registration.
@@ -241,6 +245,11 @@ impl Cluster {
     /// cluster.
     pub fn is_detached(&self) -> bool {
         self.is_marked(keys::DETACH)
+    }
+
+    /// Whether its driver is to do nothing: what runs is cancelled, and nothing new begins.
+    pub fn is_paused(&self) -> bool {
+        self.is_marked(keys::PAUSED)
     }
 
     /// Whether the entry may manage a cluster with the uid of another entry: a clone.

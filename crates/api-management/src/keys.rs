@@ -103,6 +103,9 @@ pub const COPIED_VERSION: &str = "drover.io/copied-version";
 /// Annotation of a copy, `true`: clients of Rancher recognise copies by it.
 pub const USER_SECRET: &str = "secret.user.cattle.io/secret";
 
+/// Annotation of a cluster, `true`: its driver does nothing. What it does is cancelled.
+pub const PAUSED: &str = "drover.io/paused";
+
 /// Finalizer of a cluster: its dependants downstream are deleted first.
 pub const CLUSTER_FINALIZER: &str = "drover.io/cluster-removal";
 /// Finalizer of a user: what was given to the user is deleted first.

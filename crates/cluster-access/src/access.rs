@@ -9,14 +9,16 @@ use hyper::upgrade::Upgraded;
 use hyper_util::rt::TokioIo;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, watch};
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tunnel::{ClusterId, Sessions};
 
 use crate::body::Body;
 use crate::conduct::Conduct;
-use crate::dialer::{Dialer, Routes};
+use crate::dialer::{Dialer, Resolve, Routes};
 use crate::endpoint::{Endpoint, EndpointError};
 use crate::error::AccessError;
+use crate::limits::DIRECT_PROBE_INTERVAL;
 use crate::pool::{Pool, Sharing};
 use crate::reading::{ResponseKind, ResponseReader, bound_response};
 
@@ -37,9 +39,14 @@ pub enum Reachability {
 ///
 /// Clusters are independent: each has its own connections and limits, and a dead or slow cluster
 /// delays no request to another.
+///
+/// A cluster has one endpoint or two: the one that its agent reports, and, if its API server can be
+/// reached without the agent, a direct one. Requests take the direct one while connections to it
+/// can be made, and otherwise the agent's.
 #[derive(Clone)]
 pub struct ClusterAccess {
     inner: Arc<AccessState>,
+    is_direct_only: bool,
 }
 
 struct AccessState {
@@ -50,20 +57,87 @@ struct AccessState {
 #[derive(Default)]
 struct ClusterEntry {
     pool: Option<Arc<Pool>>,
+    direct: Option<DirectPool>,
     state: watch::Sender<Reachability>,
     conduct: Option<Arc<Conduct>>,
 }
 
+/// The connections that need no agent.
+struct DirectPool {
+    pool: Arc<Pool>,
+    probed_at: Option<Instant>,
+}
+
+impl DirectPool {
+    /// Whether requests take it first. If not, looks in the background whether it works again.
+    fn is_usable(&mut self) -> bool {
+        if self.pool.reachability() == Reachability::Reachable {
+            return true;
+        }
+        if self.probed_at.is_none_or(|at| at.elapsed() >= DIRECT_PROBE_INTERVAL) {
+            self.probed_at = Some(Instant::now());
+            self.pool.probe();
+        }
+        false
+    }
+}
+
 impl ClusterAccess {
-    /// Dials clusters directly or through `sessions`, depending on their endpoints. No cluster is
-    /// known yet.
-    pub fn new(sessions: Arc<Sessions>) -> Self {
-        Self::with_dialer(Arc::new(Routes::new(sessions)))
+    /// Dials clusters directly, at the addresses of `resolve`, or through `sessions`, depending on
+    /// their endpoints. No cluster is known yet.
+    pub fn new(sessions: Arc<Sessions>, resolve: Arc<Resolve>) -> Self {
+        Self::with_dialer(Arc::new(Routes::new(sessions, resolve)))
     }
 
     /// Dials clusters with `dialer`, for tests.
     pub fn with_dialer(dialer: Arc<dyn Dialer>) -> Self {
-        Self { inner: Arc::new(AccessState { dialer, clusters: Mutex::default() }) }
+        let inner = Arc::new(AccessState { dialer, clusters: Mutex::default() });
+        Self { inner, is_direct_only: false }
+    }
+
+    /// The same clusters, without their agents: clusters without a direct endpoint are unknown.
+    pub fn direct_only(&self) -> Self {
+        Self { is_direct_only: true, ..self.clone() }
+    }
+
+    /// Sets or removes the direct endpoint of a cluster, with a credential of its own. Must be
+    /// called inside a Tokio runtime.
+    ///
+    /// # Errors
+    /// The endpoint is malformed. The previous endpoint stays.
+    pub fn set_direct_endpoint(
+        &self,
+        cluster: &str,
+        endpoint: Option<Endpoint>,
+    ) -> Result<(), EndpointError> {
+        let mut clusters = self.inner.clusters.lock();
+        let entry = clusters.entry(cluster.into()).or_default();
+        let Some(endpoint) = endpoint else {
+            if let Some(old) = entry.direct.take() {
+                old.pool.cut();
+            }
+            return Ok(());
+        };
+        if let Some(DirectPool { pool, .. }) = &entry.direct
+            && pool.endpoint().has_same_address(&endpoint)
+        {
+            return pool.set_token(&endpoint);
+        }
+        let dialer = self.inner.dialer.clone();
+        let pool = Pool::new(cluster.into(), endpoint, dialer, watch::Sender::default())?;
+        pool.probe();
+        let direct = DirectPool { pool, probed_at: Some(Instant::now()) };
+        if let Some(old) = entry.direct.replace(direct) {
+            old.pool.cut();
+        }
+        Ok(())
+    }
+
+    /// Whether connections to the direct endpoint of the cluster can be made.
+    pub fn is_direct(&self, cluster: &str) -> bool {
+        let mut clusters = self.inner.clusters.lock();
+        let direct = clusters.get_mut(cluster).and_then(|entry| entry.direct.as_mut());
+        direct.is_some_and(DirectPool::is_usable)
     }
 
     /// Sets the endpoint of a cluster. Call it for every report of its agent: when only the token
@@ -91,21 +165,30 @@ impl ClusterAccess {
 
     /// Removes a cluster and its credential, and cuts all connections to it.
     pub fn forget(&self, cluster: &str) {
-        let removed = self.inner.clusters.lock().remove(cluster);
-        if let Some(pool) = removed.and_then(|cluster| cluster.pool) {
+        let removed = self.inner.clusters.lock().remove(cluster).unwrap_or_default();
+        let direct = removed.direct.map(|direct| direct.pool);
+        for pool in removed.pool.into_iter().chain(direct) {
             pool.cut();
         }
     }
 
-    /// Whether the cluster has an endpoint. It need not be reachable.
+    /// Whether the cluster has an endpoint that its agent reported. It need not be reachable.
     pub fn knows(&self, cluster: &str) -> bool {
-        self.pool(cluster).is_ok()
+        self.inner.clusters.lock().get(cluster).is_some_and(|entry| entry.pool.is_some())
     }
 
-    pub(crate) fn pool(&self, cluster: &str) -> Result<Arc<Pool>, AccessError> {
-        let clusters = self.inner.clusters.lock();
-        let pool = clusters.get(cluster).and_then(|cluster| cluster.pool.clone());
-        pool.ok_or_else(|| AccessError::Unknown { cluster: cluster.to_owned() })
+    /// The connections for the next request, in the order in which they are tried.
+    fn routes(&self, cluster: &str) -> Result<Vec<Arc<Pool>>, AccessError> {
+        let mut clusters = self.inner.clusters.lock();
+        let unknown = || AccessError::Unknown { cluster: cluster.to_owned() };
+        let entry = clusters.get_mut(cluster).ok_or_else(unknown)?;
+        let through_agent = entry.pool.clone().filter(|_| !self.is_direct_only);
+        let mut routes: Vec<Arc<Pool>> = through_agent.into_iter().collect();
+        if let Some(direct) = &mut entry.direct {
+            let place = if direct.is_usable() { 0 } else { routes.len() };
+            routes.insert(place, direct.pool.clone());
+        }
+        if routes.is_empty() { Err(unknown()) } else { Ok(routes) }
     }
 
     /// Sends a request to the cluster's API server under the cluster's own credential.
@@ -146,10 +229,18 @@ impl ClusterAccess {
         mut request: Request<Body>,
         sharing: Sharing,
     ) -> Result<Response<Body>, AccessError> {
-        let pool = self.pool(cluster)?;
-        let path = request.uri().path_and_query().map_or("/", |path| path.as_str());
-        *request.uri_mut() = pool.target(path)?;
-        pool.send(request, sharing).await
+        let path = request.uri().path_and_query().cloned();
+        let path = path.as_ref().map_or("/", |path| path.as_str());
+        let mut error = AccessError::NotConnected;
+        for pool in self.routes(cluster)? {
+            *request.uri_mut() = pool.target(path)?;
+            match pool.send(request, sharing).await {
+                Ok(response) => return Ok(response),
+                Err((Some(unsent), cause)) => (request, error) = (unsent, cause),
+                Err((None, cause)) => return Err(cause),
+            }
+        }
+        Err(error)
     }
 
     /// Like [`Self::send`], for a response that this server reads itself: its size and time are
@@ -185,11 +276,19 @@ impl ClusterAccess {
     pub async fn upgrade(
         &self,
         cluster: &str,
-        request: Request<Body>,
+        mut request: Request<Body>,
     ) -> Result<UpgradeResponse, AccessError> {
-        let pool = self.pool(cluster)?;
-        let (response, held) = pool.upgrade(request).await?;
-        Ok(UpgradeResponse { response, held, cut: pool.cut_token() })
+        let mut error = AccessError::NotConnected;
+        for pool in self.routes(cluster)? {
+            match pool.upgrade(request).await {
+                Ok((response, held)) => {
+                    return Ok(UpgradeResponse { response, held, cut: pool.cut_token() });
+                }
+                Err((Some(unsent), cause)) => (request, error) = (unsent, cause),
+                Err((None, cause)) => return Err(cause),
+            }
+        }
+        Err(error)
     }
 
     /// A client for controllers, under the cluster's own credential and over the same connections.
@@ -210,7 +309,10 @@ impl ClusterAccess {
 
     /// The number of open connections to a cluster that requests can use.
     pub fn connection_count(&self, cluster: &str) -> usize {
-        self.pool(cluster).map(|pool| pool.connection_count()).unwrap_or_default()
+        let clusters = self.inner.clusters.lock();
+        let Some(entry) = clusters.get(cluster) else { return 0 };
+        let direct = entry.direct.as_ref().map(|direct| &direct.pool);
+        entry.pool.iter().chain(direct).map(|pool| pool.connection_count()).sum()
     }
 }
 

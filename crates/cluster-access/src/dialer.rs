@@ -1,5 +1,7 @@
 //! How a byte stream to an API server is opened.
 
+use std::io;
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -26,21 +28,33 @@ pub trait Dialer: Send + Sync + 'static {
     ) -> BoxFuture<'a, Result<Box<dyn Io>, AccessError>>;
 }
 
+/// The addresses of a host, or why none of them may be dialled.
+pub type Resolve =
+    dyn Fn(String, u16) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> + Send + Sync;
+
 /// The dialer of [`crate::ClusterAccess`], which uses the [`Route`] of the endpoint.
 pub struct Routes {
     sessions: Arc<Sessions>,
+    resolve: Arc<Resolve>,
 }
 
 impl Routes {
-    /// Dials tunnel routes through `sessions`.
-    pub fn new(sessions: Arc<Sessions>) -> Self {
-        Self { sessions }
+    /// Dials tunnel routes through `sessions`, and direct ones at the addresses of `resolve`.
+    pub fn new(sessions: Arc<Sessions>, resolve: Arc<Resolve>) -> Self {
+        Self { sessions, resolve }
     }
 
-    async fn direct(endpoint: &Endpoint, timeout: Duration) -> Result<Box<dyn Io>, AccessError> {
+    async fn direct(
+        &self,
+        endpoint: &Endpoint,
+        timeout: Duration,
+    ) -> Result<Box<dyn Io>, AccessError> {
         let address = &endpoint.address;
-        let connecting = TcpStream::connect((address.host(), address.port()));
-        let unreachable = |error: std::io::Error| AccessError::Unreachable {
+        let connecting = async {
+            let found = (self.resolve)(address.host().to_owned(), address.port()).await?;
+            TcpStream::connect(found.as_slice()).await
+        };
+        let unreachable = |error: io::Error| AccessError::Unreachable {
             detail: format!("connect to \"{address}\": {error}"),
         };
         match tokio::time::timeout(timeout, connecting).await {
@@ -78,7 +92,7 @@ impl Dialer for Routes {
     ) -> BoxFuture<'a, Result<Box<dyn Io>, AccessError>> {
         Box::pin(async move {
             match endpoint.route {
-                Route::Direct => Self::direct(endpoint, timeout).await,
+                Route::Direct => self.direct(endpoint, timeout).await,
                 Route::Tunnel => self.through_agent(cluster, endpoint, timeout).await,
             }
         })

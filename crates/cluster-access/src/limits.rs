@@ -8,6 +8,9 @@ pub const DIAL_TIME_MAX: Duration = Duration::from_secs(10);
 pub const SETUP_TIME_MAX: Duration = Duration::from_secs(10);
 /// Time until the response to an upgrade: an `exec` may wait for its kubelet.
 pub const UPGRADE_TIME_MAX: Duration = Duration::from_secs(60);
+/// Interval at which a direct endpoint that could not be reached is tried again, while requests go
+/// through the agent.
+pub const DIRECT_PROBE_INTERVAL: Duration = Duration::from_secs(10);
 
 /// How long a request that is not endless may run on after its user lost a role in the cluster. It
 /// may not need that role, and was allowed when it began.

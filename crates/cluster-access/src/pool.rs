@@ -181,19 +181,36 @@ impl Pool {
         self.cut.cancel();
     }
 
+    /// The result of the last attempt to connect.
+    pub(crate) fn reachability(&self) -> Reachability {
+        self.state.borrow().clone()
+    }
+
+    /// Tries to connect, so that [`Self::reachability`] says whether that works now.
+    pub(crate) fn probe(self: &Arc<Self>) {
+        let pool = self.clone();
+        // The result is noted.
+        tokio::spawn(async move { drop(pool.checkout(Sharing::Shared).await) });
+    }
+
     /// Sends a request with a URI of [`Self::target`]. The credential is added here; bodies stream
-    /// in both directions.
+    /// in both directions. An error comes with the request if no connection accepted it.
     pub(crate) async fn send(
         self: &Arc<Self>,
         mut request: Request<Body>,
         sharing: Sharing,
-    ) -> Result<Response<Body>, AccessError> {
-        let permit =
-            self.requests.clone().try_acquire_owned().map_err(|_| AccessError::Saturated)?;
+    ) -> Result<Response<Body>, Unsent> {
+        let Ok(permit) = self.requests.clone().try_acquire_owned() else {
+            return Err((Some(request), AccessError::Saturated));
+        };
         request.headers_mut().insert(header::AUTHORIZATION, self.authorization.read().clone());
         let mut last = AccessError::Lost { detail: "closed".to_owned() };
         for _ in 0..SENDS_MAX {
-            let sent = match self.checkout(sharing).await? {
+            let line = match self.checkout(sharing).await {
+                Ok(line) => line,
+                Err(error) => return Err((Some(request), error)),
+            };
+            let sent = match line {
                 Line::Shared(lease) => Self::send_shared(lease, request).await,
                 Line::Exclusive(line) => {
                     request.headers_mut().insert(header::HOST, self.host.clone());
@@ -203,10 +220,10 @@ impl Pool {
             match sent {
                 Ok(response) => return Ok(response.map(|body| hold(body, permit))),
                 Err((Some(unsent), error)) => (request, last) = (unsent, error),
-                Err((None, error)) => return Err(error),
+                Err((None, error)) => return Err((None, error)),
             }
         }
-        Err(last)
+        Err((Some(request), last))
     }
 
     async fn send_shared(lease: Lease, mut request: Request<Body>) -> SendOutcome {
@@ -370,22 +387,27 @@ impl Pool {
         });
     }
 
-    /// Sends an upgrade request on a connection of its own. The response need not be 101.
+    /// Sends an upgrade request on a connection of its own. The response need not be 101. An error
+    /// comes with the request if no connection accepted it.
     pub(crate) async fn upgrade(
         &self,
         mut request: Request<Body>,
-    ) -> Result<(Response<Incoming>, OwnedSemaphorePermit), AccessError> {
-        let permit =
-            self.upgrades.clone().try_acquire_owned().map_err(|_| AccessError::Saturated)?;
+    ) -> Result<(Response<Incoming>, OwnedSemaphorePermit), Unsent> {
+        let Ok(permit) = self.upgrades.clone().try_acquire_owned() else {
+            return Err((Some(request), AccessError::Saturated));
+        };
         request.headers_mut().insert(header::AUTHORIZATION, self.authorization.read().clone());
         request.headers_mut().insert(header::HOST, self.host.clone());
         *request.version_mut() = Version::HTTP_11;
-        let io = self.tls(&self.tls.upgrades).await?;
-        let mut sender = self.begin_http1(io).await?;
+        let opened = async { self.begin_http1(self.tls(&self.tls.upgrades).await?).await };
+        let mut sender = match opened.await {
+            Ok(sender) => sender,
+            Err(error) => return Err((Some(request), error)),
+        };
         match tokio::time::timeout(UPGRADE_TIME_MAX, sender.send_request(request)).await {
             Ok(Ok(response)) => Ok((response, permit)),
-            Ok(Err(error)) => Err(lost_connection(&error)),
-            Err(_) => Err(AccessError::TimedOut),
+            Ok(Err(error)) => Err((None, lost_connection(&error))),
+            Err(_) => Err((None, AccessError::TimedOut)),
         }
     }
 
@@ -440,10 +462,11 @@ impl Pool {
     }
 }
 
-type SendOutcome = Result<Response<Body>, (Option<Request<Body>>, AccessError)>;
+/// The request, if no connection accepted it, so that it can be sent again; and why.
+pub(crate) type Unsent = (Option<Request<Body>>, AccessError);
+type SendOutcome = Result<Response<Body>, Unsent>;
 
-/// The request, if the connection did not accept it, so that it can be sent again.
-fn to_unsent(mut error: TrySendError<Request<Body>>) -> (Option<Request<Body>>, AccessError) {
+fn to_unsent(mut error: TrySendError<Request<Body>>) -> Unsent {
     let message = error.take_message();
     (message, lost_connection(error.error()))
 }

@@ -20,13 +20,28 @@ const SETTLE_TIME: Duration = Duration::from_millis(100);
 /// The last lines of a driver's output. Clones have the same lines.
 #[derive(Clone, Debug, Default)]
 pub struct DriverLog {
-    lines: Arc<Mutex<VecDeque<String>>>,
+    lines: Arc<Mutex<LastLines>>,
+}
+
+#[derive(Debug, Default)]
+struct LastLines {
+    /// Lines that were dropped before these.
+    dropped: u64,
+    lines: VecDeque<String>,
 }
 
 impl DriverLog {
     /// The lines so far, oldest first.
     pub fn lines(&self) -> Vec<String> {
-        self.lines.lock().iter().cloned().collect()
+        self.lines.lock().lines.iter().cloned().collect()
+    }
+
+    /// The lines after the first `seen` of all that were ever written, as far as they are not
+    /// dropped; and the number of all.
+    pub fn since(&self, seen: u64) -> (Vec<String>, u64) {
+        let LastLines { dropped, lines } = &*self.lines.lock();
+        let skipped = usize::try_from(seen.saturating_sub(*dropped)).unwrap_or(usize::MAX);
+        (lines.iter().skip(skipped).cloned().collect(), dropped + lines.len() as u64)
     }
 
     /// Adds what comes from the output, until it ends.
@@ -68,9 +83,10 @@ impl DriverLog {
 
     fn push(&self, line: &[u8]) {
         let line = String::from_utf8_lossy(line);
-        let mut lines = self.lines.lock();
+        let LastLines { dropped, lines } = &mut *self.lines.lock();
         if lines.len() == LINES_MAX {
             lines.pop_front();
+            *dropped += 1;
         }
         // Sequences for terminals must not reach the terminal of who reads this.
         lines.push_back(line.trim_end().replace(|c: char| c.is_control() && c != '\t', "\u{fffd}"));

@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use api_management::ids;
 use cluster_access::access::UpgradeResponse;
-use cluster_access::{AccessError, Address, BearerToken, Body, ClusterAccess, Route};
+use cluster_access::{
+    AccessError, Address, BearerToken, Body, ClusterAccess, EndpointError, Route,
+};
 use feature_kit::{ClusterConnections, ClusterEvent};
 use futures::future::BoxFuture;
 use http::Request;
@@ -21,8 +23,30 @@ const EVENTS_MAX: usize = 1024;
 pub trait DownstreamClients: Send + Sync + 'static {
     /// The newest report of a cluster's agent.
     fn report(&self, cluster: &str, credential: ApiCredential);
-    /// A client with the rights of the agent, while the cluster can be reached.
+    /// A client with the rights of the agent, or with those of the direct endpoint, while the
+    /// cluster can be reached.
     fn client(&self, cluster: &str) -> Option<Client>;
+    /// Whether the cluster's agent is connected.
+    fn has_agent(&self, cluster: &str) -> bool {
+        self.client(cluster).is_some()
+    }
+    /// Sets how the API of a cluster is reached without its agent. By default that is not possible.
+    ///
+    /// # Errors
+    /// The endpoint is malformed.
+    fn set_direct(
+        &self,
+        cluster: &str,
+        endpoint: cluster_access::Endpoint,
+    ) -> Result<(), EndpointError> {
+        let _ = (cluster, endpoint);
+        Ok(())
+    }
+    /// A client that reaches the cluster without its agent.
+    fn direct(&self, cluster: &str) -> Option<Client> {
+        let _ = cluster;
+        None
+    }
     /// Ends all connections of a cluster and forgets its credentials.
     fn forget(&self, cluster: &str);
     /// Sends an upgrade request with the rights of the agent, see [`ClusterAccess::upgrade`]. By
@@ -36,10 +60,10 @@ pub trait DownstreamClients: Send + Sync + 'static {
 /// The outcome of [`DownstreamClients::upgrade`].
 pub type UpgradeFuture<'a> = BoxFuture<'a, Result<UpgradeResponse, AccessError>>;
 
-/// Where a cluster's agent says the API is. No secret.
+/// Where the API of a cluster is. No secret.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
-    /// `host:port` as the agent dials it.
+    /// `host:port`, as the agent dials it, or this server if it needs no agent.
     pub address: String,
     /// PEM.
     pub ca_cert: String,
@@ -69,6 +93,8 @@ pub struct Connections {
     local: Client,
     downstream: Arc<dyn DownstreamClients>,
     endpoints: Mutex<HashMap<String, Endpoint>>,
+    /// Those that need no agent.
+    direct: Mutex<HashMap<String, Endpoint>>,
     /// Only of clusters that cannot be reached.
     obstacles: Mutex<HashMap<String, Obstacle>>,
     events: broadcast::Sender<ClusterEvent>,
@@ -78,8 +104,8 @@ impl Connections {
     /// `local` acts in the management API as the server itself.
     pub fn new(local: Client, downstream: Arc<dyn DownstreamClients>) -> Arc<Self> {
         let events = broadcast::Sender::new(EVENTS_MAX);
-        let (endpoints, obstacles) = (Mutex::default(), Mutex::default());
-        Arc::new(Self { local, downstream, endpoints, obstacles, events })
+        let (endpoints, direct, obstacles) = Default::default();
+        Arc::new(Self { local, downstream, endpoints, direct, obstacles, events })
     }
 
     /// Tells all listeners that something about the cluster's connection changed.
@@ -101,7 +127,7 @@ impl Connections {
     /// Notes why a cluster cannot be reached. A cluster that can be reached has no obstacle: there
     /// it concerns another agent than the cluster's.
     pub fn obstruct(&self, cluster: &str, obstacle: Obstacle) {
-        if self.downstream.client(cluster).is_some() {
+        if self.downstream.has_agent(cluster) {
             return;
         }
         let before = self.obstacles.lock().insert(cluster.to_owned(), obstacle.clone());
@@ -134,9 +160,20 @@ impl Connections {
         self.obstacles.lock().get(cluster).cloned()
     }
 
-    /// Where the cluster's agent last said the API is.
+    /// Where the API of the cluster is: for this server, or where the agent last said.
     pub fn endpoint(&self, cluster: &str) -> Option<Endpoint> {
-        self.endpoints.lock().get(cluster).cloned()
+        let direct = self.direct.lock().get(cluster).cloned();
+        direct.or_else(|| self.endpoints.lock().get(cluster).cloned())
+    }
+
+    /// Whether the cluster is expected to be reachable without its agent.
+    pub fn has_direct(&self, cluster: &str) -> bool {
+        self.direct.lock().contains_key(cluster)
+    }
+
+    /// Whether the agent of the cluster is connected; the management API needs none.
+    pub fn has_agent(&self, cluster: &str) -> bool {
+        cluster == ids::LOCAL_CLUSTER || self.downstream.has_agent(cluster)
     }
 }
 
@@ -150,15 +187,31 @@ impl ClusterConnections for Connections {
     fn events(&self) -> broadcast::Receiver<ClusterEvent> {
         self.events.subscribe()
     }
+    fn set_direct(
+        &self,
+        cluster: &str,
+        endpoint: cluster_access::Endpoint,
+    ) -> Result<(), EndpointError> {
+        let cluster_access::Endpoint { address, ca_pem, .. } = &endpoint;
+        let shown = Endpoint { address: address.to_string(), ca_cert: ca_pem.clone() };
+        self.downstream.set_direct(cluster, endpoint)?;
+        self.direct.lock().insert(cluster.to_owned(), shown);
+        self.announce(cluster);
+        Ok(())
+    }
+    fn direct(&self, cluster: &str) -> Option<Client> {
+        self.downstream.direct(cluster).filter(|_| self.has_direct(cluster))
+    }
     fn cut(&self, cluster: &str) {
         self.endpoints.lock().remove(cluster);
+        self.direct.lock().remove(cluster);
         self.obstacles.lock().remove(cluster);
         self.downstream.forget(cluster);
         self.announce(cluster);
     }
 }
 
-/// Clients through the agents' tunnels.
+/// Clients through the agents' tunnels, or without them.
 pub struct TunnelClients {
     access: ClusterAccess,
     sessions: Arc<Sessions>,
@@ -194,12 +247,24 @@ impl DownstreamClients for TunnelClients {
         }
     }
     fn client(&self, cluster: &str) -> Option<Client> {
-        let reachable = self.sessions.is_connected(cluster) && self.access.knows(cluster);
-        reachable.then(|| {
+        (self.has_agent(cluster) || self.access.is_direct(cluster)).then(|| {
             let mut made = self.made.lock();
             let client = made.entry(cluster.to_owned());
             client.or_insert_with(|| self.access.kube_client(cluster)).clone()
         })
+    }
+    fn has_agent(&self, cluster: &str) -> bool {
+        self.sessions.is_connected(cluster) && self.access.knows(cluster)
+    }
+    fn set_direct(
+        &self,
+        cluster: &str,
+        endpoint: cluster_access::Endpoint,
+    ) -> Result<(), EndpointError> {
+        self.access.set_direct_endpoint(cluster, Some(endpoint))
+    }
+    fn direct(&self, cluster: &str) -> Option<Client> {
+        Some(self.access.direct_only().kube_client(cluster))
     }
     fn forget(&self, cluster: &str) {
         self.made.lock().remove(cluster);

@@ -33,6 +33,7 @@ use feature_kit::{
 };
 
 use cluster::engine_config::EngineConfigs;
+pub use cluster_registration_token::agent_objects::AgentObjects;
 pub use connections::{Connections, DownstreamClients, TunnelClients};
 pub use index_reader::IndexReader;
 pub use registrar::AgentRegistrar;

@@ -233,8 +233,12 @@ impl AgentRegistrar {
     ) -> Result<(), Refusal> {
         let refused = AtomicBool::new(false);
         let patch = StatusPatch::new()
-            .field("agentIdentity", serde_json::to_value(identity).unwrap_or_default())
-            .field("driver", DRIVER_IMPORTED);
+            .field("agentIdentity", serde_json::to_value(identity).unwrap_or_default());
+        let found = self.clusters.named(cluster);
+        let patch = match found.is_some_and(|found| found.driver_name().is_some()) {
+            true => patch,
+            false => patch.field("driver", DRIVER_IMPORTED),
+        };
         let patch = match uid {
             Some(uid) => patch.field("kubeSystemUid", uid),
             None => patch,

@@ -70,6 +70,7 @@ fn observed(api: Option<Result<(), String>>) -> Observed {
         enrolled: true,
         seen_before: false,
         api,
+        has_agent: true,
         is_anothers: false,
         obstacle: None,
     }

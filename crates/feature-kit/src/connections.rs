@@ -1,5 +1,6 @@
 //! The interface to the owner of the connections to downstream clusters.
 
+use cluster_access::{Endpoint, EndpointError};
 use kube::Client;
 use tokio::sync::broadcast;
 
@@ -22,6 +23,16 @@ pub trait ClusterConnections: Send + Sync + 'static {
 
     /// Closes all connections of a cluster that is being removed.
     fn cut(&self, cluster: &str);
+
+    /// Sets how the API of a cluster is reached without its agent.
+    ///
+    /// # Errors
+    /// The endpoint is malformed.
+    fn set_direct(&self, cluster: &str, endpoint: Endpoint) -> Result<(), EndpointError>;
+
+    /// A client that reaches the cluster without its agent, with the credential of
+    /// [`Self::set_direct`]; `None` without such an endpoint. It must never leave the server.
+    fn direct(&self, cluster: &str) -> Option<Client>;
 }
 
 /// No downstream cluster is ever connected.
@@ -41,4 +52,10 @@ impl ClusterConnections for NoConnections {
         self.0.subscribe()
     }
     fn cut(&self, _: &str) {}
+    fn set_direct(&self, _: &str, _: Endpoint) -> Result<(), EndpointError> {
+        Ok(())
+    }
+    fn direct(&self, _: &str) -> Option<Client> {
+        None
+    }
 }

@@ -6,7 +6,7 @@ use crate::controller::{ControllerIdentity, DownstreamSpec, ManagementSpec};
 use crate::kind::KindRules;
 use crate::route::Route;
 use crate::seed::Seed;
-use crate::view::ViewSpec;
+use crate::view::{ViewExtension, ViewSpec};
 use cluster_access::proxy::WriteCheck;
 use std::sync::Arc;
 
@@ -31,6 +31,8 @@ pub struct Feature {
     pub routes: Vec<Route>,
     /// Its kinds in the REST view.
     pub views: Vec<ViewSpec>,
+    /// What it adds to kinds of other features there.
+    pub view_extensions: Vec<ViewExtension>,
 }
 
 impl Feature {
@@ -79,6 +81,11 @@ impl Feature {
     /// Adds kinds to the REST view.
     pub fn view(mut self, spec: ViewSpec) -> Self {
         self.views.push(spec);
+        self
+    }
+    /// Adds something to a kind of another feature in the REST view.
+    pub fn extend_view(mut self, extension: ViewExtension) -> Self {
+        self.view_extensions.push(extension);
         self
     }
     /// Adds a path.

@@ -7,6 +7,7 @@
 //! [`runtime`] starts their controllers. Nothing here acts by itself. Start at [`Feature`].
 
 pub mod access;
+pub mod agent_manifest;
 pub mod connections;
 pub mod context;
 pub mod controller;
@@ -28,6 +29,7 @@ pub mod unique;
 pub mod view;
 
 pub use access::{Membership, RoleResolver};
+pub use agent_manifest::AgentManifest;
 pub use cluster_access::proxy::{CheckedWrite, DownstreamIdentity, WriteCheck};
 pub use connections::{ClusterConnections, ClusterEvent, NoConnections};
 pub use context::{Clients, ManagementContext};

@@ -20,6 +20,7 @@ use crate::rbac::{feed_identity, reflector_identity};
 
 /// Path of the version that is open without a login.
 pub const PUBLIC: &str = "/v3-public";
+type Extend = dyn Fn(Descriptor) -> Descriptor + Send + Sync;
 type Build = dyn Fn(&ManagementContext, Option<Client>) -> Vec<Descriptor> + Send + Sync;
 
 /// Descriptors of a feature, built once at start.
@@ -56,6 +57,23 @@ impl ViewSpec {
     }
 }
 
+/// Links and actions that a feature adds to a type of another one.
+#[derive(Clone)]
+pub struct ViewExtension {
+    type_id: &'static str,
+    extend: Arc<Extend>,
+}
+
+impl ViewExtension {
+    /// `extend` gets the descriptor of the type `type_id`.
+    pub fn new(
+        type_id: &'static str,
+        extend: impl Fn(Descriptor) -> Descriptor + Send + Sync + 'static,
+    ) -> Self {
+        Self { type_id, extend: Arc::new(extend) }
+    }
+}
+
 /// The versions of the REST view.
 pub fn api_versions() -> Vec<ApiVersion> {
     vec![
@@ -73,7 +91,11 @@ pub fn rest_view(features: &[Feature], context: &ManagementContext) -> RestView 
     let watching = context.clients.controller(&feed_identity());
     let connections = context.connections.clone();
     let clusters = move |cluster: &str| connections.client(cluster);
-    let found = specs.flat_map(|spec| spec.descriptors(context));
+    let extensions = || features.iter().flat_map(|feature| &feature.view_extensions);
+    let found = specs.flat_map(|spec| spec.descriptors(context)).map(|found| {
+        let own: Vec<_> = extensions().filter(|added| added.type_id == found.id).collect();
+        own.into_iter().fold(found, |found, added| (added.extend)(found))
+    });
     let found = found.map(|found| revealing::descriptor(found, &context.credentials));
     let view = RestView::new(api_versions(), found)
         .with_server(context.clients.controller(&reflector_identity()))

@@ -1,27 +1,41 @@
-//! Provisioning: what the server needs to create clusters and machines at a cloud.
+//! Provisioning: clusters that drivers make at a cloud, and what that needs.
 //!
 //! | Where | What |
 //! | --- | --- |
 //! | [`cloud_credential`] | keys of clouds |
 //! | [`kontainer_driver`] | programs that make clusters: fetched, checked, and their options as types |
-//!
-//! Nothing creates clusters yet.
+//! | [`cluster`] | the clusters: made, changed and removed by their drivers |
 
 pub mod cloud_credential;
+pub mod cluster;
 pub mod kontainer_driver;
 
 use std::sync::Arc;
 
 use api_management::{DynamicSchema, KontainerDriver};
-use feature_kit::{Feature, KindRules, ManagementContext, ManagementSpec, ViewSpec, table, unique};
+use feature_kit::view::ViewExtension;
+use feature_kit::{
+    AgentManifest, Feature, KindRules, ManagementContext, ManagementSpec, ViewSpec, table, unique,
+};
 
+use cluster::controller::ProvisionerParts;
+use cluster::log::ProvisioningLogs;
 use kontainer_driver::admission::DriverRules;
 use kontainer_driver::files::{DriverFiles, DriverSettings};
 
-/// What provisioning adds to the server. Must be called inside a tokio runtime.
-pub fn feature(context: &ManagementContext, settings: &DriverSettings) -> Feature {
+/// What provisioning adds to the server; `agents` makes the objects of agents. Must be called inside
+/// a tokio runtime.
+pub fn feature(
+    context: &ManagementContext,
+    settings: &DriverSettings,
+    agents: Arc<dyn AgentManifest>,
+) -> Feature {
     let files = Arc::new(DriverFiles::new(settings.clone()));
     let rules = KindRules::of::<KontainerDriver>();
+    let acting = context.clients.controller(&cluster::controller::identity());
+    let logs = Arc::new(ProvisioningLogs::new(acting));
+    let shown = logs.clone();
+    let parts = ProvisionerParts { files: files.clone(), agents, logs };
     Feature::new("provisioning")
         .kind_with(rules.admit_with(Arc::new(DriverRules::new(context))))
         .kind_with(KindRules::of::<DynamicSchema>().written_by_server())
@@ -32,11 +46,17 @@ pub fn feature(context: &ManagementContext, settings: &DriverSettings) -> Featur
                 kontainer_driver::controller::run(context, client, files.clone())
             },
         ))
+        .management(ManagementSpec::new(cluster::controller::identity(), move |context, client| {
+            cluster::controller::run(context, client, parts.clone())
+        }))
         .view(ViewSpec::new(|_| {
             vec![
                 cloud_credential::view(),
                 kontainer_driver::view::view(),
                 table::descriptor("dynamicSchema"),
             ]
+        }))
+        .extend_view(ViewExtension::new("cluster", move |found| {
+            cluster::view::extend(found, shown.clone())
         }))
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use feature_access::RoleGraph;
-use feature_clusters::Connections;
+use feature_clusters::{AgentObjects, Connections};
 use feature_identity::Directory;
 use feature_kit::{Feature, ManagementContext};
 use feature_provisioning::kontainer_driver::files::DriverSettings;
@@ -28,7 +28,11 @@ pub fn features(context: &ManagementContext, parts: &FeatureParts) -> Vec<Featur
         feature_projects::feature(context),
         feature_downstream::feature(context),
         feature_workloads::feature(context),
-        feature_provisioning::feature(context, &parts.drivers),
+        feature_provisioning::feature(
+            context,
+            &parts.drivers,
+            Arc::new(AgentObjects::new(context)),
+        ),
         feature_tables::feature(),
     ]
 }

@@ -12,7 +12,7 @@ use cluster_access::ClusterAccess;
 use cluster_access::proxy::Proxy;
 use controller::ManagementScope;
 use controller::error::is_code;
-use driver_host::Confinement;
+use driver_host::{Confinement, egress};
 use feature_access::RoleGraph;
 use feature_clusters::{AgentRegistrar, Connections, IndexReader, TunnelClients};
 use feature_identity::{Directory, TokenRequest};
@@ -174,6 +174,7 @@ fn drivers(folder: &DataFolder, settings: &DriverConfinement) -> DriverSettings 
         folder: folder.drivers(),
         confinement: Confinement::by_this_program(settings.exceptions.as_slice()),
         allow_unconfined: settings.allow_unconfined_drivers,
+        call_time_max: settings.driver_call_time_max,
     }
 }
 
@@ -226,7 +227,18 @@ impl Plane {
         let watcher = ControllerIdentity::new(feature_kit::controller::REFLECTORS, Vec::new());
         let scope = ManagementScope::new(clients.controller(&watcher), CancellationToken::new());
         let sessions = Sessions::new();
-        let access = ClusterAccess::new(sessions.clone());
+        let exceptions = drivers.confinement.exceptions().clone();
+        let access = ClusterAccess::new(
+            sessions.clone(),
+            Arc::new(move |host, port| {
+                let exceptions = exceptions.clone();
+                Box::pin(async move {
+                    // What a driver says of its cluster leads no further than the driver itself.
+                    let found = egress::addresses(&host, port, &exceptions).await;
+                    found.map_err(std::io::Error::other)
+                })
+            }),
+        );
         let tunnelled = TunnelClients::new(access.clone(), sessions.clone());
         let connections = Connections::new(clients.server(), tunnelled);
         let context = ManagementContext::new(scope, Arc::new(clients.clone()), connections.clone());
@@ -423,6 +435,16 @@ fn show_traffic() {
             name: "drover_driver_starts_total",
             help: "Cluster drivers that were started.",
             read: driver_host::started,
+        },
+        ExternalCounter {
+            name: "drover_cluster_provisionings_total",
+            help: "Creations, changes and removals of clusters that drivers finished.",
+            read: feature_provisioning::cluster::controller::finished,
+        },
+        ExternalCounter {
+            name: "drover_cluster_provisioning_failures_total",
+            help: "Attempts of drivers to create, change or remove a cluster that failed.",
+            read: feature_provisioning::cluster::controller::failed,
         },
         ExternalCounter {
             name: "drover_driver_connections_refused_total",

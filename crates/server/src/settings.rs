@@ -24,6 +24,10 @@ pub const DATA_DIR: &str = "/var/lib/drover";
 pub const AGENT_IMAGE: &str = concat!("drover-agent:", env!("CARGO_PKG_VERSION"));
 /// Shortest bootstrap password.
 const PASSWORD_LENGTH_MIN: usize = 12;
+/// Clouds take up to an hour for a cluster.
+const DRIVER_CALL_TIME_MAX: Duration = Duration::from_secs(90 * 60);
+/// Longer than that, a driver is taken for hung whatever is configured.
+const DRIVER_CALL_TIME_LIMIT: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// `drover server …`. Every flag is also a variable and a key of the settings file.
 #[derive(Args, Clone, Debug, Default, Deserialize)]
@@ -98,6 +102,9 @@ pub struct ServerArgs {
     /// machine or its link, such as 127.0.0.1:9000, with commas between them [default: none]
     #[arg(long, env = "DROVER_DRIVER_MAY_REACH", value_name = "HOST:PORT,…")]
     pub driver_may_reach: Option<String>,
+    /// Longest call of a cluster driver that makes, changes or removes a cluster [default: 90m]
+    #[arg(long, env = "DROVER_DRIVER_CALL_TIME_MAX", value_name = "DURATION")]
+    pub driver_call_time_max: Option<String>,
     /// Audit log; `none` records nothing [default: audit/audit.log in the data folder]
     #[arg(long, env = "DROVER_AUDIT_LOG_PATH", value_name = "FILE")]
     pub audit_log_path: Option<String>,
@@ -158,12 +165,21 @@ fn in_seconds<S: serde::Serializer>(value: &Duration, serializer: S) -> Result<S
 }
 
 /// What cluster drivers may do.
-#[derive(Clone, Debug, Default, Serialize)]
+#[derive(Clone, Debug, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub struct DriverConfinement {
     pub allow_unconfined_drivers: bool,
     #[serde(rename = "driver-may-reach", serialize_with = "with_commas")]
     pub exceptions: Vec<EgressException>,
+    #[serde(serialize_with = "in_seconds")]
+    pub driver_call_time_max: Duration,
+}
+
+impl Default for DriverConfinement {
+    fn default() -> Self {
+        let driver_call_time_max = DRIVER_CALL_TIME_MAX;
+        Self { allow_unconfined_drivers: false, exceptions: Vec::new(), driver_call_time_max }
+    }
 }
 
 fn with_commas<S: serde::Serializer>(
@@ -318,9 +334,13 @@ impl ServerArgs {
             }
         }
         let allow_unconfined = self.allow_unconfined_drivers.or(file.allow_unconfined_drivers);
+        let time = self.driver_call_time_max.as_ref().or(file.driver_call_time_max.as_ref());
+        let time = time.map(|text| parse_call_time(text)).transpose();
+        problems.extend(time.as_ref().err().cloned());
         DriverConfinement {
             allow_unconfined_drivers: allow_unconfined.unwrap_or_default(),
             exceptions,
+            driver_call_time_max: time.ok().flatten().unwrap_or(DRIVER_CALL_TIME_MAX),
         }
     }
 
@@ -421,6 +441,16 @@ fn read_password(given: Option<String>, file: Option<&Path>) -> Result<Option<St
 
 /// Longest `--shutdown-delay-duration`: whoever ends a server waits for it.
 const SHUTDOWN_DELAY_MAX: Duration = Duration::from_secs(600);
+
+fn parse_call_time(text: &str) -> Result<Duration, String> {
+    let limit = DRIVER_CALL_TIME_LIMIT.as_secs_f64();
+    match api_meta::duration::seconds(text) {
+        Ok(seconds) if (1.0..=limit).contains(&seconds) => Ok(Duration::from_secs_f64(seconds)),
+        _ => Err(format!(
+            "driver-call-time-max: \"{text}\" is no time such as 90m, between 1 s and a day"
+        )),
+    }
+}
 
 fn parse_delay(text: &str) -> Result<Duration, String> {
     let limit = SHUTDOWN_DELAY_MAX.as_secs_f64();

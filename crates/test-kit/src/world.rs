@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use api_management::{Cluster, ClusterRegistrationToken};
 use apiserver::registry::admission::Plugin;
@@ -98,6 +99,7 @@ impl World {
             folder: "/nonexistent".into(),
             confinement: Confinement::by("/nonexistent".into(), []),
             allow_unconfined: false,
+            call_time_max: Duration::from_secs(60),
         };
         let features = vec![
             feature_settings::feature(&settings),
@@ -107,7 +109,11 @@ impl World {
             feature_projects::feature(&context),
             feature_downstream::feature(&context),
             feature_workloads::feature(&context),
-            feature_provisioning::feature(&context, &drivers),
+            feature_provisioning::feature(
+                &context,
+                &drivers,
+                Arc::new(feature_clusters::AgentObjects::new(&context)),
+            ),
             feature_tables::feature(),
         ];
         let registrar = AgentRegistrar::new(&context, connections.clone(), tunnel::Sessions::new());

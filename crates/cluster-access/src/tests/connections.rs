@@ -7,7 +7,7 @@ use http::{Request, StatusCode, Version};
 use http_body_util::BodyExt;
 use tokio::time::Instant;
 
-use super::downstream::{Downstream, InMemory, SECOND, get};
+use super::downstream::{Downstream, InMemory, SECOND, by_name, get};
 use super::wait::pass;
 use crate::body::full;
 use crate::limits::{
@@ -35,7 +35,7 @@ async fn text(access: &ClusterAccess, cluster: &str, path: &str) -> Result<Strin
 #[tokio::test]
 async fn an_endpoint_on_the_network_is_reached_with_its_own_ca_and_token() {
     let downstream = Downstream::start(BOTH).await;
-    let access = ClusterAccess::new(tunnel::Sessions::new());
+    let access = ClusterAccess::new(tunnel::Sessions::new(), by_name());
     access.set_endpoint("c-1", downstream.endpoint.clone()).unwrap();
     let client = access.kube_client("c-1");
     let request = Request::get("/api/v1/nodes").body(Vec::new()).unwrap();

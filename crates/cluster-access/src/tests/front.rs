@@ -15,7 +15,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio_util::sync::CancellationToken;
 
-use super::downstream::Downstream;
+use super::downstream::{Downstream, by_name};
 use crate::proxy::{
     AccessResolver, Attributes, DownstreamIdentity, Impersonation, Proxy, ProxyCaller, Resolved,
 };
@@ -107,7 +107,7 @@ impl Front {
     /// Starts the proxy, with one cluster `c-1` whose API server offers these protocols.
     pub async fn start(alpn: &[&str]) -> Self {
         let downstream = Downstream::start(alpn).await;
-        let access = ClusterAccess::new(tunnel::Sessions::new());
+        let access = ClusterAccess::new(tunnel::Sessions::new(), by_name());
         access.set_endpoint("c-1", downstream.endpoint.clone()).unwrap();
         let roles = Arc::<Roles>::default();
         let caller = Arc::new(Mutex::new(ProxyCaller {

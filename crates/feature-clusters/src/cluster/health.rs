@@ -132,36 +132,51 @@ pub(crate) struct Observed {
     pub seen_before: bool,
     /// What the API says of itself; none when it cannot be reached.
     pub api: Option<Result<(), String>>,
+    /// The API may be reached without it.
+    pub has_agent: bool,
     /// The cluster that answers is another entry's.
     pub is_anothers: bool,
     /// Why it cannot be reached, if that is known.
     pub obstacle: Option<Obstacle>,
 }
 
+/// Reason and message of a cluster whose agent was here and is not.
+const DISCONNECTED: (&str, &str) = ("Disconnected", "cluster agent is not connected");
+
+/// The conditions of the agent.
+fn with_agent(
+    patch: StatusPatch,
+    observed: &Observed,
+    reported: Option<(&str, &str)>,
+) -> StatusPatch {
+    if observed.has_agent && observed.api.is_some() {
+        return patch
+            .condition(CONNECTED, ConditionState::yes())
+            .condition(AGENT_DEPLOYED, ConditionState::yes());
+    }
+    let connected = if observed.local || observed.enrolled {
+        let (reason, message) = reported.unwrap_or(DISCONNECTED);
+        ConditionState::no(reason, message)
+    } else {
+        let (reason, message) = reported.unwrap_or(("AgentNotRegistered", ""));
+        ConditionState::unknown(reason, message)
+    };
+    patch.condition(CONNECTED, connected)
+}
+
 /// The conditions of a cluster. Pure.
 pub(crate) fn desired(observed: &Observed) -> StatusPatch {
-    let here = observed.local || observed.enrolled;
-    let patch = StatusPatch::new();
+    let reported = observed.obstacle.as_ref().map(|o| (o.reason, o.message.as_str()));
+    let patch = with_agent(StatusPatch::new(), observed, reported);
     let Some(api) = &observed.api else {
-        let reported = observed.obstacle.as_ref().map(|o| (o.reason, o.message.as_str()));
-        let disconnected = reported.unwrap_or(("Disconnected", "cluster agent is not connected"));
-        let connected = if here {
-            ConditionState::no(disconnected.0, disconnected.1)
-        } else {
-            let (reason, message) = reported.unwrap_or(("AgentNotRegistered", ""));
-            ConditionState::unknown(reason, message)
-        };
-        let patch = patch.condition(CONNECTED, connected);
         return if observed.seen_before {
-            patch.condition(READY, ConditionState::no(disconnected.0, disconnected.1))
+            let (reason, message) = reported.unwrap_or(DISCONNECTED);
+            patch.condition(READY, ConditionState::no(reason, message))
         } else {
             let (reason, message) = reported.unwrap_or(("", "waiting for the cluster's API"));
             patch.condition(API_SEEN, ConditionState::unknown(reason, message))
         };
     };
-    let patch = patch
-        .condition(CONNECTED, ConditionState::yes())
-        .condition(AGENT_DEPLOYED, ConditionState::yes());
     match api {
         Ok(()) if observed.is_anothers => {
             let ready = ConditionState::no(uid::ALREADY_MANAGED, uid::MESSAGE);
@@ -212,6 +227,7 @@ impl Health {
             seen_before: condition::is_true(&cluster.status.conditions, WAITING)
                 || self.answered.lock().contains(&key.name),
             api,
+            has_agent: self.connections.has_agent(&key.name),
             is_anothers,
             obstacle: self.connections.obstacle(&key.name),
         };
@@ -232,6 +248,9 @@ impl Health {
             self.answered.lock().insert(key.name.clone());
         }
         Ok(match observed.api {
+            None if self.connections.has_direct(&key.name) => {
+                Outcome::RequeueAfter(PROBE_INTERVAL_UNWELL)
+            }
             None => Outcome::WaitingFor("the cluster's agent".to_owned()),
             Some(Ok(())) => Outcome::RequeueAfter(PROBE_INTERVAL),
             Some(Err(_)) => Outcome::RequeueAfter(PROBE_INTERVAL_UNWELL),

@@ -1,5 +1,5 @@
 //! Keeps true: every cluster has its namespace and, to begin with, a registration token; its
-//! `status.appliedSpec` is the spec that was acted on.
+//! `status.appliedSpec` is the spec that was acted on, by the driver if the cluster has one.
 //!
 //! Owns Pending, Provisioned, BackingNamespaceCreated and Updated. Watches clusters (own key) and
 //! namespaces (a namespace maps to the cluster of the same name). A namespace that does not refer
@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use api_management::cluster::DRIVER_LOCAL;
 use api_management::{
-    Cluster, ClusterRegistrationToken, cluster_registration_token as crt, unimplemented,
+    Cluster, ClusterRegistrationToken, Provisioning, ProvisioningStage,
+    cluster_registration_token as crt, unimplemented,
 };
 use controller::{
     ConditionState, Key, Metadata, Outcome, OwnedCondition, Reconcile, ReconcileError, Reflector,
@@ -67,27 +68,63 @@ pub(crate) fn desired(cluster: &Cluster) -> StatusPatch {
         "waiting for the cluster's agent; apply the import manifest in the cluster",
     );
     let here = cluster.is_local() || cluster.status.agent_identity.is_some();
-    let spec = serde_json::to_value(&cluster.spec).expect("a spec serialises");
-    let mut patch = StatusPatch::new()
-        .field("appliedSpec", spec)
-        .condition(NAMESPACE, ConditionState::yes())
-        .condition(UPDATED, ConditionState::yes())
-        .condition(
-            PENDING,
-            if here || !cluster.is_imported() { ConditionState::yes() } else { pending },
-        );
-    if here {
-        patch = patch.condition(PROVISIONED, ConditionState::yes());
-    } else if !cluster.is_imported() {
-        let text =
-            "the configuration is stored, but this version makes no clusters: it only imports them";
-        patch = patch
-            .condition(PROVISIONED, ConditionState::unknown(unimplemented::NOT_IMPLEMENTED, text));
+    let mut patch = StatusPatch::new().condition(NAMESPACE, ConditionState::yes()).condition(
+        PENDING,
+        if here || !cluster.is_imported() { ConditionState::yes() } else { pending },
+    );
+    let (provisioned, updated) = match cluster.driver_name() {
+        Some(driver) => of_driver(driver, cluster.status.provisioning.as_ref()),
+        None if here => (Some(ConditionState::yes()), ConditionState::yes()),
+        None if cluster.is_imported() => (None, ConditionState::yes()),
+        None => {
+            let text = "the configuration is stored, but this version makes no such clusters: \
+                        it imports clusters, and makes them with cluster drivers";
+            let state = ConditionState::unknown(unimplemented::NOT_IMPLEMENTED, text);
+            (Some(state), ConditionState::yes())
+        }
+    };
+    if let Some(state) = provisioned {
+        patch = patch.condition(PROVISIONED, state);
+    }
+    patch = patch.condition(UPDATED, updated);
+    if is_applied(cluster) {
+        let spec = serde_json::to_value(&cluster.spec).expect("a spec serialises");
+        patch = patch.field("appliedSpec", spec);
     }
     if cluster.is_local() {
         patch = patch.field("driver", DRIVER_LOCAL);
     }
     patch
+}
+
+/// Whether the spec was acted on.
+fn is_applied(cluster: &Cluster) -> bool {
+    let Some(reported) = &cluster.status.provisioning else {
+        return cluster.driver_name().is_none();
+    };
+    let is_current = cluster.metadata.generation.is_none_or(|now| now == reported.generation);
+    reported.stage == ProvisioningStage::Provisioned && is_current
+}
+
+/// Provisioned and Updated of a cluster that a driver makes.
+fn of_driver(
+    driver: &str,
+    reported: Option<&Provisioning>,
+) -> (Option<ConditionState>, ConditionState) {
+    let yes = ConditionState::yes;
+    let Some(Provisioning { stage, message, .. }) = reported else {
+        let text = format!("waiting for the driver \"{driver}\"");
+        return (Some(ConditionState::unknown("Waiting", text)), yes());
+    };
+    let doing = |reason| ConditionState::unknown(reason, message);
+    let failed = || ConditionState::no("Error", message);
+    match stage {
+        ProvisioningStage::Creating => (Some(doing("Creating")), yes()),
+        ProvisioningStage::CreateFailed => (Some(failed()), yes()),
+        ProvisioningStage::Updating => (Some(yes()), doing("Updating")),
+        ProvisioningStage::UpdateFailed => (Some(yes()), failed()),
+        _ => (Some(yes()), yes()),
+    }
 }
 
 /// The cluster's namespace in the management cluster.
@@ -147,7 +184,8 @@ impl Lifecycle {
             }
         }
         let new = cluster.status.applied_spec.is_none();
-        if new && cluster.is_imported() {
+        // The server applies the manifest itself in a cluster that a driver made.
+        if new && (cluster.is_imported() || cluster.driver_name().is_some()) {
             let api = Api::namespaced(self.client.clone(), &key.name);
             ensure::created(&api, &first_token(&cluster)).await?;
         }

@@ -9,6 +9,9 @@
 //! else would be taken down with a cluster that we made stays. For an imported cluster there is no
 //! more to take down, so removing and detaching do the same.
 //!
+//! A cluster that a driver made goes as a whole: its driver removes it first (`feature-provisioning`
+//! reports that in `status.provisioning`), and nothing in it is cleaned.
+//!
 //! The report is a ConfigMap `removal-<cluster id>` in namespace `cattle-system` of the management
 //! cluster, key `report.json`: it outlives the object. The newest per cluster id stays. An Event in
 //! namespace `default` says the same in one line.
@@ -22,8 +25,8 @@ use std::time::Duration;
 
 use api_management::cluster::REMOVAL_WAIT_MAX;
 use api_management::{
-    Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, Node, Project, Token, condition,
-    keys,
+    Cluster, ClusterRegistrationToken, ClusterRoleTemplateBinding, Node, Project,
+    ProvisioningStage, Token, condition, keys,
 };
 use controller::ensure::{self, Object};
 use controller::error::is_code;
@@ -45,7 +48,7 @@ use parking_lot::Mutex;
 
 use super::uid;
 use downstream::Step;
-use report::{Left, Report};
+use report::{Left, Removed, Report};
 
 const CONTROLLER: &str = "cluster-removal";
 const REMOVED: OwnedCondition = OwnedCondition::of("Cluster", "Removed");
@@ -171,7 +174,14 @@ impl Removal {
             Some(at) if cluster.finalizers().iter().any(|name| name == ours) => at.0,
             _ => return Ok(Outcome::Done),
         };
-        let patience = patience(cluster.is_removal_forced(), deleted_at, Timestamp::now());
+        if let Some(wait) = self.wait_for_driver(&cluster).await? {
+            return Ok(wait);
+        }
+        // What the driver took does not count.
+        let now = Timestamp::now();
+        let since = self.with_report(key, |report| *report.driver_done_at.get_or_insert(now));
+        let since = if cluster.driver_name().is_some() { since } else { deleted_at };
+        let patience = patience(cluster.is_removal_forced(), since, now);
         if let Some(wait) = self.clean_downstream(&cluster, patience).await? {
             return Ok(wait);
         }
@@ -182,6 +192,54 @@ impl Removal {
         }
         self.finish(&cluster, deleted_at, patience).await?;
         Ok(Outcome::Done)
+    }
+
+    /// Waits until the driver that made the cluster is done with it. Returns the outcome to wait
+    /// with, or none to go on.
+    async fn wait_for_driver(&self, cluster: &Cluster) -> Result<Option<Outcome>, ReconcileError> {
+        if cluster.driver_name().is_none() {
+            return Ok(None);
+        }
+        // Not what the watch last said: a driver begins nothing once the object is under deletion,
+        // but it may have begun just before.
+        let (key, api) = (Key::cluster_scoped(&cluster.name_any()), Api::all(self.client.clone()));
+        let found: Option<Cluster> =
+            api.get_opt(&key.name).await.attempt(|| format!("read cluster \"{}\"", key.name))?;
+        let Some(reported) = found.and_then(|found| found.status.provisioning) else {
+            return Ok(None);
+        };
+        match reported.stage {
+            ProvisioningStage::Removed => {
+                // It went with all that was in it.
+                self.with_report(&key, |report| {
+                    report.note(vec![Removed::new("Cluster", cluster.display_name())]);
+                    report.downstream_clean = true;
+                });
+                Ok(None)
+            }
+            ProvisioningStage::Abandoned => {
+                let name = cluster.display_name();
+                let left = Left::new("provider", "Cluster", "", name, &reported.message);
+                self.leave(&key, vec![left]);
+                Ok(None)
+            }
+            ProvisioningStage::Detached => Ok(None),
+            ProvisioningStage::RemoveFailed => {
+                let name = cluster.display_name();
+                let message = format!(
+                    "{}; to end without the driver, and leave to the provider what it still has: \
+                     drover cluster rm {name} --force (annotation {}=true)",
+                    reported.message,
+                    keys::FORCE_REMOVE
+                );
+                self.report_as(&key, ConditionState::no("Error", message)).await?;
+                Ok(Some(Outcome::WaitingFor("the driver".to_owned())))
+            }
+            _ => {
+                self.report(&key, "DriverRemoving", &reported.message).await?;
+                Ok(Some(Outcome::WaitingFor("the driver".to_owned())))
+            }
+        }
     }
 
     /// Removes what is ours downstream. Answers the outcome to wait with, or none to go on.
@@ -341,7 +399,11 @@ impl Removal {
     }
 
     async fn report(&self, key: &Key, reason: &str, message: &str) -> Result<(), ReconcileError> {
-        let patch = StatusPatch::new().condition(REMOVED, ConditionState::unknown(reason, message));
+        self.report_as(key, ConditionState::unknown(reason, message)).await
+    }
+
+    async fn report_as(&self, key: &Key, state: ConditionState) -> Result<(), ReconcileError> {
+        let patch = StatusPatch::new().condition(REMOVED, state);
         patch.write(&self.client, &StatusTarget::of::<Cluster>("", &key.name)).await?;
         Ok(())
     }

@@ -174,7 +174,7 @@ impl ImportRoute {
     }
 
     async fn manifest(&self, request: &Request, cluster: &Cluster, secret: &str) -> Response {
-        let Ok(env) = self.environment(cluster).await else {
+        let Ok(env) = environment(&self.credentials, cluster).await else {
             return route::text(StatusCode::SERVICE_UNAVAILABLE, UNREADABLE);
         };
         let set = self.settings.server_url();
@@ -189,18 +189,21 @@ impl ImportRoute {
         });
         route::text(StatusCode::OK, text)
     }
+}
 
-    /// With the values that are stored apart from the cluster.
-    async fn environment(&self, cluster: &Cluster) -> Result<Vec<Value>, Status> {
-        if cluster.spec.agent_env_vars.is_empty() {
-            return Ok(Vec::new());
-        }
-        let stored = serde_json::to_value(cluster).map_err(|error| Status::internal(&error))?;
-        let mut whole = self.credentials.with_values(Cluster::KIND, stored).await?;
-        match whole["spec"]["agentEnvVars"].take() {
-            Value::Array(variables) => Ok(variables),
-            _ => Ok(Vec::new()),
-        }
+/// With the values that are stored apart from the cluster.
+pub(super) async fn environment(
+    credentials: &CredentialStore,
+    cluster: &Cluster,
+) -> Result<Vec<Value>, Status> {
+    if cluster.spec.agent_env_vars.is_empty() {
+        return Ok(Vec::new());
+    }
+    let stored = serde_json::to_value(cluster).map_err(|error| Status::internal(&error))?;
+    let mut whole = credentials.with_values(Cluster::KIND, stored).await?;
+    match whole["spec"]["agentEnvVars"].take() {
+        Value::Array(variables) => Ok(variables),
+        _ => Ok(Vec::new()),
     }
 }
 

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use api_management::KontainerDriver;
 use driver_host::{Confinement, DriverProgram};
@@ -28,6 +29,8 @@ pub struct DriverSettings {
     pub confinement: Confinement,
     /// Where that is not possible, run drivers with the rights of the server.
     pub allow_unconfined: bool,
+    /// Longest call of a driver that makes, changes or removes a cluster.
+    pub call_time_max: Duration,
 }
 
 /// A driver cannot be started.

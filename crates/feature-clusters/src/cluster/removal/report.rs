@@ -30,7 +30,7 @@ impl Removed {
 /// Something that was not removed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Left {
-    /// `downstream` or `management`.
+    /// `downstream`, `management` or `provider`.
     pub cluster: String,
     pub kind: String,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -40,7 +40,7 @@ pub struct Left {
 }
 
 impl Left {
-    /// An object that was not removed. `cluster` is `downstream` or `management`; `why` is for
+    /// An object that was not removed. `cluster` is `downstream`, `management` or `provider`; `why` is for
     /// users.
     pub fn new(cluster: &str, kind: &str, namespace: &str, name: &str, why: &str) -> Self {
         let [cluster, kind, namespace, name, why] =
@@ -63,6 +63,9 @@ pub struct Report {
     pub outcome: &'static str,
     pub removed: Vec<Removed>,
     pub left: Vec<Left>,
+    /// When its driver was done with it, or was seen to be.
+    #[serde(skip)]
+    pub driver_done_at: Option<Timestamp>,
     #[serde(skip)]
     pub downstream_started: bool,
     #[serde(skip)]
