@@ -3,15 +3,11 @@
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
-use std::collections::BTreeMap;
-use std::io::{Read as _, Write as _};
-use std::net::{Ipv4Addr, TcpListener};
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex};
 
 use anyhow::{Result, ensure};
 use e2e::server::Options;
-use e2e::{Cli, Client, Server, eventually};
+use e2e::{Cli, Client, Server, WebSite, eventually};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 use testbed::{Binaries, Program};
@@ -19,48 +15,7 @@ use testbed::{Binaries, Program};
 const CANARY: &str = "canary-of-a-cloud";
 const FILE: &str = "/kontainer-engine-driver-go";
 
-/// A web site with files that can be changed.
-#[derive(Clone)]
-struct Site {
-    port: u16,
-    files: Arc<Mutex<BTreeMap<String, Vec<u8>>>>,
-    requests: Arc<Mutex<usize>>,
-}
-
-impl Site {
-    fn start() -> Self {
-        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
-        let port = listener.local_addr().unwrap().port();
-        let site = Self { port, files: Arc::default(), requests: Arc::default() };
-        let served = site.clone();
-        std::thread::spawn(move || {
-            for mut stream in listener.incoming().flatten() {
-                let mut request = [0; 4096];
-                let length = stream.read(&mut request).unwrap_or_default();
-                let text = String::from_utf8_lossy(&request[..length]).into_owned();
-                *served.requests.lock().unwrap() += 1;
-                let path = text.split(' ').nth(1).unwrap_or_default();
-                let file = served.files.lock().unwrap().get(path).cloned();
-                let status = if file.is_some() { "200 OK" } else { "404 Not Found" };
-                let body = file.unwrap_or_default();
-                let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\n\r\n", body.len());
-                let _ = stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(&body));
-            }
-        });
-        site
-    }
-
-    fn put(&self, path: &str, content: Vec<u8>) -> String {
-        self.files.lock().unwrap().insert(path.to_owned(), content);
-        format!("http://127.0.0.1:{}{path}", self.port)
-    }
-
-    fn requests(&self) -> usize {
-        *self.requests.lock().unwrap()
-    }
-}
-
-fn server(site: &Site) -> (Server, Cli) {
+fn server(site: &WebSite) -> (Server, Cli) {
     let flags = vec![format!("--driver-may-reach=127.0.0.1:{}", site.port)];
     let server = Server::start_with(Options { flags, ..Options::default() }).unwrap();
     let admin = Cli::admin(&server).unwrap();
@@ -114,7 +69,7 @@ fn programs(server: &Server) -> Vec<PathBuf> {
 
 #[test]
 fn the_options_of_a_driver_from_a_url_are_types_while_it_is_active() {
-    let site = Site::start();
+    let site = WebSite::start().unwrap();
     let content = program(Program::GoDriver);
     let url = site.put(FILE, content.clone());
     let (mut server, cli) = server(&site);
@@ -180,7 +135,7 @@ fn the_options_of_a_driver_from_a_url_are_types_while_it_is_active() {
 
 #[test]
 fn a_driver_that_cannot_be_used_says_why_and_a_change_mends_it() {
-    let site = Site::start();
+    let site = WebSite::start().unwrap();
     let content = program(Program::GoDriver);
     let (server, cli) = server(&site);
     let api = server.admin().unwrap();
@@ -247,7 +202,7 @@ fn a_driver_that_cannot_be_used_says_why_and_a_change_mends_it() {
 
 #[test]
 fn the_options_of_a_cluster_are_stored_under_the_name_of_its_driver() {
-    let site = Site::start();
+    let site = WebSite::start().unwrap();
     let url = site.put(FILE, program(Program::GoDriver));
     let (server, cli) = server(&site);
     let api = server.admin().unwrap();
@@ -304,7 +259,7 @@ fn the_options_of_a_cluster_are_stored_under_the_name_of_its_driver() {
 
 #[test]
 fn the_example_is_added_as_a_file_like_any_driver() {
-    let site = Site::start();
+    let site = WebSite::start().unwrap();
     let file = std::fs::read(e2e::programs::example_driver().unwrap()).unwrap();
     let url = site.put("/kontainer-engine-driver-example-linux-amd64", file.clone());
     let (server, cli) = server(&site);
@@ -321,7 +276,7 @@ fn the_example_is_added_as_a_file_like_any_driver() {
 
 #[test]
 fn a_hostile_driver_is_installed_and_confined() {
-    let site = Site::start();
+    let site = WebSite::start().unwrap();
     let url = site.put("/kontainer-engine-driver-hostile", program(Program::HostileDriver));
     let (server, cli) = server(&site);
     // It names no options.
@@ -333,7 +288,7 @@ fn a_hostile_driver_is_installed_and_confined() {
 
 #[test]
 fn who_may_not_manage_drivers_adds_none() {
-    let site = Site::start();
+    let site = WebSite::start().unwrap();
     let (server, cli) = server(&site);
     cli.succeed(&["user", "create", "mia", "--password", "correct-horse-battery"]).unwrap();
     let mia = Cli::of(&server, "mia", "correct-horse-battery").unwrap();

@@ -3,16 +3,15 @@
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
-use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::Command;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::{Context, Result, ensure};
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use e2e::{Cli, Client, Kubeconfig, SharedWorld, Sim, eventually, programs};
+use e2e::cluster_provider::FEW;
+use e2e::{Cli, ClusterProvider, Kubeconfig, SharedWorld, Sim, eventually, programs};
 use serde_json::Value;
 use testbed::{Binaries, Program};
 
@@ -74,64 +73,13 @@ fn the_driver_for_existing_clusters_works_under_a_client_in_go() {
     assert_eq!(account, "system:serviceaccount:cattle-system:kontainer-engine");
 }
 
-/// Ports in a row that nothing listens at, below those that the kernel gives to connections.
-const PORTS: u16 = 12;
-
-/// How many rows of ports tests of this process took.
-static TAKEN: AtomicUsize = AtomicUsize::new(0);
-
-fn free_ports() -> u16 {
-    let bases = (20_000..30_000).step_by(usize::from(PORTS));
-    // Tests run at the same time: each looks from another row on.
-    let taken = TAKEN.fetch_add(20, Ordering::Relaxed);
-    let offset = std::process::id() as usize % 700 + taken;
-    let is_free = |base: &u16| {
-        let ports = *base..*base + PORTS;
-        ports.into_iter().all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
-    };
-    bases.skip(offset).find(is_free).unwrap()
-}
-
-/// A simulator with a provider, and the options by which the driver `example` uses it.
-struct Provided {
-    sim: Sim,
-    options: [String; 4],
-    ports: String,
-}
-
-impl Provided {
-    fn start() -> Self {
-        let base = free_ports();
-        let provider = format!("127.0.0.1:{}", base + PORTS - 1);
-        let sim = Sim::start_on(base, &["--nodes", "1", "--provider", &provider]).unwrap();
-        let cluster = Kubeconfig::read(&sim.kubeconfig()).unwrap();
-        let token = std::fs::read_to_string(sim.data_dir().join("provider.token")).unwrap();
-        let options = [
-            format!("provider-url=https://{provider}"),
-            format!("provider-ca={}", BASE64_STANDARD.encode(&cluster.ca_pem)),
-            format!("access-token={token}"),
-            "node-count=2".to_owned(),
-        ];
-        Self { sim, options, ports: format!("127.0.0.1:{base}-{}", base + PORTS - 1) }
-    }
-
-    /// The clusters at the provider.
-    fn clusters(&self) -> Value {
-        let cluster = Kubeconfig::read(&self.sim.kubeconfig()).unwrap();
-        let (url, token) = (&self.options[0], &self.options[2]);
-        let url = url.strip_prefix("provider-url=").unwrap();
-        let client = Client::new(url, &cluster.ca_pem).unwrap();
-        let client = client.bearer(token.strip_prefix("access-token=").unwrap());
-        client.get("/clusters").unwrap().success().unwrap()["clusters"].clone()
-    }
-}
-
 #[test]
 fn the_example_makes_changes_and_removes_a_cluster_from_within_a_sandbox() {
-    let provided = Provided::start();
+    let provided = ClusterProvider::start(FEW, &[]).unwrap();
     let mut command = vec!["driver", "conformance", "example", "--log", "--confined"];
     command.extend(["--may-reach", &provided.ports]);
-    command.extend(provided.options.iter().flat_map(|option| ["-o", option]));
+    let options = provided.flags(2);
+    command.extend(options.iter().flat_map(|option| ["-o", option]));
     let report = Cli::new().unwrap().succeed(&command).unwrap();
     assert!(lines(&report, "FAILED").is_empty(), "{report}");
     for step in ["Create", "PostCheck", "the token is an admin", "Update", "Remove again"] {
@@ -140,12 +88,13 @@ fn the_example_makes_changes_and_removes_a_cluster_from_within_a_sandbox() {
     }
     // The log of each step, and not only of the first.
     assert!(report.contains("ordering cluster"), "{report}");
-    assert_eq!(provided.clusters(), serde_json::json!([]));
+    assert_eq!(provided.clusters().unwrap(), [] as [Value; 0]);
 }
 
 #[test]
 fn the_example_says_which_option_is_wrong() {
-    let provided = Provided::start();
+    let provided = ClusterProvider::start(FEW, &[]).unwrap();
+    let options = provided.flags(2);
     for (wrong, reason) in [
         ("access-token=x", "the provider answered 401: the token is not valid here"),
         ("node-count=0", "the provider answered 400: a cluster has 1 to 1000 nodes"),
@@ -154,7 +103,7 @@ fn the_example_says_which_option_is_wrong() {
     ] {
         let name = wrong.split_once('=').unwrap().0;
         let mut command = vec!["driver", "conformance", "example"];
-        for option in &provided.options {
+        for option in &options {
             let is_same = option.starts_with(&format!("{name}="));
             command.extend(["-o", if is_same { wrong } else { option }]);
         }
@@ -162,16 +111,16 @@ fn the_example_says_which_option_is_wrong() {
         let failed = lines(&output.stdout, "FAILED").concat();
         assert!(failed.contains(reason), "{wrong}: {}", output.stdout);
     }
-    assert_eq!(provided.clusters(), serde_json::json!([]));
+    assert_eq!(provided.clusters().unwrap(), [] as [Value; 0]);
 }
 
 #[test]
 fn the_example_works_under_a_client_in_go() {
-    let provided = Provided::start();
+    let provided = ClusterProvider::start(FEW, &[]).unwrap();
     let drover = programs::drover().unwrap();
     let output = Command::new(program(Program::DriverClient))
         // It sends texts only.
-        .args(&provided.options[..3])
+        .args(&provided.flags(2)[..3])
         .args(["--", drover.to_str().unwrap(), "driver-process", "example"])
         .output()
         .unwrap();
@@ -181,7 +130,7 @@ fn the_example_works_under_a_client_in_go() {
     assert!(returned["version"].as_str().unwrap().starts_with("v1."), "{returned}");
     let account = subject(returned["token"].as_str().unwrap()).unwrap();
     assert_eq!(account, "system:serviceaccount:cattle-system:kontainer-engine");
-    assert_eq!(provided.clusters(), serde_json::json!([]));
+    assert_eq!(provided.clusters().unwrap(), [] as [Value; 0]);
 }
 
 /// The subject of a token that is a JWT.
