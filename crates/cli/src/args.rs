@@ -3,6 +3,7 @@
 mod access;
 mod cluster;
 mod driver;
+pub mod driver_flags;
 mod login;
 mod node;
 mod project;
@@ -19,8 +20,8 @@ pub use access::{
     UserCommand,
 };
 pub use cluster::{
-    ClusterCommand, CreateClusterArgs, CredentialArgs, DetachArgs, ImportArgs, KubeconfigArgs,
-    KubectlArgs, RemoveArgs, Switch,
+    ClusterCommand, CreateClusterArgs, CredentialArgs, DetachArgs, DriverOptionArgs, ImportArgs,
+    KubeconfigArgs, KubectlArgs, RemoveArgs, Switch, UpdateClusterArgs,
 };
 pub use driver::{ConformanceArgs, DriverAddArgs, DriverCommand};
 pub use login::{ContextCommand, LoginArgs, VersionArgs};

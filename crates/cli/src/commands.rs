@@ -8,6 +8,7 @@ pub(crate) mod cluster;
 pub(crate) mod context;
 mod credential;
 pub(crate) mod driver;
+pub mod driver_options;
 mod get;
 mod group;
 mod import;
@@ -21,6 +22,7 @@ pub(crate) mod node;
 mod password;
 mod pod_security;
 pub(crate) mod project;
+mod provisioning;
 mod ps;
 mod remove;
 pub(crate) mod role;
@@ -88,7 +90,18 @@ async fn cluster_command(command: ClusterCommand) -> Result<ExitCode, CliError> 
         ClusterCommand::Ls(args) => cluster::list(args).await?,
         ClusterCommand::Get { cluster, output } => cluster::get(&cluster, output).await?,
         ClusterCommand::Import(args) => import::import(args).await?,
+        ClusterCommand::Create(args) if args.driver.is_some() => provisioning::create(args).await?,
         ClusterCommand::Create(args) => cluster::create(args).await?,
+        ClusterCommand::Update(args) => provisioning::update(args).await?,
+        ClusterCommand::Logs { cluster, follow, server } => {
+            provisioning::logs(&cluster, follow, server.name()).await?;
+        }
+        ClusterCommand::Pause { cluster, server } => {
+            provisioning::pause(&cluster, true, server.name()).await?;
+        }
+        ClusterCommand::Resume { cluster, server } => {
+            provisioning::pause(&cluster, false, server.name()).await?;
+        }
         ClusterCommand::Kubeconfig(args) => kubeconfig::run(args).await?,
         ClusterCommand::Rm(args) => remove::remove(args).await?,
         ClusterCommand::Detach(args) => remove::detach(args).await?,

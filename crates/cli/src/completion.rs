@@ -14,6 +14,7 @@ use serde_json::Value;
 
 use crate::api::{self, Api, NamedType, text};
 use crate::args::{OutputFormat, Shell};
+use crate::commands::driver_options::DriverOptions;
 use crate::commands::{driver, kubectl, namespace, node, scope};
 use crate::config;
 use crate::error::{CliError, Failure};
@@ -72,6 +73,19 @@ pub fn formats() -> ArgValueCompleter {
 /// Completes names of cluster drivers, with their states.
 pub fn drivers() -> ArgValueCompleter {
     offer(async |api, _| offer_names(&api, &driver::DRIVER, "state").await)
+}
+
+/// Names of the options of the driver on the line, each with `=`.
+pub fn driver_options() -> ArgValueCompleter {
+    offer(async |api, line| {
+        let Some(driver) = line.flag("--driver") else { return Ok(Vec::new()) };
+        let options = DriverOptions::of_driver(&api, driver).await?;
+        let offered = options.rows().into_iter().map(|row| {
+            let name = text(&row, "flag").trim_start_matches('-');
+            (format!("{name}="), text(&row, "description").to_owned())
+        });
+        Ok(offered.collect())
+    })
 }
 
 /// Completes names of clusters, with their states.

@@ -75,7 +75,10 @@ fn main() -> ExitCode {
         .install_default()
         .expect("nothing installed a TLS provider before main");
     cli::complete_line(Drover::command);
-    let command = Drover::parse().command;
+    let mut program = Drover::command();
+    program.build();
+    let line = cli::args::driver_flags::separate(std::env::args_os(), &program);
+    let command = Drover::parse_from(line).command;
     if !matches!(command, DroverCommand::Cli(_)) {
         // Huge pages round every retained allocation up to 2 MiB. If they cannot be disabled, the
         // process runs with them.

@@ -42,6 +42,8 @@ pub enum Program {
     GoDriver,
     /// The test program with a Go client of cluster drivers.
     DriverClient,
+    /// A cluster driver in Go that fails as its options say.
+    FaultyDriver,
     /// A cluster driver that tries to get out of its sandbox.
     HostileDriver,
     /// A process that holds namespaces.
@@ -91,6 +93,7 @@ impl Program {
             Self::RancherClient => "rancher-client",
             Self::GoDriver => "kontainer-engine-driver-go",
             Self::DriverClient => "driver-client",
+            Self::FaultyDriver => "kontainer-engine-driver-faulty",
             Self::HostileDriver => "hostile-driver",
             Self::Pause => "pause",
             Self::Containerd => "containerd",

@@ -30,8 +30,38 @@ pub enum ClusterCommand {
     },
     /// Import an existing cluster: apply the agent to it and wait until it is active
     Import(ImportArgs),
-    /// Create a cluster for others to join, and print the command that imports it
+    /// Create a cluster: with a driver at a provider, or for others to join, and then print the
+    /// command that imports it
     Create(CreateClusterArgs),
+    /// Change the options of a cluster that a driver made
+    Update(UpdateClusterArgs),
+    /// Print the provisioning log of a cluster that a driver makes
+    Logs {
+        /// Name or id
+        #[arg(add = completion::clusters())]
+        cluster: String,
+        /// Go on until the driver is done
+        #[arg(long, short)]
+        follow: bool,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Cancel what the driver of a cluster does, and begin nothing until it is resumed
+    Pause {
+        /// Name or id
+        #[arg(add = completion::clusters())]
+        cluster: String,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
+    /// Let the driver of a paused cluster go on
+    Resume {
+        /// Name or id
+        #[arg(add = completion::clusters())]
+        cluster: String,
+        #[command(flatten)]
+        server: ServerArgs,
+    },
     /// Print a kubeconfig with a token and the certificate authority inside, or merge it into yours
     Kubeconfig(KubeconfigArgs),
     /// Show or change whether the projects of a cluster are closed to each other
@@ -79,6 +109,7 @@ pub enum Switch {
 
 /// Flags of `drover cluster create`.
 #[derive(Args, Clone, Debug)]
+#[command(after_help = DRIVER_FLAGS)]
 pub struct CreateClusterArgs {
     /// Name for the cluster: lower-case letters, digits and '-'
     pub name: String,
@@ -88,11 +119,47 @@ pub struct CreateClusterArgs {
     /// Description shown with the cluster
     #[arg(long)]
     pub description: Option<String>,
+    /// Cluster driver that makes the cluster; its options are further flags, which "drover driver
+    /// options" lists
+    #[arg(long, add = completion::drivers())]
+    pub driver: Option<String>,
+    #[command(flatten)]
+    pub options: DriverOptionArgs,
     #[command(flatten)]
     pub wait: WaitArgs,
     #[command(flatten)]
     pub output: OutputArgs,
 }
+
+/// Flags of `drover cluster update`.
+#[derive(Args, Clone, Debug)]
+#[command(after_help = DRIVER_FLAGS)]
+pub struct UpdateClusterArgs {
+    /// Name or id
+    #[arg(add = completion::clusters())]
+    pub cluster: String,
+    #[command(flatten)]
+    pub options: DriverOptionArgs,
+    #[command(flatten)]
+    pub wait: WaitArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// How the options of a driver are given.
+#[derive(Args, Clone, Debug)]
+pub struct DriverOptionArgs {
+    /// Option of the driver. May be repeated; @FILE is the text of a file
+    #[arg(long = "option", value_name = "NAME=VALUE", add = completion::driver_options())]
+    pub options: Vec<String>,
+    /// YAML file with options of the driver by name; - is standard input
+    #[arg(long, value_name = "FILE", value_hint = ValueHint::FilePath)]
+    pub options_file: Option<PathBuf>,
+}
+
+/// Where flags that no help can list are found.
+const DRIVER_FLAGS: &str = "Options of the driver are flags as well, such as --node-count 3; \
+                            \"drover driver options NAME\" lists those of a driver.";
 
 /// Flags of `drover cluster kubeconfig`.
 #[derive(Args, Clone, Debug)]

@@ -15,6 +15,14 @@ pub enum DriverCommand {
     Ls(ListArgs),
     /// Add a driver by the URL of its program, or of an archive with it
     Add(DriverAddArgs),
+    /// List the options of clusters that a driver makes
+    Options {
+        /// Name or id
+        #[arg(value_name = "DRIVER", add = completion::drivers())]
+        driver: String,
+        #[command(flatten)]
+        output: OutputArgs,
+    },
     /// Use a driver: its options become types of the API
     Activate {
         /// Name or id

@@ -171,15 +171,24 @@ pub async fn get(name: &str, args: OutputArgs) -> Result<(), CliError> {
     output::one(args.output, ROWS, &cluster)
 }
 
-/// Creates a cluster for others to join. The commands to run in it go to stderr, its id to stdout.
-pub async fn create(args: CreateClusterArgs) -> Result<(), CliError> {
-    let api = Api::open(args.output.server.name())?;
-    let name = args.name.as_str();
+/// What every new cluster has, whoever makes it.
+pub fn body(args: &CreateClusterArgs) -> Value {
     let labels = args.labels.iter().map(|(k, v)| (k.clone(), Value::from(v.clone())));
-    let mut body = json!({"name": name, "labels": labels.collect::<Map<_, _>>()});
+    let mut body = json!({"name": args.name, "labels": labels.collect::<Map<_, _>>()});
     if let Some(description) = &args.description {
         body["description"] = description.clone().into();
     }
+    body
+}
+
+/// Creates a cluster for others to join. The commands to run in it go to stderr, its id to stdout.
+pub async fn create(args: CreateClusterArgs) -> Result<(), CliError> {
+    let given = &args.options;
+    if !given.options.is_empty() || given.options_file.is_some() {
+        return Err(CliError::usage("options are those of a driver: name it by --driver"));
+    }
+    let api = Api::open(args.output.server.name())?;
+    let (name, body) = (args.name.as_str(), body(&args));
     let what = format!("creating cluster \"{name}\"");
     let mut cluster = api.create("clusters", &body, &what).await?;
     let command = registration_command(&api, id(&cluster)).await?;

@@ -1,4 +1,4 @@
-//! `drover driver …`: cluster drivers of a server, and the checks of any driver.
+//! `drover driver …`: cluster drivers of a server, their options, and the checks of any driver.
 
 mod conformance;
 
@@ -9,6 +9,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::api::{self, Api, NamedType, id, text};
 use crate::args::{DriverAddArgs, DriverCommand};
+use crate::commands::driver_options::{self, DriverOptions};
 use crate::commands::listing;
 use crate::commands::wait::POLL_EVERY;
 use crate::error::{CliError, Failure};
@@ -47,6 +48,11 @@ pub async fn run(command: DriverCommand) -> Result<ExitCode, CliError> {
             let api = Api::open(args.output.server.name())?;
             let read = async || api.list(DRIVER.plural, &[]).await;
             listing::show(&args, LISTED, read).await?;
+        }
+        DriverCommand::Options { driver, output: args } => {
+            let api = Api::open(args.server.name())?;
+            let options = DriverOptions::of_driver(&api, &driver).await?;
+            output::list(args.output, driver_options::COLUMNS, &options.rows())?;
         }
         DriverCommand::Add(args) => add(&args).await?,
         DriverCommand::Activate { driver, wait, server } => {

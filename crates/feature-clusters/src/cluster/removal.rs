@@ -205,9 +205,9 @@ impl Removal {
         let (key, api) = (Key::cluster_scoped(&cluster.name_any()), Api::all(self.client.clone()));
         let found: Option<Cluster> =
             api.get_opt(&key.name).await.attempt(|| format!("read cluster \"{}\"", key.name))?;
-        let Some(reported) = found.and_then(|found| found.status.provisioning) else {
-            return Ok(None);
-        };
+        // Gone, which the watch is about to say.
+        let Some(found) = found else { return Ok(Some(Outcome::Done)) };
+        let Some(reported) = found.status.provisioning else { return Ok(None) };
         match reported.stage {
             ProvisioningStage::Removed => {
                 // It went with all that was in it.

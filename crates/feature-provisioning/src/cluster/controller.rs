@@ -429,6 +429,11 @@ impl Provisioner {
             }
             Err(error) => return Err(error.into()),
         };
+        if info.create_error.is_empty() && info.metadata.is_empty() && info.endpoint.is_empty() {
+            // What it made cannot be found by that. It is to find it by the name.
+            let why = "the driver returned nothing of the cluster to Create";
+            return Err(CallError::Failed(why.to_owned()).into());
+        }
         let failure = run.redacted(&info.create_error);
         stored.record.take(info);
         if !failure.is_empty() {
