@@ -10,10 +10,12 @@ use tokio::time::Instant;
 use super::downstream::{Downstream, InMemory, SECOND, by_name, get};
 use super::wait::pass;
 use crate::body::full;
+use crate::dialer::Dialer;
 use crate::limits::{
-    EXCLUSIVE_IDLE_MAX, IDLE_MAX, READY_TIME, STREAMS_PER_CONNECTION_MAX, SWEEP_INTERVAL,
+    DIRECT_PROBE_INTERVAL, EXCLUSIVE_IDLE_MAX, IDLE_MAX, READY_TIME, STREAMS_PER_CONNECTION_MAX,
+    SWEEP_INTERVAL,
 };
-use crate::{AccessError, BearerToken, ClusterAccess, Endpoint, Reachability};
+use crate::{AccessError, BearerToken, ClusterAccess, Endpoint, Reachability, Route};
 
 const BOTH: &[&str] = &["h2", "http/1.1"];
 
@@ -256,4 +258,78 @@ async fn a_malformed_endpoint_is_refused_and_the_old_one_stays() {
         text(&access, "c-1", "/api").await.unwrap();
     }
     assert!(!format!("{good:?}").contains("downstream-token"));
+}
+
+/// A dialer for two ways to the same fake: the direct one can be cut.
+struct TwoWays {
+    inner: InMemory,
+    is_direct_cut: Arc<std::sync::atomic::AtomicBool>,
+    /// Dials of the direct way.
+    direct: Arc<std::sync::atomic::AtomicUsize>,
+}
+
+impl Dialer for TwoWays {
+    fn dial<'a>(
+        &'a self,
+        cluster: &'a str,
+        endpoint: &'a Endpoint,
+        timeout: std::time::Duration,
+    ) -> futures::future::BoxFuture<'a, Result<Box<dyn tunnel::Io>, AccessError>> {
+        if endpoint.route == Route::Direct {
+            self.direct.fetch_add(1, Ordering::SeqCst);
+            if self.is_direct_cut.load(Ordering::SeqCst) {
+                let detail = "cut".to_owned();
+                return Box::pin(async { Err(AccessError::Unreachable { detail }) });
+            }
+        }
+        self.inner.dial(cluster, endpoint, timeout)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_direct_endpoint_is_used_while_it_can_be_reached_and_the_agent_otherwise() {
+    let downstream = Downstream::new(6443, BOTH);
+    let is_direct_cut = Arc::<std::sync::atomic::AtomicBool>::default();
+    let direct = Arc::<std::sync::atomic::AtomicUsize>::default();
+    let inner = InMemory::to(&downstream);
+    let dials = inner.dials.clone();
+    let ways = TwoWays { inner, is_direct_cut: is_direct_cut.clone(), direct: direct.clone() };
+    let access = ClusterAccess::with_dialer(Arc::new(ways));
+    let through_agent = Endpoint { route: Route::Tunnel, ..downstream.endpoint.clone() };
+    access.set_endpoint("c-1", through_agent).unwrap();
+    let token = BearerToken::new("of-the-driver");
+    let endpoint = Endpoint { route: Route::Direct, token, ..downstream.endpoint.clone() };
+    assert!(access.direct_only().send("c-1", get("/api")).await.is_err(), "there is none yet");
+    access.set_direct_endpoint("c-1", Some(endpoint)).unwrap();
+    // It was tried in the background.
+    pass(SECOND).await;
+    assert!(access.is_direct("c-1"));
+    text(&access, "c-1", "/api").await.unwrap();
+    assert_eq!(downstream.last().values("authorization"), ["Bearer of-the-driver"]);
+
+    is_direct_cut.store(true, Ordering::SeqCst);
+    pass(IDLE_MAX * 2).await;
+    text(&access, "c-1", "/api").await.unwrap();
+    assert_eq!(downstream.last().values("authorization"), ["Bearer downstream-token"]);
+    assert!(!access.is_direct("c-1"));
+    assert!(access.direct_only().send("c-1", get("/api")).await.is_err());
+    // While it is cut, few requests look whether it still is.
+    let before = direct.load(Ordering::SeqCst);
+    for _ in 0..20 {
+        text(&access, "c-1", "/api").await.unwrap();
+    }
+    assert!(direct.load(Ordering::SeqCst) <= before + 1);
+
+    is_direct_cut.store(false, Ordering::SeqCst);
+    pass(DIRECT_PROBE_INTERVAL).await;
+    text(&access, "c-1", "/api").await.unwrap();
+    pass(SECOND).await;
+    text(&access, "c-1", "/api").await.unwrap();
+    assert_eq!(downstream.last().values("authorization"), ["Bearer of-the-driver"]);
+    access.set_direct_endpoint("c-1", None).unwrap();
+    text(&access, "c-1", "/api").await.unwrap();
+    assert_eq!(downstream.last().values("authorization"), ["Bearer downstream-token"]);
+    access.forget("c-1");
+    assert!(text(&access, "c-1", "/api").await.is_err());
+    assert!(dials.load(Ordering::SeqCst) > 2);
 }
