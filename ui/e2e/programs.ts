@@ -30,6 +30,8 @@ export const packages = () => program(join(TARGET, "deps/packages"), "cargo xtas
 export const xtask = () => program(join(TARGET, "debug/xtask"), "cargo build --bin xtask");
 export const goDriver = () =>
   program(join(TARGET, "deps/bin/kontainer-engine-driver-go"), "cargo xtask deps");
+export const faultyDriver = () =>
+  program(join(TARGET, "deps/bin/kontainer-engine-driver-faulty"), "cargo xtask deps");
 export const kubectl = () => program(join(TARGET, "deps/bin/kubectl"), "cargo xtask deps");
 export const chromium = () => program(join(TARGET, "deps/bin/chromium"), "cargo xtask deps");
 

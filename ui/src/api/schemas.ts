@@ -6,6 +6,8 @@ import { request } from "./client.ts";
 export interface SchemaField {
   /** Such as `string`, `password`, `int`, `boolean`, `enum`, `array[string]`. */
   type: string;
+  /** What it is, where somebody said so: drivers do. */
+  description?: string | null;
   default?: unknown;
   options?: string[] | null;
   required?: boolean;

@@ -72,10 +72,12 @@ fn address(endpoint: &str) -> Result<Address, NoAccess> {
     let text = endpoint.trim();
     let text = text.strip_prefix("https://").unwrap_or(text).trim_end_matches('/');
     let uri: Uri = format!("https://{text}").parse().map_err(|_| invalid())?;
-    let has_path = !matches!(uri.path(), "" | "/") || uri.query().is_some();
-    let host = uri.host().filter(|_| !has_path).ok_or_else(invalid)?;
-    let port = uri.port_u16().unwrap_or(HTTPS_PORT);
-    format!("{host}:{port}").parse().map_err(|_| invalid())
+    let host = uri.host().ok_or_else(invalid)?;
+    let port = uri.port_u16();
+    let address = format!("{host}:{}", port.unwrap_or(HTTPS_PORT));
+    // A path, a user, or a port that is none would be lost.
+    let is_all = text == host || port.is_some() && text == address;
+    if is_all { address.parse().map_err(|_| invalid()) } else { Err(invalid()) }
 }
 
 /// Makes the account that drivers make, where the driver made none: those of before 2022 cannot on

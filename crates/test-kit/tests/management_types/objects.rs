@@ -135,7 +135,7 @@ async fn a_cluster_with_a_configuration_stores_all_of_it_and_reports_that_it_is_
         let (_, shown) = rest.get(Requester::Admin, &path).await;
         let state = shown["state"].as_str().unwrap_or_default();
         let said = shown["transitioningMessage"].as_str().unwrap_or_default();
-        let waits = state == "provisioning" && said.contains("only imports");
+        let waits = state == "provisioning" && said.contains("makes no such clusters");
         if waits { Ok(()) } else { Err(shown.to_string()) }
     })
     .await;

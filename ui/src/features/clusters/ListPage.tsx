@@ -5,7 +5,8 @@
 import { IconPlus } from "@tabler/icons-react";
 import { useQuery } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
-import { useMemo } from "react";
+import { useMemo, useState } from "react";
+import { driversQuery } from "../../api/drivers.ts";
 import { sentence } from "../../api/errors.ts";
 import { clustersQuery } from "../../api/queries.ts";
 import type { Cluster } from "../../api/types.ts";
@@ -16,6 +17,8 @@ import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
 import { usePast } from "../../ui/Past.tsx";
 import { useNow } from "../../ui/Time.tsx";
+import { CreateDialog } from "../provisioning/CreateDialog.tsx";
+import { usableDrivers } from "../provisioning/model.ts";
 import { ClusterTable } from "./ClusterTable.tsx";
 import { FilterBar } from "./FilterBar.tsx";
 import { FirstSteps } from "./FirstSteps.tsx";
@@ -48,10 +51,13 @@ export function ListPage({ search }: { search: ClusterSearch }) {
         title="Clusters"
         facts={clusters.data && facts(all)}
         actions={
-          <Button kind={denial ? "plain" : "primary"} deniedBecause={denial} onClick={openImport}>
-            {!denial && <IconPlus size={16} stroke={1.5} />}
-            Import cluster
-          </Button>
+          <>
+            <CreateButton denial={denial} />
+            <Button kind={denial ? "plain" : "primary"} deniedBecause={denial} onClick={openImport}>
+              {!denial && <IconPlus size={16} stroke={1.5} />}
+              Import cluster
+            </Button>
+          </>
         }
       />
       <FilterBar
@@ -80,6 +86,21 @@ export function ListPage({ search }: { search: ClusterSearch }) {
       )}
       <Import search={search} clusters={all} denial={denial} onChange={change} />
     </Page>
+  );
+}
+
+/** Only where there is a driver to create clusters with. */
+function CreateButton({ denial }: { denial: string | undefined }) {
+  const drivers = useQuery(driversQuery);
+  const [creating, setCreating] = useState(false);
+  if (usableDrivers(drivers.data ?? []).length === 0) return null;
+  return (
+    <>
+      <Button deniedBecause={denial} onClick={() => setCreating(true)}>
+        Create cluster…
+      </Button>
+      {creating && <CreateDialog onClose={() => setCreating(false)} />}
+    </>
   );
 }
 

@@ -15,10 +15,12 @@ import { Past, usePast, was } from "../../ui/Past.tsx";
 import { Shape, State } from "../../ui/StateMark.tsx";
 import { Ago, useNow } from "../../ui/Time.tsx";
 import { WarningsCard } from "../explorer/WarningsCard.tsx";
+import { ProvisioningCard } from "../provisioning/ProvisioningCard.tsx";
 import { ClusterHead, useCluster } from "./ClusterPage.tsx";
 import { explainAll, isTrue } from "./conditions.ts";
 import { isAlreadyManaged } from "./managed.ts";
 import {
+  isMadeByDriver,
   isPast,
   lastHeard,
   ownLabels,
@@ -58,6 +60,7 @@ export function OverviewPage() {
         <Health cluster={cluster} now={now} />
         <Facts cluster={cluster} now={now} />
       </div>
+      <ProvisioningCard cluster={cluster} />
       <WarningsCard cluster={cluster} />
     </Page>
   );
@@ -290,7 +293,7 @@ function Facts({ cluster, now }: { cluster: Cluster; now: Date }) {
     ["Kubernetes", cluster.version?.gitVersion ?? "not known yet"],
     ["Provider", providerWord(cluster)],
     [
-      "API as the agent sees it",
+      isMadeByDriver(cluster) ? "API" : "API as the agent sees it",
       cluster.apiEndpoint ? <code key="api">{cluster.apiEndpoint}</code> : "not known yet",
     ],
     [

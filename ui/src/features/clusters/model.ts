@@ -75,10 +75,18 @@ export interface Reason {
   label: string;
 }
 
+/** Whether a driver makes it, so that it has a provisioning log. */
+export function isMadeByDriver({ links }: Cluster): boolean {
+  return links?.provisioningLog !== undefined;
+}
+
 /** Why a cluster is not simply active, in one sentence, with the next step. */
 export function reasonOf(cluster: Cluster, now: Date): Reason | undefined {
   if (toneOf(cluster) === "ok") return undefined;
   if (cluster.state === "removing") return removalReason(cluster);
+  if (isMadeByDriver(cluster) && cluster.transitioningMessage) {
+    return { text: capital(cluster.transitioningMessage), next: undefined, label: "" };
+  }
   if (conditionOf(cluster, "Connected")?.reason === "AgentNotRegistered") {
     const created = point(cluster.created);
     const age = created ? `Created ${ago(created, now)}; ` : "";
@@ -339,7 +347,8 @@ export function providerWord(cluster: Cluster): string {
     k3s: "k3s",
   };
   const provider = cluster.provider ?? "";
-  return known[provider] ?? (provider || "Imported");
+  const origin = isMadeByDriver(cluster) ? cluster.driver || "Made by a driver" : "Imported";
+  return known[provider] ?? (provider || origin);
 }
 
 function sentence(text: string): string {

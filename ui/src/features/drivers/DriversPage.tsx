@@ -47,8 +47,8 @@ export function DriversPage() {
       />
       <p className="second">
         A driver is a program that makes clusters at a provider. It runs in a sandbox: it reaches
-        its provider, and nothing of this server. Its options are types of the API while it is
-        active; clusters are not made with drivers yet.
+        its provider, and nothing of this server. While it is active, its options are types of the
+        API, and clusters are created with it.
       </p>
       {drivers.isPending && <Skeleton rows={4} what="drivers" />}
       {drivers.isError && (

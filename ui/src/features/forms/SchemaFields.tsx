@@ -21,9 +21,17 @@ interface SchemaFieldsProps {
   long?: readonly string[];
   /** Fields that most people set, in order. */
   first?: readonly string[];
+  /** Show what the schema says of a field below it. */
+  described?: boolean;
 }
 
-export function SchemaFields({ fields, stored = {}, long = [], first = [] }: SchemaFieldsProps) {
+export function SchemaFields({
+  fields,
+  stored = {},
+  long = [],
+  first = [],
+  described = false,
+}: SchemaFieldsProps) {
   const place = ({ name }: FormField) =>
     first.includes(name) ? first.indexOf(name) : first.length;
   const isFirst = (field: FormField) => isNeeded(field) || first.includes(field.name);
@@ -34,6 +42,7 @@ export function SchemaFields({ fields, stored = {}, long = [], first = [] }: Sch
       field={field}
       stored={stored[field.name]}
       isLong={long.includes(field.name)}
+      help={described ? (field.description ?? undefined) : undefined}
     />
   );
   const others = fields.filter((field) => !isFirst(field));
@@ -54,15 +63,17 @@ interface OneFieldProps {
   field: FormField;
   stored: unknown;
   isLong: boolean;
+  help: string | undefined;
 }
 
-function OneField({ field, stored, isLong }: OneFieldProps) {
+function OneField({ field, stored, isLong, help }: OneFieldProps) {
   const { name, label, type, options, min, max } = field;
   const text = valueText(field, stored);
   if (type === "boolean") {
     return (
       <Check name={name} defaultChecked={text === "true"}>
         {label}
+        {help && <span className="second small"> {help}</span>}
       </Check>
     );
   }
@@ -85,7 +96,10 @@ function OneField({ field, stored, isLong }: OneFieldProps) {
       required={isNeeded(field)}
       autoComplete={type === "password" ? "new-password" : "off"}
       spellCheck={false}
-      {...(type === "array[string]" && { help: "Several with commas." })}
+      {...(help && { help })}
+      {...(type === "array[string]" && {
+        help: help ? `${help}. Several with commas.` : "Several with commas.",
+      })}
       {...(type === "int" && { min: min ?? undefined, max: max ?? undefined })}
     />
   );

@@ -1,0 +1,117 @@
+/** A cluster that a driver makes: its options are those that the driver declares. */
+
+import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
+import { useNavigate } from "@tanstack/react-router";
+import { useState } from "react";
+import { type ClusterDriver, driversQuery } from "../../api/drivers.ts";
+import { sentence } from "../../api/errors.ts";
+import { createCluster } from "../../api/provisioning.ts";
+import { clustersQuery } from "../../api/queries.ts";
+import { schemaQuery } from "../../api/schemas.ts";
+import { paths } from "../../paths.ts";
+import { Button } from "../../ui/Button.tsx";
+import { Dialog } from "../../ui/Dialog.tsx";
+import { Field } from "../../ui/Field.tsx";
+import { Notice, Skeleton } from "../../ui/Notice.tsx";
+import { Select } from "../../ui/Select.tsx";
+import { notify } from "../../ui/Toasts.tsx";
+import { formFields, formValues } from "../forms/fields.ts";
+import { SchemaFields } from "../forms/SchemaFields.tsx";
+import { optionsField, usableDrivers } from "./model.ts";
+import styles from "./Provisioning.module.css";
+
+const FORM = "create-cluster";
+/** The name of the cluster; no option of a driver has this name in the form. */
+const NAME = "cluster-name";
+/** What the server fills in. */
+const LEFT_OUT = ["driverName", "displayName"];
+
+export function CreateDialog({ onClose }: { onClose(): void }) {
+  const drivers = useQuery(driversQuery);
+  const usable = usableDrivers(drivers.data ?? []);
+  const [chosen, setChosen] = useState<string>();
+  const driver = usable.find(({ id }) => id === chosen) ?? usable[0];
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const schema = useQuery({
+    ...schemaQuery(driver ? optionsField(driver) : ""),
+    enabled: driver !== undefined,
+  });
+  const fields = schema.data ? formFields(schema.data, LEFT_OUT) : [];
+  const create = useMutation({
+    mutationFn: ({ data, by }: { data: FormData; by: ClusterDriver }) =>
+      createCluster(
+        String(data.get(NAME) ?? "").trim(),
+        optionsField(by),
+        formValues(fields, data),
+      ),
+    onSuccess: ({ name }) => {
+      notify("ok", `${name} is being made`);
+      void client.invalidateQueries({ queryKey: clustersQuery.queryKey });
+      onClose();
+      void navigate(paths.cluster(name));
+    },
+  });
+  return (
+    <Dialog
+      title="Create cluster"
+      subtitle="A driver makes it at a provider, and later changes and removes it."
+      wide
+      onClose={onClose}
+      footer={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" type="submit" form={FORM}>
+            {create.isPending ? "Under way…" : "Create"}
+          </Button>
+        </>
+      }
+    >
+      <form
+        id={FORM}
+        className={styles.form}
+        onSubmit={(event) => {
+          event.preventDefault();
+          if (!driver || !schema.data || create.isPending) return;
+          create.mutate({ data: new FormData(event.currentTarget), by: driver });
+        }}
+      >
+        <Field
+          label="Name"
+          name={NAME}
+          required
+          autoComplete="off"
+          spellCheck={false}
+          data-autofocus
+        />
+        <Select label="Driver" value={driver?.id ?? ""} onChange={setChosen}>
+          {usable.map(({ id, name }) => (
+            <option key={id} value={id}>
+              {name}
+            </option>
+          ))}
+        </Select>
+        {schema.isPending && <Skeleton rows={6} what="the options of the driver" />}
+        {schema.isError && (
+          <Notice tone="err" title="The options of the driver could not be read.">
+            {sentence(schema.error)}
+          </Notice>
+        )}
+        {/* A key of its own: another driver has other fields, also where names are the same. */}
+        {driver && schema.data && (
+          <SchemaFields
+            key={driver.id}
+            fields={fields}
+            first={fields.map(({ name }) => name)}
+            described
+          />
+        )}
+        {create.isError && (
+          <Notice tone="err" title="It was not created.">
+            {sentence(create.error)}
+          </Notice>
+        )}
+      </form>
+    </Dialog>
+  );
+}
