@@ -220,6 +220,29 @@ fn a_removal_that_fails_is_tried_until_somebody_gives_up_and_every_call_is_recor
 }
 
 #[test]
+fn snapshots_of_etcd_are_the_business_of_the_driver() {
+    let world = world();
+    let drivers = &world.drivers;
+    let id = drivers.create("saved", &world.options(9, "")).unwrap();
+    drivers.wait_for(&id, "active", "");
+    let act = |action: &str, body: &Value| {
+        drivers.api.post(&format!("/v3/clusters/{id}?action={action}"), body).unwrap()
+    };
+    let saved = act("backupEtcd", &json!({})).success().unwrap();
+    let name = saved["name"].as_str().unwrap();
+    let log = drivers.log(&id).unwrap();
+    assert!(log.contains(&format!("faulty: saving \"{name}\"")), "{log}");
+    let missing = act("restoreFromEtcdBackup", &json!({}));
+    assert_eq!(missing.json()["code"], "MissingRequired");
+    let refused = act("restoreFromEtcdBackup", &json!({"etcdBackupId": name}));
+    assert_eq!(refused.status, 422);
+    assert_eq!(refused.json()["message"], "ETCD backup operations are not implemented");
+    // Nothing of that is a failure of the cluster.
+    assert_eq!(drivers.cluster(&id).unwrap()["state"], "active");
+    drivers.remove(&id).unwrap();
+}
+
+#[test]
 fn the_server_makes_the_account_that_old_drivers_cannot_make() {
     let cluster = RealCluster::start().unwrap();
     let admin = Kubeconfig::read(&cluster.kubeconfig_path()).unwrap();

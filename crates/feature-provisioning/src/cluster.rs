@@ -11,6 +11,7 @@
 //! | [`access`] | the API of a new cluster: without the agent, and for the agent |
 //! | [`report`] | what clusters say of it |
 //! | [`log`] | the provisioning log |
+//! | [`snapshots`] | snapshots of etcd, as actions of clusters |
 //! | [`view`] | the log under `/v3` |
 //!
 //! What drives all this is the difference between the options of the cluster and those that the
@@ -24,6 +25,7 @@ pub mod options;
 pub mod record;
 pub mod removal;
 pub mod report;
+pub mod snapshots;
 pub mod view;
 pub mod work;
 

@@ -18,8 +18,7 @@ use feature_kit::{
     AgentManifest, Feature, KindRules, ManagementContext, ManagementSpec, ViewSpec, table, unique,
 };
 
-use cluster::controller::ProvisionerParts;
-use cluster::log::ProvisioningLogs;
+use cluster::controller::Provisioner;
 use kontainer_driver::admission::DriverRules;
 use kontainer_driver::files::{DriverFiles, DriverSettings};
 
@@ -32,10 +31,8 @@ pub fn feature(
 ) -> Feature {
     let files = Arc::new(DriverFiles::new(settings.clone()));
     let rules = KindRules::of::<KontainerDriver>();
-    let acting = context.clients.controller(&cluster::controller::identity());
-    let logs = Arc::new(ProvisioningLogs::new(acting));
-    let shown = logs.clone();
-    let parts = ProvisionerParts { files: files.clone(), agents, logs };
+    let provisioner = Arc::new(Provisioner::new(context, files.clone(), agents));
+    let shown = provisioner.clone();
     Feature::new("provisioning")
         .kind_with(rules.admit_with(Arc::new(DriverRules::new(context))))
         .kind_with(KindRules::of::<DynamicSchema>().written_by_server())
@@ -46,8 +43,8 @@ pub fn feature(
                 kontainer_driver::controller::run(context, client, files.clone())
             },
         ))
-        .management(ManagementSpec::new(cluster::controller::identity(), move |context, client| {
-            cluster::controller::run(context, client, parts.clone())
+        .management(ManagementSpec::new(cluster::controller::identity(), move |context, _| {
+            cluster::controller::run(context, provisioner.clone())
         }))
         .view(ViewSpec::new(|_| {
             vec![
@@ -57,6 +54,7 @@ pub fn feature(
             ]
         }))
         .extend_view(ViewExtension::new("cluster", move |found| {
-            cluster::view::extend(found, shown.clone())
+            let found = cluster::view::extend(found, shown.clone());
+            cluster::snapshots::extend(found, &shown)
         }))
 }

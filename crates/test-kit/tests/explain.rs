@@ -308,6 +308,15 @@ async fn an_explanation_says_what_the_cluster_decides() {
     }
     let mut random = StdRng::seed_from_u64(18);
     fill(&downstream, &mut random).await;
+    // The roles come into the cluster after the bindings.
+    for user in ["u-2", "u-3"] {
+        let question = question("get", "nodes");
+        test_kit::eventually("the role is in the cluster", async || {
+            let (_, found) = explained(&world, "why", user, &[], &question).await;
+            if found["allowed"] == true { Ok(()) } else { Err(found.to_string()) }
+        })
+        .await;
+    }
     let (mut yes, mut no) = (0, 0);
     for at in 0..300 {
         let user = if random.random_bool(0.5) { "u-2" } else { "u-3" };

@@ -28,7 +28,7 @@ use feature_kit::{
 };
 use futures::future::BoxFuture;
 use jiff::Timestamp;
-use kube::{Client, ResourceExt};
+use kube::ResourceExt;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
@@ -37,7 +37,7 @@ use super::log::ProvisioningLogs;
 use super::options;
 use super::record::{RecordStatus, Records, Step, StoredCluster, next_step};
 use super::report::Reporter;
-use super::work::{CallError, DROVER, DriverRun, RunningWork, WorkContext};
+use super::work::{CallError, DROVER, DriverRun, EndOfWork, RunningWork, WorkContext};
 use crate::kontainer_driver::files::{DriverFiles, NoProgram};
 
 const CONTROLLER: &str = "cluster-provisioning";
@@ -46,6 +46,8 @@ const DRIVERS_MAX: usize = 100;
 /// Until a driver that failed is called again: doubled with each failure, to the longest.
 const RETRY_DELAY_MIN: Duration = Duration::from_secs(15);
 const RETRY_DELAY_MAX: Duration = Duration::from_secs(600);
+/// Until a driver is looked at again that saves or restores a snapshot.
+pub(super) const BUSY_INTERVAL: Duration = Duration::from_secs(2);
 /// Until a cluster that was made is tried again, whose API cannot be reached yet.
 const REACH_INTERVAL: Duration = Duration::from_secs(5);
 /// The same while its agent only is to be replaced.
@@ -83,39 +85,16 @@ pub fn identity() -> ControllerIdentity {
     .within(keys::SYSTEM_NS, rule("", &["secrets"], &["get", "create", "patch", "delete"]))
 }
 
-/// What the controller gets from the server.
-#[derive(Clone)]
-pub struct ProvisionerParts {
-    /// Programs of drivers.
-    pub files: Arc<DriverFiles>,
-    /// Objects of agents.
-    pub agents: Arc<dyn AgentManifest>,
-    /// Logs of all clusters.
-    pub logs: Arc<ProvisioningLogs>,
-}
-
-/// Runs the controller until the future is dropped. `client` acts as [`identity()`].
-pub async fn run(context: ManagementContext, client: Client, parts: ProvisionerParts) {
+/// Runs the controller until the future is dropped.
+pub async fn run(context: ManagementContext, provisioner: Arc<Provisioner>) {
     let scope = &context.scope;
-    let clusters = scope.reflectors.get::<Whole<Cluster>>();
-    let drivers = scope.reflectors.get::<Whole<KontainerDriver>>();
-    let running = RunningWork::default();
-    let provisioner = Provisioner {
-        clusters: clusters.clone(),
-        drivers: drivers.clone(),
-        credentials: context.credentials.clone(),
-        connections: context.connections.clone(),
-        records: Records::new(&client),
-        reporter: Reporter::new(client),
-        running: running.clone(),
-        failures: Mutex::default(),
-        parts,
-    };
+    let (clusters, drivers) = (provisioner.clusters.clone(), provisioner.drivers.clone());
+    let running = provisioner.running.clone();
     // A run is several calls, and an attempt to create may precede a removal.
-    let run_time_max = 4 * provisioner.parts.files.settings().call_time_max;
+    let run_time_max = 4 * provisioner.files.settings().call_time_max;
     let limits = Limits { running_max: DRIVERS_MAX, running_per_lane_max: 1, run_time_max };
     tokio::join!(clusters.synced(), drivers.synced());
-    let runner = Runner::with_limits(Arc::new(provisioner), limits);
+    let runner = Runner::with_limits(provisioner, limits);
     runner.watch(&clusters, move |change| {
         if let Change::Applied { key, new, .. } = change
             && is_to_be_cancelled(new)
@@ -169,8 +148,9 @@ fn is_to_be_cancelled(cluster: &Cluster) -> bool {
     }
 }
 
-pub(super) struct Provisioner {
-    clusters: Arc<Reflector<Whole<Cluster>>>,
+/// Makes, changes and removes clusters by their drivers.
+pub struct Provisioner {
+    pub(super) clusters: Arc<Reflector<Whole<Cluster>>>,
     drivers: Arc<Reflector<Whole<KontainerDriver>>>,
     credentials: Arc<CredentialStore>,
     connections: Arc<dyn ClusterConnections>,
@@ -179,7 +159,10 @@ pub(super) struct Provisioner {
     running: RunningWork,
     /// By cluster. Lost at a restart, which costs an attempt.
     failures: Mutex<HashMap<String, Failures>>,
-    pub(super) parts: ProvisionerParts,
+    pub(super) files: Arc<DriverFiles>,
+    agents: Arc<dyn AgentManifest>,
+    /// Logs of all clusters.
+    pub logs: ProvisioningLogs,
 }
 
 /// What failed in a row, with the same options.
@@ -213,23 +196,46 @@ pub(super) enum WorkError {
 }
 
 impl Provisioner {
+    /// Starts drivers from `files`, and deploys the agents of `agents`. Acts as [`identity()`]. Must
+    /// be called inside a tokio runtime.
+    pub fn new(
+        context: &ManagementContext,
+        files: Arc<DriverFiles>,
+        agents: Arc<dyn AgentManifest>,
+    ) -> Self {
+        let client = context.clients.controller(&identity());
+        Self {
+            clusters: context.scope.reflectors.get(),
+            drivers: context.scope.reflectors.get(),
+            credentials: context.credentials.clone(),
+            connections: context.connections.clone(),
+            records: Records::new(&client),
+            logs: ProvisioningLogs::new(client.clone()),
+            reporter: Reporter::new(client),
+            running: RunningWork::default(),
+            failures: Mutex::default(),
+            files,
+            agents,
+        }
+    }
+
     async fn reconcile(&self, key: &Key) -> Result<Outcome, ReconcileError> {
         let Some(cluster) = self.clusters.get(key) else {
             self.failures.lock().remove(&key.name);
-            self.parts.logs.forget(&key.name);
+            self.logs.forget(&key.name);
             return Ok(Outcome::Done);
         };
         if cluster.driver_name().is_none() {
             return Ok(Outcome::Done);
         }
         if cluster.metadata.deletion_timestamp.is_some() {
-            self.parts.logs.load(&key.name).await?;
+            self.logs.load(&key.name).await?;
             return self.remove(&cluster).await;
         }
         if !condition::is_true(&cluster.status.conditions, BACKING_NAMESPACE_CREATED) {
             return Ok(Outcome::WaitingFor("the cluster's namespace".to_owned()));
         }
-        self.parts.logs.load(&key.name).await?;
+        self.logs.load(&key.name).await?;
         let stored = self.records.load(&key.name).await?;
         let config = self.config(&cluster).await?;
         match (next_step(stored.as_ref(), &config), stored) {
@@ -305,7 +311,9 @@ impl Provisioner {
         if !self.reporter.begin(cluster, stage, &message).await? {
             return Ok(Outcome::WaitingFor("removal".to_owned()));
         }
-        let context = self.work(cluster, stage, message);
+        let Some(context) = self.work_if_idle(cluster, stage, message) else {
+            return Ok(Outcome::RequeueAfter(BUSY_INTERVAL));
+        };
         let worked = self.with_driver(&driver, context, async |run| {
             self.apply(run, cluster, &driver, stored, &config, step).await
         });
@@ -327,22 +335,17 @@ impl Provisioner {
         }
     }
 
-    /// What a run of the driver of a cluster needs.
-    pub(super) fn work<'a>(
+    /// What a run of the driver of a cluster needs; `None` while another one is under way.
+    pub(super) fn work_if_idle<'a>(
         &'a self,
         cluster: &'a Cluster,
         stage: ProvisioningStage,
         message: String,
-    ) -> WorkContext<'a> {
-        WorkContext {
-            cluster,
-            stage,
-            message,
-            logs: &self.parts.logs,
-            reporter: &self.reporter,
-            cancelled: self.running.begin(&cluster.name_any()),
-            call_time_max: self.parts.files.settings().call_time_max,
-        }
+    ) -> Option<WorkContext<'a>> {
+        let cancelled = self.running.begin(&cluster.name_any())?;
+        let (logs, reporter) = (&self.logs, &self.reporter);
+        let call_time_max = self.files.settings().call_time_max;
+        Some(WorkContext { cluster, stage, message, logs, reporter, cancelled, call_time_max })
     }
 
     /// Starts the driver, works with it, and ends it. The log has all of it, also a failure.
@@ -353,26 +356,27 @@ impl Provisioner {
         work: impl AsyncFnOnce(&mut DriverRun<'_>) -> Result<T, WorkError>,
     ) -> Result<T, WorkError> {
         let cluster = context.cluster.name_any();
+        let end = EndOfWork(&self.running, &cluster);
         // The watch may have said so before there was something to cancel.
         if self.clusters.named(&cluster).is_some_and(|now| is_to_be_cancelled(&now)) {
             context.cancelled.cancel();
         }
-        let note = |text: &str| self.parts.logs.add(&cluster, DROVER, text, &[]);
+        let note = |text: &str| self.logs.add(&cluster, DROVER, text, &[]);
         note(&context.message);
         let worked = async {
-            let program = self.parts.files.program(driver).await?;
+            let program = self.files.program(driver).await?;
             let mut run = DriverRun::start(&program, &driver.status.display_name, context).await?;
             let worked = work(&mut run).await;
             run.end().await;
             worked
         };
         let worked = worked.await;
-        self.running.end(&cluster);
+        drop(end);
         match &worked {
             Ok(_) => note("done"),
             Err(error) => note(&format!("failed: {error}")),
         }
-        self.parts.logs.store(&cluster).await;
+        self.logs.store(&cluster).await;
         worked
     }
 
@@ -474,7 +478,7 @@ impl Provisioner {
 
     /// Has the driver return how the cluster is reached. Where it cannot make an account, Drover
     /// does, if it was given what that needs.
-    async fn post_check(
+    pub(super) async fn post_check(
         &self,
         run: &mut DriverRun<'_>,
         stored: &mut StoredCluster,
@@ -491,7 +495,7 @@ impl Provisioner {
             Err(error) => return Err(error.into()),
         }
         if record.service_account_token.is_empty() {
-            let exceptions = self.parts.files.settings().confinement.exceptions();
+            let exceptions = self.files.settings().confinement.exceptions();
             access::make_account(record, exceptions).await?;
         }
         access::endpoint(record)?;
@@ -548,8 +552,8 @@ impl Provisioner {
             }
         };
         if checksum != stored.agent_checksum {
-            self.parts.logs.add(&name, DROVER, "the agent is deployed", &[]);
-            self.parts.logs.store(&name).await;
+            self.logs.add(&name, DROVER, "the agent is deployed", &[]);
+            self.logs.store(&name).await;
             stored.agent_checksum = checksum;
             self.records.store(&name, &stored).await?;
         }
@@ -567,7 +571,7 @@ impl Provisioner {
         let endpoint = access::endpoint(&stored.record).map_err(|error| error.to_string())?;
         let set = self.connections.set_direct(&name, endpoint);
         set.map_err(|error| error.to_string())?;
-        let objects = self.parts.agents.objects(cluster).await?;
+        let objects = self.agents.objects(cluster).await?;
         let checksum = access::checksum(&objects);
         if checksum != stored.agent_checksum {
             let client = self.connections.direct(&name);

@@ -8,7 +8,7 @@ use controller::{Outcome, ReconcileError};
 use kube::ResourceExt;
 use serde_json::Value;
 
-use super::controller::{FINISHED, Provisioner, WorkError};
+use super::controller::{BUSY_INTERVAL, FINISHED, Provisioner, WorkError};
 use super::options;
 use super::record::{RecordStatus, StoredCluster};
 use super::work::{CallError, DROVER, DriverRun};
@@ -53,7 +53,10 @@ impl Provisioner {
         let shown = &driver.status.display_name;
         let message = format!("the driver \"{shown}\" removes the cluster");
         self.reporter.report(cluster, ProvisioningStage::Removing, &message).await?;
-        let context = self.work(cluster, ProvisioningStage::Removing, message);
+        let stage = ProvisioningStage::Removing;
+        let Some(context) = self.work_if_idle(cluster, stage, message) else {
+            return Ok(Outcome::RequeueAfter(BUSY_INTERVAL));
+        };
         let worked = self.with_driver(&driver, context, async |run| {
             self.call_remove(run, cluster, &driver, stored).await
         });
@@ -100,7 +103,7 @@ impl Provisioner {
         if is_unknown && stored.record.metadata.is_empty() {
             let text = "what an interrupted attempt to create left is not known: it is completed, \
                         so that it can be removed";
-            self.parts.logs.add(&cluster.name_any(), DROVER, text, &[]);
+            self.logs.add(&cluster.name_any(), DROVER, text, &[]);
             let created = self.create(run, cluster, &mut stored, &config, options).await;
             match created {
                 Ok(()) => {}

@@ -10,7 +10,7 @@ use rest_view::store::may;
 use rest_view::{ActionHandler, ActionRequest, ActionResponse, ApiError, Descriptor, Key, Link};
 use serde_json::{Map, Value};
 
-use super::log::ProvisioningLogs;
+use super::controller::Provisioner;
 
 /// Name of the link.
 const LINK: &str = "provisioningLog";
@@ -18,13 +18,13 @@ const LINK: &str = "provisioningLog";
 const TYPE: &str = "provisioningLog";
 
 /// Adds the log to the type `cluster`.
-pub fn extend(cluster: Descriptor, logs: Arc<ProvisioningLogs>) -> Descriptor {
-    let link = Link::new(LINK, LogLink(logs))
+pub fn extend(cluster: Descriptor, provisioner: Arc<Provisioner>) -> Descriptor {
+    let link = Link::new(LINK, LogLink(provisioner))
         .available_when(|stored, _| stored["spec"]["genericEngineConfig"].is_object());
     cluster.link(link)
 }
 
-struct LogLink(Arc<ProvisioningLogs>);
+struct LogLink(Arc<Provisioner>);
 
 impl ActionHandler for LogLink {
     fn run<'a>(
@@ -40,8 +40,12 @@ impl ActionHandler for LogLink {
                     "only those who may change the cluster see its log",
                 ));
             }
-            self.0.load(&key.name).await.map_err(|error| ApiError::server_error(error.chain()))?;
-            let tail = self.0.tail(&key.name);
+            self.0
+                .logs
+                .load(&key.name)
+                .await
+                .map_err(|error| ApiError::server_error(error.chain()))?;
+            let tail = self.0.logs.tail(&key.name);
             let lines: Vec<Value> = tail.lines.into_iter().map(Value::from).collect();
             let fields: [(String, Value); 2] =
                 [("first".to_owned(), tail.first.into()), ("lines".to_owned(), lines.into())];

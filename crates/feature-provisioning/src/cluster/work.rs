@@ -245,21 +245,26 @@ impl<'a> DriverRun<'a> {
     }
 }
 
-/// Runs of this server that can be cancelled, by cluster.
+/// Runs of this server, by cluster: one at a time, which can be cancelled.
 #[derive(Clone, Default)]
 pub struct RunningWork(Arc<Mutex<HashMap<String, CancellationToken>>>);
 
 impl RunningWork {
-    /// Notes a run. It is cancelled by the token, or by [`Self::cancel`].
-    pub fn begin(&self, cluster: &str) -> CancellationToken {
+    /// Notes a run, which is cancelled by the token or by [`Self::cancel`]. `None` while another
+    /// one is under way.
+    pub fn begin(&self, cluster: &str) -> Option<CancellationToken> {
+        let mut running = self.0.lock();
+        if running.contains_key(cluster) {
+            return None;
+        }
         let token = CancellationToken::new();
-        self.0.lock().insert(cluster.to_owned(), token.clone());
-        token
+        running.insert(cluster.to_owned(), token.clone());
+        Some(token)
     }
 
-    /// Cancels the run of a cluster, if there is one.
+    /// Cancels the run of a cluster, if there is one. It ends soon.
     pub fn cancel(&self, cluster: &str) {
-        if let Some(token) = self.0.lock().remove(cluster) {
+        if let Some(token) = self.0.lock().get(cluster) {
             token.cancel();
         }
     }
@@ -267,5 +272,14 @@ impl RunningWork {
     /// The run has ended.
     pub fn end(&self, cluster: &str) {
         self.0.lock().remove(cluster);
+    }
+}
+
+/// Ends a run, also one that is dropped.
+pub struct EndOfWork<'a>(pub &'a RunningWork, pub &'a str);
+
+impl Drop for EndOfWork<'_> {
+    fn drop(&mut self) {
+        self.0.end(self.1);
     }
 }

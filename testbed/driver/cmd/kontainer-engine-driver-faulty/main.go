@@ -111,6 +111,15 @@ func (driver) Remove(context.Context, *types.ClusterInfo) (*types.Empty, error) 
 	return &types.Empty{}, nil
 }
 
+func (driver) ETCDSave(_ context.Context, request *types.SaveETCDSnapshotRequest) (*types.Empty, error) {
+	fmt.Printf("saving %q\n", request.GetSnapshotName())
+	return &types.Empty{}, nil
+}
+
+func (driver) ETCDRestore(context.Context, *types.RestoreETCDSnapshotRequest) (*types.ClusterInfo, error) {
+	return nil, errors.New("ETCD backup operations are not implemented")
+}
+
 // What goes wrong in a method.
 func fault(options map[string]string, method string) string {
 	what, where, _ := strings.Cut(options["fault"], ":")
