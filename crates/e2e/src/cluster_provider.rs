@@ -84,8 +84,8 @@ impl ClusterProvider {
     }
 }
 
-/// The first of so many ports in a row that nothing listens at, below those that the kernel gives to
-/// connections.
+/// The first of so many ports in a row that nothing listens at, below those that the kernel gives
+/// to connections.
 fn free_ports(count: u16) -> Result<u16> {
     let bases = (20_000..30_000).step_by(usize::from(FEW));
     // Tests run at the same time: each looks from another row on.

@@ -1,6 +1,6 @@
 //! What goes wrong with drivers while they make, change and remove clusters: the server says what,
-//! goes on when it is mended, and forgets nothing. The driver is one in Go that fails as its options
-//! say; its clusters are simulated, and exist already.
+//! goes on when it is mended, and forgets nothing. The driver is one in Go that fails as its
+//! options say; its clusters are simulated, and exist already.
 
 #![allow(clippy::unwrap_used, reason = "the steps of a test fail as the test does")]
 
@@ -82,7 +82,7 @@ fn a_driver_that_hangs_is_ended() {
 }
 
 #[test]
-fn a_driver_that_returns_nothing_is_asked_again() {
+fn a_driver_that_returns_nothing_is_called_again() {
     world().fails_and_is_mended(
         2,
         "nil:Create",

@@ -15,8 +15,8 @@
 //! | [`view`] | the log under `/v3` |
 //!
 //! What drives all this is the difference between the options of the cluster and those that the
-//! record says were applied. A server that dies at any point finds in the record what was begun, and
-//! begins the same call again; drivers find what exists by the name of the cluster.
+//! record says were applied. A server that dies at any point finds in the record what was begun,
+//! and begins the same call again; drivers find what exists by the name of the cluster.
 
 pub mod access;
 pub mod controller;

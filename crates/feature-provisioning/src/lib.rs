@@ -22,8 +22,8 @@ use cluster::controller::Provisioner;
 use kontainer_driver::admission::DriverRules;
 use kontainer_driver::files::{DriverFiles, DriverSettings};
 
-/// What provisioning adds to the server; `agents` makes the objects of agents. Must be called inside
-/// a tokio runtime.
+/// What provisioning adds to the server; `agents` makes the objects of agents. Must be called
+/// inside a tokio runtime.
 pub fn feature(
     context: &ManagementContext,
     settings: &DriverSettings,

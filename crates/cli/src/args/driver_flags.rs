@@ -1,6 +1,6 @@
-//! Flags that a cluster driver declares: `drover cluster create NAME --driver X --node-count 3`. The
-//! command line cannot know them, since each driver has its own. So they are rewritten, before the
-//! line is parsed, into the flag that it knows: `--option node-count=3`.
+//! Flags that a cluster driver declares: `drover cluster create NAME --driver X --node-count 3`.
+//! The command line cannot know them, since each driver has its own. So they are rewritten, before
+//! the line is parsed, into the flag that it knows: `--option node-count=3`.
 
 use std::ffi::OsString;
 
@@ -12,8 +12,8 @@ const OPTION: &str = "--option";
 const COMMANDS: [&str; 2] = ["create", "update"];
 
 /// The line with the flags of drivers rewritten. `program`: what parses it next. A flag that
-/// `program` does not know is a driver's; its value is the next word, unless that is a flag too: then
-/// the value is `true`.
+/// `program` does not know is a driver's; its value is the next word, unless that is a flag too:
+/// then the value is `true`.
 pub fn separate(line: impl IntoIterator<Item = OsString>, program: &Command) -> Vec<OsString> {
     let line: Vec<OsString> = line.into_iter().collect();
     let words: Vec<&str> = line.iter().map(|word| word.to_str().unwrap_or_default()).collect();

@@ -9,8 +9,8 @@
 //! else would be taken down with a cluster that we made stays. For an imported cluster there is no
 //! more to take down, so removing and detaching do the same.
 //!
-//! A cluster that a driver made goes as a whole: its driver removes it first (`feature-provisioning`
-//! reports that in `status.provisioning`), and nothing in it is cleaned.
+//! A cluster that a driver made goes as a whole: its driver removes it first
+//! (`feature-provisioning` reports that in `status.provisioning`), and nothing in it is cleaned.
 //!
 //! The report is a ConfigMap `removal-<cluster id>` in namespace `cattle-system` of the management
 //! cluster, key `report.json`: it outlives the object. The newest per cluster id stays. An Event in

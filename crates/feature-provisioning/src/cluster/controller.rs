@@ -35,7 +35,7 @@ use serde_json::{Value, json};
 use super::access::{self, NoAccess};
 use super::log::ProvisioningLogs;
 use super::options;
-use super::record::{RecordStatus, Records, Step, StoredCluster, next_step};
+use super::record::{ProvisioningStep, RecordStatus, Records, StoredCluster, next_step};
 use super::report::Reporter;
 use super::work::{CallError, DROVER, DriverRun, EndOfWork, RunningWork, WorkContext};
 use crate::kontainer_driver::files::{DriverFiles, NoProgram};
@@ -196,8 +196,8 @@ pub(super) enum WorkError {
 }
 
 impl Provisioner {
-    /// Starts drivers from `files`, and deploys the agents of `agents`. Acts as [`identity()`]. Must
-    /// be called inside a tokio runtime.
+    /// Starts drivers from `files`, and deploys the agents of `agents`. Acts as [`identity()`].
+    /// Must be called inside a tokio runtime.
     pub fn new(
         context: &ManagementContext,
         files: Arc<DriverFiles>,
@@ -239,7 +239,7 @@ impl Provisioner {
         let stored = self.records.load(&key.name).await?;
         let config = self.config(&cluster).await?;
         match (next_step(stored.as_ref(), &config), stored) {
-            (Step::Nothing, Some(stored)) => self.hand_over(&cluster, stored).await,
+            (ProvisioningStep::Nothing, Some(stored)) => self.hand_over(&cluster, stored).await,
             (step, stored) => {
                 self.provision(&cluster, stored.unwrap_or_default(), config, step).await
             }
@@ -279,14 +279,14 @@ impl Provisioner {
         cluster: &Cluster,
         stored: StoredCluster,
         config: Value,
-        step: Step,
+        step: ProvisioningStep,
     ) -> Result<Outcome, ReconcileError> {
         let name = cluster.name_any();
         let before = cluster.status.provisioning.as_ref().map(|reported| reported.stage);
         let is_change = match step {
-            Step::Update => before.is_some_and(ProvisioningStage::has_cluster),
-            Step::PostCheck => before == Some(ProvisioningStage::Updating),
-            Step::Create | Step::Nothing => false,
+            ProvisioningStep::Update => before.is_some_and(ProvisioningStage::has_cluster),
+            ProvisioningStep::PostCheck => before == Some(ProvisioningStage::Updating),
+            ProvisioningStep::Create | ProvisioningStep::Nothing => false,
         };
         let (stage, failed, doing) = match is_change {
             true => (ProvisioningStage::Updating, ProvisioningStage::UpdateFailed, "changes"),
@@ -387,15 +387,19 @@ impl Provisioner {
         driver: &KontainerDriver,
         mut stored: StoredCluster,
         config: &Value,
-        step: Step,
+        step: ProvisioningStep,
     ) -> Result<StoredCluster, WorkError> {
         let options = options::of_cluster(config, cluster);
         let passwords = run.passwords().await;
         run.hide(options::secrets(&options, &passwords));
         match step {
-            Step::Create => self.create(run, cluster, &mut stored, config, options.clone()).await?,
-            Step::Update => self.update(run, cluster, &mut stored, config, options.clone()).await?,
-            Step::PostCheck | Step::Nothing => {}
+            ProvisioningStep::Create => {
+                self.create(run, cluster, &mut stored, config, options.clone()).await?
+            }
+            ProvisioningStep::Update => {
+                self.update(run, cluster, &mut stored, config, options.clone()).await?
+            }
+            ProvisioningStep::PostCheck | ProvisioningStep::Nothing => {}
         }
         self.post_check(run, &mut stored).await?;
         stored.record.status = RecordStatus::Running;
@@ -561,7 +565,8 @@ impl Provisioner {
         Ok(Outcome::Done)
     }
 
-    /// Applies the agent's objects, if they are not those that were applied. Returns their checksum.
+    /// Applies the agent's objects, if they are not those that were applied. Returns their
+    /// checksum.
     async fn deploy_agent(
         &self,
         cluster: &Cluster,

@@ -45,7 +45,7 @@ pub enum RecordStatus {
     Updating,
 }
 
-/// The record.
+/// What is known of a cluster, with what its driver needs to find it again.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 pub struct ClusterRecord {
@@ -122,7 +122,7 @@ pub struct StoredCluster {
 
 /// What is to be done for a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
+pub enum ProvisioningStep {
     Create,
     Update,
     /// The driver did its work, and what followed was interrupted.
@@ -131,14 +131,18 @@ pub enum Step {
 }
 
 /// What brings the cluster to these options. Pure.
-pub fn next_step(stored: Option<&StoredCluster>, options: &Value) -> Step {
-    let Some(stored) = stored else { return Step::Create };
+pub fn next_step(stored: Option<&StoredCluster>, options: &Value) -> ProvisioningStep {
+    let Some(stored) = stored else { return ProvisioningStep::Create };
     let is_applied = stored.applied.as_ref() == Some(options);
     match stored.record.status {
-        RecordStatus::PreCreating | RecordStatus::Creating | RecordStatus::Error => Step::Create,
-        RecordStatus::PostChecking if is_applied => Step::PostCheck,
-        RecordStatus::Running if is_applied => Step::Nothing,
-        RecordStatus::PostChecking | RecordStatus::Running | RecordStatus::Updating => Step::Update,
+        RecordStatus::PreCreating | RecordStatus::Creating | RecordStatus::Error => {
+            ProvisioningStep::Create
+        }
+        RecordStatus::PostChecking if is_applied => ProvisioningStep::PostCheck,
+        RecordStatus::Running if is_applied => ProvisioningStep::Nothing,
+        RecordStatus::PostChecking | RecordStatus::Running | RecordStatus::Updating => {
+            ProvisioningStep::Update
+        }
     }
 }
 

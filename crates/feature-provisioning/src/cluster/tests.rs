@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::access;
 use super::options;
-use super::record::{ClusterRecord, RecordStatus, Step, StoredCluster, next_step};
+use super::record::{ClusterRecord, ProvisioningStep, RecordStatus, StoredCluster, next_step};
 
 fn cluster(config: &Value) -> Cluster {
     let object = json!({
@@ -97,16 +97,16 @@ fn stored(status: RecordStatus, applied: Option<&Value>) -> StoredCluster {
 fn what_is_to_be_done_follows_from_the_record_and_the_options() {
     let (old, new) = (json!({"n": 1}), json!({"n": 2}));
     let step = |status, applied| next_step(Some(&stored(status, applied)), &new);
-    assert_eq!(next_step(None, &new), Step::Create);
-    assert_eq!(step(RecordStatus::Creating, None), Step::Create);
-    assert_eq!(step(RecordStatus::PreCreating, None), Step::Create);
-    assert_eq!(step(RecordStatus::Error, None), Step::Create);
-    assert_eq!(step(RecordStatus::PostChecking, Some(&new)), Step::PostCheck);
-    assert_eq!(step(RecordStatus::PostChecking, Some(&old)), Step::Update);
-    assert_eq!(step(RecordStatus::Running, Some(&new)), Step::Nothing);
-    assert_eq!(step(RecordStatus::Running, Some(&old)), Step::Update);
+    assert_eq!(next_step(None, &new), ProvisioningStep::Create);
+    assert_eq!(step(RecordStatus::Creating, None), ProvisioningStep::Create);
+    assert_eq!(step(RecordStatus::PreCreating, None), ProvisioningStep::Create);
+    assert_eq!(step(RecordStatus::Error, None), ProvisioningStep::Create);
+    assert_eq!(step(RecordStatus::PostChecking, Some(&new)), ProvisioningStep::PostCheck);
+    assert_eq!(step(RecordStatus::PostChecking, Some(&old)), ProvisioningStep::Update);
+    assert_eq!(step(RecordStatus::Running, Some(&new)), ProvisioningStep::Nothing);
+    assert_eq!(step(RecordStatus::Running, Some(&old)), ProvisioningStep::Update);
     // Even if the options are those of before again: what the driver did is not known.
-    assert_eq!(step(RecordStatus::Updating, Some(&new)), Step::Update);
+    assert_eq!(step(RecordStatus::Updating, Some(&new)), ProvisioningStep::Update);
 }
 
 #[test]

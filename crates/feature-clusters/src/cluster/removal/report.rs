@@ -40,8 +40,8 @@ pub struct Left {
 }
 
 impl Left {
-    /// An object that was not removed. `cluster` is `downstream`, `management` or `provider`; `why` is for
-    /// users.
+    /// An object that was not removed. `cluster` is `downstream`, `management` or `provider`; `why`
+    /// is for users.
     pub fn new(cluster: &str, kind: &str, namespace: &str, name: &str, why: &str) -> Self {
         let [cluster, kind, namespace, name, why] =
             [cluster, kind, namespace, name, why].map(str::to_owned);
