@@ -31,8 +31,8 @@ pub enum InvalidOptionText {
     Flag(#[from] InvalidFlag),
 }
 
-/// Options from pairs of a name, as that of the flag or of its field, and a text. Values of a list
-/// are separated by commas, or the name is repeated.
+/// Options from pairs of a name, as that of the flag or of its field, and a text. The name is
+/// repeated for each value of a list.
 ///
 /// # Errors
 /// The driver has no such flag, or the text is not of its type.
@@ -70,7 +70,7 @@ pub fn parse_options(
             }
             FlagType::StringSlice => {
                 let StringSlice { value } = options.string_slice_options.entry(field).or_default();
-                value.extend(text.split(',').filter(|part| !part.is_empty()).map(str::to_owned));
+                value.push(text.clone());
             }
         }
     }
@@ -113,7 +113,7 @@ mod tests {
         assert_eq!(options.int_options["diskSizeGb"], 20);
         assert_eq!(options.string_options["region"], "west");
         assert!(!options.bool_options["public"]);
-        assert_eq!(options.string_slice_options["nodeLabels"].value, ["a=1", "b=2", "c=3"]);
+        assert_eq!(options.string_slice_options["nodeLabels"].value, ["a=1,b=2", "c=3"]);
     }
 
     #[test]

@@ -219,9 +219,9 @@ fn from_text(name: &str, kind: &str, value: &str) -> Result<Value, CliError> {
         "boolean" => {
             value.parse::<bool>().map(Value::from).map_err(|_| wrong(name, value, "true or false"))
         }
+        // One value of the list: values of some drivers have commas. An empty text empties it.
         _ if kind.starts_with("array") => {
-            let parts = value.split(',').filter(|part| !part.is_empty());
-            Ok(parts.map(Value::from).collect())
+            Ok(Some(value).filter(|value| !value.is_empty()).into_iter().collect())
         }
         _ => Ok(value.into()),
     }
@@ -269,9 +269,11 @@ mod tests {
 
     #[test]
     fn options_of_the_line_get_the_types_of_the_driver() {
-        let parsed = parse(&["disk-size-gb=20", "private=true", "zones=a,b", "zones=c"]).unwrap();
-        assert_eq!(parsed, json!({"diskSizeGb": 20, "private": true, "zones": ["a", "b", "c"]}));
+        let parsed =
+            parse(&["disk-size-gb=20", "private=true", "zones=a,b", "zones=c", "zones="]).unwrap();
+        assert_eq!(parsed, json!({"diskSizeGb": 20, "private": true, "zones": ["a,b", "c"]}));
         assert_eq!(parse(&["accessToken=x=y"]).unwrap(), json!({"accessToken": "x=y"}));
+        assert_eq!(parse(&["zones="]).unwrap(), json!({"zones": []}));
         for (wrong, said) in [
             ("disk-size=1", "did you mean --disk-size-gb?"),
             ("region=a", "it has: --access-token, --disk-size-gb, --private, --zones"),

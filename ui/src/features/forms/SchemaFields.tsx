@@ -12,6 +12,8 @@ import { type FormField, isNeeded, valueText } from "./fields.ts";
 
 /** Of fields with several lines. */
 const LINES = 4;
+/** Of lists, whose values are one per line: some have commas. */
+const LIST_LINES = 2;
 
 interface SchemaFieldsProps {
   fields: readonly FormField[];
@@ -77,6 +79,18 @@ function OneField({ field, stored, isLong, help }: OneFieldProps) {
       </Check>
     );
   }
+  if (type === "array[string]") {
+    return (
+      <TextArea
+        label={label}
+        name={name}
+        defaultValue={text}
+        rows={LIST_LINES}
+        required={isNeeded(field)}
+        help={help ? `${help}. One per line.` : "One per line."}
+      />
+    );
+  }
   if (isLong) return <TextArea label={label} name={name} defaultValue={text} rows={LINES} />;
   if (type === "enum") {
     return (
@@ -97,9 +111,6 @@ function OneField({ field, stored, isLong, help }: OneFieldProps) {
       autoComplete={type === "password" ? "new-password" : "off"}
       spellCheck={false}
       {...(help && { help })}
-      {...(type === "array[string]" && {
-        help: help ? `${help}. Several with commas.` : "Several with commas.",
-      })}
       {...(type === "int" && { min: min ?? undefined, max: max ?? undefined })}
     />
   );

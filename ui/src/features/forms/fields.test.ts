@@ -30,13 +30,13 @@ test("names become words", () => {
 test("values are of the types of their fields, and empty ones are left out", () => {
   const data = new FormData();
   data.set("port", "636");
-  data.set("servers", "a.example, b.example");
+  data.set("servers", "a.example\n  b.example,c \n\n");
   data.set("secret", " blanks stay ");
   data.set("mode", "");
   const fields = formFields(schema);
   expect(formValues(fields, data)).toEqual({
     port: 636,
-    servers: ["a.example", "b.example"],
+    servers: ["a.example", "b.example,c"],
     secret: " blanks stay ",
     tls: false,
   });
@@ -48,6 +48,6 @@ test("a form shows what is stored, else the default, and no secrets", () => {
     return field && valueText(field, stored);
   };
   expect(shown("port", undefined)).toBe("389");
-  expect(shown("servers", ["a", "b"])).toBe("a, b");
+  expect(shown("servers", ["a", "b"])).toBe("a\nb");
   expect(shown("secret", "known")).toBe("");
 });

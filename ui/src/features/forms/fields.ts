@@ -55,7 +55,7 @@ export function isNeeded({ required, default: given, type }: SchemaField): boole
 export function valueText(field: FormField, stored: unknown): string {
   if (field.type === "password") return "";
   const value = stored ?? field.default ?? "";
-  return Array.isArray(value) ? value.join(", ") : String(value);
+  return Array.isArray(value) ? value.join("\n") : String(value);
 }
 
 /** The values of a form. Empty texts are left out, so that the server's defaults hold. */
@@ -69,7 +69,15 @@ export function formValues(fields: readonly FormField[], data: FormData): Record
     if (!text) return [];
     if (type === "int") return [[name, Number(text)]];
     if (type !== "array[string]") return [[name, text]];
-    return [[name, text.split(/[\s,]+/).filter(Boolean)]];
+    return [
+      [
+        name,
+        text
+          .split("\n")
+          .map((line) => line.trim())
+          .filter(Boolean),
+      ],
+    ];
   });
   return Object.fromEntries(values);
 }
