@@ -30,7 +30,8 @@ pub async fn create(args: CreateClusterArgs) -> Result<(), CliError> {
     let what = format!("creating cluster \"{}\"", args.name);
     let mut made = api.create("clusters", &body, &what).await?;
     if args.wait.wait {
-        made = until_provisioned(&api, &made, &args.wait).await?;
+        let log = LogReader::new(id(&made));
+        made = until_provisioned(&api, &made, log, &args.wait).await?;
     } else {
         notify!(
             "driver {driver} makes cluster {0}; \"drover cluster logs {0} --follow\" shows how it goes",
@@ -59,11 +60,16 @@ pub async fn update(args: UpdateClusterArgs) -> Result<(), CliError> {
     for (field, value) in given {
         config[field] = value;
     }
+    let mut log = LogReader::new(id(&found));
+    if args.wait.wait {
+        // What comes after it is about this change.
+        log.next(&api).await?;
+    }
     let what = format!("changing cluster \"{}\"", args.cluster);
     let mut changed =
         api.update("clusters", id(&found), &json!({options.field: config}), &what).await?;
     if args.wait.wait {
-        changed = until_provisioned(&api, &changed, &args.wait).await?;
+        changed = until_provisioned(&api, &changed, log, &args.wait).await?;
     } else {
         notify!(
             "its driver changes cluster {0}; \"drover cluster logs {0} --follow\" shows how it goes",
@@ -167,10 +173,15 @@ async fn is_done(api: &Api, cluster: &str) -> Result<bool, CliError> {
     }
 }
 
-/// Waits until the driver has done what the cluster says and the cluster is active. Shows the log.
-async fn until_provisioned(api: &Api, cluster: &Value, wait: &WaitArgs) -> Result<Value, CliError> {
+/// Waits until the driver has done what the cluster says and the cluster is active. Shows the rest
+/// of the log.
+async fn until_provisioned(
+    api: &Api,
+    cluster: &Value,
+    mut log: LogReader<'_>,
+    wait: &WaitArgs,
+) -> Result<Value, CliError> {
     let (deadline, name) = (Instant::now() + wait.timeout, api::name(cluster));
-    let mut log = LogReader::new(id(cluster));
     loop {
         let (reported, is_current) = progress(api, id(cluster)).await?;
         for line in log.next(api).await? {

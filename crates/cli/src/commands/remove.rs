@@ -205,6 +205,9 @@ fn report_text(report: &Value) -> String {
             "detach" => "everything else in it is unchanged",
             _ => "nothing is left",
         };
+        if entries("removed").iter().any(|entry| entry["kind"] == "Cluster") {
+            return format!("its driver removed it at the provider; {rest}");
+        }
         return format!("{removed} objects of Drover were removed from it; {rest}");
     }
     let mut lines =
@@ -247,6 +250,9 @@ mod tests {
         insta::assert_snapshot!(report_text(&report));
         let clean = report_text(&json!({"removed": [], "left": []}));
         assert_eq!(clean, "0 objects of Drover were removed from it; nothing is left");
+        let made = json!({"removed": [{"kind": "Cluster", "name": "made"}], "left": []});
+        let made = report_text(&made);
+        assert_eq!(made, "its driver removed it at the provider; nothing is left");
         let detached = report_text(&json!({"mode": "detach", "removed": [], "left": []}));
         assert_eq!(
             detached,
