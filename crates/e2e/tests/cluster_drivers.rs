@@ -254,7 +254,12 @@ fn the_options_of_a_cluster_are_stored_under_the_name_of_its_driver() {
     assert_eq!(refused.status, 422, "{}", refused.text());
     assert!(refused.text().contains("the cluster was made with this driver"), "{}", refused.text());
     api.delete(&path).unwrap().success().unwrap();
-    eventually("the driver can be removed", || cli.succeed(&["driver", "rm", "go"]).map(drop));
+    eventually("the cluster is gone", || {
+        let found = api.get(&path)?;
+        ensure!(found.status == 404, "it is there: {}", found.json()["transitioningMessage"]);
+        Ok(())
+    });
+    cli.succeed(&["driver", "rm", "go"]).unwrap();
 }
 
 #[test]

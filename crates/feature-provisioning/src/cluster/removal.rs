@@ -25,9 +25,11 @@ impl Provisioner {
             self.records.delete(&name).await?;
             return Ok(Outcome::Done);
         }
-        let Some(stored) = self.records.load(&name).await? else {
+        let loaded = self.records.load(&name).await;
+        if matches!(loaded, Ok(None)) {
             return self.finish(cluster, ProvisioningStage::Removed, "").await;
-        };
+        }
+        // These two need no record: whoever gives up may do so because it cannot be read.
         if cluster.is_detached() {
             return self.finish(cluster, ProvisioningStage::Detached, "").await;
         }
@@ -39,6 +41,7 @@ impl Provisioner {
             );
             return self.finish(cluster, ProvisioningStage::Abandoned, &message).await;
         }
+        let Some(stored) = loaded? else { return Ok(Outcome::Done) };
         let failed = ProvisioningStage::RemoveFailed;
         let driver = match self.driver(cluster) {
             Ok(driver) => driver,

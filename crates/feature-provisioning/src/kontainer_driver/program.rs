@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use flate2::read::GzDecoder;
 
 /// Prefix of the file names of drivers.
-pub const FILE_PREFIX: &str = "kontainer-engine-driver-";
+const FILE_PREFIX: &str = "kontainer-engine-driver-";
 /// Largest program in an archive: a small archive can unpack to anything.
 const PROGRAM_BYTES_MAX: u64 = 1 << 30;
 /// Files of an archive that are looked at.
