@@ -34,6 +34,7 @@ pub fn run(arguments: &[OsString]) -> Result<()> {
     // One build, so that shared crates are compiled once.
     let mut build = workspace::cargo();
     build.args(["build", "--profile", PROFILE, "-p", "drover", "-p", "agent", "-p", "e2e"]);
+    build.args(["-p", "drivers", "--bin", "kontainer-engine-driver-example"]);
     build.args(["--bin", "drover", "--bin", "drover-agent", "--bin", "bench"]);
     process::run(&mut build)?;
     let root = workspace::root();

@@ -11,6 +11,7 @@ pub mod history;
 pub mod kinds;
 pub mod lists;
 mod people;
+pub mod provisioning;
 pub mod proxied;
 pub mod proxy;
 pub mod rights;

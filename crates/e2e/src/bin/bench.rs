@@ -8,13 +8,13 @@ use std::time::Instant;
 
 use anyhow::Result;
 use e2e::measure::{
-    Row, access, apiserver, fleet, flood, history, kinds, lists, proxied, proxy, rights, start,
-    subscribers, table,
+    Row, access, apiserver, fleet, flood, history, kinds, lists, provisioning, proxied, proxy,
+    rights, start, subscribers, table,
 };
 
 type Measure = fn() -> Result<Vec<Row>>;
 
-const PARTS: [(&str, Measure); 16] = [
+const PARTS: [(&str, Measure); 17] = [
     ("start", start::times),
     ("idle", start::idle_memory),
     ("sim", fleet::single_import),
@@ -30,6 +30,7 @@ const PARTS: [(&str, Measure); 16] = [
     ("rights", rights::measure),
     ("access", access::measure),
     ("subscribers", subscribers::measure),
+    ("provisioning", provisioning::measure),
     ("apiserver", apiserver::measure),
 ];
 
