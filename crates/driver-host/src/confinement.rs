@@ -143,6 +143,9 @@ impl Sandbox {
                 .map(|(name, value)| Ok((text(name)?, text(value)?)))
                 .collect::<io::Result<_>>()?,
             folder: folder.path().to_owned(),
+            trust: std::env::var_os(sandbox::TRUST_ENV)
+                .map(PathBuf::from)
+                .filter(|file| file.is_file()),
             user: Some(FIRST_USER + NEXT_USER.fetch_add(1, Ordering::Relaxed) % USERS),
             loopback_ports: confinement
                 .exceptions

@@ -52,16 +52,21 @@ pub fn refused() -> u64 {
 type Body = Either<Incoming, Full<Bytes>>;
 
 /// A host and ports of it that drivers may reach although the address is refused otherwise, such as
-/// a provider on the server's own machine: `HOST:PORT` or `HOST:FROM-TO`.
+/// a provider on the server's own machine: `HOST:PORT` or `HOST:FROM-TO`. With `=ADDRESS:PORT`
+/// after one port it is reached there, whatever its name leads to: a private endpoint of a cloud.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EgressException {
     host: String,
     ports: RangeInclusive<u16>,
+    at: Option<SocketAddr>,
 }
 
 /// A text is no [`EgressException`].
 #[derive(Debug, thiserror::Error)]
-#[error("give HOST:PORT, or HOST:FROM-TO with at most {PORTS_MAX} ports, such as 127.0.0.1:9000")]
+#[error(
+    "give HOST:PORT, HOST:FROM-TO with at most {PORTS_MAX} ports, or HOST:PORT=ADDRESS:PORT, such as \
+     127.0.0.1:9000"
+)]
 pub struct EgressExceptionError;
 
 /// Of one exception. Each is a listener in the sandbox.
@@ -71,6 +76,10 @@ impl FromStr for EgressException {
     type Err = EgressExceptionError;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let (text, at) = match text.split_once('=') {
+            Some((text, at)) => (text, Some(at.parse().map_err(|_| EgressExceptionError)?)),
+            None => (text, None),
+        };
         let (host, ports) = text.rsplit_once(':').ok_or(EgressExceptionError)?;
         let (first, last) = ports.split_once('-').unwrap_or((ports, ports));
         let port = |text: &str| text.parse::<u16>().map_err(|_| EgressExceptionError);
@@ -78,7 +87,10 @@ impl FromStr for EgressException {
         if host.is_empty() || ports.is_empty() || ports.len() > PORTS_MAX || ports.contains(&0) {
             return Err(EgressExceptionError);
         }
-        Ok(Self { host: plain(host), ports })
+        if at.is_some() && ports.len() > 1 {
+            return Err(EgressExceptionError);
+        }
+        Ok(Self { host: plain(host), ports, at })
     }
 }
 
@@ -87,9 +99,10 @@ impl fmt::Display for EgressException {
         let host = &self.host;
         let host = if host.contains(':') { format!("[{host}]") } else { host.clone() };
         match (self.ports.start(), self.ports.end()) {
-            (first, last) if first == last => write!(formatter, "{host}:{first}"),
-            (first, last) => write!(formatter, "{host}:{first}-{last}"),
+            (first, last) if first == last => write!(formatter, "{host}:{first}")?,
+            (first, last) => write!(formatter, "{host}:{first}-{last}")?,
         }
+        self.at.map_or(Ok(()), |at| write!(formatter, "={at}"))
     }
 }
 
@@ -315,10 +328,14 @@ pub async fn addresses(
 ) -> Result<Vec<SocketAddr>, EgressError> {
     let host = plain(host);
     let name = format!("{host}:{port}");
+    let exception = exceptions.iter().find(|exception| exception.allows(&host, port));
+    if let Some(at) = exception.and_then(|exception| exception.at) {
+        return Ok(vec![at]);
+    }
     let unknown = |error| EgressError::Unknown(name.clone(), error);
     let found = tokio::net::lookup_host((host.as_str(), port)).await.map_err(unknown)?;
     let addresses: Vec<SocketAddr> = found.collect();
-    if !exceptions.iter().any(|exception| exception.allows(&host, port)) {
+    if exception.is_none() {
         let of_machine = of_machine().map_err(unknown)?;
         // One address of the machine among others is an attempt to get there.
         let refused = addresses.iter().find_map(|address| local(address.ip(), &of_machine));
@@ -390,11 +407,32 @@ mod tests {
         assert!(exception.allows("127.0.0.1", 9001) && !exception.allows("127.0.0.1", 9003));
         let exception: EgressException = "[FD00::1]:443".parse().unwrap();
         assert!(exception.allows("fd00::1", 443) && exception.loopback_ports().count() == 0);
-        for text in ["127.0.0.1:9000-9002", "cloud.example:443", "[fd00::1]:443"] {
-            assert_eq!(text.parse::<EgressException>().unwrap().to_string(), text);
+        let others = ["cloud.example:443=192.0.2.1:9443", "cloud.example:443=[fd00::1]:443"];
+        for text in
+            ["127.0.0.1:9000-9002", "cloud.example:443", "[fd00::1]:443"].iter().chain(&others)
+        {
+            assert_eq!(text.parse::<EgressException>().unwrap().to_string(), *text);
         }
-        for text in ["127.0.0.1", ":80", "a:0", "a:1-70", "a:9-8", "a:99999", "a:x"] {
+        for text in [
+            "127.0.0.1",
+            ":80",
+            "a:0",
+            "a:1-70",
+            "a:9-8",
+            "a:99999",
+            "a:x",
+            "a:1=b",
+            "a:1-2=192.0.2.1:1",
+        ] {
             assert!(text.parse::<EgressException>().is_err(), "{text}");
         }
+    }
+
+    #[tokio::test]
+    async fn a_host_is_reached_where_an_exception_says() {
+        let exceptions = ["cloud.invalid:443=127.0.0.1:9443".parse().unwrap()];
+        let found = addresses("Cloud.invalid", 443, &exceptions).await.unwrap();
+        assert_eq!(found, ["127.0.0.1:9443".parse().unwrap()]);
+        assert!(addresses("cloud.invalid", 444, &exceptions).await.is_err());
     }
 }

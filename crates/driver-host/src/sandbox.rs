@@ -19,7 +19,7 @@ use std::io::Read as _;
 use std::net::{Ipv4Addr, TcpListener};
 use std::os::unix::net::UnixListener;
 use std::os::unix::process::{CommandExt as _, ExitStatusExt as _};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Duration;
 
@@ -30,6 +30,8 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::{WaitStatus, waitpid};
 use nix::unistd::{Pid, getegid, geteuid, sethostname};
 use serde::{Deserialize, Serialize};
+
+pub(crate) use self::root::TRUST_ENV;
 
 /// What starts the two processes: `drover driver-sandbox STAGE PLAN`.
 pub const COMMAND: &str = "driver-sandbox";
@@ -88,6 +90,8 @@ pub(crate) struct SandboxPlan {
     pub(crate) environment: Vec<(String, String)>,
     /// Folder of the sockets, which only the server's user reads.
     pub(crate) folder: PathBuf,
+    /// File with the authorities that the server trusts, if they are not the machine's.
+    pub(crate) trust: Option<PathBuf>,
     /// The user that the driver runs as, if the server may choose.
     pub(crate) user: Option<u32>,
     /// Ports of 127.0.0.1 that lead to the same ports outside.
@@ -152,7 +156,7 @@ fn init(plan: &SandboxPlan) -> anyhow::Result<u8> {
     let server = UnixListener::bind(plan.folder.join(DRIVER_SOCKET))
         .context("cannot open the socket for the server")?;
     rights::be_killed_first();
-    let program = root::enter(&plan.folder, &plan.program, plan.user)?;
+    let inside = root::enter(plan)?;
     sethostname(HOST_NAME).context("cannot set the host name")?;
     loopback::open().context("cannot open the loopback interface")?;
     let ports = std::iter::once(EGRESS_PORT).chain(plan.loopback_ports.iter().copied());
@@ -163,7 +167,7 @@ fn init(plan: &SandboxPlan) -> anyhow::Result<u8> {
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
     rights::limit()?;
-    let child = match driver(plan, &program).spawn() {
+    let child = match driver(plan, &inside).spawn() {
         Ok(child) => child,
         Err(error) => {
             eprintln!("{error}");
@@ -180,15 +184,16 @@ fn init(plan: &SandboxPlan) -> anyhow::Result<u8> {
     Ok(wait_for(child))
 }
 
-fn driver(plan: &SandboxPlan, program: &Path) -> Command {
+fn driver(plan: &SandboxPlan, inside: &root::Inside) -> Command {
     let proxy = format!("http://{}:{EGRESS_PORT}", Ipv4Addr::LOCALHOST);
-    let mut command = Command::new(program);
+    let mut command = Command::new(&inside.program);
     command
         .args(&plan.arguments)
         .arg(DRIVER_PORT.to_string())
         .env_clear()
         .envs([("PATH", "/usr/bin"), ("HOME", root::TEMPORARY), ("TMPDIR", root::TEMPORARY)])
         .envs(["HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"].map(|name| (name, &proxy)))
+        .envs(inside.trust.map(|file| (TRUST_ENV, file)))
         .envs(plan.environment.iter().map(|(name, value)| (name, value)))
         .current_dir("/")
         .stdin(Stdio::null());

@@ -99,8 +99,9 @@ pub struct ServerArgs {
     )]
     pub allow_unconfined_drivers: Option<bool>,
     /// Hosts and ports that cluster drivers and their downloads reach although they are of this
-    /// machine or its link, such as 127.0.0.1:9000, with commas between them [default: none]
-    #[arg(long, env = "DROVER_DRIVER_MAY_REACH", value_name = "HOST:PORT,…")]
+    /// machine or its link, such as 127.0.0.1:9000, with commas between them. After a "=" the
+    /// address where a host is reached, such as a private endpoint of a cloud [default: none]
+    #[arg(long, env = "DROVER_DRIVER_MAY_REACH", value_name = "HOST:PORT[=ADDRESS:PORT],…")]
     pub driver_may_reach: Option<String>,
     /// Longest call of a cluster driver that makes, changes or removes a cluster [default: 90m]
     #[arg(long, env = "DROVER_DRIVER_CALL_TIME_MAX", value_name = "DURATION")]

@@ -10,7 +10,7 @@ use nix::mount::{MntFlags, MsFlags, mount, umount2};
 use nix::sys::statvfs::{FsFlags, statvfs};
 use nix::unistd::{chdir, pivot_root};
 
-use super::EGRESS_SOCKET;
+use super::{EGRESS_SOCKET, SandboxPlan};
 
 /// For temporary files, and the home.
 pub(super) const TEMPORARY: &str = "/tmp";
@@ -40,10 +40,23 @@ const SHARED: [&str; 16] = [
     "/usr/share/pki/trust",
     "/usr/share/zoneinfo",
 ];
+/// The authorities of [`TRUST_ENV`], inside.
+const OWN_TRUST: &str = "/etc/ssl/own.pem";
+/// Names a file with certificate authorities that are trusted instead of the machine's. Libraries
+/// for TLS in Rust and in Go heed it.
+pub(crate) const TRUST_ENV: &str = "SSL_CERT_FILE";
 const DEVICES: [&str; 5] = ["full", "null", "random", "urandom", "zero"];
 
-/// Builds the root in the folder, and goes there. Returns where the program is.
-pub(super) fn enter(folder: &Path, program: &Path, user: Option<u32>) -> anyhow::Result<PathBuf> {
+/// Where things are in the new root.
+pub(super) struct Inside {
+    pub(super) program: PathBuf,
+    /// The authorities that the server trusts, if they are not the machine's.
+    pub(super) trust: Option<&'static str>,
+}
+
+/// Builds the root for a plan, and goes there.
+pub(super) fn enter(plan: &SandboxPlan) -> anyhow::Result<Inside> {
+    let (folder, program) = (&plan.folder, &plan.program);
     // Nothing that is mounted from now on is seen outside.
     mount(None::<&str>, "/", None::<&str>, MsFlags::MS_REC | MsFlags::MS_PRIVATE, None::<&str>)
         .context("cannot make the mounts private")?;
@@ -56,6 +69,10 @@ pub(super) fn enter(folder: &Path, program: &Path, user: Option<u32>) -> anyhow:
     let name = program.file_name().context("the program has no file name")?;
     let inside = Path::new("/driver").join(name);
     bind(program, &root.join("driver").join(name), MsFlags::MS_RDONLY | MsFlags::MS_NOSUID)?;
+    if let Some(file) = &plan.trust {
+        let inside = root.join(OWN_TRUST.trim_start_matches('/'));
+        bind(file, &inside, MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV)?;
+    }
     bind(&folder.join(EGRESS_SOCKET), &root.join(EGRESS), MsFlags::empty())?;
     for device in DEVICES {
         let path = Path::new("dev").join(device);
@@ -64,7 +81,7 @@ pub(super) fn enter(folder: &Path, program: &Path, user: Option<u32>) -> anyhow:
     for (link, number) in [("fd", ""), ("stdin", "/0"), ("stdout", "/1"), ("stderr", "/2")] {
         symlink(format!("/proc/self/fd{number}"), root.join("dev").join(link))?;
     }
-    write_names(&root, user.unwrap_or_default())?;
+    write_names(&root, plan.user.unwrap_or_default())?;
     for empty in ["proc", "tmp", "usr/bin"] {
         fs::create_dir_all(root.join(empty))?;
     }
@@ -79,7 +96,7 @@ pub(super) fn enter(folder: &Path, program: &Path, user: Option<u32>) -> anyhow:
     umount2(".", MntFlags::MNT_DETACH).context("cannot leave the former root")?;
     chdir("/")?;
     change_flags(Path::new("/"), MsFlags::MS_RDONLY | MsFlags::MS_NOSUID | MsFlags::MS_NODEV)?;
-    Ok(inside)
+    Ok(Inside { program: inside, trust: plan.trust.as_ref().map(|_| OWN_TRUST) })
 }
 
 fn memory(path: &Path, options: &str) -> anyhow::Result<()> {
