@@ -37,10 +37,11 @@ struct Module {
     linker_flags: fn(&str) -> Result<String>,
 }
 
-const MODULES: [Module; 8] = [
+const MODULES: [Module; 9] = [
     Module { name: "kubernetes", linker_flags: kubernetes_flags },
     Module { name: "go-client", linker_flags: no_flags },
     Module { name: "driver", linker_flags: no_flags },
+    Module { name: "clouds", linker_flags: no_flags },
     Module { name: "helm", linker_flags: no_flags },
     Module { name: "rancher", linker_flags: no_flags },
     Module { name: "pods", linker_flags: no_flags },

@@ -46,6 +46,8 @@ pub enum Program {
     FaultyDriver,
     /// A cluster driver that tries to get out of its sandbox.
     HostileDriver,
+    /// Stand-ins of the clouds that have drivers.
+    CloudStandIn,
     /// A process that holds namespaces.
     Pause,
     /// The container runtime.
@@ -95,6 +97,7 @@ impl Program {
             Self::DriverClient => "driver-client",
             Self::FaultyDriver => "kontainer-engine-driver-faulty",
             Self::HostileDriver => "hostile-driver",
+            Self::CloudStandIn => "cloud-stand-in",
             Self::Pause => "pause",
             Self::Containerd => "containerd",
             Self::Ctr => "ctr",
