@@ -17,6 +17,7 @@ use feature_access::RoleGraph;
 use feature_clusters::{AgentRegistrar, Connections, IndexReader, TunnelClients};
 use feature_identity::{Directory, TokenRequest};
 use feature_kit::{Clients, ControllerIdentity, Feature, ManagementContext};
+use feature_provisioning::kontainer_driver::built_in::BuiltInDriver;
 use feature_provisioning::kontainer_driver::files::DriverSettings;
 use feature_settings::SettingsConfig;
 use kind_view::{KindIndexes, KindView};
@@ -173,9 +174,15 @@ fn drivers(folder: &DataFolder, settings: &DriverConfinement) -> DriverSettings 
     DriverSettings {
         folder: folder.drivers(),
         confinement: Confinement::by_this_program(settings.exceptions.as_slice()),
+        built_in: built_in_drivers(),
         allow_unconfined: settings.allow_unconfined_drivers,
         call_time_max: settings.driver_call_time_max,
     }
+}
+
+fn built_in_drivers() -> Arc<[BuiltInDriver]> {
+    let all = drivers::clouds().into_iter();
+    all.map(|(name, options)| BuiltInDriver { name, options }).collect()
 }
 
 /// The API that everything else stands on, with the definitions of our kinds.

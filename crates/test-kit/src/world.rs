@@ -98,6 +98,7 @@ impl World {
         let drivers = DriverSettings {
             folder: "/nonexistent".into(),
             confinement: Confinement::by("/nonexistent".into(), []),
+            built_in: [].into(),
             allow_unconfined: false,
             call_time_max: Duration::from_secs(60),
         };

@@ -8,7 +8,7 @@ use driver_contract::types::{DriverOptions, StringSlice};
 use kube::ResourceExt;
 use serde_json::{Map, Value};
 
-/// An object of this name is not taken apart, but becomes a list of `key=value`.
+/// An object with a name that ends so is not taken apart, but becomes a list of `key=value`.
 const LABELS: &str = "labels";
 /// The same among what an update adds.
 const TAGS: &str = "tags";
@@ -51,7 +51,7 @@ fn flatten(fields: &Map<String, Value>, options: &mut DriverOptions) {
                     options.string_slice_options.insert(name.clone(), StringSlice { value });
                 }
             }
-            Value::Object(labels) if name == LABELS => {
+            Value::Object(labels) if name.to_ascii_lowercase().ends_with(LABELS) => {
                 options.string_slice_options.insert(name.clone(), pairs(labels));
             }
             Value::Object(inner) => flatten(inner, options),

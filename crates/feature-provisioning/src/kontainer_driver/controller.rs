@@ -15,7 +15,7 @@ use controller::{
     Attempt, ConditionState, Key, Limits, Outcome, OwnedCondition, Reconcile, ReconcileError,
     Reflector, Runner, StatusPatch, StatusTarget, Whole, ensure,
 };
-use driver_contract::types::Empty;
+use driver_contract::types::{Empty, Flag};
 use driver_host::RunningDriver;
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, CredentialStore, ManagementContext};
@@ -24,6 +24,7 @@ use kube::api::PostParams;
 use kube::{Api, Client, ResourceExt};
 use parking_lot::Mutex;
 
+use super::built_in::{self, BuiltInDriver};
 use super::download::{self, DownloadError, DownloadLimits, Downloaded};
 use super::files::{DriverFiles, NoProgram};
 use super::program::{Installed, ProgramError};
@@ -46,7 +47,7 @@ pub fn identity() -> ControllerIdentity {
     ControllerIdentity::new(
         CONTROLLER,
         vec![
-            ours(&["kontainerdrivers"], &["get"]),
+            ours(&["kontainerdrivers"], &["get", "create"]),
             ours(&["kontainerdrivers/status"], &["patch"]),
             ours(&["dynamicschemas"], &["get", "create", "update", "delete"]),
         ],
@@ -65,6 +66,10 @@ pub async fn run(context: ManagementContext, client: Client, files: Arc<DriverFi
     // Few at a time: each holds a file, and runs a program.
     let limits = Limits { running_max: 4, running_per_lane_max: 1, run_time_max: RUN_TIME_MAX };
     drivers.synced().await;
+    let built_in = &reconciler.files.settings().built_in;
+    if let Err(error) = built_in::create_missing(&reconciler.client, built_in).await {
+        tracing::error!(%error, "the drivers of Drover were not created; a restart does it");
+    }
     // What was replaced, or removed while the server was down.
     reconciler.remove_unused();
     let runner = Runner::with_limits(Arc::new(reconciler), limits);
@@ -169,10 +174,12 @@ impl Drivers {
         &self,
         driver: &KontainerDriver,
     ) -> Result<Result<KontainerDriver, String>, ReconcileError> {
+        if driver.spec.built_in {
+            return self.named(driver).await;
+        }
         let status = &driver.status;
         let is_same = status.actual_url == driver.spec.url;
-        if driver.spec.built_in || (is_same && self.has_expected(driver) && self.files.has(driver))
-        {
+        if is_same && self.has_expected(driver) && self.files.has(driver) {
             return Ok(Ok(driver.clone()));
         }
         let unknown = || ConditionState::unknown("Working", "");
@@ -213,6 +220,29 @@ impl Drivers {
         let mut driver = driver.clone();
         driver.status.display_name = name;
         driver.status.installed_checksum = downloaded.sha256;
+        Ok(Ok(driver))
+    }
+
+    /// A driver that is part of Drover, with its name: there is nothing to fetch.
+    async fn named(
+        &self,
+        driver: &KontainerDriver,
+    ) -> Result<Result<KontainerDriver, String>, ReconcileError> {
+        let mut driver = driver.clone();
+        let Some(found) = BuiltInDriver::of(&self.files.settings().built_in, &driver) else {
+            let message = NoProgram::NotBuiltIn(driver.name_any()).to_string();
+            let state = ConditionState::no("Failed", message.clone());
+            self.write(&driver, StatusPatch::new().condition(READY_TO_RUN, state)).await?;
+            return Ok(Err(message));
+        };
+        if driver.status.display_name != found.name {
+            let patch = StatusPatch::new()
+                .field("displayName", found.name)
+                .condition(ON_DISK, ConditionState::yes())
+                .condition(READY_TO_RUN, ConditionState::yes());
+            self.write(&driver, patch).await?;
+            found.name.clone_into(&mut driver.status.display_name);
+        }
         Ok(Ok(driver))
     }
 
@@ -284,6 +314,32 @@ impl Drivers {
         driver: &KontainerDriver,
     ) -> Result<Result<String, String>, ReconcileError> {
         let Some(config_type) = driver.config_type() else { return Ok(Ok(String::new())) };
+        let options = match BuiltInDriver::of(&self.files.settings().built_in, driver) {
+            Some(built_in) => built_in.options.options.clone(),
+            None => match self.read_options(driver).await? {
+                Ok(options) => options,
+                Err(message) => return Ok(Err(message)),
+            },
+        };
+        let schemas = match schema::schemas(driver, &config_type, &options) {
+            Ok(schemas) => schemas,
+            Err(error) => return Ok(Err(error.to_string())),
+        };
+        for schema in schemas {
+            self.put(schema).await?;
+        }
+        let remark = match self.files.unconfined().await {
+            Some(_) if !driver.spec.built_in => "it runs unconfined, with the rights of the server",
+            _ => "",
+        };
+        Ok(Ok(remark.to_owned()))
+    }
+
+    /// Starts the driver and reads its options; or why they cannot be read.
+    async fn read_options(
+        &self,
+        driver: &KontainerDriver,
+    ) -> Result<Result<HashMap<String, Flag>, String>, ReconcileError> {
         let program = match self.files.program(driver).await {
             Ok(program) => program,
             Err(error @ NoProgram::Missing) => {
@@ -311,18 +367,7 @@ impl Drivers {
             }
         };
         running.end().await;
-        let schemas = match schema::schemas(driver, &config_type, &options) {
-            Ok(schemas) => schemas,
-            Err(error) => return Ok(Err(error.to_string())),
-        };
-        for schema in schemas {
-            self.put(schema).await?;
-        }
-        let remark = match self.files.unconfined().await {
-            Some(_) if !driver.spec.built_in => "it runs unconfined, with the rights of the server",
-            _ => "",
-        };
-        Ok(Ok(remark.to_owned()))
+        Ok(Ok(options))
     }
 
     /// Creates the object, or replaces its spec: fields of options that are gone go, too.

@@ -5,6 +5,7 @@
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use api_management::KontainerDriver;
@@ -12,11 +13,14 @@ use driver_host::{Confinement, DriverProgram};
 use kube::ResourceExt;
 use tokio::sync::OnceCell;
 
+use super::built_in::BuiltInDriver;
 use super::download::Downloaded;
 use super::program::{self, Installed, ProgramError};
 
 /// What starts a driver that is part of Drover.
 const DRIVER_PROCESS: &str = "driver-process";
+/// The file of a program. Drivers with other names may be the same program.
+const PROGRAM: &str = "driver";
 /// Folders of downloads that are not complete. They are removed at the next start.
 const UNFINISHED: &str = "unfinished-";
 
@@ -27,6 +31,8 @@ pub struct DriverSettings {
     pub folder: PathBuf,
     /// How drivers are confined.
     pub confinement: Confinement,
+    /// Those that are part of Drover.
+    pub built_in: Arc<[BuiltInDriver]>,
     /// Where that is not possible, run drivers with the rights of the server.
     pub allow_unconfined: bool,
     /// Longest call of a driver that makes, changes or removes a cluster.
@@ -91,11 +97,14 @@ impl DriverFiles {
         std::fs::create_dir(&inner)?;
         let Installed { name, file } = program::install(file, &downloaded.names, &inner)?;
         let folder = self.settings.folder.join(&downloaded.sha256);
-        // What is there came of the same download.
-        let _ = std::fs::remove_dir_all(&folder);
-        std::fs::rename(&inner, &folder)?;
-        let file_name = file.file_name().unwrap_or_default();
-        Ok(Installed { name, file: folder.join(file_name) })
+        let program = folder.join(PROGRAM);
+        // What is there came of the same download, and may be running.
+        if !program.is_file() {
+            std::fs::rename(file, inner.join(PROGRAM))?;
+            let _ = std::fs::remove_dir_all(&folder);
+            std::fs::rename(&inner, &folder)?;
+        }
+        Ok(Installed { name, file: program })
     }
 
     /// Whether the program of an installed driver is on this server.
@@ -106,9 +115,8 @@ impl DriverFiles {
     /// Where the program of an installed driver is on this server. Not what the status says: that
     /// is where another server of the same installation put it.
     fn path(&self, driver: &KontainerDriver) -> Option<PathBuf> {
-        let (checksum, name) = (&driver.status.installed_checksum, &driver.status.display_name);
-        let file = format!("{}{name}", program::FILE_PREFIX);
-        (!checksum.is_empty()).then(|| self.settings.folder.join(checksum).join(file))
+        let checksum = &driver.status.installed_checksum;
+        (!checksum.is_empty()).then(|| self.settings.folder.join(checksum).join(PROGRAM))
     }
 
     /// Removes the programs that none of the drivers use.
@@ -169,9 +177,10 @@ impl DriverFiles {
             Some(why) => return Err(NoProgram::NotConfined(why.to_owned())),
         };
         let (file, arguments) = if driver.spec.built_in {
-            let name = driver.name_any();
-            let file = std::env::current_exe().map_err(|_| NoProgram::NotBuiltIn(name.clone()))?;
-            (file, vec![DRIVER_PROCESS.into(), name.into()])
+            let found = BuiltInDriver::of(&self.settings.built_in, driver);
+            let found = found.ok_or_else(|| NoProgram::NotBuiltIn(driver.name_any()))?;
+            let file = std::env::current_exe().map_err(|_| NoProgram::Missing)?;
+            (file, vec![DRIVER_PROCESS.into(), found.name.into()])
         } else {
             let file = self.path(driver).filter(|path| path.is_file());
             (file.ok_or(NoProgram::Missing)?, Vec::new())
