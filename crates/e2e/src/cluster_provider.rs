@@ -37,7 +37,19 @@ impl ClusterProvider {
     /// # Errors
     /// It does not start.
     pub fn start(ports: u16, flags: &[&str]) -> Result<Self> {
-        let base = free_ports(ports)?;
+        Self::start_on(free_ports(ports)?, ports, flags)
+    }
+
+    /// One with [`FEW`] ports, and the first of `more` free ports.
+    ///
+    /// # Errors
+    /// It does not start.
+    pub fn start_beside(more: u16) -> Result<(Self, u16)> {
+        let base = free_ports(FEW + more)?;
+        Ok((Self::start_on(base, FEW, &[])?, base + FEW))
+    }
+
+    fn start_on(base: u16, ports: u16, flags: &[&str]) -> Result<Self> {
         let address = format!("127.0.0.1:{}", base + ports - 1);
         let flags = [&["--nodes", "1", "--provider", &address], flags].concat();
         let sim = Sim::start_on(base, &flags)?;

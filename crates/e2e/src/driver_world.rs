@@ -47,7 +47,8 @@ impl DriverWorld {
         cli.succeed(&["driver", "add", &url, "--wait"])?;
         let api = server.admin()?;
         let drivers = api.get("/v3/kontainerdrivers")?.success()?;
-        let driver = &drivers["data"][0];
+        let mut all = drivers["data"].as_array().context("no list")?.iter();
+        let driver = all.find(|driver| driver["url"] == url.as_str()).context("no driver")?;
         let driver_name = driver["name"].as_str().context("no name")?;
         let field = format!("{driver_name}EngineConfig");
         let driver = driver["id"].as_str().context("no id")?.to_owned();

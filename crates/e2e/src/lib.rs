@@ -8,6 +8,7 @@ pub mod agent;
 pub mod agent_image;
 pub mod browser;
 pub mod cli;
+pub mod cloud_world;
 pub mod cluster_provider;
 pub mod controller_manager;
 pub mod driver_world;
