@@ -17,14 +17,14 @@ import { Select } from "../../ui/Select.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { formFields, formValues } from "../forms/fields.ts";
 import { SchemaFields } from "../forms/SchemaFields.tsx";
-import { optionsField, usableDrivers } from "./model.ts";
+import { firstOptions, optionsField, usableDrivers } from "./model.ts";
 import styles from "./Provisioning.module.css";
 
 const FORM = "create-cluster";
 /** The name of the cluster; no option of a driver has this name in the form. */
 const NAME = "cluster-name";
 /** What the server fills in. */
-const LEFT_OUT = ["driverName", "displayName"];
+const LEFT_OUT = ["driverName", "displayName", "name"];
 
 export function CreateDialog({ onClose }: { onClose(): void }) {
   const drivers = useQuery(driversQuery);
@@ -102,7 +102,10 @@ export function CreateDialog({ onClose }: { onClose(): void }) {
           <SchemaFields
             key={driver.id}
             fields={fields}
-            first={fields.map(({ name }) => name)}
+            first={firstOptions(
+              driver,
+              fields.map(({ name }) => name),
+            )}
             described
           />
         )}

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ClusterDriver } from "../../api/drivers.ts";
 import type { Cluster } from "../../api/types.ts";
-import { isAtWork, optionsField, usableDrivers } from "./model.ts";
+import { firstOptions, isAtWork, optionsField, usableDrivers } from "./model.ts";
 
 function driver(fields: Partial<ClusterDriver>): ClusterDriver {
   return { id: "kd-1", type: "kontainerDriver", state: "active", name: "example", ...fields };
@@ -20,6 +20,12 @@ test("only active drivers make clusters", () => {
 test("the field with the options is named after the driver", () => {
   expect(optionsField(driver({}))).toBe("exampleEngineConfig");
   expect(optionsField(driver({ name: "x", builtIn: true }))).toBe("xConfig");
+});
+
+test("the options of clouds that most people set come first", () => {
+  const gke = driver({ name: "googleKubernetesEngine", builtIn: true });
+  expect(firstOptions(gke, ["a"])[0]).toBe("projectId");
+  expect(firstOptions(driver({}), ["a", "b"])).toEqual(["a", "b"]);
 });
 
 test("a driver is at work until the cluster is used, and while it changes it", () => {

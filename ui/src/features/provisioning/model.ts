@@ -14,6 +14,27 @@ export function optionsField({ name, builtIn }: ClusterDriver): string {
   return `${name}${builtIn ? "Config" : "EngineConfig"}`;
 }
 
+/** What most people set, by driver. Of other drivers it is not known, and all options are shown. */
+const FIRST_OPTIONS: Record<string, readonly string[]> = {
+  amazonElasticContainerService: [
+    ...["accessKey", "secretKey", "region", "kubernetesVersion"],
+    ...["instanceType", "desiredNodes", "minimumNodes", "maximumNodes"],
+  ],
+  azureKubernetesService: [
+    ...["subscriptionId", "tenantId", "clientId", "clientSecret", "resourceGroup", "location"],
+    ...["kubernetesVersion", "count", "agentVmSize", "sshPublicKeyContents"],
+  ],
+  googleKubernetesEngine: [
+    ...["projectId", "credential", "zone", "region", "masterVersion"],
+    ...["nodeCount", "machineType", "diskSizeGb"],
+  ],
+};
+
+/** The options that come first in the form, in order, of these that the driver has. */
+export function firstOptions(driver: ClusterDriver, names: readonly string[]): readonly string[] {
+  return (driver.builtIn && FIRST_OPTIONS[driver.name ?? ""]) || names;
+}
+
 /** Whether the driver does something, or is about to. */
 export function isAtWork({ state, transitioning }: Cluster): boolean {
   return transitioning !== "no" && ["pending", "provisioning", "updating"].includes(state ?? "");
