@@ -154,22 +154,10 @@ impl InputChecker<'_> {
                 }
                 _ => Err(wrong()),
             },
-            FieldType::Array(of) => {
-                // A single item is accepted as a list of one.
-                let alone = match value {
-                    Value::String(_) | Value::Number(_) | Value::Bool(_) => Some([value.clone()]),
-                    _ => None,
-                };
-                let items = match &alone {
-                    Some(only) => only.as_slice(),
-                    None => value.as_array().ok_or_else(wrong)?,
-                };
-                let items = items.iter().map(|item| match item {
-                    Value::Null if **of != FieldType::Json => Err(not_nullable(field)),
-                    item => self.value(field, of, item, operation),
-                });
-                Ok(Value::Array(items.collect::<Result<_, _>>()?))
+            FieldType::Array(of) if **of == FieldType::String && is_labels(field, value) => {
+                self.value(field, &FieldType::Map(of.clone()), value, operation)
             }
+            FieldType::Array(of) => self.list(field, of, value, operation)?.ok_or_else(wrong),
             FieldType::Map(of) => {
                 let entries = value.as_object().ok_or_else(wrong)?;
                 let entries = entries.iter().map(|(key, entry)| match entry {
@@ -193,6 +181,37 @@ impl InputChecker<'_> {
             _ => text(field, kind, value).unwrap_or_else(|| Err(wrong())),
         }
     }
+
+    /// A list of values of one kind; nothing if it is none.
+    fn list(
+        &self,
+        field: &Field,
+        of: &FieldType,
+        value: &Value,
+        operation: WriteOperation,
+    ) -> Result<Option<Value>, ApiError> {
+        // A single item is accepted as a list of one.
+        let alone = match value {
+            Value::String(_) | Value::Number(_) | Value::Bool(_) => Some([value.clone()]),
+            _ => None,
+        };
+        let items = match (&alone, value.as_array()) {
+            (Some(only), _) => only.as_slice(),
+            (None, Some(items)) => items,
+            (None, None) => return Ok(None),
+        };
+        let items = items.iter().map(|item| match item {
+            Value::Null if *of != FieldType::Json => Err(not_nullable(field)),
+            item => self.value(field, of, item, operation),
+        });
+        items.collect::<Result<_, _>>().map(|items| Some(Value::Array(items)))
+    }
+}
+
+/// Labels among the options of cluster drivers are lists of `key=value`. Clients that know their
+/// fields by heart, such as the Terraform provider, send and expect an object.
+fn is_labels(field: &Field, value: &Value) -> bool {
+    value.is_object() && field.name.to_ascii_lowercase().ends_with("labels")
 }
 
 fn not_nullable(field: &Field) -> ApiError {

@@ -19,6 +19,10 @@ fn driver() -> Value {
                 "type": "array[string]", "create": true, "nullable": true,
                 "default": {"stringSliceValue": ["a"]},
             },
+            "bladeLabels": {
+                "type": "array[string]", "create": true, "update": true,
+                "default": {"stringSliceValue": null},
+            },
             "mode": {
                 "type": "enum", "create": true, "options": ["fast", "slow"],
                 "default": {"stringValue": "slow"},
@@ -77,6 +81,15 @@ async fn a_driver_adds_a_type_and_the_field_that_takes_it() {
     let (depot, name) = made.body["id"].as_str().unwrap().split_once(':').unwrap();
     let stored = world.widgets.stored(depot, name).unwrap();
     assert_eq!(stored["spec"]["cutterConfig"]["accessKey"], "k");
+
+    for labels in [json!({"a": "b"}), json!(["a=b"])] {
+        let made = make(json!({"accessKey": "k", "bladeLabels": labels})).await;
+        assert_eq!(made.body["cutterConfig"]["bladeLabels"], labels);
+    }
+    let wrong = make(json!({"accessKey": "k", "bladeLabels": {"a": {}}})).await;
+    assert_eq!(wrong.code(), "InvalidFormat");
+    let wrong = make(json!({"accessKey": "k", "zones": {"a": "b"}})).await;
+    assert_eq!(wrong.code(), "InvalidFormat");
 
     world.view.change(|registry| added.iter().for_each(|schema| schema.remove(registry, "/v3")));
     assert_eq!(world.get("/v3/schemas/cutterConfig").await.status, 404);
