@@ -39,6 +39,8 @@ static NEXT_USER: AtomicU32 = AtomicU32::new(0);
 pub struct Confinement {
     launcher: PathBuf,
     exceptions: Arc<[EgressException]>,
+    /// File with the authorities that drivers trust; without it those of the machine.
+    trust: Option<PathBuf>,
 }
 
 /// This machine does not let drivers be confined.
@@ -48,14 +50,17 @@ pub struct ConfinementError(String);
 
 impl Confinement {
     /// By this program, which is started again for each driver and must have the command
-    /// [`sandbox::COMMAND`].
+    /// [`sandbox::COMMAND`]. Drivers trust what this program trusts: the authorities of
+    /// `SSL_CERT_FILE`, if it is set.
     pub fn by_this_program(exceptions: impl Into<Arc<[EgressException]>>) -> Self {
-        Self { launcher: sandbox::OWN_PROGRAM.into(), exceptions: exceptions.into() }
+        let trust = std::env::var_os(sandbox::TRUST_ENV).map(PathBuf::from);
+        let trust = trust.filter(|file| file.is_file());
+        Self { launcher: sandbox::OWN_PROGRAM.into(), exceptions: exceptions.into(), trust }
     }
 
-    /// By another program that has the command.
+    /// By another program that has the command. Drivers trust the authorities of the machine.
     pub fn by(launcher: PathBuf, exceptions: impl Into<Arc<[EgressException]>>) -> Self {
-        Self { launcher, exceptions: exceptions.into() }
+        Self { launcher, exceptions: exceptions.into(), trust: None }
     }
 
     /// What drivers reach although it is of this machine.
@@ -143,9 +148,7 @@ impl Sandbox {
                 .map(|(name, value)| Ok((text(name)?, text(value)?)))
                 .collect::<io::Result<_>>()?,
             folder: folder.path().to_owned(),
-            trust: std::env::var_os(sandbox::TRUST_ENV)
-                .map(PathBuf::from)
-                .filter(|file| file.is_file()),
+            trust: confinement.trust.clone(),
             user: Some(FIRST_USER + NEXT_USER.fetch_add(1, Ordering::Relaxed) % USERS),
             loopback_ports: confinement
                 .exceptions
