@@ -45,7 +45,8 @@ pub enum Route {
 pub struct Endpoint {
     /// Resolved by the side that dials: the agent, or this server.
     pub address: Address,
-    /// The CA of the API server's certificate, in PEM, at most 256 KiB. No other CA is trusted.
+    /// The CA of the API server's certificate, in PEM, at most 256 KiB. No other CA is trusted. If
+    /// it is empty, on the direct route, those that this machine trusts.
     pub ca_pem: String,
     /// The name in that certificate, when it is not the address's host.
     pub server_name: Option<String>,

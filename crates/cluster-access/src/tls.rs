@@ -1,13 +1,13 @@
-//! TLS towards one API server: only its own CA is trusted.
+//! TLS towards one API server: its own CA is trusted, or the machine's where it has none.
 
 use std::sync::Arc;
 
 use rustls::ClientConfig;
 use rustls::client::Resumption;
 use rustls_pki_types::ServerName;
-use tls_trust::{roots_from_pem, trust_roots};
+use tls_trust::{roots_from_pem, system_roots, trust_roots};
 
-use crate::endpoint::{Endpoint, EndpointError};
+use crate::endpoint::{Endpoint, EndpointError, Route};
 
 /// TLS sessions stored for resumption, per cluster: there are a thousand clusters with few
 /// connections each.
@@ -24,8 +24,12 @@ pub(crate) struct Tls {
 
 impl Tls {
     pub(crate) fn new(endpoint: &Endpoint) -> Result<Self, EndpointError> {
-        let roots = roots_from_pem(&endpoint.ca_pem)
-            .map_err(|error| EndpointError::Ca { detail: error.to_string() })?;
+        let roots = if endpoint.ca_pem.is_empty() && endpoint.route == Route::Direct {
+            system_roots()
+        } else {
+            roots_from_pem(&endpoint.ca_pem)
+                .map_err(|error| EndpointError::Ca { detail: error.to_string() })?
+        };
         let mut requests = trust_roots(roots).with_no_client_auth();
         requests.resumption = Resumption::in_memory_sessions(RESUMPTIONS);
         let mut upgrades = requests.clone();

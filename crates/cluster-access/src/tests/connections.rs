@@ -250,6 +250,7 @@ async fn a_malformed_endpoint_is_refused_and_the_old_one_stays() {
     let good = downstream.endpoint.clone();
     for bad in [
         Endpoint { ca_pem: "not pem".to_owned(), ..good.clone() },
+        Endpoint { ca_pem: String::new(), route: Route::Tunnel, ..good.clone() },
         Endpoint { token: BearerToken::new("two\nlines"), ..good.clone() },
         Endpoint { ca_pem: good.ca_pem.repeat(1000), ..good.clone() },
         Endpoint { server_name: Some("a b".to_owned()), ..good.clone() },

@@ -28,8 +28,8 @@ pub enum NoAccess {
         "the driver returned \"{0}\" as the endpoint of the cluster; it must be https://HOST:PORT"
     )]
     Endpoint(String),
-    /// There is no certificate authority.
-    #[error("the driver returned no certificate authority of the cluster, as PEM in base64")]
+    /// The certificate authority has another form.
+    #[error("the driver returned a certificate authority of the cluster that is not PEM in base64")]
     NoAuthority,
     /// There is no token, and nothing with which one could be made.
     #[error("the driver returned no token for the cluster, and no other credential")]
@@ -45,11 +45,10 @@ pub enum NoAccess {
 /// Something is missing, or has another form.
 pub fn endpoint(record: &ClusterRecord) -> Result<Endpoint, NoAccess> {
     let address = address(&record.endpoint)?;
-    let pem = BASE64_STANDARD.decode(record.root_ca_cert.trim()).unwrap_or_default();
-    let ca_pem = String::from_utf8(pem).unwrap_or_default();
-    if ca_pem.is_empty() {
-        return Err(NoAccess::NoAuthority);
-    }
+    // Without one, the certificate is from an authority that machines trust.
+    let pem = BASE64_STANDARD.decode(record.root_ca_cert.trim());
+    let pem = pem.map_err(|_| NoAccess::NoAuthority)?;
+    let ca_pem = String::from_utf8(pem).map_err(|_| NoAccess::NoAuthority)?;
     let token = record.service_account_token.trim();
     if token.is_empty() {
         return Err(NoAccess::NoToken);

@@ -156,4 +156,10 @@ fn an_endpoint_has_a_host_and_nothing_else_that_could_be_lost() {
     {
         assert!(access::endpoint(&record(endpoint)).is_err(), "{endpoint}");
     }
+    let with = |authority: &str| {
+        let root_ca_cert = authority.to_owned();
+        access::endpoint(&ClusterRecord { root_ca_cert, ..record("1.2.3.4") })
+    };
+    assert!(with("").unwrap().ca_pem.is_empty(), "the machine's authorities are trusted");
+    assert!(with("not base64!").is_err());
 }
