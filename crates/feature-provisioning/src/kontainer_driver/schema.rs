@@ -83,7 +83,9 @@ fn field(name: &str, flag: &Flag) -> Result<Value, InvalidFlag> {
             ("boolean", json!({"boolValue": flag.default_bool()}))
         }
         FlagType::StringSlice => {
-            ("array[string]", json!({"stringSliceValue": flag.default_list()}))
+            // No list is not an empty one: a client that sends labels as an object expects one.
+            let list = flag.default_list().filter(|list| !list.is_empty());
+            ("array[string]", json!({"stringSliceValue": list}))
         }
     };
     Ok(json!({
@@ -97,7 +99,7 @@ fn field(name: &str, flag: &Flag) -> Result<Value, InvalidFlag> {
 
 #[cfg(test)]
 mod tests {
-    use driver_contract::types::Default;
+    use driver_contract::types::{Default, StringSlice};
 
     use super::*;
 
@@ -114,7 +116,12 @@ mod tests {
             ..Flag::default()
         };
         let token = Flag { r#type: "string".to_owned(), password: true, ..Flag::default() };
-        let flags = [("disk-size-gb".to_owned(), disk), ("access-token".to_owned(), token)].into();
+        let none =
+            Default { default_string_slice: Some(StringSlice::default()), ..Default::default() };
+        let zones =
+            Flag { r#type: "stringSlice".to_owned(), default: Some(none), ..Flag::default() };
+        let flags = [("disk-size-gb", disk), ("access-token", token), ("zones", zones)];
+        let flags = flags.into_iter().map(|(name, flag)| (name.to_owned(), flag)).collect();
         let [own, embedding] = schemas(&driver, "exampleEngineConfig", &flags).unwrap();
         assert_eq!(own.name_any(), "exampleengineconfig");
         assert_eq!(own.labels()["kd-1"], "example");
@@ -134,6 +141,10 @@ mod tests {
                     "driverName": {
                         "type": "string", "create": true, "update": true,
                         "default": {"stringValue": "kd-1"},
+                    },
+                    "zones": {
+                        "type": "array[string]", "create": true, "update": true, "description": "",
+                        "default": {"stringSliceValue": null},
                     },
                 },
             })
