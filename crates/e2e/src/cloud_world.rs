@@ -4,7 +4,7 @@
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use testbed::{Binaries, Process, Program};
@@ -146,9 +146,11 @@ pub fn world(driver: &str) -> Result<(Clouds, DriverWorld)> {
     let server = clouds.server()?;
     let (cli, api) = (Cli::admin(&server)?, server.admin()?);
     let field = format!("{driver}Config");
-    // The types of drivers are there soon after the start.
+    // The options of drivers are fields of clusters soon after the start.
     poll_until(READY_TIME_MAX, LOOK_INTERVAL, || {
-        api.get(&format!("/v3/schemas/{field}"))?.success().map(drop)
+        let cluster = api.get("/v3/schemas/cluster")?.success()?;
+        ensure!(cluster["resourceFields"][&field].is_object(), "clusters have no {field}");
+        Ok(())
     })?;
     Ok((clouds, DriverWorld { server, cli, api, driver: driver.to_lowercase(), field }))
 }

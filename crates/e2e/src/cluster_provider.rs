@@ -99,7 +99,7 @@ impl ClusterProvider {
 /// The first of so many ports in a row that nothing listens at, below those that the kernel gives
 /// to connections.
 fn free_ports(count: u16) -> Result<u16> {
-    let bases = (20_000..30_000).step_by(usize::from(FEW));
+    let bases: Vec<u16> = (20_000..30_000).step_by(usize::from(FEW)).collect();
     // Tests run at the same time: each looks from another row on.
     let taken = TAKEN.fetch_add(20, Ordering::Relaxed);
     let offset = std::process::id() as usize % 700 + taken;
@@ -107,5 +107,7 @@ fn free_ports(count: u16) -> Result<u16> {
         let mut ports = *base..*base + count;
         ports.all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, port)).is_ok())
     };
-    bases.skip(offset).find(is_free).context("no free ports in a row")
+    let (count, from) = (bases.len(), offset % bases.len());
+    let mut found = bases.into_iter().cycle().skip(from).take(count);
+    found.find(is_free).context("no free ports in a row")
 }

@@ -172,6 +172,130 @@ fn mistakes(cloud: &Cloud) {
     assert_nothing_left(&clouds, cloud);
 }
 
+/// The options that the Terraform provider sends beside those of [`Clouds::options`], for a
+/// resource with all that it requires. Labels are objects, and not the lists that their flags are.
+fn of_terraform(cloud: &Cloud) -> Value {
+    match cloud.name {
+        "google" => json!({
+            "clusterIpv4Cidr": "10.4.0.0/14",
+            "diskSizeGb": 100,
+            "diskType": "pd-ssd",
+            "enableHorizontalPodAutoscaling": true,
+            "enableHttpLoadBalancing": true,
+            "enableNetworkPolicyConfig": true,
+            "enableStackdriverLogging": true,
+            "enableStackdriverMonitoring": true,
+            "imageType": "COS_CONTAINERD",
+            "ipPolicyClusterIpv4CidrBlock": "10.8.0.0/14",
+            "ipPolicyClusterSecondaryRangeName": "pods",
+            "ipPolicyNodeIpv4CidrBlock": "10.12.0.0/20",
+            "ipPolicyServicesIpv4CidrBlock": "10.16.0.0/20",
+            "ipPolicyServicesSecondaryRangeName": "services",
+            "ipPolicySubnetworkName": "sub",
+            "labels": {"team": "a"},
+            "locations": ["us-central1-a"],
+            "machineType": "e2-standard-4",
+            "maintenanceWindow": "03:00",
+            "masterIpv4CidrBlock": "172.16.0.0/28",
+            "network": "default",
+            "nodePool": "workers",
+            "nodeVersion": "1.35.2-gke.100",
+            "oauthScopes": ["https://www.googleapis.com/auth/cloud-platform"],
+            "resourceLabels": {"cost": "b"},
+            "serviceAccount": "nodes@drover-project.iam.gserviceaccount.com",
+            "subNetwork": "default",
+            "taints": ["NO_SCHEDULE:dedicated=gpu"],
+        }),
+        "amazon" => json!({
+            "associateWorkerNodePublicIp": true,
+            "ebsEncryption": true,
+            "instanceType": "t2.medium",
+            "maximumNodes": 4,
+            "minimumNodes": 1,
+            "nodeVolumeSize": 20,
+        }),
+        _ => json!({
+            "adminUsername": "azureuser",
+            "agentDnsPrefix": "agents",
+            "agentPoolName": "agentpool0",
+            "agentVmSize": "Standard_D1_v2",
+            "authBaseUrl": "https://login.microsoftonline.com/",
+            "baseUrl": "https://management.azure.com/",
+            "dnsServiceIp": "10.0.0.10",
+            "dockerBridgeCidr": "172.17.0.1/16",
+            "enableMonitoring": true,
+            "masterDnsPrefix": "made",
+            "maxPods": 110,
+            "networkPlugin": "azure",
+            "podCidr": "172.244.0.0/16",
+            "serviceCidr": "10.0.0.0/16",
+            "subnet": "nodes",
+            "tags": ["team=a"],
+            "virtualNetwork": "net",
+            "virtualNetworkResourceGroup": "nets",
+        }),
+    }
+}
+
+/// An apply, the reads of a plan, which must show nothing, an apply of a change, and a destroy: the
+/// requests of the Terraform provider, whose kinds of clusters these are.
+fn terraform(cloud: &Cloud) {
+    let (clouds, world) = world(cloud.driver).unwrap();
+    let secrets = ["credential", "accessKey", "secretKey", "clientSecret"];
+    // The provider knows this prefix of an agent by heart, and no driver does.
+    let unknown = ["agentDnsPrefix"];
+    let assert_empty_plan = |shown: &Value, sent: &Value| {
+        for (option, value) in sent.as_object().unwrap() {
+            if !secrets.contains(&option.as_str()) && !unknown.contains(&option.as_str()) {
+                assert_eq!(shown[option], *value, "{option}");
+            }
+        }
+        assert_eq!(shown["driverName"], world.driver.as_str());
+    };
+    let mut options = merged(clouds.options(cloud.name).unwrap(), of_terraform(cloud));
+    options["driverName"] = world.driver.as_str().into();
+    let id = world.create("made", &options).unwrap();
+    let made = world.wait_for(&id, "active", "");
+    let action = format!("/v3/clusters/{id}?action=generateKubeconfig");
+    world.api.post(&action, &json!({})).unwrap().success().unwrap();
+    assert_empty_plan(&made[&world.field], &options);
+
+    // A change sends all options again, also the secrets.
+    let changed = merged(options, (cloud.scaled)());
+    let body = json!({"name": "made", &world.field: changed});
+    world.api.put(&format!("/v3/clusters/{id}"), &body).unwrap().success().unwrap();
+    eventually("there is one more node", || {
+        let found = nodes(&world, "made")?;
+        ensure!(found == 3, "there are {found}");
+        Ok(())
+    });
+    let made = world.wait_for(&id, "active", "");
+    assert_empty_plan(&made[&world.field], &changed);
+    if cloud.name == "google" {
+        let state = clouds.state(cloud.name).unwrap();
+        let cluster = &state[0]["cluster"];
+        assert_eq!(cluster["resourceLabels"]["cost"], "b");
+        assert_eq!(cluster["nodePools"][0]["config"]["labels"], json!({"team": "a"}));
+    }
+    world.remove(&id).unwrap();
+    assert_nothing_left(&clouds, cloud);
+}
+
+#[test]
+fn terraform_plans_nothing_for_clusters_of_google() {
+    terraform(&GOOGLE);
+}
+
+#[test]
+fn terraform_plans_nothing_for_clusters_of_amazon() {
+    terraform(&AMAZON);
+}
+
+#[test]
+fn terraform_plans_nothing_for_clusters_of_microsoft() {
+    terraform(&MICROSOFT);
+}
+
 #[test]
 fn google_makes_changes_and_removes_a_cluster() {
     life(&GOOGLE);

@@ -94,12 +94,14 @@ fn providers_were_seen(admin: &Client, seen: &mut BTreeMap<String, BTreeMap<Stri
 }
 
 /// The kinds that a new installation with one cluster has objects of, with their collections.
-const LISTED: [(&str, &str); 13] = [
+const LISTED: [(&str, &str); 15] = [
     ("cluster", "clusters"),
     ("clusterRegistrationToken", "clusterRegistrationTokens"),
     ("clusterRoleTemplateBinding", "clusterRoleTemplateBindings"),
+    ("dynamicSchema", "dynamicSchemas"),
     ("globalRole", "globalRoles"),
     ("globalRoleBinding", "globalRoleBindings"),
+    ("kontainerDriver", "kontainerDrivers"),
     ("node", "nodes"),
     ("podSecurityAdmissionConfigurationTemplate", "podSecurityAdmissionConfigurationTemplates"),
     ("podSecurityPolicyTemplate", "podSecurityPolicyTemplates"),
