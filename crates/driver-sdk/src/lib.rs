@@ -5,7 +5,7 @@
 //! the driver needs later, [`service_account`] makes the token by which the manager reaches the
 //! cluster.
 //!
-//! `docs/guide/drivers/write.md` goes through a driver step by step.
+//! `docs/guide/write-a-driver.md` goes through a driver step by step.
 
 mod driver;
 mod options;

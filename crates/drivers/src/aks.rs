@@ -83,9 +83,9 @@ impl Driver for AzureKubernetesService {
         let Some(options) = state::load_if_present::<AksOptions>(info)? else { return Ok(()) };
         let arm = Arm::open(&options).await?;
         let path = ResourcePath::cluster(&options);
-        remove_resource(&arm, "the cluster", &path).await?;
+        remove_resource(&arm, &options, "the cluster", &path).await?;
         let workspace = own_workspace(&options);
-        remove_resource(&arm, "the workspace for logs", &workspace).await?;
+        remove_resource(&arm, &options, "the workspace for logs", &workspace).await?;
         remove_group(&arm, &options).await
     }
 
@@ -198,7 +198,7 @@ async fn remove_group(arm: &Arm, options: &AksOptions) -> Result<()> {
         println!("the resource group {} stays: others use it", options.resource_group);
         return Ok(());
     }
-    remove_resource(arm, "the resource group", &path).await
+    remove_resource(arm, options, "the resource group", &path).await
 }
 
 /// Makes or changes a resource once Azure does nothing else with it, and waits until it is done.
@@ -242,10 +242,19 @@ fn is_busy(error: &CloudError) -> bool {
     error.has_status(StatusCode::CONFLICT)
 }
 
-async fn remove_resource(arm: &Arm, what: &str, path: &ResourcePath) -> Result<()> {
+async fn remove_resource(
+    arm: &Arm,
+    options: &AksOptions,
+    what: &str,
+    path: &ResourcePath,
+) -> Result<()> {
     let look = move || async move {
         let found: Option<Value> = arm.get(path).await?;
         let Some(found) = found else { return Ok(ControlFlow::Break(())) };
+        if found["tags"][TAG] != options.name.as_str() {
+            println!("{what} is not of this manager, and stays");
+            return Ok(ControlFlow::Break(()));
+        }
         if found["properties"]["provisioningState"] == "Deleting" {
             return Ok(ControlFlow::Continue("it is being removed".to_owned()));
         }

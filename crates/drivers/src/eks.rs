@@ -58,7 +58,7 @@ impl Driver for AmazonElasticContainerService {
             );
             if NEVER_COMPLETE.contains(&stack.status.as_str()) {
                 println!("what an earlier attempt left is removed: {}", stack.reason);
-                remove(&aws).await?;
+                remove(&aws, &options.name).await?;
                 found = None;
             }
         }
@@ -98,7 +98,7 @@ impl Driver for AmazonElasticContainerService {
 
     async fn remove(&self, info: &ClusterInfo) -> Result<()> {
         let Some(options) = state::load_if_present::<EksOptions>(info)? else { return Ok(()) };
-        remove(&Aws::open(&options)?).await
+        remove(&Aws::open(&options)?, &options.name).await
     }
 
     fn capabilities(&self) -> Vec<Capability> {
@@ -197,12 +197,16 @@ fn words(status: &str) -> String {
     status.to_lowercase().replace('_', " ")
 }
 
-async fn remove(aws: &Aws<'_>) -> Result<()> {
+async fn remove(aws: &Aws<'_>, name: &str) -> Result<()> {
     let mut is_ordered = false;
     loop {
         match settled(aws).await? {
             None => return Ok(()),
             Some(stack) if stack.status == "DELETE_COMPLETE" => return Ok(()),
+            Some(stack) if !stack.has_tag(TAG, name) => {
+                println!("stack {name} is not of this manager, and stays");
+                return Ok(());
+            }
             Some(stack) if is_ordered => {
                 bail!("AWS could not remove it: {}", reason(aws, &stack).await)
             }

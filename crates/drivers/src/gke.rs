@@ -50,14 +50,12 @@ impl Driver for GoogleKubernetesEngine {
         state::store(info, &options)?;
         let gke = Gke::open(&options).await?;
         if let Some(found) = gke.cluster().await? {
-            if found.resource_labels.get(LABEL).and_then(|label| label.as_str())
-                != Some(&options.name)
-            {
+            if !is_own(&found, &options) {
                 bail!("the project has a cluster {} that is not of this manager", options.name);
             }
             if found.status == "ERROR" {
                 println!("what an earlier attempt left is removed: {}", found.status_message);
-                remove(&gke).await?;
+                remove(&gke, &options).await?;
             }
         }
         match gke.create(order).await {
@@ -122,7 +120,7 @@ impl Driver for GoogleKubernetesEngine {
 
     async fn remove(&self, info: &ClusterInfo) -> Result<()> {
         let Some(options) = state::load_if_present::<GkeOptions>(info)? else { return Ok(()) };
-        remove(&Gke::open(&options).await?).await
+        remove(&Gke::open(&options).await?, &options).await
     }
 
     fn capabilities(&self) -> Vec<Capability> {
@@ -233,10 +231,19 @@ where
     done(gke, &ordered).await
 }
 
-async fn remove(gke: &Gke) -> Result<()> {
+/// Whether the manager made it, and not somebody else under the same name.
+fn is_own(found: &GkeCluster, options: &GkeOptions) -> bool {
+    found.resource_labels.get(LABEL).is_some_and(|label| *label == options.name.as_str())
+}
+
+async fn remove(gke: &Gke, options: &GkeOptions) -> Result<()> {
     let look = move || async move {
         match gke.cluster().await? {
             None => Ok(ControlFlow::Break(())),
+            Some(found) if !is_own(&found, options) => {
+                println!("cluster {} is not of this manager, and stays", options.name);
+                Ok(ControlFlow::Break(()))
+            }
             Some(found) if found.status == "STOPPING" => {
                 Ok(ControlFlow::Continue("it is being removed".to_owned()))
             }

@@ -93,6 +93,14 @@ impl Clouds {
         self.control.post("/faults", faults)?.success().map(drop)
     }
 
+    /// Takes the labels and tags from all that exists, as if it were somebody else's.
+    ///
+    /// # Errors
+    /// They do not answer.
+    pub fn disown(&self) -> Result<()> {
+        self.control.post("/disown", &json!({}))?.success().map(drop)
+    }
+
     /// What exists at a cloud: `google`, `amazon` or `microsoft`.
     ///
     /// # Errors

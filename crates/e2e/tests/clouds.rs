@@ -281,6 +281,21 @@ fn terraform(cloud: &Cloud) {
     assert_nothing_left(&clouds, cloud);
 }
 
+/// What has the name of a cluster and not its label is somebody else's, and stays.
+#[test]
+fn clusters_of_others_stay() {
+    for cloud in [&GOOGLE, &AMAZON, &MICROSOFT] {
+        let (clouds, world) = world(cloud.driver).unwrap();
+        let id = world.create("made", &clouds.options(cloud.name).unwrap()).unwrap();
+        world.wait_for(&id, "active", "");
+        let before = clouds.state(cloud.name).unwrap().len();
+        clouds.disown().unwrap();
+        world.remove(&id).unwrap();
+        assert_eq!(clouds.state(cloud.name).unwrap().len(), before);
+        assert_eq!(clouds.provider.clusters().unwrap().len(), 1);
+    }
+}
+
 #[test]
 fn terraform_plans_nothing_for_clusters_of_google() {
     terraform(&GOOGLE);

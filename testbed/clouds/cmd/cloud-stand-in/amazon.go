@@ -62,6 +62,14 @@ func (a *amazon) state() any {
 	return found
 }
 
+func (a *amazon) disown() {
+	a.mutex.Lock()
+	defer a.mutex.Unlock()
+	for _, one := range a.stacks {
+		one.Tags = map[string]string{}
+	}
+}
+
 func (a *amazon) refuse(w http.ResponseWriter, status int, code, message string) {
 	w.Header().Set("Content-Type", "text/xml")
 	w.WriteHeader(status)

@@ -41,6 +41,9 @@ func (f *faults) broke(w http.ResponseWriter) bool {
 type control struct {
 	faults *faults
 	state  func() map[string]any
+	// disown takes the labels and tags from all that exists, so that it could be
+	// somebody else's.
+	disown func()
 }
 
 func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -54,6 +57,9 @@ func (c *control) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 		respond(w, http.StatusOK, c.faults.left)
+	case "/disown":
+		c.disown()
+		respond(w, http.StatusOK, map[string]any{})
 	case "/state":
 		respond(w, http.StatusOK, c.state())
 	default:

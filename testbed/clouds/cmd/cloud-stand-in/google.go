@@ -71,6 +71,14 @@ func (g *google) state() any {
 	return found
 }
 
+func (g *google) disown() {
+	g.mutex.Lock()
+	defer g.mutex.Unlock()
+	for _, one := range g.made {
+		delete(one.fields, "resourceLabels")
+	}
+}
+
 func (g *google) refuse(w http.ResponseWriter, code int, status, message string) {
 	respond(w, code, map[string]any{
 		"error": map[string]any{"code": code, "status": status, "message": message},

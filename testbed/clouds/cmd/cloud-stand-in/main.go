@@ -4,7 +4,8 @@
 // --provider`), behind an address of its own that knows the cloud's tokens.
 //
 // It checks what the clouds check: tokens and signatures, names, the form of
-// what is ordered. POST /faults makes it fail; GET /state shows what exists.
+// what is ordered. POST /faults makes it fail; POST /disown takes the
+// labels from what exists; GET /state shows it.
 package main
 
 import (
@@ -66,6 +67,10 @@ func main() {
 		return map[string]any{
 			"google": google.state(), "amazon": amazon.state(), "microsoft": microsoft.state(),
 		}
+	}, disown: func() {
+		google.disown()
+		amazon.disown()
+		microsoft.disown()
 	}}
 	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		host, _, found := strings.Cut(r.Host, ":")

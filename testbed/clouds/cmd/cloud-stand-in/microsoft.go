@@ -56,6 +56,14 @@ func (m *microsoft) state() any {
 	return found
 }
 
+func (m *microsoft) disown() {
+	m.mutex.Lock()
+	defer m.mutex.Unlock()
+	for _, one := range m.resources {
+		delete(one.fields, "tags")
+	}
+}
+
 func (m *microsoft) refuse(w http.ResponseWriter, status int, code, message string) {
 	respond(w, status, map[string]any{"error": map[string]string{"code": code, "message": message}})
 }
