@@ -104,6 +104,14 @@ impl<T> Change<'_, T> {
             Self::Deleted { old, .. } => Some(old),
         }
     }
+    /// Whether the object is new, was deleted, or is not the same as before by `is_same` of the old
+    /// one and the new one.
+    pub fn differs(&self, is_same: impl FnOnce(&T, &T) -> bool) -> bool {
+        match self {
+            Self::Applied { new, old: Some(old), .. } => !is_same(old, new),
+            Self::Applied { old: None, .. } | Self::Deleted { .. } => true,
+        }
+    }
 }
 
 type Listener<T> = Box<dyn Fn(&Change<'_, T>) -> bool + Send + Sync>;

@@ -16,8 +16,8 @@ use crate::ensure::missing;
 use crate::queue::{Next, Queue};
 use crate::status::merge_difference;
 use crate::{
-    ConditionState, Controllers, Key, Limits, Outcome, OwnedCondition, Reconcile, ReconcileError,
-    Runner, StatusPatch,
+    Change, ConditionState, Controllers, Key, Limits, Outcome, OwnedCondition, Reconcile,
+    ReconcileError, Runner, StatusPatch,
 };
 
 fn key(lane: &str, name: &str) -> Key {
@@ -259,4 +259,14 @@ async fn panics_hangs_and_failures_affect_only_their_key_and_are_recorded() {
     stop.cancel();
     run.await.unwrap();
     assert!(listed.all().is_empty());
+}
+
+#[test]
+fn an_object_that_was_deleted_differs_from_before() {
+    let (key, old, new) = (key("", "a"), Arc::new(1), Arc::new(2));
+    let differs = |change: Change<'_, i32>| change.differs(PartialEq::eq);
+    assert!(differs(Change::Deleted { key: &key, old: &old }));
+    assert!(differs(Change::Applied { key: &key, new: &old, old: None }));
+    assert!(differs(Change::Applied { key: &key, new: &new, old: Some(&old) }));
+    assert!(!differs(Change::Applied { key: &key, new: &old, old: Some(&old) }));
 }

@@ -67,15 +67,14 @@ impl WholeCluster {
         Reflectors::new(self.client.clone(), self.stop.clone()).in_pages_of(PAGE_OBJECTS)
     }
 
-    /// Reconciles again when the set changes, unless `is_same` of the old object and the new one.
+    /// Reconciles again when an object comes, is deleted, or changes, unless `is_same` of the old
+    /// object and the new one.
     pub fn follow<P: Projection>(
         &self,
         set: &Reflector<P>,
         is_same: impl Fn(&P::Projected, &P::Projected) -> bool + Send + Sync + 'static,
     ) {
-        self.follow_some(set, move |change, _| {
-            !change.old().is_some_and(|old| is_same(old, change.object()))
-        });
+        self.follow_some(set, move |change, _| change.differs(&is_same));
     }
 
     /// Reconciles again when an object changes that `concerns` this cluster.

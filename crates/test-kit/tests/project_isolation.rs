@@ -133,6 +133,9 @@ async fn the_policies_of_a_project_follow_the_cluster() {
     let blocks = json!([{"from": [
         {"ipBlock": {"cidr": "10.42.0.0/32"}}, {"ipBlock": {"cidr": "10.42.0.1/32"}}]}]);
     until("the node", blocks, async || setup.ingress("web", "drover-nodes").await).await;
+    nodes.delete("one", &DeleteParams::default()).await.unwrap();
+    let none = async || setup.ingress("web", "drover-nodes").await;
+    until("no node", Value::Null, none).await;
 
     let services: Api<Service> = Api::namespaced(admin.clone(), "web");
     let service = json!({"metadata": {"name": "front"}, "spec": {"type": "NodePort",

@@ -79,9 +79,8 @@ pub async fn run(context: ManagementContext, client: Client) {
         change.object().project().map(|(cluster, _)| Key::cluster_scoped(cluster))
     });
     runner.watch_bursts(&in_projects.projects, DEBOUNCE, |change| {
-        let began_or_ended = change.old().is_none_or(|old| {
-            old.metadata.deletion_timestamp != change.object().metadata.deletion_timestamp
-        }) || matches!(change, controller::Change::Deleted { .. });
+        let began_or_ended = change
+            .differs(|old, new| old.metadata.deletion_timestamp == new.metadata.deletion_timestamp);
         began_or_ended.then(|| Key::cluster_scoped(&change.key().namespace))
     });
     templates.watch(&runner, move || {

@@ -222,8 +222,7 @@ impl Policies {
     /// Reconciles a cluster again when a template holds there that did not, or another one.
     pub(crate) fn follow(&self, cluster: &WholeCluster) {
         cluster.follow_some(&self.clusters, |change, cluster| {
-            let is_set = change.old().is_none_or(|old| old.spec != change.object().spec);
-            is_set && change.key().name == cluster
+            change.key().name == cluster && change.differs(|old, new| old.spec == new.spec)
         });
         cluster.follow_own(&self.projects);
         cluster.follow_own(&self.bindings);

@@ -228,8 +228,7 @@ impl ClusterController for IsolationOfCluster {
     }
     fn watch(&self) {
         self.cluster.follow_some(&self.management.clusters, |change, cluster| {
-            let is_switched = change.old().is_none_or(|old| is_on(old) != is_on(change.object()));
-            is_switched && change.key().name == cluster
+            change.key().name == cluster && change.differs(|old, new| is_on(old) == is_on(new))
         });
         self.cluster.follow_own(&self.management.projects);
         self.cluster.follow_own(&self.management.assignments);
