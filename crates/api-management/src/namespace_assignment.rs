@@ -103,6 +103,20 @@ impl NamespaceAssignment {
         })
     }
 
+    /// The other projects than `project` (empty: out of its project) that the namespace with this
+    /// uid may be in before long, by changes that are pending. `now` in seconds since 1970.
+    pub fn on_the_way_to(
+        &self,
+        project: &str,
+        namespace_uid: &str,
+        now: i64,
+    ) -> impl Iterator<Item = &str> {
+        let others = self.spec.pending.iter().map(|pending| pending.project.as_str());
+        others.filter(move |&other| {
+            other != project && self.pending_to(other, namespace_uid, now).is_some()
+        })
+    }
+
     /// Adds a pending change, and removes an equal one and those that have expired. `now` in
     /// seconds since 1970.
     pub fn expect(&mut self, change: PendingAssignment, now: i64) {
@@ -127,5 +141,27 @@ impl NamespaceAssignment {
 impl ObjectRules for NamespaceAssignment {
     fn validate(&self, _: Option<&Self>) -> Vec<Cause> {
         Vec::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_namespace_is_on_the_way_to_other_projects_while_changes_are_pending() {
+        let mut assignment = NamespaceAssignment::default();
+        let pending = |project: &str, uid: &str, until| PendingAssignment {
+            project: project.to_owned(),
+            namespace_uid: uid.to_owned(),
+            until,
+            ..PendingAssignment::default()
+        };
+        for (project, uid, until) in [("a", "1", 9), ("b", "1", 9), ("c", "2", 9), ("d", "1", 5)] {
+            assignment.expect(pending(project, uid, until), 0);
+        }
+        let on_the_way = |to| assignment.on_the_way_to(to, "1", 5).collect::<Vec<_>>();
+        assert_eq!(on_the_way("a"), ["b"]);
+        assert_eq!(on_the_way(""), ["a", "b"]);
     }
 }

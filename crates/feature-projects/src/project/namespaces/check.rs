@@ -138,12 +138,19 @@ impl NamespaceCheck {
         self.check_label(&write, claim, assigned).await?;
         self.check_pod_security(&write, name, claim.project()).await?;
         if assigned == claim.project() {
-            return match (is_new, &current) {
-                (true, _) => self.check_new_outside(&write, name, claim).await,
+            match (is_new, &current) {
+                (true, _) => return self.check_new_outside(&write, name, claim).await,
                 (false, Some(known)) => {
-                    self.check_changed_quota(&write, name, &known.project).await
+                    self.check_changed_quota(&write, name, &known.project).await?;
                 }
-                (false, None) => Ok(()),
+                (false, None) => {}
+            }
+            let project = assigned.unwrap_or_default();
+            return match kept {
+                Some(kept) if self.is_way_back(&write, &kept, project, uid).await? => {
+                    note(&assignments, name, uid, current).await
+                }
+                _ => Ok(()),
             };
         }
         if let Some(project) = assigned {
@@ -171,6 +178,27 @@ impl NamespaceCheck {
             return Ok(());
         }
         note(&assignments, name, uid, project).await
+    }
+
+    /// Whether a write that names the project which holds takes a namespace back to it, by somebody
+    /// who may: another project may hold before this write is seen.
+    async fn is_way_back(
+        &self,
+        write: &CheckedWrite<'_>,
+        kept: &NamespaceAssignment,
+        project: &str,
+        uid: &str,
+    ) -> Result<bool, Status> {
+        let others: Vec<&str> = kept.on_the_way_to(project, uid, now()).collect();
+        if others.is_empty() || write.is_dry_run {
+            return Ok(false);
+        }
+        for project in others.into_iter().chain([project]).filter(|project| !project.is_empty()) {
+            if !self.may(write, Some(project), VERB_MANAGE_NAMESPACES).await? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
     }
 
     /// A new namespace that names no project of this cluster.

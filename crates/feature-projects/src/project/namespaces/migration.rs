@@ -5,23 +5,27 @@ use std::time::Duration;
 
 use api_management::namespace_assignment::Assignment;
 use api_management::{Cluster, NamespaceAssignment};
+use backoff::Backoff;
 use controller::{Attempt, Key, ReconcileError, Reflector, StatusPatch, StatusTarget, ensure};
 use kube::Api;
 
 use super::controller::{NamespaceProjects, Seen};
 use super::step::Claim;
 
-/// Wait before another attempt.
-const RETRY_DELAY: Duration = Duration::from_secs(5);
+/// Waits before further attempts: at first others may only have written to the cluster meanwhile.
+const RETRY: Backoff =
+    Backoff::new(Duration::from_millis(100), Duration::from_secs(30)).with_jitter(0.25);
 /// Field of the cluster's status that says that it is done.
 const DONE: &str = "namespacesAssigned";
 
 /// Returns once the assignments of the cluster are recorded, now or earlier.
 pub(super) async fn run(here: &NamespaceProjects, cluster: &str, namespaces: &Reflector<Seen>) {
+    let mut failures = 0;
     while let Err(error) = record(here, cluster, namespaces).await {
         let error = error.chain();
         tracing::warn!(%cluster, error, "the projects of the cluster's namespaces cannot be recorded yet");
-        tokio::time::sleep(RETRY_DELAY).await;
+        failures += 1;
+        tokio::time::sleep(RETRY.delay(failures)).await;
     }
 }
 
