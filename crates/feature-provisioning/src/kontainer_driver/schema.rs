@@ -17,14 +17,16 @@ const EMBEDDED_IN: &str = "cluster";
 /// The field that names the driver.
 const DRIVER_NAME: &str = "driverName";
 
-/// The object names of the type of a driver, and of its field in clusters.
+/// The object names of the type of a driver, and of its field in clusters, in the order in which
+/// they are to be deleted.
 pub fn names(config_type: &str) -> [String; 2] {
     let name = config_type.to_lowercase();
     let embedding = format!("{EMBEDDED_IN}-{name}");
     [name, embedding]
 }
 
-/// Both objects, for an installed driver with these create options.
+/// Both objects, for an installed driver with these create options, in the order in which they are
+/// to be created: whoever sees the type can use the field.
 ///
 /// # Errors
 /// An option cannot be a field.
@@ -54,7 +56,7 @@ pub fn schemas(
     });
     let own = json!({ "schemaName": config_type, "resourceFields": fields });
     let [name, embedding_name] = names(config_type);
-    Ok([object(driver, name, own), object(driver, embedding_name, embedding)])
+    Ok([object(driver, embedding_name, embedding), object(driver, name, own)])
 }
 
 fn object(driver: &KontainerDriver, name: String, spec: Value) -> DynamicSchema {
@@ -122,7 +124,7 @@ mod tests {
             Flag { r#type: "stringSlice".to_owned(), default: Some(none), ..Flag::default() };
         let flags = [("disk-size-gb", disk), ("access-token", token), ("zones", zones)];
         let flags = flags.into_iter().map(|(name, flag)| (name.to_owned(), flag)).collect();
-        let [own, embedding] = schemas(&driver, "exampleEngineConfig", &flags).unwrap();
+        let [embedding, own] = schemas(&driver, "exampleEngineConfig", &flags).unwrap();
         assert_eq!(own.name_any(), "exampleengineconfig");
         assert_eq!(own.labels()["kd-1"], "example");
         assert_eq!(
