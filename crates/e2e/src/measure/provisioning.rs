@@ -1,4 +1,5 @@
-//! Clusters that the driver `example` makes at a simulated provider: one, and many at once.
+//! A call of the driver `example`, and clusters that it makes at a simulated provider: one, and many
+//! at once.
 
 use std::time::{Duration, Instant};
 
@@ -15,6 +16,7 @@ const AT_ONCE: u16 = 50;
 /// Ports of the provider: one for itself, and one or more for each cluster.
 const PORTS: u16 = 120;
 const LOOK_INTERVAL: Duration = Duration::from_millis(20);
+const CALL_LOOK_INTERVAL: Duration = Duration::from_millis(2);
 const DONE_TIME_MAX: Duration = Duration::from_secs(300);
 
 /// See the module.
@@ -24,9 +26,38 @@ const DONE_TIME_MAX: Duration = Duration::from_secs(300);
 pub fn measure() -> Result<Vec<Row>> {
     let provider = ClusterProvider::start(PORTS, &[])?;
     let world = DriverWorld::start(&programs::example_driver()?, &provider.ports, &[])?;
-    let mut rows = one_by_one(&world, &provider)?;
+    let mut rows = vec![overhead(&world)?];
+    rows.extend(one_by_one(&world, &provider)?);
     rows.extend(at_once(&world, &provider)?);
     Ok(rows)
+}
+
+/// An activation is one call that costs a driver nothing, the one for its options.
+fn overhead(world: &DriverWorld) -> Result<Row> {
+    let path = format!("/v3/kontainerdrivers/{}", world.driver);
+    let lead_to = |action: &str, state: &str| -> Result<Duration> {
+        let since = Instant::now();
+        world.api.post(&format!("{path}?action={action}"), &json!({}))?.success()?;
+        poll_until(DONE_TIME_MAX, CALL_LOOK_INTERVAL, || {
+            let found = world.api.get(&path)?.success()?["state"].clone();
+            ensure!(found == state, "it is {found}");
+            Ok(())
+        })?;
+        Ok(since.elapsed())
+    };
+    let mut calls = Samples::default();
+    for _ in 0..ROUNDS {
+        lead_to("deactivate", "inactive")?;
+        calls.push(lead_to("activate", "active")?);
+    }
+    let note = format!(
+        "median of {ROUNDS}, worst {:.0} ms; activation: the driver starts in its sandbox, is called, and ends, and its \
+         types are written",
+        calls.percentile(100)
+    );
+    Ok(Row::new("overhead of a driver call", calls.median(), "ms", Target::Context)
+        .note(note)
+        .recorded(true))
 }
 
 fn one_by_one(world: &DriverWorld, provider: &ClusterProvider) -> Result<Vec<Row>> {
