@@ -195,6 +195,7 @@ fn a_removal_that_fails_is_tried_until_somebody_gives_up_and_every_call_is_recor
     let expected = [
         "Create",
         "GetDriverCreateOptions",
+        "GetDriverUpdateOptions",
         "GetK8sCapabilities",
         "PostCheck",
         "Remove",

@@ -5,7 +5,7 @@
 //! clusters (own key), drivers (all of their clusters) and settings (the agent's objects). A run
 //! lasts as long as the cloud takes.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -464,6 +464,9 @@ impl Provisioner {
         mut options: DriverOptions,
     ) -> Result<(), WorkError> {
         let name = cluster.name_any();
+        if let Some(applied) = &stored.applied {
+            note_unchangeable(run, options::changed(applied, config)).await;
+        }
         options::add_for_update(&mut options, &stored.record.metadata);
         stored.record.status = RecordStatus::Updating;
         self.records.store(&name, stored).await?;
@@ -648,6 +651,20 @@ fn capabilities(found: &K8sCapabilities) -> Value {
     });
     shown["ingressCapabilities"] = ingresses.collect();
     shown
+}
+
+/// Says in the log which of these options the driver may leave as they are: drivers ignore what
+/// they cannot change.
+async fn note_unchangeable(run: &mut DriverRun<'_>, changed: BTreeSet<&str>) {
+    let changeable = run.changeable().await;
+    let others = changed.into_iter().filter(|name| !changeable.iter().any(|one| one == name));
+    let others: Vec<&str> = others.collect();
+    if !changeable.is_empty() && !others.is_empty() {
+        run.note(&format!(
+            "the driver does not name {} among the options that can change, so the cluster may stay as it was in that",
+            others.join(", ")
+        ));
+    }
 }
 
 impl Reconcile for Provisioner {

@@ -1,7 +1,7 @@
 //! The options of a cluster as drivers get them: four maps by type, with the names of the API
 //! (`kontainer-driver-grpc.md`, part 3).
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use api_management::Cluster;
 use driver_contract::types::{DriverOptions, StringSlice};
@@ -98,6 +98,12 @@ pub fn add_for_update(options: &mut DriverOptions, metadata: &HashMap<String, St
     for (name, value) in known.string_slice_options {
         options.string_slice_options.entry(name).or_insert(value);
     }
+}
+
+/// The options that are not as they were applied last; absent and null are the same. Sorted.
+pub fn changed<'a>(applied: &'a Value, config: &'a Value) -> BTreeSet<&'a str> {
+    let names = [applied, config].into_iter().filter_map(Value::as_object).flat_map(Map::keys);
+    names.map(String::as_str).filter(|name| applied[name] != config[name]).collect()
 }
 
 /// The values that are shown nowhere, such as in a log. `passwords`: the fields that the driver

@@ -48,6 +48,14 @@ fn options_are_sorted_by_type_and_nested_objects_are_flattened() {
 }
 
 #[test]
+fn options_that_changed_are_known_by_name() {
+    let applied = json!({"region": "west", "nodeCount": 2, "zone": null, "labels": {"a": "1"}});
+    let config = json!({"region": "east", "nodeCount": 2, "token": "t", "labels": {"a": "2"}});
+    let changed = options::changed(&applied, &config);
+    assert_eq!(Vec::from_iter(changed), ["labels", "region", "token"]);
+}
+
+#[test]
 fn an_update_adds_what_is_known_where_the_cluster_does_not_say_it() {
     let config = json!({"region": "east", "name": "other"});
     let mut found = options::of_cluster(&config, &cluster(&config));

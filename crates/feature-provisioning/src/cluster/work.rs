@@ -124,6 +124,17 @@ impl<'a> DriverRun<'a> {
         passwords.filter_map(|(name, _)| driver_contract::field_name(&name).ok()).collect()
     }
 
+    /// The fields that the driver declares as those that can change. Empty if it declares none.
+    pub async fn changeable(&mut self) -> Vec<String> {
+        let mut client = self.client();
+        let call = async move { client.get_driver_update_options(Empty {}).await };
+        let Ok(flags) = self.short_call("GetDriverUpdateOptions", call).await else {
+            return Vec::new();
+        };
+        let names = flags.options.into_keys();
+        names.filter_map(|name| driver_contract::field_name(&name).ok()).collect()
+    }
+
     /// A client of the driver, for a future that goes to [`Self::call`].
     pub fn client(&self) -> DriverClient {
         self.driver.client()
