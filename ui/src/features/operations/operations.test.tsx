@@ -18,6 +18,12 @@ test("an operation has a line per step, and says that a step failed", async () =
   expect(newest()).toBeUndefined();
 });
 
+test("an operation whose work stops with an error has failed, and says why", async () => {
+  const ended = await operate("Reading", 1, () => Promise.reject(new Error("no such thing")));
+  expect(ended).toBe("failed");
+  expect(newest()?.lines.map(({ text }) => text)).toEqual(["no such thing"]);
+});
+
 test("a cancelled operation begins no further step", async () => {
   const done: number[] = [];
   const ended = await operate("Counting", 10, ({ signal, step }) =>

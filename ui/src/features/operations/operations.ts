@@ -5,6 +5,7 @@
  */
 
 import { useSyncExternalStore } from "react";
+import { sentence } from "../../api/errors.ts";
 
 export interface OperationLine {
   at: Date;
@@ -52,7 +53,7 @@ function change(id: number, of: (operation: Operation) => Partial<Operation>): v
   set(all.map((one) => (one.id === id ? { ...one, ...of(one) } : one)));
 }
 
-/** Begins an operation of so many steps. Returns how it ended, once it has. */
+/** Begins an operation of so many steps. Returns how it ended, once it has; an error fails it. */
 export async function operate(
   title: string,
   total: number,
@@ -69,14 +70,15 @@ export async function operate(
       lines: [...lines, { at: new Date(), text, isFailure }].slice(-LINES_MAX),
     }));
   set([...all, { id, title, done: 0, total, state: "running", lines: [] }]);
-  await work({
-    signal: abort.signal,
-    step: (text) => line(text, false),
-    failure: (text) => {
-      failed += 1;
-      line(text, true);
-    },
-  });
+  const failure = (text: string) => {
+    failed += 1;
+    line(text, true);
+  };
+  try {
+    await work({ signal: abort.signal, step: (text) => line(text, false), failure });
+  } catch (error) {
+    failure(sentence(error));
+  }
   aborts.delete(id);
   const state = abort.signal.aborted ? "cancelled" : failed > 0 ? "failed" : "done";
   change(id, () => ({ state }));
