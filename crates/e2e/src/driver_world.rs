@@ -55,6 +55,18 @@ impl DriverWorld {
         Ok(Self { server, cli, api, driver, field })
     }
 
+    /// Has the server take the program of the driver from another address.
+    ///
+    /// # Errors
+    /// The server refuses it.
+    pub fn replace_driver(&self, url: &str) -> Result<()> {
+        let path = format!("/v3/kontainerdrivers/{}", self.driver);
+        let mut driver = self.api.get(&path)?.success()?;
+        driver["url"] = url.into();
+        driver["checksum"] = "".into();
+        self.api.put(&path, &driver)?.success().map(drop)
+    }
+
     /// Kills the server in the middle of what it does, and starts it again.
     ///
     /// # Errors

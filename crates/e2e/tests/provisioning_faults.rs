@@ -11,7 +11,7 @@ use std::sync::Arc;
 use anyhow::ensure;
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;
-use e2e::{ClusterProvider, DriverWorld, Kubeconfig, SharedWorld, eventually};
+use e2e::{ClusterProvider, DriverWorld, Kubeconfig, SharedWorld, WebSite, eventually};
 use serde_json::{Value, json};
 use testbed::{Binaries, Program, RealCluster};
 
@@ -152,6 +152,69 @@ fn a_change_that_fails_leaves_the_cluster_in_use() {
     assert_eq!(nodes.unwrap().lines().count(), 1);
     drivers.change(&id, &json!({"fault": ""})).unwrap();
     drivers.wait_for(&id, "active", "");
+    drivers.remove(&id).unwrap();
+}
+
+#[test]
+fn an_answer_after_a_cancel_is_not_used() {
+    let world = world();
+    let drivers = &world.drivers;
+    let id = drivers.create("late", &world.options(10, "late:Create")).unwrap();
+    let creations = || Ok::<_, anyhow::Error>(drivers.log(&id)?.matches("call Create ").count());
+    eventually("the driver is called", || {
+        ensure!(creations()? == 1, "{}", drivers.log(&id)?);
+        Ok(())
+    });
+    drivers.cli.succeed(&["cluster", "pause", "late"]).unwrap();
+    eventually("the driver has ended", || {
+        let log = drivers.log(&id)?;
+        ensure!(log.contains("drover: failed: "), "{log}");
+        Ok(())
+    });
+    // Nothing is known of what it may have made, but that it was begun.
+    let record = drivers.record(&id).unwrap().unwrap();
+    assert_eq!((&record["status"], &record["endpoint"]), (&json!("Creating"), &json!("")));
+    drivers.change(&id, &json!({"fault": ""})).unwrap();
+    assert_eq!(creations().unwrap(), 1);
+    drivers.cli.succeed(&["cluster", "resume", "late"]).unwrap();
+    drivers.wait_for(&id, "active", "");
+    assert_eq!(creations().unwrap(), 2);
+    drivers.remove(&id).unwrap();
+}
+
+#[test]
+fn a_driver_whose_options_change_keeps_its_clusters() {
+    let sim = ClusterProvider::start(PORTS, &["--clusters", "1"]).unwrap();
+    let site = WebSite::start().unwrap();
+    let ports = format!("{},127.0.0.1:{}", sim.ports, site.port);
+    let drivers = DriverWorld::start(&faulty(), &ports, &[]).unwrap();
+    let world = World { drivers, sim };
+    let drivers = &world.drivers;
+    let mut options = world.options(0, "");
+    options["size"] = 2.into();
+    let id = drivers.create("kept", &options).unwrap();
+    drivers.wait_for(&id, "active", "");
+
+    let mut program = std::fs::read(faulty()).unwrap();
+    program.extend_from_slice(b"other-options");
+    let url = site.put("/v2/kontainer-engine-driver-faulty", program);
+    drivers.replace_driver(&url).unwrap();
+    eventually("the type has the other options", || {
+        let path = format!("/v3/schemas/{}", drivers.field);
+        let fields = drivers.api.get(&path)?.success()?["resourceFields"].take();
+        ensure!(fields["zone"].is_object() && fields["size"].is_null(), "{fields}");
+        Ok(())
+    });
+    let cluster = drivers.wait_for(&id, "active", "");
+    assert_eq!(cluster[&drivers.field]["zone"], Value::Null);
+    drivers.change(&id, &json!({"zone": "west"})).unwrap();
+    eventually("it is changed with the other driver", || {
+        let log = drivers.log(&id)?;
+        ensure!(calls(&log).any(|(name, _)| name == "Update"), "{log}");
+        Ok(())
+    });
+    let cluster = drivers.wait_for(&id, "active", "");
+    assert_eq!(cluster[&drivers.field]["zone"], "west");
     drivers.remove(&id).unwrap();
 }
 

@@ -11,7 +11,9 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -23,6 +25,15 @@ import (
 
 // How long a hanging call takes: longer than any test.
 const hangTime = time.Hour
+
+// How long a slow call takes: as the slowest clouds do.
+const slowTime = 40 * time.Minute
+
+// How late an answer comes that nobody waits for any more.
+const lateTime = 2 * time.Second
+
+// What a file ends with whose options are others.
+const otherOptionsMark = "other-options"
 
 // Lines of a log that comes too fast.
 const floodLines = 200_000
@@ -42,7 +53,7 @@ func (driver) GetDriverCreateOptions(context.Context, *types.Empty) (*types.Driv
 	text := func(usage string, password bool) *types.Flag {
 		return &types.Flag{Type: "string", Usage: usage, Password: password}
 	}
-	return &types.DriverFlags{Options: map[string]*types.Flag{
+	options := map[string]*types.Flag{
 		"cluster-endpoint":   text("Address of the cluster", false),
 		"cluster-ca":         text("Certificate authority of the cluster, PEM in base64", false),
 		"access-token":       text("Token of an administrator", true),
@@ -50,7 +61,21 @@ func (driver) GetDriverCreateOptions(context.Context, *types.Empty) (*types.Driv
 		"client-key":         text("Its key, PEM in base64", true),
 		"fault":              text("What goes wrong, as WHAT:METHOD", false),
 		"size":               {Type: "int", Usage: "Something that can change"},
-	}}, nil
+	}
+	if hasOtherOptions() {
+		delete(options, "size")
+		options["zone"] = text("Something that the driver before did not have", false)
+	}
+	return &types.DriverFlags{Options: options}, nil
+}
+
+func hasOtherOptions() bool {
+	file, err := os.Executable()
+	if err != nil {
+		return false
+	}
+	content, err := os.ReadFile(file)
+	return err == nil && strings.HasSuffix(string(content), otherOptionsMark)
 }
 
 func (driver) GetDriverUpdateOptions(context.Context, *types.Empty) (*types.DriverFlags, error) {
@@ -155,6 +180,11 @@ func intercept(
 		os.Exit(2)
 	case "hang":
 		time.Sleep(hangTime)
+	case "slow":
+		time.Sleep(slowTime)
+	case "late":
+		signal.Ignore(syscall.SIGTERM)
+		time.Sleep(lateTime)
 	case "flood":
 		for line := range floodLines {
 			fmt.Printf("line %d of a driver that writes and writes\n", line)
