@@ -1,15 +1,12 @@
 /** Draining a node: what may be lost, and how long it may take. */
 
 import { useMutation } from "@tanstack/react-query";
-import { sentence } from "../../api/errors.ts";
 import { drainNode } from "../../api/queries.ts";
 import type { Node } from "../../api/types.ts";
-import { Button } from "../../ui/Button.tsx";
 import { Check } from "../../ui/Check.tsx";
-import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
-import { Notice } from "../../ui/Notice.tsx";
 import { notify } from "../../ui/Toasts.tsx";
+import { FormDialog } from "../forms/FormDialog.tsx";
 import styles from "./DrainDialog.module.css";
 
 /** Longest time that the server gives a drain, in minutes. */
@@ -35,58 +32,38 @@ export function DrainDialog({ node, onClose }: DrainDialogProps) {
     },
   });
   return (
-    <Dialog
+    <FormDialog
       title={`Drain ${node.name}?`}
+      verb="Drain"
+      change={drain}
+      failure="It was not drained."
+      onSubmit={drain.mutate}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" form={FORM}>
-            {drain.isPending ? "Under way…" : "Drain"}
-          </Button>
-        </>
-      }
     >
-      <form
-        id={FORM}
-        className={styles.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (!drain.isPending) drain.mutate(new FormData(event.currentTarget));
-        }}
-      >
-        <p className="second">
-          The node is cordoned and its pods are evicted, as disruption budgets allow. They start
-          again on other nodes if there is room. Pods of DaemonSets stay.
-        </p>
-        <Check name="force">Also pods that nothing starts again</Check>
-        <Check name="deleteLocalData">Also pods that lose their data in an emptyDir</Check>
-        <div className={styles.times}>
-          <Field
-            label="Give up after, in minutes"
-            name="minutes"
-            type="number"
-            min={1}
-            max={MINUTES_MAX}
-            defaultValue={2}
-            required
-          />
-          <Field
-            label="Seconds for each pod to end"
-            name="grace"
-            type="number"
-            min={0}
-            placeholder="its own"
-          />
-        </div>
-        {drain.isError && (
-          <Notice tone="err" title="It was not drained.">
-            {sentence(drain.error)}
-          </Notice>
-        )}
-      </form>
-    </Dialog>
+      <p className="second">
+        The node is cordoned and its pods are evicted, as disruption budgets allow. They start again
+        on other nodes if there is room. Pods of DaemonSets stay.
+      </p>
+      <Check name="force">Also pods that nothing starts again</Check>
+      <Check name="deleteLocalData">Also pods that lose their data in an emptyDir</Check>
+      <div className={styles.times}>
+        <Field
+          label="Give up after, in minutes"
+          name="minutes"
+          type="number"
+          min={1}
+          max={MINUTES_MAX}
+          defaultValue={2}
+          required
+        />
+        <Field
+          label="Seconds for each pod to end"
+          name="grace"
+          type="number"
+          min={0}
+          placeholder="its own"
+        />
+      </div>
+    </FormDialog>
   );
 }
-
-const FORM = "drain-node";

@@ -2,16 +2,10 @@
 
 import { useMutation, useQueryClient } from "@tanstack/react-query";
 import { addDriver, driversQuery, type NewDriver } from "../../api/drivers.ts";
-import { sentence } from "../../api/errors.ts";
-import { Button } from "../../ui/Button.tsx";
-import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
-import { Notice } from "../../ui/Notice.tsx";
 import { notify } from "../../ui/Toasts.tsx";
-import styles from "./Drivers.module.css";
+import { FormDialog } from "../forms/FormDialog.tsx";
 import { hostsOf } from "./model.ts";
-
-const FORM = "add-driver";
 
 export function AddDriverDialog({ onClose }: { onClose(): void }) {
   const client = useQueryClient();
@@ -24,68 +18,50 @@ export function AddDriverDialog({ onClose }: { onClose(): void }) {
     },
   });
   return (
-    <Dialog
+    <FormDialog
       title="Add driver"
       subtitle="The server fetches it and runs it in a sandbox."
+      verb="Add"
+      change={add}
+      failure="It was not added."
+      onSubmit={add.mutate}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" form={FORM}>
-            {add.isPending ? "Under way…" : "Add"}
-          </Button>
-        </>
-      }
     >
-      <form
-        id={FORM}
-        className={styles.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (!add.isPending) add.mutate(new FormData(event.currentTarget));
-        }}
-      >
-        <Field
-          label="Address of the program"
-          help="For linux, or an archive (.tar, .tar.gz, .zip) with it. Its name begins with kontainer-engine-driver-"
-          name="url"
-          type="url"
-          required
-          autoComplete="off"
-          data-autofocus
-        />
-        <Field
-          label="Checksum"
-          help="SHA-256 or SHA-512. Without it, what comes first is used, and no other under this address."
-          name="checksum"
-          autoComplete="off"
-        />
-        <Field
-          label="Name"
-          help="Else the one in the name of the file."
-          name="name"
-          autoComplete="off"
-        />
-        <Field
-          label="Address of a component"
-          help="For other web interfaces; this one makes its form from the driver's options."
-          name="uiUrl"
-          type="url"
-          autoComplete="off"
-        />
-        <Field
-          label="Hosts that the component calls"
-          help="With spaces between them."
-          name="domains"
-          autoComplete="off"
-        />
-        {add.isError && (
-          <Notice tone="err" title="It was not added.">
-            {sentence(add.error)}
-          </Notice>
-        )}
-      </form>
-    </Dialog>
+      <Field
+        label="Address of the program"
+        help="For linux, or an archive (.tar, .tar.gz, .zip) with it. Its name begins with kontainer-engine-driver-"
+        name="url"
+        type="url"
+        required
+        autoComplete="off"
+        data-autofocus
+      />
+      <Field
+        label="Checksum"
+        help="SHA-256 or SHA-512. Without it, what comes first is used, and no other under this address."
+        name="checksum"
+        autoComplete="off"
+      />
+      <Field
+        label="Name"
+        help="Else the one in the name of the file."
+        name="name"
+        autoComplete="off"
+      />
+      <Field
+        label="Address of a component"
+        help="For other web interfaces; this one makes its form from the driver's options."
+        name="uiUrl"
+        type="url"
+        autoComplete="off"
+      />
+      <Field
+        label="Hosts that the component calls"
+        help="With spaces between them."
+        name="domains"
+        autoComplete="off"
+      />
+    </FormDialog>
   );
 }
 

@@ -19,7 +19,6 @@ import { count } from "../../lib/quantity.ts";
 import { paths } from "../../paths.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Card } from "../../ui/Card.tsx";
-import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Menu, MenuItem } from "../../ui/Menu.tsx";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
@@ -27,6 +26,7 @@ import { Select } from "../../ui/Select.tsx";
 import { State } from "../../ui/StateMark.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
+import { FormDialog } from "../forms/FormDialog.tsx";
 import { namespacesOf, resourceTone, resourceWord } from "./model.ts";
 import styles from "./Projects.module.css";
 
@@ -157,8 +157,6 @@ interface ProjectDialogProps {
   onClose(): void;
 }
 
-const FORM = "namespace-of-project";
-
 function CreateDialog({ project, onClose }: ProjectDialogProps) {
   const create = useNamespaceChange(onClose, (clusterId, data) => {
     const name = String(data.get("name"));
@@ -276,33 +274,15 @@ interface FormProps {
 
 function Form({ title, verb, change, onClose, children }: FormProps) {
   return (
-    <Dialog
+    <FormDialog
       title={title}
+      verb={verb}
+      change={change}
+      failure="Nothing was changed."
+      onSubmit={change.mutate}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" form={FORM}>
-            {change.isPending ? "Under way…" : verb}
-          </Button>
-        </>
-      }
     >
-      <form
-        id={FORM}
-        className={styles.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (!change.isPending) change.mutate(new FormData(event.currentTarget));
-        }}
-      >
-        {children}
-        {change.isError && (
-          <Notice tone="err" title="Nothing was changed.">
-            {sentence(change.error)}
-          </Notice>
-        )}
-      </form>
-    </Dialog>
+      {children}
+    </FormDialog>
   );
 }

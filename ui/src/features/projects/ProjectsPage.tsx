@@ -18,7 +18,6 @@ import {
 import { count } from "../../lib/quantity.ts";
 import { paths } from "../../paths.ts";
 import { Button } from "../../ui/Button.tsx";
-import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Blank, Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
@@ -29,6 +28,7 @@ import { notify } from "../../ui/Toasts.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
 import { isPast } from "../clusters/model.ts";
 import { UnavailableNotice } from "../clusters/UnavailableNotice.tsx";
+import { FormDialog } from "../forms/FormDialog.tsx";
 import { namespacesOf, quotaUses, resourceTone, resourceWord, shortId } from "./model.ts";
 import styles from "./Projects.module.css";
 
@@ -144,8 +144,6 @@ function ProjectTable({ cluster, projects, namespaces }: ProjectTableProps) {
   );
 }
 
-const FORM = "create-project";
-
 function CreateDialog({ onClose }: { onClose(): void }) {
   const cluster = useCluster();
   const client = useQueryClient();
@@ -163,35 +161,17 @@ function CreateDialog({ onClose }: { onClose(): void }) {
     },
   });
   return (
-    <Dialog
+    <FormDialog
       title="Create project"
       subtitle={`In ${cluster.name}. You become its owner.`}
+      verb="Create"
+      change={create}
+      failure="It was not created."
+      onSubmit={create.mutate}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" form={FORM}>
-            {create.isPending ? "Under way…" : "Create"}
-          </Button>
-        </>
-      }
     >
-      <form
-        id={FORM}
-        className={styles.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (!create.isPending) create.mutate(new FormData(event.currentTarget));
-        }}
-      >
-        <Field label="Name" name="name" required data-autofocus autoComplete="off" />
-        <Field label="Description" name="description" autoComplete="off" />
-        {create.isError && (
-          <Notice tone="err" title="It was not created.">
-            {sentence(create.error)}
-          </Notice>
-        )}
-      </form>
-    </Dialog>
+      <Field label="Name" name="name" required data-autofocus autoComplete="off" />
+      <Field label="Description" name="description" autoComplete="off" />
+    </FormDialog>
   );
 }

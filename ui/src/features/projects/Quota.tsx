@@ -4,15 +4,13 @@ import { IconPencil } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { mayQuery } from "../../api/access.ts";
-import { sentence } from "../../api/errors.ts";
 import { changeProject, type Project, readProjectsAnew } from "../../api/projects.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Card } from "../../ui/Card.tsx";
-import { Dialog } from "../../ui/Dialog.tsx";
 import { WideMeter } from "../../ui/Meter.tsx";
-import { Notice } from "../../ui/Notice.tsx";
 import { notify } from "../../ui/Toasts.tsx";
 import { useCluster } from "../clusters/ClusterPage.tsx";
+import { FormDialog } from "../forms/FormDialog.tsx";
 import { QUOTA_FIELDS, quotaOf, quotaUses, shortId } from "./model.ts";
 import styles from "./Projects.module.css";
 
@@ -57,7 +55,6 @@ export function Quota({ project }: { project: Project }) {
   );
 }
 
-const FORM = "quota-of-project";
 const LIMIT = "limit.";
 const DEFAULT = "default.";
 
@@ -87,67 +84,50 @@ function EditDialog({ project, onClose }: EditDialogProps) {
   const limits = project.resourceQuota?.limit ?? {};
   const defaults = project.namespaceDefaultResourceQuota?.limit ?? {};
   return (
-    <Dialog
+    <FormDialog
       title={`Quota of ${project.name}`}
       subtitle="A limit needs a default, which each namespace gets that does not say. Empty: no limit."
       wide
+      verb="Save"
+      change={save}
+      failure="Nothing was changed."
+      onSubmit={save.mutate}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" form={FORM}>
-            {save.isPending ? "Under way…" : "Save"}
-          </Button>
-        </>
-      }
     >
-      <form
-        id={FORM}
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (!save.isPending) save.mutate(new FormData(event.currentTarget));
-        }}
-      >
-        {save.isError && (
-          <Notice tone="err" title="Nothing was changed.">
-            {sentence(save.error)}
-          </Notice>
-        )}
-        <table className={styles.limits}>
-          <caption className="hidden">Limits</caption>
-          <thead>
-            <tr>
-              <th scope="col">What</th>
-              <th scope="col">Project</th>
-              <th scope="col">Each namespace</th>
+      <table className={styles.limits}>
+        <caption className="hidden">Limits</caption>
+        <thead>
+          <tr>
+            <th scope="col">What</th>
+            <th scope="col">Project</th>
+            <th scope="col">Each namespace</th>
+          </tr>
+        </thead>
+        <tbody>
+          {QUOTA_FIELDS.map(({ name, text, placeholder }) => (
+            <tr key={name}>
+              <th scope="row">{text}</th>
+              <td>
+                <input
+                  className={styles.limit}
+                  name={LIMIT + name}
+                  aria-label={`${text} of the project`}
+                  defaultValue={limits[name] ?? ""}
+                  placeholder={placeholder}
+                />
+              </td>
+              <td>
+                <input
+                  className={styles.limit}
+                  name={DEFAULT + name}
+                  aria-label={`${text} of each namespace`}
+                  defaultValue={defaults[name] ?? ""}
+                />
+              </td>
             </tr>
-          </thead>
-          <tbody>
-            {QUOTA_FIELDS.map(({ name, text, placeholder }) => (
-              <tr key={name}>
-                <th scope="row">{text}</th>
-                <td>
-                  <input
-                    className={styles.limit}
-                    name={LIMIT + name}
-                    aria-label={`${text} of the project`}
-                    defaultValue={limits[name] ?? ""}
-                    placeholder={placeholder}
-                  />
-                </td>
-                <td>
-                  <input
-                    className={styles.limit}
-                    name={DEFAULT + name}
-                    aria-label={`${text} of each namespace`}
-                    defaultValue={defaults[name] ?? ""}
-                  />
-                </td>
-              </tr>
-            ))}
-          </tbody>
-        </table>
-      </form>
-    </Dialog>
+          ))}
+        </tbody>
+      </table>
+    </FormDialog>
   );
 }

@@ -9,18 +9,15 @@ import { createCluster } from "../../api/provisioning.ts";
 import { clustersQuery } from "../../api/queries.ts";
 import { schemaQuery } from "../../api/schemas.ts";
 import { paths } from "../../paths.ts";
-import { Button } from "../../ui/Button.tsx";
-import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Select } from "../../ui/Select.tsx";
 import { notify } from "../../ui/Toasts.tsx";
+import { FormDialog } from "../forms/FormDialog.tsx";
 import { formFields, formValues } from "../forms/fields.ts";
 import { SchemaFields } from "../forms/SchemaFields.tsx";
 import { firstOptions, optionsField, usableDrivers } from "./model.ts";
-import styles from "./Provisioning.module.css";
 
-const FORM = "create-cluster";
 /** The name of the cluster; no option of a driver has this name in the form. */
 const NAME = "cluster-name";
 /** What the server fills in. */
@@ -53,68 +50,51 @@ export function CreateDialog({ onClose }: { onClose(): void }) {
     },
   });
   return (
-    <Dialog
+    <FormDialog
       title="Create cluster"
       subtitle="A driver makes it at a provider, and later changes and removes it."
       wide
+      verb="Create"
+      change={create}
+      failure="It was not created."
+      onSubmit={(data) => {
+        if (driver && schema.data) create.mutate({ data, by: driver });
+      }}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" form={FORM}>
-            {create.isPending ? "Under way…" : "Create"}
-          </Button>
-        </>
-      }
     >
-      <form
-        id={FORM}
-        className={styles.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (!driver || !schema.data || create.isPending) return;
-          create.mutate({ data: new FormData(event.currentTarget), by: driver });
-        }}
-      >
-        <Field
-          label="Name"
-          name={NAME}
-          required
-          autoComplete="off"
-          spellCheck={false}
-          data-autofocus
+      <Field
+        label="Name"
+        name={NAME}
+        required
+        autoComplete="off"
+        spellCheck={false}
+        data-autofocus
+      />
+      <Select label="Driver" value={driver?.id ?? ""} onChange={setChosen}>
+        {usable.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </Select>
+      {schema.isPending && <Skeleton rows={6} what="the options of the driver" />}
+      {schema.isError && (
+        <Notice tone="err" title="The options of the driver could not be read.">
+          {sentence(schema.error)}
+        </Notice>
+      )}
+      {/* A key of its own: another driver has other fields, also where names are the same. */}
+      {driver && schema.data && (
+        <SchemaFields
+          key={driver.id}
+          fields={fields}
+          first={firstOptions(
+            driver,
+            fields.map(({ name }) => name),
+          )}
+          described
         />
-        <Select label="Driver" value={driver?.id ?? ""} onChange={setChosen}>
-          {usable.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
-            </option>
-          ))}
-        </Select>
-        {schema.isPending && <Skeleton rows={6} what="the options of the driver" />}
-        {schema.isError && (
-          <Notice tone="err" title="The options of the driver could not be read.">
-            {sentence(schema.error)}
-          </Notice>
-        )}
-        {/* A key of its own: another driver has other fields, also where names are the same. */}
-        {driver && schema.data && (
-          <SchemaFields
-            key={driver.id}
-            fields={fields}
-            first={firstOptions(
-              driver,
-              fields.map(({ name }) => name),
-            )}
-            described
-          />
-        )}
-        {create.isError && (
-          <Notice tone="err" title="It was not created.">
-            {sentence(create.error)}
-          </Notice>
-        )}
-      </form>
-    </Dialog>
+      )}
+    </FormDialog>
   );
 }

@@ -7,7 +7,6 @@ import { mayQuery } from "../../api/access.ts";
 import { sentence } from "../../api/errors.ts";
 import { changeSetting, type ServerSetting, settingsQuery } from "../../api/settings.ts";
 import { Button } from "../../ui/Button.tsx";
-import { Dialog } from "../../ui/Dialog.tsx";
 import { useNarrow } from "../../ui/media.ts";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
 import { Page, PageHead } from "../../ui/Page.tsx";
@@ -15,6 +14,7 @@ import table from "../../ui/Table.module.css";
 import { Tag } from "../../ui/Tags.tsx";
 import { TextArea } from "../../ui/TextArea.tsx";
 import { notify } from "../../ui/Toasts.tsx";
+import { FormDialog } from "../forms/FormDialog.tsx";
 import { about, currentValue, fixedBecause } from "./model.ts";
 import styles from "./Settings.module.css";
 
@@ -92,7 +92,6 @@ function SettingTable({ settings, onOpen }: SettingTableProps) {
   );
 }
 
-const FORM = "change-setting";
 const LINES = 4;
 
 interface ChangeDialogProps {
@@ -112,44 +111,26 @@ function ChangeDialog({ setting, onClose }: ChangeDialogProps) {
     },
   });
   return (
-    <Dialog
+    <FormDialog
       title={`Change ${setting.id}`}
       subtitle={about(setting)}
-      onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          {setting.customized && (
-            <Button onClick={() => change.mutate("")}>Back to the default</Button>
-          )}
-          <Button kind="primary" type="submit" form={FORM}>
-            {change.isPending ? "Under way…" : "Change"}
-          </Button>
-        </>
+      verb="Change"
+      change={change}
+      failure="Nothing was changed."
+      more={
+        setting.customized && <Button onClick={() => change.mutate("")}>Back to the default</Button>
       }
+      onSubmit={(data) => change.mutate(String(data.get("value")).trim())}
+      onClose={onClose}
     >
-      <form
-        id={FORM}
-        onSubmit={(event) => {
-          event.preventDefault();
-          const value = String(new FormData(event.currentTarget).get("value"));
-          if (!change.isPending) change.mutate(value.trim());
-        }}
-      >
-        <TextArea
-          label="Value"
-          name="value"
-          rows={LINES}
-          defaultValue={currentValue(setting)}
-          data-autofocus
-        />
-        <p className="second">The default: {setting.default || "empty"}</p>
-        {change.isError && (
-          <Notice tone="err" title="Nothing was changed.">
-            {sentence(change.error)}
-          </Notice>
-        )}
-      </form>
-    </Dialog>
+      <TextArea
+        label="Value"
+        name="value"
+        rows={LINES}
+        defaultValue={currentValue(setting)}
+        data-autofocus
+      />
+      <p className="second">The default: {setting.default || "empty"}</p>
+    </FormDialog>
   );
 }

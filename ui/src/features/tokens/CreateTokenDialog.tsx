@@ -2,7 +2,6 @@
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { sentence } from "../../api/errors.ts";
 import { projectsQuery } from "../../api/projects.ts";
 import { clustersQuery } from "../../api/queries.ts";
 import { createToken, type NewToken, tokensQuery } from "../../api/tokens.ts";
@@ -10,12 +9,10 @@ import { Button } from "../../ui/Button.tsx";
 import { Code } from "../../ui/Code.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
-import { Notice } from "../../ui/Notice.tsx";
 import { Select } from "../../ui/Select.tsx";
+import { FormDialog } from "../forms/FormDialog.tsx";
 import { LIFETIMES } from "./model.ts";
-import styles from "./Tokens.module.css";
 
-const FORM = "create-token";
 /** Of the lifetimes. */
 const USUAL_LIFETIME = 2;
 
@@ -42,60 +39,42 @@ export function CreateTokenDialog({ onClose }: { onClose(): void }) {
     );
   }
   return (
-    <Dialog
+    <FormDialog
       title="Create token"
       subtitle="For a program that acts as you."
+      verb="Create"
+      change={create}
+      failure="It was not created."
+      onSubmit={create.mutate}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" form={FORM}>
-            {create.isPending ? "Under way…" : "Create"}
-          </Button>
-        </>
-      }
     >
-      <form
-        id={FORM}
-        className={styles.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (!create.isPending) create.mutate(new FormData(event.currentTarget));
-        }}
-      >
-        <Field label="Description" name="description" required autoComplete="off" data-autofocus />
-        <Select label="Lifetime" name="lifetime" defaultValue={USUAL_LIFETIME}>
-          {LIFETIMES.map(({ text }, index) => (
-            <option key={text} value={index}>
-              {text}
-            </option>
-          ))}
-        </Select>
-        <Select label="Cluster" name="cluster" onChange={setClusterId}>
-          <option value="">All, and the server itself</option>
-          {clusters.map(({ id, name }) => (
+      <Field label="Description" name="description" required autoComplete="off" data-autofocus />
+      <Select label="Lifetime" name="lifetime" defaultValue={USUAL_LIFETIME}>
+        {LIFETIMES.map(({ text }, index) => (
+          <option key={text} value={index}>
+            {text}
+          </option>
+        ))}
+      </Select>
+      <Select label="Cluster" name="cluster" onChange={setClusterId}>
+        <option value="">All, and the server itself</option>
+        {clusters.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </Select>
+      {clusterId && (
+        <Select label="Project" name="project">
+          <option value="">All of the cluster</option>
+          {(projects.data ?? []).map(({ id, name }) => (
             <option key={id} value={id}>
               {name}
             </option>
           ))}
         </Select>
-        {clusterId && (
-          <Select label="Project" name="project">
-            <option value="">All of the cluster</option>
-            {(projects.data ?? []).map(({ id, name }) => (
-              <option key={id} value={id}>
-                {name}
-              </option>
-            ))}
-          </Select>
-        )}
-        {create.isError && (
-          <Notice tone="err" title="It was not created.">
-            {sentence(create.error)}
-          </Notice>
-        )}
-      </form>
-    </Dialog>
+      )}
+    </FormDialog>
   );
 }
 

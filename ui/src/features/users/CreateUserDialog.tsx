@@ -2,18 +2,14 @@
 
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
-import { sentence } from "../../api/errors.ts";
 import { createUser, globalRoleBindingsQuery, rolesOfQuery, usersQuery } from "../../api/users.ts";
 import { Button } from "../../ui/Button.tsx";
 import { Code } from "../../ui/Code.tsx";
 import { Dialog } from "../../ui/Dialog.tsx";
 import { Field } from "../../ui/Field.tsx";
-import { Notice } from "../../ui/Notice.tsx";
 import { Select } from "../../ui/Select.tsx";
+import { FormDialog } from "../forms/FormDialog.tsx";
 import { nameOf, randomPassword } from "./model.ts";
-import styles from "./Users.module.css";
-
-const FORM = "create-user";
 
 export function CreateUserDialog({ onClose }: { onClose(): void }) {
   const client = useQueryClient();
@@ -49,51 +45,33 @@ export function CreateUserDialog({ onClose }: { onClose(): void }) {
     );
   }
   return (
-    <Dialog
+    <FormDialog
       title="Create user"
       subtitle="For somebody who has no account at an identity provider."
+      verb="Create"
+      change={create}
+      failure="It did not work."
+      onSubmit={create.mutate}
       onClose={onClose}
-      footer={
-        <>
-          <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" type="submit" form={FORM}>
-            {create.isPending ? "Under way…" : "Create"}
-          </Button>
-        </>
-      }
     >
-      <form
-        id={FORM}
-        className={styles.form}
-        onSubmit={(event) => {
-          event.preventDefault();
-          if (!create.isPending) create.mutate(new FormData(event.currentTarget));
-        }}
-      >
-        <Field
-          label="User name"
-          name="username"
-          required
-          autoComplete="off"
-          autoCapitalize="off"
-          spellCheck={false}
-          data-autofocus
-        />
-        <Field label="Name" name="name" autoComplete="off" help="As others see it." />
-        <Select label="Further global role" name="role">
-          <option value="">None besides those of all new users</option>
-          {roles.map(({ id, name }) => (
-            <option key={id} value={id}>
-              {name}
-            </option>
-          ))}
-        </Select>
-        {create.isError && (
-          <Notice tone="err" title="It did not work.">
-            {sentence(create.error)}
-          </Notice>
-        )}
-      </form>
-    </Dialog>
+      <Field
+        label="User name"
+        name="username"
+        required
+        autoComplete="off"
+        autoCapitalize="off"
+        spellCheck={false}
+        data-autofocus
+      />
+      <Field label="Name" name="name" autoComplete="off" help="As others see it." />
+      <Select label="Further global role" name="role">
+        <option value="">None besides those of all new users</option>
+        {roles.map(({ id, name }) => (
+          <option key={id} value={id}>
+            {name}
+          </option>
+        ))}
+      </Select>
+    </FormDialog>
   );
 }
