@@ -14,6 +14,8 @@ use crate::sim::Sim;
 
 /// Ports of a simulator whose provider makes a few clusters.
 pub const FEW: u16 = 12;
+/// Ports of one row in the flag of the server.
+const PORTS_OF_ROW_MAX: u16 = 64;
 /// How many rows of ports tests of this process took.
 static TAKEN: AtomicUsize = AtomicUsize::new(0);
 
@@ -56,13 +58,7 @@ impl ClusterProvider {
         let ca_pem = Kubeconfig::read(&sim.kubeconfig())?.ca_pem;
         let token = std::fs::read_to_string(sim.data_dir().join("provider.token"))?;
         let url = format!("https://{address}");
-        Ok(Self {
-            sim,
-            url,
-            ca_pem,
-            token,
-            ports: format!("127.0.0.1:{base}-{}", base + ports - 1),
-        })
+        Ok(Self { sim, url, ca_pem, token, ports: rows(base, base + ports) })
     }
 
     /// The options of a cluster as flags of the command line.
@@ -94,6 +90,13 @@ impl ClusterProvider {
         let found = client.get("/clusters")?.success()?;
         found["clusters"].as_array().cloned().context("the provider has no list")
     }
+}
+
+/// The ports from `first` on and below `end`, in rows as the server takes them.
+fn rows(first: u16, end: u16) -> String {
+    let starts = (first..end).step_by(usize::from(PORTS_OF_ROW_MAX));
+    let row = |start: u16| format!("127.0.0.1:{start}-{}", end.min(start + PORTS_OF_ROW_MAX) - 1);
+    starts.map(row).collect::<Vec<_>>().join(",")
 }
 
 /// The first of so many ports in a row that nothing listens at, below those that the kernel gives
