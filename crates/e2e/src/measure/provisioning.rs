@@ -1,5 +1,5 @@
-//! A call of the driver `example`, and clusters that it makes at a simulated provider: one, and many
-//! at once.
+//! A call of the driver `example`, and clusters that it makes at a simulated provider: one, and
+//! many at once.
 
 use std::time::{Duration, Instant};
 
