@@ -508,11 +508,10 @@ async fn a_role_in_a_project_holds_in_its_namespaces_whatever_the_number_of_user
     let deleted = volumes.delete("x", &DeleteParams::default()).await;
     assert_eq!(code(deleted), 403, "only reads are shared");
 
-    // Another controller makes it; nothing so far depends on it.
-    until("the reader's role", true, async || {
-        downstream.objects().await.contains("role /drover:cluster:reader")
-    })
-    .await;
+    // Nothing so far depends on these.
+    for name in ["role /drover:cluster:reader", "inside blog/drover:project:reader"] {
+        until(name, true, async || downstream.objects().await.contains(name)).await;
+    }
     // More users change nothing in the cluster.
     let before = downstream.objects().await;
     for n in 0..20 {
