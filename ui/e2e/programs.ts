@@ -166,8 +166,15 @@ export class OidcProvider {
   }
 }
 
-/** Below those that the kernel gives to connections of other programs (32768 and more). */
-const PORTS = { first: 20_000, count: 10_000 };
+/**
+ * Below those that the kernel gives to connections of other programs (32768 and more). Each of the
+ * processes that run tests at the same time has its own.
+ */
+const PORTS_PER_WORKER = 5_000;
+const PORTS = {
+  first: 20_000 + PORTS_PER_WORKER * (Number(process.env.VITEST_POOL_ID ?? 1) % 2),
+  count: PORTS_PER_WORKER,
+};
 const PORT_ATTEMPTS_MAX = 100;
 
 /** A free port that nobody else gets while a program that listens on it is started again. */

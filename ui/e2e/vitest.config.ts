@@ -6,8 +6,8 @@ export default defineConfig({
     root: import.meta.dirname,
     include: ["*.e2e.ts"],
     environment: "node",
-    // One world at a time: each has a server, a simulator and a browser.
-    fileParallelism: false,
+    // Each world has a server, a simulator and a browser: one waits half of the time.
+    maxWorkers: 2,
     testTimeout: 90_000,
     hookTimeout: 120_000,
   },
