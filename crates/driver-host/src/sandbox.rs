@@ -7,7 +7,8 @@
 //!    ([`loopback`]), gives up rights ([`rights`]), starts the driver, and carries connections
 //!    between the sandbox and the server ([`relay`]). When it ends, the kernel ends all the others.
 //!
-//! Both run before this program has threads: namespaces and rights belong to a thread.
+//! Both run before this program has threads, but for the one that starts the driver: namespaces and
+//! rights belong to a thread.
 
 mod loopback;
 mod relay;
@@ -166,14 +167,15 @@ fn init(plan: &SandboxPlan) -> anyhow::Result<u8> {
             Ok((port, listener.with_context(|| format!("cannot listen at port {port}"))?))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
-    rights::limit()?;
-    let child = match driver(plan, &inside).spawn() {
+    let child = rights::with_those_of_drivers(|| driver(plan, &inside).spawn())?;
+    let child = match child {
         Ok(child) => child,
         Err(error) => {
             eprintln!("{error}");
             return Ok(EXIT_NOT_EXECUTABLE);
         }
     };
+    rights::limit()?;
     rights::give_up()?;
     relay::to_driver(server, DRIVER_PORT);
     for (port, listener) in ways_out {

@@ -14,6 +14,7 @@ use std::path::{Path, PathBuf};
 use driver_contract::types::{CreateRequest, DriverOptions};
 use driver_host::{Confinement, DriverProgram, EgressException, RunningDriver};
 use e2e::programs;
+use landlock::{CompatLevel, Compatible as _, Ruleset, RulesetAttr as _, Scope};
 use tempfile::TempDir;
 use testbed::{Binaries, Program};
 
@@ -127,17 +128,25 @@ async fn it_has_no_rights(jail: &Jail) {
 }
 
 /// It sees no process but its own, and nothing of the server's environment.
-async fn processes_are_out_of_reach(jail: &Jail) {
+async fn processes_are_out_of_reach(jail: &Jail, as_another_user: bool) {
     let found = jail.attempt("processes", "").await.unwrap();
     let names = found.split(' ').filter(|name| *name != "hostile-driver");
     assert_eq!(names.collect::<Vec<_>>(), ["exe"], "{found}");
     jail.refused("kill", &std::process::id().to_string(), "no such process").await;
+    // Process 1 ignores signals of its sandbox. Landlock refuses them, if the machine has it.
+    let outcome = jail.attempt("kill", "1").await;
+    assert_eq!(outcome.is_err(), as_another_user || landlock_scopes_signals(), "{outcome:?}");
     let found = jail.attempt("environment", "").await.unwrap();
     let names = found.lines().filter_map(|line| line.split_once('=')).map(|(name, _)| name);
     let mut names: Vec<&str> = names.collect();
     names.sort_unstable();
     names.dedup();
     assert_eq!(names, VARIABLES);
+}
+
+fn landlock_scopes_signals() -> bool {
+    let ruleset = Ruleset::default().set_compatibility(CompatLevel::HardRequirement);
+    ruleset.scope(Scope::Signal).is_ok_and(|ruleset| ruleset.create().is_ok())
 }
 
 /// It reaches neither the machine nor its link, whatever they are called.
@@ -180,7 +189,7 @@ async fn a_hostile_driver_stays_in_the_sandbox_of_root() {
     let jail = Jail::by_root(&[]).await;
     files_are_out_of_reach(&jail).await;
     it_has_no_rights(&jail).await;
-    processes_are_out_of_reach(&jail).await;
+    processes_are_out_of_reach(&jail, true).await;
     the_machine_is_out_of_reach(&jail).await;
     the_machine_is_not_used_up(&jail).await;
     let status = jail.attempt("identity", "").await.unwrap();
@@ -193,7 +202,7 @@ async fn a_hostile_driver_stays_in_the_sandbox_of_a_server_without_rights() {
     let jail = Jail::without_rights(&[]).await;
     files_are_out_of_reach(&jail).await;
     it_has_no_rights(&jail).await;
-    processes_are_out_of_reach(&jail).await;
+    processes_are_out_of_reach(&jail, false).await;
     the_machine_is_out_of_reach(&jail).await;
     the_machine_is_not_used_up(&jail).await;
 }

@@ -1,5 +1,7 @@
-//! What a driver may not do, whoever it runs as: limits of the kernel, capabilities, system calls.
+//! What a driver may not do, whoever it runs as: limits of the kernel, capabilities, system calls,
+//! paths.
 
+mod paths;
 mod system_calls;
 
 use std::fs;
@@ -31,7 +33,22 @@ pub(super) fn be_killed_first() {
     let _ = fs::write("/proc/self/oom_score_adj", OUT_OF_MEMORY_SCORE);
 }
 
-/// Limits what this process starts, and what it can get back.
+/// Starts the driver from a thread that has its rights, so that they are fewer than those of
+/// process 1. `start` runs with them.
+pub(super) fn with_those_of_drivers<T: Send>(
+    start: impl FnOnce() -> T + Send,
+) -> anyhow::Result<T> {
+    std::thread::scope(|scope| {
+        let restricted = scope.spawn(|| {
+            paths::restrict()?;
+            limit()?;
+            Ok(start())
+        });
+        restricted.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+    })
+}
+
+/// Limits this thread and what it starts, and what they can get back.
 pub(super) fn limit() -> anyhow::Result<()> {
     for (resource, limit) in LIMITS {
         // Lower limits of the server stay.
