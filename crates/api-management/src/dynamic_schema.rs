@@ -31,4 +31,18 @@ kind!(DynamicSchema, "dynamicschemas", "dynamicschema", Cluster, ClusterResource
     ("Embedded in", "string", ".spec.embedType", false),
 ]);
 
+impl DynamicSchema {
+    /// Whether its fields are added to the type with this id.
+    pub fn is_embedded_in(&self, id: &str) -> bool {
+        self.spec.get("embed") == Some(&true.into())
+            && self.spec.get("embedType") == Some(&id.into())
+    }
+
+    /// Names of its fields.
+    pub fn field_names(&self) -> impl Iterator<Item = &str> {
+        let fields = self.spec.get("resourceFields").and_then(Value::as_object);
+        fields.into_iter().flat_map(Map::keys).map(String::as_str)
+    }
+}
+
 impl ObjectRules for DynamicSchema {}

@@ -263,6 +263,55 @@ fn the_options_of_a_cluster_are_stored_under_the_name_of_its_driver() {
 }
 
 #[test]
+fn of_two_drivers_with_one_name_the_first_has_the_types_until_it_is_deactivated() {
+    let site = WebSite::start().unwrap();
+    let urls =
+        ["/1", "/2"].map(|folder| site.put(&format!("{folder}{FILE}"), program(Program::GoDriver)));
+    let (server, cli) = server(&site);
+    let api = server.admin().unwrap();
+    cli.succeed(&["driver", "add", &urls[0], "--wait"]).unwrap();
+    let first = driver(&api, "go").unwrap()["id"].clone();
+    let options = json!({"diskSizeGb": 50, "clusterEndpoint": "https://a"});
+    let body = json!({"name": "made", "goEngineConfig": options});
+    let made = api.post("/v3/clusters", &body).unwrap().success().unwrap();
+    let path = format!("/v3/clusters/{}", made["id"].as_str().unwrap());
+    let owner = || -> Result<Value> {
+        let config = schema(&api, "goEngineConfig")?.unwrap_or_default();
+        Ok(config["resourceFields"]["driverName"]["default"].clone())
+    };
+
+    let refused = cli.refuse(&["driver", "add", &urls[1], "--wait"]).unwrap();
+    let said = format!("the driver {first} is active under the name \"go\", too");
+    assert!(refused.contains(&said), "{refused}");
+    let found = api.get("/v3/kontainerdrivers").unwrap().success().unwrap();
+    let found = found["data"].as_array().unwrap().iter().find(|it| it["url"] == urls[1]);
+    let second = found.unwrap()["id"].clone();
+    assert_eq!(owner().unwrap(), first);
+    let shown = api.get(&path).unwrap().success().unwrap();
+    assert_eq!(shown["goEngineConfig"]["diskSizeGb"], 50, "{shown}");
+
+    // An action of the second leaves the types of the first alone.
+    let [first, second] = [first, second].map(|id| id.as_str().unwrap().to_owned());
+    cli.succeed(&["driver", "deactivate", &second]).unwrap();
+    eventually("the second is inactive", || {
+        has_state(&driver(&api, &second)?, "inactive", "no", "")
+    });
+    assert_eq!(owner().unwrap(), first.as_str());
+
+    cli.refuse(&["driver", "activate", &second, "--wait"]).unwrap();
+    cli.succeed(&["driver", "deactivate", &first]).unwrap();
+    eventually("the second has the types", || {
+        has_state(&driver(&api, &second)?, "active", "no", "")?;
+        ensure!(owner()? == second.as_str(), "the types are of {}", owner()?);
+        Ok(())
+    });
+    // The cluster stays with its driver.
+    let shown = api.get(&path).unwrap().success().unwrap();
+    assert!(shown["goEngineConfig"].is_null(), "{shown}");
+    api.delete(&path).unwrap().success().unwrap();
+}
+
+#[test]
 fn the_example_is_added_as_a_file_like_any_driver() {
     let site = WebSite::start().unwrap();
     let file = std::fs::read(e2e::programs::example_driver().unwrap()).unwrap();

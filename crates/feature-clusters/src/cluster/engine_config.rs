@@ -7,8 +7,9 @@
 
 use std::sync::Arc;
 
-use api_management::KontainerDriver;
 use api_management::cluster::{DRIVER_NAME, ENGINE_CONFIG};
+use api_management::kind::Kind as _;
+use api_management::{Cluster, DynamicSchema, KontainerDriver};
 use controller::{Reflector, Whole};
 use feature_kit::ManagementContext;
 use rest_view::Mapper;
@@ -16,21 +17,25 @@ use serde_json::{Map, Value};
 
 /// See the module.
 pub struct EngineConfigs {
-    drivers: Arc<Reflector<Whole<KontainerDriver>>>,
+    schemas: Arc<Reflector<Whole<DynamicSchema>>>,
 }
 
 impl EngineConfigs {
-    /// Of the drivers that the server has.
+    /// Of the drivers that are active.
     pub fn new(context: &ManagementContext) -> Self {
-        Self { drivers: context.scope.reflectors.get() }
+        Self { schemas: context.scope.reflectors.get() }
     }
 
-    /// Calls `each` with the field and the object name of every driver that was installed.
+    /// Calls `each` with the field and the object name of every driver that has a field in
+    /// clusters.
     fn for_each(&self, mut each: impl FnMut(&str, &str)) {
-        self.drivers.for_each(|key, driver| {
-            if let Some(field) = driver.config_type() {
-                each(&field, &key.name);
-            }
+        self.schemas.for_each(|_, schema| {
+            let owners = schema.metadata.owner_references.iter().flatten();
+            let driver = owners.clone().find(|owner| owner.kind == KontainerDriver::KIND);
+            let Some(driver) = driver.filter(|_| schema.is_embedded_in(Cluster::SINGULAR)) else {
+                return;
+            };
+            schema.field_names().for_each(|field| each(field, &driver.name));
         });
     }
 }

@@ -1,7 +1,9 @@
 //! Keeps true: a driver that is active is in the data folder, and its options are types of the API;
-//! of one that is not active there are no types.
+//! of one that is not active there are no types. Of two with the same name, the types belong to the
+//! one that was activated first.
 //!
-//! Owns all conditions of KontainerDriver. Watches drivers (own key). Each server of an
+//! Owns all conditions of KontainerDriver. Watches drivers (own key) and the
+//! types that are deleted. Each server of an
 //! installation has the program in its own data folder, and fetches it when it is not there.
 
 use std::collections::HashMap;
@@ -12,11 +14,12 @@ use api_management::kind::Kind as _;
 use api_management::kontainer_driver::KontainerDriverSpec;
 use api_management::{DynamicSchema, KontainerDriver};
 use controller::{
-    Attempt, ConditionState, Key, Limits, Outcome, OwnedCondition, Reconcile, ReconcileError,
-    Reflector, Runner, StatusPatch, StatusTarget, Whole, ensure,
+    Attempt, Change, ConditionState, Key, Limits, Outcome, OwnedCondition, Reconcile,
+    ReconcileError, Reflector, Runner, StatusPatch, StatusTarget, Whole, ensure,
 };
 use driver_contract::types::{Empty, Flag};
 use driver_host::RunningDriver;
+use feature_kit::ownership::is_owned_by;
 use feature_kit::rbac::ours;
 use feature_kit::{ControllerIdentity, CredentialStore, ManagementContext};
 use futures::future::BoxFuture;
@@ -74,6 +77,8 @@ pub async fn run(context: ManagementContext, client: Client, files: Arc<DriverFi
     reconciler.remove_unused();
     let runner = Runner::with_limits(Arc::new(reconciler), limits);
     runner.watch_own(&drivers);
+    let schemas = scope.reflectors.get::<Whole<DynamicSchema>>();
+    runner.watch(&schemas, move |change| namesakes(&drivers, change));
     runner.run("", &scope.controllers, scope.stop.clone()).await;
 }
 
@@ -127,7 +132,11 @@ impl Drivers {
         let Some(config_type) = driver.config_type() else { return Ok(()) };
         let schemas: Api<DynamicSchema> = Api::all(self.client.clone());
         for name in schema::names(&config_type) {
-            ensure::absent(&schemas, &name).await?;
+            let found =
+                schemas.get_opt(&name).await.attempt(|| format!("read the type \"{name}\""))?;
+            if found.is_some_and(|found| is_type_of(&found, driver)) {
+                ensure::absent(&schemas, &name).await?;
+            }
         }
         Ok(())
     }
@@ -326,7 +335,13 @@ impl Drivers {
             Err(error) => return Ok(Err(error.to_string())),
         };
         for schema in schemas {
-            self.put(schema).await?;
+            if let Some(owner) = self.put(driver, schema).await? {
+                return Ok(Err(format!(
+                    "the driver \"{owner}\" is active under the name \"{}\", too: change the \
+                     address of that one for another version of the program, or deactivate it",
+                    driver.status.display_name
+                )));
+            }
         }
         let remark = match self.files.unconfined().await {
             Some(_) if !driver.spec.built_in => "it runs unconfined, with the rights of the server",
@@ -370,8 +385,13 @@ impl Drivers {
         Ok(Ok(options))
     }
 
-    /// Creates the object, or replaces its spec: fields of options that are gone go, too.
-    async fn put(&self, schema: DynamicSchema) -> Result<(), ReconcileError> {
+    /// Creates the object, or replaces its spec: fields of options that are gone go, too. Returns
+    /// the owner of the object if that is another driver.
+    async fn put(
+        &self,
+        driver: &KontainerDriver,
+        schema: DynamicSchema,
+    ) -> Result<Option<String>, ReconcileError> {
         let schemas: Api<DynamicSchema> = Api::all(self.client.clone());
         let name = schema.name_any();
         let attempt = || format!("write the type \"{name}\"");
@@ -379,13 +399,17 @@ impl Drivers {
             None => {
                 ensure::created(&schemas, &schema).await?;
             }
+            Some(stored) if !is_type_of(&stored, driver) => {
+                let owner = stored.metadata.owner_references.unwrap_or_default().pop();
+                return Ok(Some(owner.map(|owner| owner.name).unwrap_or_default()));
+            }
             Some(stored) if stored.spec == schema.spec => {}
             Some(mut stored) => {
                 stored.spec = schema.spec;
                 schemas.replace(&name, &PostParams::default(), &stored).await.attempt(attempt)?;
             }
         }
-        Ok(())
+        Ok(None)
     }
 
     fn remove_unused(&self) {
@@ -404,6 +428,28 @@ impl Drivers {
         let target = StatusTarget::of::<KontainerDriver>("", &driver.name_any());
         patch.write(&self.client, &target).await.map(drop)
     }
+}
+
+fn is_type_of(schema: &DynamicSchema, driver: &KontainerDriver) -> bool {
+    is_owned_by(&schema.metadata, driver.metadata.uid.as_deref())
+}
+
+/// The drivers of the name that a type had which was deleted: one of them can have it now.
+fn namesakes(
+    drivers: &Reflector<Whole<KontainerDriver>>,
+    change: &Change<'_, DynamicSchema>,
+) -> Vec<Key> {
+    let mut keys = Vec::new();
+    if let Change::Deleted { .. } = change
+        && let Some(name) = schema::driver_of(change.object())
+    {
+        drivers.for_each(|key, driver| {
+            if driver.status.display_name == name {
+                keys.push(key.clone());
+            }
+        });
+    }
+    keys
 }
 
 impl Reconcile for Drivers {

@@ -25,6 +25,11 @@ pub fn names(config_type: &str) -> [String; 2] {
     [name, embedding]
 }
 
+/// The name of the driver that a type belongs to.
+pub fn driver_of(schema: &DynamicSchema) -> Option<&str> {
+    schema.metadata.labels.as_ref()?.get(LABEL).map(String::as_str)
+}
+
 /// Both objects, for an installed driver with these create options, in the order in which they are
 /// to be created: whoever sees the type can use the field.
 ///
