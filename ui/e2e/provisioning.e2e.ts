@@ -39,9 +39,10 @@ test("a cluster is created from a form, fails, is mended, and is used", async ()
   const { page } = visitor;
   await visitor.signIn();
   await page.getByRole("button", { name: "Import cluster" }).first().waitFor();
-  await visitor.api("POST", "/v3/kontainerdrivers", { url: driver, active: true });
+  const named = { url: driver, active: true, name: "Our cloud" };
+  await visitor.api("POST", "/v3/kontainerdrivers", named);
   await page.getByRole("link", { name: "Cluster drivers" }).click();
-  await page.getByRole("row", { name: /^Active faulty/ }).waitFor();
+  await page.getByRole("row", { name: /^Active Our cloud/ }).waitFor();
 
   await page.getByRole("link", { name: /^Clusters/ }).click();
   await page.getByRole("button", { name: "Create cluster…" }).click();
@@ -49,7 +50,7 @@ test("a cluster is created from a form, fails, is mended, and is used", async ()
   await dialog.getByLabel("Driver", { exact: true }).selectOption("googleKubernetesEngine");
   await dialog.getByLabel("Credential").waitFor();
   await page.screenshot({ path: "../target/ui/screens/create-cluster-gke.png" });
-  await dialog.getByLabel("Driver", { exact: true }).selectOption("faulty");
+  await dialog.getByLabel("Driver", { exact: true }).selectOption("Our cloud");
   await dialog.getByLabel("Name", { exact: true }).fill("made");
   await dialog.getByLabel("Cluster endpoint").fill(ofCloud("server"));
   await dialog.getByLabel("Cluster CA").fill(ofCloud("certificate-authority-data"));

@@ -2,7 +2,9 @@
 
 import { queryOptions } from "@tanstack/react-query";
 import { request } from "./client.ts";
+import { ApiError } from "./errors.ts";
 import { pages } from "./queries.ts";
+import { readSchema, type TypeSchema } from "./schemas.ts";
 import type { Resource } from "./types.ts";
 
 /** While a driver is fetched or started, and else. */
@@ -26,6 +28,33 @@ export interface NewDriver {
   checksum?: string;
   uiUrl?: string;
   whitelistDomains?: string[];
+}
+
+/** The type with a driver's options; the field of clusters that has them is named like it. */
+export function driverOptionsQuery(driver: ClusterDriver | undefined) {
+  return queryOptions({
+    queryKey: ["driver-options", driver?.id],
+    queryFn: () => (driver ? readOptions(driver) : null),
+    enabled: driver !== undefined,
+  });
+}
+
+async function readOptions({ id, name, builtIn }: ClusterDriver): Promise<TypeSchema> {
+  const suffix = builtIn ? "Config" : "EngineConfig";
+  const isOfDriver = (schema: TypeSchema) => schema.resourceFields.driverName?.default === id;
+  // Types are named after the driver's file. Somebody may have given the driver another name.
+  const cluster = await readSchema("cluster");
+  const fields = Object.keys(cluster.resourceFields).filter((field) => field.endsWith(suffix));
+  const likely = `${name}${suffix}`;
+  fields.sort((one, other) => Number(other === likely) - Number(one === likely));
+  for (const field of fields) {
+    const found = await readSchema(field).catch((error: unknown) => {
+      if (error instanceof ApiError && error.isNotFound) return undefined;
+      throw error;
+    });
+    if (found && isOfDriver(found)) return found;
+  }
+  throw new Error(`The options of the driver ${name} are not known: is it still active?`);
 }
 
 export const driversQuery = queryOptions({

@@ -22,10 +22,14 @@ export interface TypeSchema {
   resourceFields: Record<string, SchemaField>;
 }
 
+export function readSchema(type: string): Promise<TypeSchema> {
+  return request("GET", `/v3/schemas/${encodeURIComponent(type)}`);
+}
+
 export function schemaQuery(type: string) {
   return queryOptions({
     queryKey: ["schema", type],
-    queryFn: () => request<TypeSchema>("GET", `/v3/schemas/${encodeURIComponent(type)}`),
+    queryFn: () => readSchema(type),
     staleTime: 300_000,
   });
 }

@@ -3,11 +3,10 @@
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useNavigate } from "@tanstack/react-router";
 import { useState } from "react";
-import { type ClusterDriver, driversQuery } from "../../api/drivers.ts";
+import { driverOptionsQuery, driversQuery } from "../../api/drivers.ts";
 import { sentence } from "../../api/errors.ts";
 import { createCluster } from "../../api/provisioning.ts";
 import { clustersQuery } from "../../api/queries.ts";
-import { schemaQuery } from "../../api/schemas.ts";
 import { paths } from "../../paths.ts";
 import { Field } from "../../ui/Field.tsx";
 import { Notice, Skeleton } from "../../ui/Notice.tsx";
@@ -16,7 +15,7 @@ import { notify } from "../../ui/Toasts.tsx";
 import { FormDialog } from "../forms/FormDialog.tsx";
 import { formFields, formValues } from "../forms/fields.ts";
 import { SchemaFields } from "../forms/SchemaFields.tsx";
-import { firstOptions, optionsField, usableDrivers } from "./model.ts";
+import { firstOptions, usableDrivers } from "./model.ts";
 
 /** The name of the cluster; no option of a driver has this name in the form. */
 const NAME = "cluster-name";
@@ -30,18 +29,11 @@ export function CreateDialog({ onClose }: { onClose(): void }) {
   const driver = usable.find(({ id }) => id === chosen) ?? usable[0];
   const client = useQueryClient();
   const navigate = useNavigate();
-  const schema = useQuery({
-    ...schemaQuery(driver ? optionsField(driver) : ""),
-    enabled: driver !== undefined,
-  });
+  const schema = useQuery(driverOptionsQuery(driver));
   const fields = schema.data ? formFields(schema.data, LEFT_OUT) : [];
   const create = useMutation({
-    mutationFn: ({ data, by }: { data: FormData; by: ClusterDriver }) =>
-      createCluster(
-        String(data.get(NAME) ?? "").trim(),
-        optionsField(by),
-        formValues(fields, data),
-      ),
+    mutationFn: ({ data, field }: { data: FormData; field: string }) =>
+      createCluster(String(data.get(NAME) ?? "").trim(), field, formValues(fields, data)),
     onSuccess: ({ name }) => {
       notify("ok", `${name} is being made`);
       void client.invalidateQueries({ queryKey: clustersQuery.queryKey });
@@ -58,7 +50,7 @@ export function CreateDialog({ onClose }: { onClose(): void }) {
       change={create}
       failure="It was not created."
       onSubmit={(data) => {
-        if (driver && schema.data) create.mutate({ data, by: driver });
+        if (schema.data) create.mutate({ data, field: schema.data.id });
       }}
       onClose={onClose}
     >

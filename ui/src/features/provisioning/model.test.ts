@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ClusterDriver } from "../../api/drivers.ts";
 import type { Cluster } from "../../api/types.ts";
-import { firstOptions, isAtWork, optionsField, usableDrivers } from "./model.ts";
+import { firstOptions, isAtWork, usableDrivers } from "./model.ts";
 
 function driver(fields: Partial<ClusterDriver>): ClusterDriver {
   return { id: "kd-1", type: "kontainerDriver", state: "active", name: "example", ...fields };
@@ -15,11 +15,6 @@ test("only active drivers make clusters", () => {
     driver({ name: "example" }),
   ];
   expect(usableDrivers(drivers).map(({ name }) => name)).toEqual(["example", "oke"]);
-});
-
-test("the field with the options is named after the driver", () => {
-  expect(optionsField(driver({}))).toBe("exampleEngineConfig");
-  expect(optionsField(driver({ name: "x", builtIn: true }))).toBe("xConfig");
 });
 
 test("the options of clouds that most people set come first", () => {

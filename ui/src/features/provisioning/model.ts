@@ -9,11 +9,6 @@ export function usableDrivers(drivers: readonly ClusterDriver[]): ClusterDriver[
   return usable.sort((one, other) => (one.name ?? "").localeCompare(other.name ?? ""));
 }
 
-/** The field of clusters with the options of a driver, and the name of its type. */
-export function optionsField({ name, builtIn }: ClusterDriver): string {
-  return `${name}${builtIn ? "Config" : "EngineConfig"}`;
-}
-
 /** What most people set, by driver. Of other drivers it is not known, and all options are shown. */
 const FIRST_OPTIONS: Record<string, readonly string[]> = {
   amazonElasticContainerService: [
