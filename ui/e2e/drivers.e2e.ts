@@ -9,10 +9,11 @@ import { PASSWORD, World } from "./world.ts";
 
 const world = new World(["--clusters", "1", "--nodes", "1"]);
 const DRIVER = "/kontainer-engine-driver-go";
+const SECOND = "/v2/kontainer-engine-driver-go";
 
 /** A web site with a driver, and with pages. */
 const site = createServer((request, response) => {
-  if (request.url === DRIVER) response.end(readFileSync(goDriver()));
+  if ([DRIVER, SECOND].includes(request.url ?? "")) response.end(readFileSync(goDriver()));
   else response.end("<!doctype html><title>Log in</title>");
 });
 let address = "";
@@ -57,6 +58,17 @@ test("a driver is added, switched off and on, and removed", async () => {
   await page.getByRole("row", { name: /^Active go / }).waitFor();
   await page.getByText(/no checksum was given; what came first is used: SHA-256/).waitFor();
   await page.screenshot({ path: "../target/ui/screens/drivers.png" });
+
+  await page.getByRole("button", { name: "Change go…", exact: true }).click();
+  await dialog.getByLabel("Address of the program").fill(`${address}${SECOND}`);
+  await dialog.getByLabel("Checksum").fill("0".repeat(64));
+  await page.screenshot({ path: "../target/ui/screens/driver-change.png" });
+  await dialog.getByRole("button", { name: "Change", exact: true }).click();
+  await page.getByRole("row", { name: /^Downloading go .*the checksum/ }).waitFor();
+  await page.getByRole("button", { name: "Change go…", exact: true }).click();
+  await dialog.getByLabel("Checksum").fill("");
+  await dialog.getByRole("button", { name: "Change", exact: true }).click();
+  await page.getByRole("row", { name: new RegExp(`^Active go ${address}${SECOND}`) }).waitFor();
 
   await page.getByRole("button", { name: "Deactivate go", exact: true }).click();
   await page.getByRole("row", { name: /^Inactive go / }).waitFor();

@@ -116,6 +116,10 @@ impl KontainerDriver {
             }
         }
         // What the spec says and the server has not done yet.
+        if self.spec.active && !self.is_current() {
+            let (state, message) = ("downloading".to_owned(), String::new());
+            return Summary { state, transitioning: "yes", message };
+        }
         let is_used = find(&self.status.conditions, IN_USE).is_some();
         if self.spec.active != is_used {
             let word = if self.spec.active { "activating" } else { "deactivating" };
@@ -128,6 +132,15 @@ impl KontainerDriver {
         let remarks = remarks.map(|condition| condition.message.as_str());
         let message = remarks.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("; ");
         Summary { state: state.to_owned(), transitioning: "no", message }
+    }
+
+    /// Whether what is installed is what the spec names.
+    pub fn is_current(&self) -> bool {
+        let (expected, installed) = (&self.spec.checksum, &self.status.installed_checksum);
+        // A SHA-512 was compared when the file came, and stands in no status.
+        let is_expected =
+            expected.len() != installed.len() || installed.eq_ignore_ascii_case(expected);
+        self.spec.built_in || (self.status.actual_url == self.spec.url && is_expected)
     }
 
     /// The field of a cluster with the driver's options, and the name of its type; `None` before

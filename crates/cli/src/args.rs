@@ -23,7 +23,7 @@ pub use cluster::{
     ClusterCommand, CreateClusterArgs, CredentialArgs, DetachArgs, DriverOptionArgs, ImportArgs,
     KubeconfigArgs, KubectlArgs, RemoveArgs, Switch, UpdateClusterArgs,
 };
-pub use driver::{ConformanceArgs, DriverAddArgs, DriverCommand};
+pub use driver::{ConformanceArgs, DriverAddArgs, DriverCommand, DriverFields, DriverUpdateArgs};
 pub use login::{ContextCommand, LoginArgs, VersionArgs};
 pub use node::{DrainArgs, NodeChangeArgs, NodeCommand, NodesArgs};
 pub use project::{

@@ -175,13 +175,25 @@ fn a_driver_that_cannot_be_used_says_why_and_a_change_mends_it() {
         has_state(&driver(&api, "mine")?, "installing", "error", "the program is for")
     });
     let second = site.put("/v2/kontainer-engine-driver-second-v2", content.clone());
-    change(json!({ "url": second })).unwrap();
-    eventually("the second driver is used", || {
+    let update = ["driver", "update", "mine", "--wait"];
+    let wrong = cli.refuse(&[&update[..], &["--url", &second, "--checksum", &other]].concat());
+    assert!(wrong.as_ref().unwrap().contains(&sha256(&content)), "{wrong:?}");
+    // The wrong checksum does not stay with the URL.
+    cli.succeed(&[&update[..], &["--url", &second]].concat()).unwrap();
+    eventually("the types of the second driver take the place of the first", || {
         has_state(&driver(&api, "mine")?, "active", "no", &sha256(&content))?;
         ensure!(schema(&api, "secondEngineConfig")?.is_some(), "no secondEngineConfig");
         ensure!(schema(&api, "goEngineConfig")?.is_none(), "goEngineConfig is there");
         Ok(())
     });
+
+    let wrong = cli.refuse(&[&update[..], &["--checksum", &other]].concat());
+    assert!(wrong.as_ref().unwrap().contains(&sha256(&content)), "{wrong:?}");
+    cli.succeed(&[&update[..], &["--checksum", &sha256(&content), "--name", "ours"]].concat())
+        .unwrap();
+    has_state(&driver(&api, "ours").unwrap(), "active", "no", "").unwrap();
+    let nothing = cli.refuse(&["driver", "update", "ours"]).unwrap();
+    assert!(nothing.contains("--url"), "{nothing}");
 
     // What fetches from the machine itself is refused, whatever it is called.
     for url in ["http://localhost:1/kontainer-engine-driver-x", "http://169.254.169.254/x"] {

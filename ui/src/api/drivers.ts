@@ -21,13 +21,13 @@ export interface ClusterDriver extends Resource {
   whitelistDomains?: string[] | null;
 }
 
-export interface NewDriver {
+/** What users say of a driver. */
+export interface DriverFields {
   url: string;
-  active: boolean;
-  name?: string;
-  checksum?: string;
-  uiUrl?: string;
-  whitelistDomains?: string[];
+  name: string;
+  checksum: string;
+  uiUrl: string;
+  whitelistDomains: string[];
 }
 
 /** The type with a driver's options; the field of clusters that has them is named like it. */
@@ -64,8 +64,13 @@ export const driversQuery = queryOptions({
     state.data?.some(({ transitioning }) => transitioning === "yes") ? QUICK_MS : SLOW_MS,
 });
 
-export function addDriver(driver: NewDriver): Promise<ClusterDriver> {
+export function addDriver(driver: DriverFields & { active: boolean }): Promise<ClusterDriver> {
   return request("POST", "/v3/kontainerdrivers", driver);
+}
+
+/** Changes the given fields. */
+export function changeDriver(id: string, fields: Partial<DriverFields>): Promise<ClusterDriver> {
+  return request("PUT", `/v3/kontainerdrivers/${encodeURIComponent(id)}`, fields);
 }
 
 export function switchDriver(id: string, action: "activate" | "deactivate"): Promise<unknown> {

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use clap::{Args, Subcommand, ValueHint};
+use clap::{ArgGroup, Args, Subcommand, ValueHint};
 use driver_host::EgressException;
 
 use super::{ListArgs, OutputArgs, ServerArgs, WaitArgs};
@@ -15,6 +15,8 @@ pub enum DriverCommand {
     Ls(ListArgs),
     /// Add a driver by the URL of its program, or of an archive with it
     Add(DriverAddArgs),
+    /// Change a driver: another version of its program, its checksum, its name
+    Update(DriverUpdateArgs),
     /// List the options of clusters that a driver makes
     Options {
         /// Name or id
@@ -59,6 +61,40 @@ pub struct DriverAddArgs {
     /// URL of the program, or of an archive (.tar, .tar.gz, .zip) with it
     #[arg(value_name = "URL", value_hint = ValueHint::Url)]
     pub url: String,
+    #[command(flatten)]
+    pub fields: DriverFields,
+    /// Do not use it yet
+    #[arg(long)]
+    pub inactive: bool,
+    #[command(flatten)]
+    pub wait: WaitArgs,
+    #[command(flatten)]
+    pub output: OutputArgs,
+}
+
+/// Flags of `drover driver update`.
+#[derive(Args, Clone, Debug)]
+#[command(group = ArgGroup::new("change").required(true).multiple(true)
+    .args(["url", "name", "checksum", "ui_url", "domains"]))]
+pub struct DriverUpdateArgs {
+    /// Name or id
+    #[arg(value_name = "DRIVER", add = completion::drivers())]
+    pub driver: String,
+    /// URL of another version. Without --checksum what comes first is used; the former checksum
+    /// does not stay
+    #[arg(long, value_name = "URL", value_hint = ValueHint::Url)]
+    pub url: Option<String>,
+    #[command(flatten)]
+    pub fields: DriverFields,
+    #[command(flatten)]
+    pub wait: WaitArgs,
+    #[command(flatten)]
+    pub server: ServerArgs,
+}
+
+/// What can be said of a driver beside its URL.
+#[derive(Args, Clone, Debug)]
+pub struct DriverFields {
     /// Name [default: the one in the name of the file]
     #[arg(long)]
     pub name: Option<String>,
@@ -72,13 +108,6 @@ pub struct DriverAddArgs {
     /// Host that this component calls. May be repeated
     #[arg(long = "domain", value_name = "HOST")]
     pub domains: Vec<String>,
-    /// Do not use it yet
-    #[arg(long)]
-    pub inactive: bool,
-    #[command(flatten)]
-    pub wait: WaitArgs,
-    #[command(flatten)]
-    pub output: OutputArgs,
 }
 
 /// Flags of `drover driver conformance`.

@@ -3,12 +3,13 @@
 mod conformance;
 
 use std::process::ExitCode;
+use std::time::Duration;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::time::{Instant, sleep};
 
 use crate::api::{self, Api, NamedType, id, text};
-use crate::args::{DriverAddArgs, DriverCommand};
+use crate::args::{DriverAddArgs, DriverCommand, DriverFields, DriverUpdateArgs};
 use crate::commands::driver_options::{self, DriverOptions};
 use crate::commands::listing;
 use crate::commands::wait::POLL_EVERY;
@@ -17,6 +18,9 @@ use crate::output::{self, Columns, TableColumn, age};
 
 pub const DRIVER: NamedType<'_> =
     NamedType { singular: "driver", plural: "kontainerdrivers", name_field: "name", inside: None };
+
+/// A server sees a change within milliseconds, and may fail again in the same way.
+const REACTION_TIME_MAX: Duration = Duration::from_secs(3);
 
 const COLUMNS: &[TableColumn] = &[
     TableColumn { heading: "NAME", cell: |driver, _| text(driver, "name").to_owned() },
@@ -36,7 +40,7 @@ const LISTED: Columns = Columns {
     ],
 };
 
-/// Lists, adds, removes, activates or deactivates drivers, or checks one; the exit code is 1 if
+/// Lists, adds, changes, removes, activates or deactivates drivers, or checks one; the exit code is 1 if
 /// that does not keep to the contract.
 ///
 /// # Errors
@@ -55,6 +59,7 @@ pub async fn run(command: DriverCommand) -> Result<ExitCode, CliError> {
             output::list(args.output, driver_options::COLUMNS, &options.rows())?;
         }
         DriverCommand::Add(args) => add(&args).await?,
+        DriverCommand::Update(args) => update(&args).await?,
         DriverCommand::Activate { driver, wait, server } => {
             let api = Api::open(server.name())?;
             let found = switch(&api, &driver, "activate").await?;
@@ -83,26 +88,59 @@ pub async fn run(command: DriverCommand) -> Result<ExitCode, CliError> {
 
 async fn add(args: &DriverAddArgs) -> Result<(), CliError> {
     let api = Api::open(args.output.server.name())?;
-    let body = json!({
-        "name": args.name,
-        "url": args.url,
-        "checksum": args.checksum,
-        "uiUrl": args.ui_url,
-        "whitelistDomains": args.domains,
-        "active": !args.inactive,
-    });
-    let body: Value = body
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(_, value)| !value.is_null())
-        .map(|(field, value)| (field.clone(), value.clone()))
-        .collect::<serde_json::Map<_, _>>()
-        .into();
+    let mut body = given(&args.fields);
+    body.insert("url".to_owned(), args.url.clone().into());
+    body.insert("active".to_owned(), (!args.inactive).into());
+    let body = body.into();
     let driver = api.create(DRIVER.plural, &body, &format!("adding driver {}", args.url)).await?;
     output::print_created(args.output.output, &driver)?;
     if args.wait.wait && !args.inactive {
         wait_until_used(&api, &driver, &args.wait).await?;
+    }
+    Ok(())
+}
+
+async fn update(args: &DriverUpdateArgs) -> Result<(), CliError> {
+    let api = Api::open(args.server.name())?;
+    let before = api.resolve(&DRIVER, &args.driver).await?;
+    let mut body = given(&args.fields);
+    if let Some(url) = &args.url {
+        body.insert("url".to_owned(), url.clone().into());
+        // The one of the former program cannot be that of another.
+        body.entry("checksum").or_insert("".into());
+    }
+    let what = format!("changing driver \"{}\"", args.driver);
+    api.update(DRIVER.plural, id(&before), &body.into(), &what).await?;
+    notify!("changed driver {}", args.driver);
+    if args.wait.wait {
+        wait_for_reaction(&api, &before).await?;
+        wait_until_used(&api, &before, &args.wait).await?;
+    }
+    Ok(())
+}
+
+/// The fields that users gave.
+fn given(fields: &DriverFields) -> Map<String, Value> {
+    let texts = [("name", &fields.name), ("checksum", &fields.checksum), ("uiUrl", &fields.ui_url)];
+    let texts = texts.into_iter().filter_map(|(name, text)| Some((name, text.clone()?.into())));
+    let domains = Some(&fields.domains).filter(|domains| !domains.is_empty());
+    let domains = domains.map(|domains| ("whitelistDomains", domains.clone().into()));
+    texts.chain(domains).map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Waits until the server has seen that a driver with an error was changed: for a moment the error
+/// is that of the former program.
+async fn wait_for_reaction(api: &Api, before: &Value) -> Result<(), CliError> {
+    let shown = |driver: &Value| {
+        ["state", "transitioning", "transitioningMessage"].map(|field| driver[field].clone())
+    };
+    let deadline = Instant::now() + REACTION_TIME_MAX;
+    while text(before, "transitioning") == "error" && Instant::now() < deadline {
+        let now = api.get(DRIVER.plural, id(before), "reading the driver").await?;
+        if shown(&now) != shown(before) {
+            break;
+        }
+        sleep(POLL_EVERY).await;
     }
     Ok(())
 }

@@ -147,7 +147,10 @@ impl Drivers {
         }
         let name = driver.name_any();
         let driver = match self.fetched(driver).await? {
-            Ok(driver) => driver,
+            Ok(driver) => {
+                self.failures.lock().remove(&name);
+                driver
+            }
             Err(message) => {
                 tracing::warn!(driver = name, message, "driver was not fetched");
                 let failure = (driver.spec.clone(), Instant::now());
@@ -188,7 +191,10 @@ impl Drivers {
         }
         let status = &driver.status;
         let is_same = status.actual_url == driver.spec.url;
-        if is_same && self.has_expected(driver) && self.files.has(driver) {
+        if driver.is_current() && self.files.has(driver) {
+            // Also after a change that failed was taken back.
+            let patch = installed(driver, &status.installed_checksum);
+            self.write(driver, patch).await?;
             return Ok(Ok(driver.clone()));
         }
         let unknown = || ConditionState::unknown("Working", "");
@@ -205,21 +211,11 @@ impl Drivers {
             Ok(found) => found,
             Err(failure) => return self.report_failure(driver, failure).await.map(Err),
         };
-        let remark = match driver.spec.checksum.is_empty() {
-            true => format!(
-                "no checksum was given; what came first is used: SHA-256 {}",
-                downloaded.sha256
-            ),
-            false => String::new(),
-        };
-        let downloaded_state = ConditionState { message: remark, ..ConditionState::yes() };
-        let patch = StatusPatch::new()
+        let patch = installed(driver, &downloaded.sha256)
             .field("actualUrl", driver.spec.url.as_str())
             .field("executablePath", file.display().to_string())
             .field("installedChecksum", downloaded.sha256.as_str())
-            .field("displayName", name.as_str())
-            .condition(ON_DISK, downloaded_state)
-            .condition(READY_TO_RUN, ConditionState::yes());
+            .field("displayName", name.as_str());
         self.write(driver, patch).await?;
         let id = driver.name_any();
         tracing::info!(driver = id, name, sha256 = downloaded.sha256, "driver installed");
@@ -279,14 +275,6 @@ impl Drivers {
         let install = tokio::task::spawn_blocking(move || files.install(&path, &file, &kept));
         let installed = install.await.map_err(|error| failed(&error))?;
         Ok(installed.map(|installed| (downloaded, installed)).map_err(FetchFailure::Program))
-    }
-
-    /// Whether what is installed is what the spec expects now.
-    fn has_expected(&self, driver: &KontainerDriver) -> bool {
-        let expected = &driver.spec.checksum;
-        // A SHA-512 was compared when the file came, and stands in no status.
-        expected.len() != driver.status.installed_checksum.len()
-            || driver.status.installed_checksum.eq_ignore_ascii_case(expected)
     }
 
     async fn url(&self, driver: &KontainerDriver) -> Result<String, ReconcileError> {
@@ -428,6 +416,16 @@ impl Drivers {
         let target = StatusTarget::of::<KontainerDriver>("", &driver.name_any());
         patch.write(&self.client, &target).await.map(drop)
     }
+}
+
+/// The conditions of a driver whose program is in the data folder.
+fn installed(driver: &KontainerDriver, sha256: &str) -> StatusPatch {
+    let remark = match driver.spec.checksum.is_empty() {
+        true => format!("no checksum was given; what came first is used: SHA-256 {sha256}"),
+        false => String::new(),
+    };
+    let downloaded = ConditionState { message: remark, ..ConditionState::yes() };
+    StatusPatch::new().condition(ON_DISK, downloaded).condition(READY_TO_RUN, ConditionState::yes())
 }
 
 fn is_type_of(schema: &DynamicSchema, driver: &KontainerDriver) -> bool {

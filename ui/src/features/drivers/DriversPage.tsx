@@ -1,6 +1,6 @@
 /** Cluster drivers: programs that make clusters at a provider. */
 
-import { IconPlus, IconTrash } from "@tabler/icons-react";
+import { IconPencil, IconPlus, IconTrash } from "@tabler/icons-react";
 import { useMutation, useQuery, useQueryClient } from "@tanstack/react-query";
 import { useState } from "react";
 import { mayQuery } from "../../api/access.ts";
@@ -16,7 +16,7 @@ import { State } from "../../ui/StateMark.tsx";
 import table from "../../ui/Table.module.css";
 import { Tag } from "../../ui/Tags.tsx";
 import { notify } from "../../ui/Toasts.tsx";
-import { AddDriverDialog } from "./AddDriverDialog.tsx";
+import { DriverDialog } from "./DriverDialog.tsx";
 import styles from "./Drivers.module.css";
 import { byName, driverName, driverTone, driverWord } from "./model.ts";
 
@@ -27,6 +27,7 @@ export function DriversPage() {
   const drivers = useQuery(driversQuery);
   const may = useQuery(mayQuery("create", "kontainerdrivers"));
   const [adding, setAdding] = useState(false);
+  const [changing, setChanging] = useState<ClusterDriver>();
   const [removing, setRemoving] = useState<ClusterDriver>();
   const add = (
     <Button
@@ -60,20 +61,25 @@ export function DriversPage() {
         <Blank title="No drivers">A driver is added by the address of its program.</Blank>
       )}
       {drivers.data && drivers.data.length > 0 && (
-        <DriverTable drivers={byName(drivers.data)} onRemove={setRemoving} />
+        <DriverTable drivers={byName(drivers.data)} onChange={setChanging} onRemove={setRemoving} />
       )}
-      {adding && <AddDriverDialog onClose={() => setAdding(false)} />}
+      {adding && <DriverDialog onClose={() => setAdding(false)} />}
+      {changing && <DriverDialog driver={changing} onClose={() => setChanging(undefined)} />}
       {removing && <RemoveDialog driver={removing} onClose={() => setRemoving(undefined)} />}
     </Page>
   );
 }
 
-interface DriverTableProps {
-  drivers: readonly ClusterDriver[];
+interface DriverActions {
+  onChange(driver: ClusterDriver): void;
   onRemove(driver: ClusterDriver): void;
 }
 
-function DriverTable({ drivers, onRemove }: DriverTableProps) {
+interface DriverTableProps extends DriverActions {
+  drivers: readonly ClusterDriver[];
+}
+
+function DriverTable({ drivers, ...actions }: DriverTableProps) {
   const narrow = useNarrow();
   return (
     <div className={table.frame}>
@@ -95,7 +101,7 @@ function DriverTable({ drivers, onRemove }: DriverTableProps) {
         </thead>
         <tbody>
           {drivers.map((driver) => (
-            <DriverRow key={driver.id} driver={driver} narrow={narrow} onRemove={onRemove} />
+            <DriverRow key={driver.id} driver={driver} narrow={narrow} {...actions} />
           ))}
         </tbody>
       </table>
@@ -103,13 +109,12 @@ function DriverTable({ drivers, onRemove }: DriverTableProps) {
   );
 }
 
-interface DriverRowProps {
+interface DriverRowProps extends DriverActions {
   driver: ClusterDriver;
   narrow: boolean;
-  onRemove(driver: ClusterDriver): void;
 }
 
-function DriverRow({ driver, narrow, onRemove }: DriverRowProps) {
+function DriverRow({ driver, narrow, onChange, onRemove }: DriverRowProps) {
   const client = useQueryClient();
   const name = driverName(driver);
   const action = driver.active ? "deactivate" : "activate";
@@ -127,11 +132,11 @@ function DriverRow({ driver, narrow, onRemove }: DriverRowProps) {
         <State tone={driverTone(driver)}>{driverWord(driver)}</State>
       </td>
       <td className="strong" title={driver.id}>
-        {name} {driver.builtIn && <Tag>part of Drover</Tag>}
+        {name} {narrow && driver.builtIn && <Tag>part of Drover</Tag>}
       </td>
       {!narrow && (
         <td className={`${table.quiet} ${styles.why}`}>
-          {driver.url}
+          {driver.builtIn ? <Tag>part of Drover</Tag> : driver.url}
           {driver.transitioningMessage && <div>{driver.transitioningMessage}</div>}
         </td>
       )}
@@ -145,15 +150,26 @@ function DriverRow({ driver, narrow, onRemove }: DriverRowProps) {
           {text}
         </Button>{" "}
         {!driver.builtIn && (
-          <Button
-            kind="ghost"
-            small
-            aria-label={`Remove ${name}…`}
-            deniedBecause={driver.links?.remove ? undefined : DENIAL}
-            onClick={() => onRemove(driver)}
-          >
-            {driver.links?.remove && <IconTrash size={16} stroke={1.5} />}
-          </Button>
+          <>
+            <Button
+              kind="ghost"
+              small
+              aria-label={`Change ${name}…`}
+              deniedBecause={driver.links?.update ? undefined : DENIAL}
+              onClick={() => onChange(driver)}
+            >
+              {driver.links?.update && <IconPencil size={16} stroke={1.5} />}
+            </Button>
+            <Button
+              kind="ghost"
+              small
+              aria-label={`Remove ${name}…`}
+              deniedBecause={driver.links?.remove ? undefined : DENIAL}
+              onClick={() => onRemove(driver)}
+            >
+              {driver.links?.remove && <IconTrash size={16} stroke={1.5} />}
+            </Button>
+          </>
         )}
       </td>
     </tr>

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import type { ClusterDriver } from "../../api/drivers.ts";
-import { byName, driverName, driverTone, driverWord, hostsOf } from "./model.ts";
+import { byName, changedFields, driverName, driverTone, driverWord, hostsOf } from "./model.ts";
 
 const driver = (fields: Partial<ClusterDriver>): ClusterDriver => ({
   id: "kd-1",
@@ -32,4 +32,15 @@ test("hosts stand one beside the other or below", () => {
     "api.example",
     "b.example",
   ]);
+});
+
+test("what a form left as it was is not sent", () => {
+  const fields = { url: "https://a/1", name: "go", checksum: "", uiUrl: "", whitelistDomains: [] };
+  const stored = driver({ ...fields, checksum: null });
+  expect(changedFields(stored, fields)).toEqual({});
+  const other = { ...fields, url: "https://a/2", whitelistDomains: ["b.example"] };
+  expect(changedFields(stored, other)).toEqual({
+    url: "https://a/2",
+    whitelistDomains: ["b.example"],
+  });
 });
