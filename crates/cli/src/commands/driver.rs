@@ -40,8 +40,8 @@ const LISTED: Columns = Columns {
     ],
 };
 
-/// Lists, adds, changes, removes, activates or deactivates drivers, or checks one; the exit code is 1 if
-/// that does not keep to the contract.
+/// Lists, adds, changes, removes, activates or deactivates drivers, or checks one; the exit code is
+/// 1 if that does not keep to the contract.
 ///
 /// # Errors
 /// The driver does not exist, or a request fails.
