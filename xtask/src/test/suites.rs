@@ -60,7 +60,7 @@ pub const SUITES: [Suite; 5] = [
     Suite {
         name: "browser",
         tests: Tests::Vitest("e2e/vitest.config.ts"),
-        budget: minutes(8),
+        budget: minutes(12),
         real_parts: true,
     },
 ];
