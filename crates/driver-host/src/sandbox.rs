@@ -167,7 +167,7 @@ fn init(plan: &SandboxPlan) -> anyhow::Result<u8> {
             Ok((port, listener.with_context(|| format!("cannot listen at port {port}"))?))
         })
         .collect::<anyhow::Result<Vec<_>>>()?;
-    let child = rights::with_those_of_drivers(|| driver(plan, &inside).spawn())?;
+    let child = rights::as_driver(|| driver(plan, &inside).spawn())?;
     let child = match child {
         Ok(child) => child,
         Err(error) => {

@@ -1,6 +1,6 @@
 /** Cluster drivers: programs from a URL that make clusters at a provider. */
 
-import { queryOptions } from "@tanstack/react-query";
+import { queryOptions, skipToken } from "@tanstack/react-query";
 import { request } from "./client.ts";
 import { ApiError } from "./errors.ts";
 import { pages } from "./queries.ts";
@@ -34,8 +34,7 @@ export interface DriverFields {
 export function driverOptionsQuery(driver: ClusterDriver | undefined) {
   return queryOptions({
     queryKey: ["driver-options", driver?.id],
-    queryFn: () => (driver ? readOptions(driver) : null),
-    enabled: driver !== undefined,
+    queryFn: driver ? () => readOptions(driver) : skipToken,
   });
 }
 

@@ -72,7 +72,7 @@ pub struct DriverAddArgs {
     pub output: OutputArgs,
 }
 
-/// Flags of `drover driver update`.
+/// Flags of `drover driver update`: at least one of what can change.
 #[derive(Args, Clone, Debug)]
 #[command(group = ArgGroup::new("change").required(true).multiple(true)
     .args(["url", "name", "checksum", "ui_url", "domains"]))]

@@ -33,11 +33,9 @@ pub(super) fn be_killed_first() {
     let _ = fs::write("/proc/self/oom_score_adj", OUT_OF_MEMORY_SCORE);
 }
 
-/// Starts the driver from a thread that has its rights, so that they are fewer than those of
-/// process 1. `start` runs with them.
-pub(super) fn with_those_of_drivers<T: Send>(
-    start: impl FnOnce() -> T + Send,
-) -> anyhow::Result<T> {
+/// Runs `start` in a thread that may do no more than a driver, and so may what it starts. The
+/// thread of process 1 may more: it ends the driver.
+pub(super) fn as_driver<T: Send>(start: impl FnOnce() -> T + Send) -> anyhow::Result<T> {
     std::thread::scope(|scope| {
         let restricted = scope.spawn(|| {
             paths::restrict()?;

@@ -30,8 +30,8 @@ impl EngineConfigs {
     /// clusters.
     fn for_each(&self, mut each: impl FnMut(&str, &str)) {
         self.schemas.for_each(|_, schema| {
-            let owners = schema.metadata.owner_references.iter().flatten();
-            let driver = owners.clone().find(|owner| owner.kind == KontainerDriver::KIND);
+            let mut owners = schema.metadata.owner_references.iter().flatten();
+            let driver = owners.find(|owner| owner.kind == KontainerDriver::KIND);
             let Some(driver) = driver.filter(|_| schema.is_embedded_in(Cluster::SINGULAR)) else {
                 return;
             };

@@ -37,7 +37,7 @@ export function DriverDialog({ driver, onClose }: DriverDialogProps) {
       title={driver ? `Change ${driverName(driver)}` : "Add driver"}
       subtitle={
         driver
-          ? "Clusters of the driver stay. Another program takes its place at once."
+          ? "Its clusters stay with it, and another program is used from their next change on."
           : "The server fetches it and runs it in a sandbox."
       }
       verb={driver ? "Change" : "Add"}

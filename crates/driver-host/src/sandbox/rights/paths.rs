@@ -1,6 +1,6 @@
 //! Landlock, on top of the root: even a folder of the machine that a driver got hold of stays shut,
-//! and so do processes that it did not start. Kernels before 5.13, or built without it, do without;
-//! older ones do what they can.
+//! and so do processes that it did not start. A kernel without Landlock restricts nothing here, and
+//! one before 6.12 only paths.
 
 use anyhow::Context as _;
 use landlock::{
